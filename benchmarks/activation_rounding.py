@@ -208,7 +208,7 @@ class rounded:
     def __enter__(self) -> None:
         self.exact = ReferenceOps.matmul
 
-        def matmul(ops: ReferenceOps, x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
+        def matmul(ops: ReferenceOps, x: Tensor, weight: Packed, bias: Tensor | None = None) -> Tensor:
             return self.exact(ops, self.how(x), weight, bias)
 
         ReferenceOps.matmul = matmul  # type: ignore[method-assign]

@@ -90,7 +90,7 @@ def random_model(shape: Shape, ctx: int, device: torch.device) -> Model:
     """As Q4_K_M has it: 4 bits, and 6 for the output, and in half of the layers for values and the way down."""
 
     def matrix(qtype: str, n_rows: int, n_cols: int) -> LinearWeight:
-        return random_matrix(qtype, n_rows, n_cols, device), None
+        return LinearWeight(random_matrix(qtype, n_rows, n_cols, device))
 
     def layer(index: int) -> LayerWeights:
         finer = "Q6_K" if index % 2 else "Q4_K"
@@ -109,7 +109,7 @@ def random_model(shape: Shape, ctx: int, device: torch.device) -> Model:
         norms = [torch.ones(hidden, device=device) for _ in range(2)]
         return LayerWeights(mixing, *network, attn_norm=norms[0], ffn_norm=norms[1])
 
-    embed, output = (random_matrix(q, shape.vocab_size, shape.hidden_size, device) for q in ("Q4_K", "Q6_K"))
+    embed, output = (matrix(q, shape.vocab_size, shape.hidden_size) for q in ("Q4_K", "Q6_K"))
     norm = torch.ones(shape.hidden_size, device=device)
     weights = ModelWeights(embed, tuple(layer(i) for i in range(shape.n_layers)), norm, output)
     return Model(shape.config(ctx), weights)
@@ -203,5 +203,5 @@ def read_weights(model: Model) -> list[Packed]:
         mixing = layer.mixing
         assert isinstance(mixing, AttentionWeights)
         linears = (mixing.q, mixing.k, mixing.v, mixing.o, layer.gate, layer.up, layer.down)
-        found += [linear[0] for linear in linears if linear is not None]
-    return [*found, model.weights.output]
+        found += [linear.packed for linear in linears if linear is not None]
+    return [*found, model.weights.output.packed]

@@ -33,7 +33,7 @@ from localrun.backends.metal.source import KERNELS
 from localrun.backends.metal.translator import MetalTranslator
 from localrun.backends.reference.pool import KVPool
 from localrun.ops.cache_layer import CacheLayer
-from localrun.ops.instructions import Attention
+from localrun.ops.instructions import Attention, LinearWeight
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import Packed
 
@@ -130,7 +130,9 @@ class Cuda(Platform):
         q8 = Q8.of(n_cols, rows, x.device)
         cuda_norms.quantize(self.device, x, rows, q8)()
         every = [
-            one for packed in weights for one in cuda_linears.linear(self.device, x, q8, [(packed, None)], [out], rows)
+            one
+            for packed in weights
+            for one in cuda_linears.linear(self.device, x, q8, [LinearWeight(packed)], [out], rows)
         ]
         return every, q8.decoded(n_cols) if cuda_linears.reads_q8(weights[0]) else x
 
@@ -152,7 +154,7 @@ class Cuda(Platform):
         sizes = (x.numel(), packed.n_rows * packed.n_cols, span * packed.n_rows)
         memory = BulkMemory(*(torch.zeros(size, dtype=torch.bfloat16, device=x.device) for size in sizes))
         device = cast("Multiplies", self.device)
-        return [*bulk_linears.linear(device, memory, x, [(packed, None)], [out], span)]
+        return [*bulk_linears.linear(device, memory, x, [LinearWeight(packed)], [out], span)]
 
 
 class Metal(Platform):
@@ -177,7 +179,7 @@ class Metal(Platform):
 
     def linear(self, x: Tensor, weights: Sequence[Packed], out: Tensor) -> tuple[list[Launch], Tensor]:
         device, rows = self.backend.kernel_device, len(x)
-        return [one for w in weights for one in metal_linears.linear(device, x, [(w, None)], [out], rows)], x
+        return [one for w in weights for one in metal_linears.linear(device, x, [LinearWeight(w)], [out], rows)], x
 
     def norm(self, x: Tensor, weight: Tensor, out: Tensor) -> Launch:
         return metal_norms.norm(self.device, x, weight, 1e-5, len(x), out=out)

@@ -54,7 +54,8 @@ Types of tensors, by their names in GGUF files; safetensors checkpoints are F32,
 Q8_0 (`--precision int8`), Q4_0 (`--precision int4`) or, which is extreme and shows in answers, Q2_K (`--precision
 int2`). Embeddings and the output are Q8_0 in all three, matrices whose rows are no multiple of 256 are Q4_0 in the
 last, and the experts of gpt-oss are MXFP4 and stay so. Bits are those of a weight, scales included: in the file, and as
-the CPU backend holds a matrix in memory.
+the CPU backend holds a matrix in memory. Where a GGUF has a number beside a matrix (`NAME.scale`, as those of NVFP4
+have), its products are multiplied by it; `NAME.input_scale` is not used.
 
 | type | bits in the file | bits in memory |
 |---|---|---|

@@ -21,7 +21,7 @@ operations, which define what is correct. A backend's `why_not` says which model
 
 R is the number of rows, one for each token of the step; L is the number of those that want logits. A `Value` is what
 an earlier operation gave. A `Packed` is a matrix in the backend's layout, a `Vector` f32 numbers, a `LinearWeight` a
-matrix [n_out, n_in] and its bias [n_out] or None.
+matrix [n_out, n_in] with its bias [n_out] or None and the scale of its products.
 
 This page is made by `python -m tools.write_operations_docs` from `localrun/ops/instructions.py`; change that.
 

@@ -80,6 +80,7 @@ typedef struct {
   lr_value* a;
   const lr_matrix* weight[LR_MAX_WEIGHTS];
   const float* bias[LR_MAX_WEIGHTS];  // or null
+  const float* scale[LR_MAX_WEIGHTS];  // one number that products are multiplied by before the bias; null: as they are
   lr_value* out[LR_MAX_WEIGHTS];      // with an activation only out[0]
   const lr_value* residual;           // or null
   int32_t n_weights;
@@ -157,6 +158,7 @@ typedef struct {
   lr_value* a;                 // by place
   const lr_matrix* weight[2];  // the rows of all experts, one after the other; with a gated activation gate and up, else one
   const float* bias[2];        // likewise, or null
+  const float* scale[2];       // [n_experts], as of lr_linear
   lr_value* out;               // by place
   const lr_routes* routes;
   int32_t act;

@@ -2,8 +2,8 @@
 //
 // One launch takes up to three matrices that read the same x (the others have no rows), or with SIDES 2 a gate and an up:
 // then a block has the same rows of both. ACT: 0 none, 1 silu, 2 gelu by tanh, 3 silu clamped (gpt-oss), 4 max(0, y)².
-// out[m][n] = residual[m][n] + out_scale · (sum + bias[n]); with a gate act(gate) · (sum + bias[n]) instead of the
-// bracket, and a gate that no block has beside it waits in `out`.
+// out[m][n] = residual[m][n] + out_scale · (scale · sum + bias[n]); with a gate act(gate) · (…) instead of the bracket,
+// and a gate that no block has beside it waits in `out`.
 #pragma once
 #include "device.cuh"
 #ifndef ACT
@@ -18,13 +18,16 @@ struct lr_linear {
   const uint8_t* weights;
   const float* bias;
   float* out;
+  float scale;
   int n_out;
 };
 #define LINEAR_MATRICES                                                                                          \
-  const uint8_t *weights0, const float *bias0, float *out0, int n_out0, const uint8_t *weights1, const float *bias1, \
-      float *out1, int n_out1, const uint8_t *weights2, const float *bias2, float *out2, int n_out2
-#define LINEAR_LIST \
-  {{weights0, bias0, out0, n_out0}, {weights1, bias1, out1, n_out1}, {weights2, bias2, out2, n_out2}}
+  const uint8_t *weights0, const float *bias0, float *out0, float scale0, int n_out0, const uint8_t *weights1,    \
+      const float *bias1, float *out1, float scale1, int n_out1, const uint8_t *weights2, const float *bias2,      \
+      float *out2, float scale2, int n_out2
+#define LINEAR_LIST                                                                           \
+  {{weights0, bias0, out0, scale0, n_out0}, {weights1, bias1, out1, scale1, n_out1}, \
+   {weights2, bias2, out2, scale2, n_out2}}
 
 // The matrix of this block, and the number of the block in it; each block has `rows` of a matrix.
 LR_INLINE lr_linear lr_linear_of_block(const lr_linear (&all)[3], int rows, int& block) {
@@ -52,7 +55,10 @@ LR_INLINE float lr_activated(float gate, float up) {
 #endif
 }
 
-LR_INLINE float lr_biased(const lr_linear& to, int n, float sum) { return to.bias ? sum + __ldg(to.bias + n) : sum; }
+LR_INLINE float lr_biased(const lr_linear& to, int n, float sum) {
+  const float y = sum * to.scale;
+  return to.bias ? y + __ldg(to.bias + n) : y;
+}
 
 // `gate`: null, or where the gate of this number is.
 LR_INLINE void lr_store(const lr_linear& to, int m, int n, float biased, const float* gate, const float* residual, float out_scale) {

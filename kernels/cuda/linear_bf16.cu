@@ -14,12 +14,12 @@ extern "C" __global__ void __launch_bounds__(256) to_bf16(const float4* __restri
 // sums: bf16, rows of `width`, the outs of several matrices side by side: this one's from column `first` on. With a gate
 // its sums are those from `gate_first` on.
 extern "C" __global__ void __launch_bounds__(256) store_sums(const uint16_t* __restrict__ sums, const float* bias,
-    const float* gate_bias, const float* residual, float* out, float out_scale, int n_out, int width, int first,
+    float scale, const float* gate_bias, float gate_scale, const float* residual, float* out, float out_scale, int n_out, int width, int first,
     int gate_first) {
   const int n = blockIdx.x * 256 + threadIdx.x, m = blockIdx.y;
   if (n >= n_out) return;
   const uint16_t* const row = sums + (int64_t)m * width;
-  const lr_linear to = {nullptr, bias, out, n_out}, of_gate = {nullptr, gate_bias, nullptr, n_out};
+  const lr_linear to = {nullptr, bias, out, scale, n_out}, of_gate = {nullptr, gate_bias, nullptr, gate_scale, n_out};
   const float y = lr_biased(to, n, lr_bf16_to_float(row[first + n]));
 #if ACT >= 1 && ACT <= 3
   const float gate = lr_biased(of_gate, n, lr_bf16_to_float(row[gate_first + n]));

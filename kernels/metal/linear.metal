@@ -10,10 +10,10 @@
 #endif
 #define ROWS (SIDES == 2 ? 16 : 32)  // of a matrix that a group has
 
-kernel void linear(LINEAR_MATRICES, device const float* x [[buffer(12)]], device const float* residual [[buffer(13)]],
-                   constant float& out_scale [[buffer(14)]], constant int& n_cols [[buffer(15)]],
-                   constant int& n_x [[buffer(16)]], device const float* norm_weight [[buffer(17)]],
-                   constant float& eps [[buffer(18)]], constant uint& given [[buffer(19)]],
+kernel void linear(LINEAR_MATRICES, device const float* x [[buffer(15)]], device const float* residual [[buffer(16)]],
+                   constant float& out_scale [[buffer(17)]], constant int& n_cols [[buffer(18)]],
+                   constant int& n_x [[buffer(19)]], device const float* norm_weight [[buffer(20)]],
+                   constant float& eps [[buffer(21)]], constant uint& given [[buffer(22)]],
                    uint3 group [[threadgroup_position_in_grid]], uint at [[thread_index_in_threadgroup]],
                    uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   const int t = lane % 4, n_tiles = (n_cols + 63) / 64;

@@ -132,9 +132,9 @@ LR_INLINE void lr_keep(threadgroup float* y, thread const lr_sums& sums, uint la
 }
 #endif
 
-kernel void linear_many(LINEAR_MATRICES, device const float* x [[buffer(12)]], device const float* residual [[buffer(13)]],
-                        constant float& out_scale [[buffer(14)]], constant int& n_cols [[buffer(15)]],
-                        constant int& n_x [[buffer(16)]], constant uint& given [[buffer(17)]],
+kernel void linear_many(LINEAR_MATRICES, device const float* x [[buffer(15)]], device const float* residual [[buffer(16)]],
+                        constant float& out_scale [[buffer(17)]], constant int& n_cols [[buffer(18)]],
+                        constant int& n_x [[buffer(19)]], constant uint& given [[buffer(20)]],
                         uint3 group [[threadgroup_position_in_grid]], uint at [[thread_index_in_threadgroup]],
                         uint simdgroup [[simdgroup_index_in_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   const int g = lane / 4, t = lane % 4, n_tiles = (n_cols + 63) / 64, first_x = int(group.x) * N_X;

@@ -33,6 +33,7 @@ from localrun.model.archs import arch_of
 from localrun.model.capability import flaw
 from localrun.model.config import ModelConfig
 from localrun.model.precision import in_precision
+from localrun.model.weights import ACTIVATION_SCALE
 
 ModelFile = GgufFile | SafetensorsFolder
 
@@ -69,6 +70,8 @@ def _on_disk(stored: StoredModel) -> dict[str, Any]:
     source = open_model_file(stored.path)
     for warning in source.warnings:
         note(warning)
+    if unused := sum(name.endswith(ACTIVATION_SCALE) for name in source.tensors):
+        note(f"{unused:,} scales of activations (*{ACTIVATION_SCALE}) are not used: ours are rounded less")
     return describe(stored, source)
 
 

@@ -47,10 +47,14 @@ class Assembler(ABC):
     def number(self, name: str) -> float:
         """A vector of one."""
 
+    def scale(self, name: str) -> float | Vector:
+        """What the products of a matrix are multiplied by; of experts one number each."""
+        return 1.0
+
     def weights(self, config: ModelConfig) -> ModelWeights:
-        embed = self.matrix("embed")
+        embed = self.linear("embed")
         layers = tuple(self.layer(index, spec) for index, spec in enumerate(config.layers))
-        output = self.matrix("output") if self.has("output") else embed
+        output = self.linear("output") if self.has("output") else embed
         return ModelWeights(embed, layers, self.required_vector("output_norm"), output, self.per_layer_table())
 
     def layer(self, index: int, spec: LayerSpec) -> LayerWeights:
@@ -84,13 +88,13 @@ class Assembler(ABC):
     def per_layer_table(self) -> PerLayerTable | None:
         if not self.has("per_layer_embed"):
             return None
-        projection, norm = self.matrix("per_layer_projection"), self.required_vector("per_layer_norm")
-        return PerLayerTable(self.table("per_layer_embed"), projection, norm)
+        table = LinearWeight(self.table("per_layer_embed"), scale=self.scale("per_layer_embed"))
+        return PerLayerTable(table, self.linear("per_layer_projection"), self.required_vector("per_layer_norm"))
 
     def per_layer(self, prefix: str) -> PerLayerWeights | None:
         if not self.has(prefix + "besides_gate"):
             return None
-        gate, out = (self.matrix(f"{prefix}besides_{name}") for name in ("gate", "out"))
+        gate, out = (self.linear(f"{prefix}besides_{name}") for name in ("gate", "out"))
         return PerLayerWeights(gate, out, self.required_vector(prefix + "besides_norm"))
 
     def attention(self, prefix: str) -> AttentionWeights:
@@ -99,7 +103,7 @@ class Assembler(ABC):
         return AttentionWeights(q, k, v, o, gate, self.vector(prefix + "sinks"))
 
     def mixer(self, prefix: str, mixer: RecurrentMixer) -> MixerWeights:
-        matrices = {name: self.matrix(prefix + name) for name in mixer.matrices(0)}
+        matrices = {name: self.unbiased(prefix + name) for name in mixer.matrices(0)}
         return MixerWeights(matrices, {name: self.required_vector(prefix + name) for name in mixer.vectors()})
 
     def shared_expert(self, prefix: str, spec: LayerSpec) -> SharedExpert:
@@ -110,7 +114,11 @@ class Assembler(ABC):
         return SharedExpert(Experts(gate, up, down, spec.ffn_activation), router)
 
     def linear(self, name: str) -> LinearWeight:
-        return self.matrix(name), self.vector(name + "_bias")
+        return LinearWeight(self.matrix(name), self.vector(name + "_bias"), self.scale(name))
+
+    def unbiased(self, name: str) -> LinearWeight:
+        """Of a mixer, whose vectors may be called like a bias."""
+        return LinearWeight(self.matrix(name), scale=self.scale(name))
 
     def optional_linear(self, name: str) -> LinearWeight | None:
         return self.linear(name) if self.has(name) else None

@@ -42,7 +42,7 @@ class Model:
     def forward(self, ops: Ops) -> Value:
         """Ask `ops` for one step of the model -> Logits."""
         config, weights = self.config, self.weights
-        (x,) = ops(Embed(weights.embed, config.embed_scale))  # [R, hidden]
+        x = embedded(ops, weights.embed, config.embed_scale)  # [R, hidden]
         besides = per_layer_inputs(ops, x, weights.per_layer, config) if weights.per_layer else None
         for index, (spec, layer) in enumerate(zip(config.layers, weights.layers, strict=True)):
             if layer.mixing is not None:
@@ -55,8 +55,14 @@ class Model:
             if layer.out_scale != 1.0:
                 (x,) = ops(Scale(x, layer.out_scale))
         (a,) = ops(Norm(x, weights.output_norm, config.rms_eps))
-        (logits,) = ops(LogitsOf(a, weights.output, config.logit_scale, config.logit_softcap))
+        output = weights.output
+        (logits,) = ops(LogitsOf(a, output.packed, config.logit_scale * output.scale, config.logit_softcap))
         return logits
+
+
+def embedded(ops: Ops, weight: LinearWeight, scale: float) -> Value:
+    """Rows of a table by the step's token ids, times `scale` -> f32 [R, n]."""
+    return ops(Embed(weight.packed, scale * weight.scale))[0]
 
 
 def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
@@ -87,8 +93,8 @@ def projections(ops: Ops, a: Value, weights: AttentionWeights) -> tuple[Value | 
 def per_layer_inputs(ops: Ops, x: Value, table: PerLayerTable, config: ModelConfig) -> Value:
     """What every layer is given of a token besides -> f32 [R, n_layers · size]: a row of the table, and a projection
     of the embedding."""
-    (row,) = ops(Embed(table.embed, config.per_layer_size**0.5))
-    (projected,) = ops(Linear(x, ((table.projection, None),), out_scale=config.hidden_size**-0.5))
+    row = embedded(ops, table.embed, config.per_layer_size**0.5)
+    (projected,) = ops(Linear(x, (table.projection,), out_scale=config.hidden_size**-0.5))
     (total,) = ops(Norm(projected, table.norm, config.rms_eps, residual=row))
     return ops(Scale(total, 0.5**0.5))[0]
 
@@ -97,9 +103,9 @@ def per_layer_block(
     ops: Ops, x: Value, besides: Value, index: int, weights: PerLayerWeights, config: ModelConfig
 ) -> Value:
     """Add what the layer makes of its part of `besides`, gated by the residual stream."""
-    (gate,) = ops(Linear(x, ((weights.gate, None),)))
+    (gate,) = ops(Linear(x, (weights.gate,)))
     (gated,) = ops(GeluMul(gate, besides, index * config.per_layer_size))
-    return close_block(ops, x, gated, (weights.out, None), weights.norm, 1.0, config.rms_eps)
+    return close_block(ops, x, gated, weights.out, weights.norm, 1.0, config.rms_eps)
 
 
 def recurrent_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
@@ -107,8 +113,7 @@ def recurrent_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: Laye
     assert spec.mixer is not None
     assert isinstance(weights, MixerWeights)
     y = spec.mixer.mix(ops, normed(ops, x, layer.attn_norm, eps), index, weights)
-    out = (weights.matrices["out"], None)
-    return close_block(ops, x, y, out, layer.attn_post_norm, spec.residual_scale, eps)
+    return close_block(ops, x, y, weights.matrices["out"], layer.attn_post_norm, spec.residual_scale, eps)
 
 
 def ffn_block(ops: Ops, x: Value, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
@@ -157,8 +162,7 @@ def router_of(spec: LayerSpec, layer: LayerWeights) -> Router:
     """How a layer chooses among its experts."""
     assert spec.mixture is not None
     assert layer.router is not None
-    weight, bias = layer.router
-    return Router(weight, spec.mixture.routing, bias, layer.choice_bias, layer.expert_scale)
+    return Router(layer.router.packed, spec.mixture.routing, layer.router.bias, layer.choice_bias, layer.expert_scale)
 
 
 def normed(ops: Ops, x: Value, norm: Vector | None, eps: float) -> Value:

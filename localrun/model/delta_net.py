@@ -49,7 +49,7 @@ class DeltaNet:
     def mix(self, ops: Ops, a: Value, index: int, weights: MixerWeights) -> Value:
         matrices, vectors = weights.matrices, weights.vectors
         names = ("mixed", "z", "alpha", "beta")
-        mixed, z, alpha, beta = ops(Linear(a, tuple((matrices[name], None) for name in names)))
+        mixed, z, alpha, beta = ops(Linear(a, tuple(matrices[name] for name in names)))
         (qkv,) = ops(ShortConv(mixed, vectors["conv"], self.taps, index, act="silu"))
         rule = GatedDeltaRule(
             qkv,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from localrun.ops.instructions import LinearWeight, SharedExpert
-from localrun.ops.layouts import Packed, Vector
+from localrun.ops.layouts import Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class AttentionWeights:
 class MixerWeights:
     """Those of a recurrent layer's mixer, by the names it gives them."""
 
-    matrices: Mapping[str, Packed]
+    matrices: Mapping[str, LinearWeight]
     vectors: Mapping[str, Vector]
 
 
@@ -35,8 +35,8 @@ class MixerWeights:
 class PerLayerWeights:
     """How a layer uses what it is given of a token besides (`ModelConfig.per_layer_size`)."""
 
-    gate: Packed  # [size, hidden]
-    out: Packed  # [hidden, size]
+    gate: LinearWeight  # [size, hidden]
+    out: LinearWeight  # [hidden, size]
     norm: Vector
 
 
@@ -78,8 +78,8 @@ class LayerWeights:
 class PerLayerTable:
     """What makes that which every layer is given of a token besides, those of all layers one after the other."""
 
-    embed: Packed  # [vocab, n_layers · size]
-    projection: Packed  # [n_layers · size, hidden]
+    embed: LinearWeight  # [vocab, n_layers · size]
+    projection: LinearWeight  # [n_layers · size, hidden]
     norm: Vector  # [size]
 
 
@@ -87,8 +87,8 @@ class PerLayerTable:
 class ModelWeights:
     """All weights. With tied embeddings `output` is `embed` itself."""
 
-    embed: Packed
+    embed: LinearWeight
     layers: tuple[LayerWeights, ...]
     output_norm: Vector
-    output: Packed
+    output: LinearWeight
     per_layer: PerLayerTable | None = None

@@ -189,6 +189,12 @@ class Loader(Assembler):
         qtype = self.source.tensors[ref.name].qtype
         return Packed(MAPPED, qtype, n_rows, n_cols, (rows.reshape(n_rows, -1),), mapped=stays)
 
+    def scale(self, name: str) -> float | Vector:
+        ref = self.refs.get(name := f"{name}.scale")
+        if ref is None:
+            return super().scale(name)
+        return self.number(name) if ref.shape == (1,) else self.required_vector(name)
+
     def number(self, name: str) -> float:
         return float(self.floats(name)[0])
 

@@ -48,7 +48,7 @@ class Mamba2:
 
     def mix(self, ops: Ops, a: Value, index: int, weights: MixerWeights) -> Value:
         matrices, vectors = weights.matrices, weights.vectors
-        z, xbc, dt = ops(Linear(a, tuple((matrices[name], None) for name in ("z", "xbc", "dt"))))
+        z, xbc, dt = ops(Linear(a, tuple(matrices[name] for name in ("z", "xbc", "dt"))))
         (xbc,) = ops(ShortConv(xbc, vectors["conv"], self.taps, index, bias=vectors["conv_bias"], act="silu"))
         scan = SelectiveScan(
             xbc,

@@ -29,5 +29,5 @@ class GatedShortConv:
         return {"conv": (self.channels, self.taps)}
 
     def mix(self, ops: Ops, a: Value, index: int, weights: MixerWeights) -> Value:
-        (gates_and_x,) = ops(Linear(a, ((weights.matrices["in"], None),)))
+        (gates_and_x,) = ops(Linear(a, (weights.matrices["in"],)))
         return ops(ShortConv(gates_and_x, weights.vectors["conv"], self.taps, index, gated=True))[0]

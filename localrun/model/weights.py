@@ -27,6 +27,7 @@ HF_FUSED = {
     "qkv_bias": "layers.{}.self_attn.qkv_proj.bias",
     "gate_up": "layers.{}.mlp.gate_up_proj.weight",
 }
+ACTIVATION_SCALE = ".input_scale"  # how activations were rounded that a matrix reads; ours are rounded less
 PREFIXES = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
 NOT_WEIGHTS = {  # tensors of checkpoints that an answer in words does without, and what they are
     r"rotary_emb\.inv_freq$": "the table of a rope, which is computed",
@@ -41,6 +42,7 @@ def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[s
     """Every weight by our name (`embed`, `layers.3.q`, …), checked against the file. Raises ModelFileError."""
     namer = Namer(arch, config, source)
     refs = dict(namer.refs())
+    refs |= namer.scale_refs(refs)
     for ref in refs.values():
         check_tensor(source, ref)
     check_biases(refs, str(source.path))
@@ -83,6 +85,19 @@ class Namer:
         for index, spec in enumerate(self.config.layers):
             for name, ref in self.layer_refs(index, spec):
                 yield f"layers.{index}.{name}", ref
+
+    def scale_refs(self, refs: Mapping[str, WeightRef]) -> dict[str, WeightRef]:
+        """What a GGUF says beside its matrices that their products are multiplied by (NVFP4): one number, or one each
+        expert. A router has none; some architectures have other uses for tensors of such names."""
+        if not self.gguf:
+            return {}
+        others = {tensor for ref in refs.values() for tensor in ref.tensors}
+        found = {}
+        for name, ref in refs.items():
+            scale = ref.name.removesuffix("weight") + "scale"
+            if len(ref.shape) == 2 and "router" not in name and scale in self.source.tensors.keys() - others:
+                found[f"{name}.scale"] = WeightRef(scale, (ref.n_experts,))
+        return found
 
     def layer_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
         """In the order of their shapes: those that lie otherwise than in a tensor of their own, and the others."""
@@ -210,6 +225,8 @@ class Namer:
         """Tensors that are not weights of the language model: those of NOT_WEIGHTS, an output that is the embedding,
         layers of a GGUF that only draft."""
         if self.gguf:
+            if name.endswith(ACTIVATION_SCALE):
+                return name.removesuffix(ACTIVATION_SCALE) + ".weight" in self.source.tensors
             drafting = range(self.config.n_layers, self.config.n_layers + self.config.n_draft_layers)
             parts = (*GGUF_OTHER_PARTS, *(f"blk.{index}." for index in drafting))
             return name in self.unread or name.startswith(parts)

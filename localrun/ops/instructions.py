@@ -14,7 +14,6 @@ from localrun.ops.layouts import Packed, Vector
 from localrun.ops.types import LinearActivation, QKNorm, Routing
 
 Value: TypeAlias = Any  # of a step: a Slot while a program is recorded, a Tensor when the reference executes it
-LinearWeight: TypeAlias = tuple[Packed, Vector | None]  # [n_out, n_in] and a bias [n_out]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +21,18 @@ class Slot:
     """The future result of a recorded operation."""
 
     index: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinearWeight:
+    """A matrix and what is done to its products: y = scale · (W a) + bias.
+
+    Of experts that lie one after the other, each may have a scale of its own.
+    """
+
+    packed: Packed  # [n_out, n_in]
+    bias: Vector | None = None  # [n_out]
+    scale: float | Vector = 1.0  # a Vector is [n_experts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """residual + out_scale · (a @ W.T + bias) for every weight -> as many f32 [R, n_out].
+    """residual + out_scale · (scale · (a @ W.T) + bias) for every weight -> as many f32 [R, n_out].
 
     With a gated activation the two weights are gate and up, and the one result is act(gate) · up. relu_squared has one
     weight.

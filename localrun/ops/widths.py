@@ -35,7 +35,7 @@ def result_widths(op: Instruction, reads: Mapping[str, int], layers: Sequence[Ca
     if isinstance(op, Embed):
         return (op.weight.n_cols,)
     if isinstance(op, Linear):
-        return [weight.n_rows for weight, _ in op.weights][: op.n_results]
+        return [weight.packed.n_rows for weight in op.weights][: op.n_results]
     if isinstance(op, Attention):
         place = layers[op.layer]
         return (place.n_heads * (place.value_dim or place.head_dim),)

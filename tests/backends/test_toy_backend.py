@@ -19,7 +19,7 @@ from localrun.base.request import BackendName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.cli.app import run_command_line
 from localrun.client.local import LocalClient
-from localrun.ops.instructions import Attention, Linear, Norm
+from localrun.ops.instructions import Attention, Linear, LinearWeight, Norm
 
 
 class ToyOps(ReferenceOps):
@@ -32,7 +32,7 @@ class ToyOps(ReferenceOps):
 
     def linear(self, op: Linear) -> tuple[torch.Tensor, ...]:
         a = op.a.numpy()
-        ys = [a @ weight.unpack().numpy().T + (0 if bias is None else bias.numpy()) for weight, bias in op.weights]
+        ys = [product(a, weight) for weight in op.weights]
         if op.act == "silu_mul":
             ys = [ys[0] / (1 + np.exp(-ys[0])) * ys[1]]
         residual = 0 if op.residual is None else op.residual
@@ -50,6 +50,11 @@ class ToyOps(ReferenceOps):
                 mixed = weights @ values[: position + 1, head // group].numpy() / weights.sum()
                 out[row, head] = torch.from_numpy(mixed)
         return (out.flatten(1),)
+
+
+def product(a: np.ndarray, weight: LinearWeight) -> np.ndarray:
+    y: np.ndarray = weight.scale * (a @ weight.packed.unpack().numpy().T)
+    return y if weight.bias is None else y + weight.bias.numpy()
 
 
 class ToyBackend(ReferenceBackend):

@@ -106,7 +106,7 @@ def test_logits_of_every_kind_of_model(device: torch.device, name: str, tiny_fol
     expected = Stepper(path).logits(ids)
     for layout, codec in ((F32, "f32"), (FILE, "f16")):
         one = Stepper(path, codec=codec, layout=layout, device=device)
-        assert one.model.weights.embed.planes[0].device.type == device.type
+        assert one.model.weights.embed.packed.planes[0].device.type == device.type
         for chunks in ([150], cut(150, seed=1)):
             got = one.logits(ids, chunks)
             assert got.device.type == device.type

@@ -65,7 +65,7 @@ def discarded_steps(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int
 def poisoned() -> Iterator[Engine]:
     """An engine whose model computes NaN for whatever has seen one token."""
     model = small_model()
-    model.weights.embed.planes[0][POISON] = math.nan
+    model.weights.embed.packed.planes[0][POISON] = math.nan
     engine = small_engine(model=model, ops=RowReferenceOps, n_blocks=40)
     yield engine
     engine.close()

@@ -100,7 +100,11 @@ def test_layers_of_their_own_kind_on_every_instruction_set(
 def test_the_executor_alone_keeps_the_weights_alive(tiny_folder: Callable[..., Path]) -> None:
     stepper = Stepper(tiny_folder("llama"), native_threads=1)
     weights = stepper.model.weights
-    matrices = [weights.embed, weights.output, *(layer.down[0] for layer in weights.layers if layer.down)]
+    matrices = [
+        weights.embed.packed,
+        weights.output.packed,
+        *(layer.down.packed for layer in weights.layers if layer.down),
+    ]
     alive = [weakref.ref(plane) for matrix in matrices for plane in matrix.planes]
     del stepper.model, weights, matrices
     gc.collect()

@@ -169,9 +169,9 @@ def test_experts_may_be_transposed_and_gate_and_up_take_turns(tmp_path: Path) ->
     for ref in refs.values():
         check_tensor(source, ref)
     loader = Loader(source, refs, F32, None, lambda done, total: None)
-    gate, up, down, (router, bias) = (loader.linear(name) for name in ("gate", "up", "down", "router"))
+    gate, up, down, router = (loader.linear(name) for name in ("gate", "up", "down", "router"))
     x = 20 * torch.randn(1, 13, 96, generator=torch.Generator().manual_seed(7))  # the clamp bites
-    op = Moe(x[0], Router(router, mixture.routing, bias), Experts(gate, up, down, "clamped_silu_mul"))
+    op = Moe(x[0], Router(router.packed, mixture.routing, router.bias), Experts(gate, up, down, "clamped_silu_mul"))
     with torch.no_grad():
         expected = model.model.layers[1].mlp(x)[0]
     (found,) = ReferenceOps(reference_executor(small_model(), 1).pool, torch.device("cpu")).moe(op)
@@ -195,7 +195,7 @@ def test_experts_in_one_tensor_are_quantised_as_each_would_be(
         shape = source.tensors[name].shape
         experts = torch.frombuffer(source.read(name), dtype=torch.bfloat16).float().view(shape)[:, rows]
         encoded = [ENCODERS[qtype](expert.contiguous()) for expert in experts]
-        loaded, _ = getattr(weights.layers[1], weight)
+        loaded = getattr(weights.layers[1], weight).packed
         assert loaded.qtype == qtype
         assert torch.equal(loaded.planes[0].flatten(), torch.cat([raw.flatten() for raw in encoded]))
         whole = small.read(name)
@@ -226,7 +226,7 @@ def test_transposed_experts_are_quantised_as_each_would_be(
         shape = source.tensors[name].shape
         experts = torch.frombuffer(source.read(name), dtype=torch.bfloat16).float().view(shape).swapaxes(1, 2)[:, rows]
         encoded = [ENCODERS[qtype](expert.contiguous()).flatten() for expert in experts]
-        loaded, _ = getattr(weights.layers[1], weight)
+        loaded = getattr(weights.layers[1], weight).packed
         assert loaded.qtype == qtype
         assert torch.equal(loaded.planes[0].flatten(), torch.cat(encoded))
     assert allocated_bytes(weights) == held_bytes(small, read_weight_refs(small, read_config(small)), FILE.nbytes)
@@ -238,7 +238,11 @@ def test_transposed_experts_of_odd_sizes_stay_floats(tmp_path: Path, monkeypatch
     monkeypatch.setitem(TINY_MODELS, "gpt-oss", TinyModel("gpt_oss", odd))
     folder, ids = save("gpt-oss", tmp_path), token_ids(40, VOCAB_SIZE)
     weights = load_model(in_precision(open_safetensors(folder), "int8"), FILE).weights.layers[1]
-    assert [weight[0].qtype for weight in (weights.gate, weights.up, weights.down) if weight] == ["Q8_0", "Q8_0", "F32"]
+    assert [weight.packed.qtype for weight in (weights.gate, weights.up, weights.down) if weight] == [
+        "Q8_0",
+        "Q8_0",
+        "F32",
+    ]
     found = difference(Stepper(folder).logits(ids), reference_logits(folder, ids))
     assert found.within(MAX_ABS, NMSE), found
 
@@ -254,7 +258,7 @@ def test_the_kernels_read_transposed_experts_one_by_one(precision: str, tmp_path
     packed, plain = (load_model(small, layout).weights for layout in (CpuLayout(CpuBackend().calls, 2), F32))
     for found, expected in zip(packed.layers, plain.layers, strict=True):
         for weight in ("gate", "up", "down"):
-            matrices = (getattr(layer, weight)[0].unpack() for layer in (found, expected))
+            matrices = (getattr(layer, weight).packed.unpack() for layer in (found, expected))
             assert torch.equal(*matrices)
 
 
@@ -263,7 +267,7 @@ def test_experts_may_be_codes_and_scales_in_two_tensors(native_threads: int, tmp
     """gpt-oss as it is published: MXFP4 stays as it is, in whole and in rows that take turns."""
     model, ids = save_mxfp4(tmp_path), token_ids(80, VOCAB_SIZE)
     stepper = Stepper(tmp_path, native_threads=native_threads)
-    assert {layer.gate[0].qtype for layer in stepper.model.weights.layers if layer.gate} == {"MXFP4"}
+    assert {layer.gate.packed.qtype for layer in stepper.model.weights.layers if layer.gate} == {"MXFP4"}
     found = difference(stepper.logits(ids), model_logits(model, ids))
     if native_threads:  # activations are rounded to 8 bits there, and rounding may choose between two experts
         assert found.nmse < 3e-2

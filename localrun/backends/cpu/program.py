@@ -17,6 +17,7 @@ from localrun.ops.instructions import (
     GatedDeltaRule,
     GeluMul,
     Linear,
+    LinearWeight,
     LogitsOf,
     Moe,
     Norm,
@@ -81,7 +82,7 @@ class ProgramBuilder:
         Of experts nobody knows before which they are.
         """
         read = {
-            number: [weight for weight, _ in one.instruction.weights if weight.mapped]
+            number: [weight.packed for weight in one.instruction.weights if weight.packed.mapped]
             for number, one in enumerate(self.recorded)
             if isinstance(one.instruction, Linear)
         }
@@ -103,11 +104,11 @@ class ProgramBuilder:
         for recorded in self.recorded:
             op = recorded.instruction
             if isinstance(op, Linear):
-                read = [(op.a, weight) for weight, _ in op.weights]
+                read = [(op.a, weight.packed) for weight in op.weights]
             elif isinstance(op, Moe):
-                weights = [weight for weight, _ in op.experts.widening]
+                weights = [weight.packed for weight in op.experts.widening]
                 if op.shared is not None:
-                    weights += [weight for weight, _ in op.shared.expert.widening]
+                    weights += [weight.packed for weight in op.shared.expert.widening]
                     weights += [] if op.shared.gate is None else [op.shared.gate]
                 read = [(op.chosen_by or op.a, op.router.weight), *((op.a, weight) for weight in weights)]
             else:
@@ -143,8 +144,8 @@ class ProgramBuilder:
             out_scale=op.out_scale,
             act=abi.ACTIVATIONS[op.act],
         )
-        for index, (weight, bias) in enumerate(op.weights):
-            native.weight[index], native.bias[index] = self.matrix(weight), self.vector(bias)
+        for index, weight in enumerate(op.weights):
+            self.fill(native, index, weight)
         for index, slot in enumerate(out):
             native.out[index] = self.result(slot)
         native.make_formats = self.missing_formats(op.a)
@@ -160,8 +161,8 @@ class ProgramBuilder:
     def moe(self, op: Moe, out: int) -> Iterator[Native]:
         """The scores, which rows go where, gate and up of every expert, down, the shared expert, and the sum."""
         router, n_used, take = op.router.weight, op.router.routing.n_used, self.buffers.take
-        (up, _), (down, down_bias) = op.experts.up, op.experts.down
-        read = [self.activation_format_of(weight) for weight, _ in op.experts.widening]
+        up, down = op.experts.up.packed, op.experts.down.packed
+        read = [self.activation_format_of(weight.packed) for weight in op.experts.widening]
         assert op.chosen_by is None or op.a.index in self.made_by_norm, "nobody else makes its formats"
         routed_by, total = op.chosen_by or op.a, self.result(out)
         scores = self.kept(take(router.n_rows, 0))
@@ -170,8 +171,9 @@ class ProgramBuilder:
         y = self.kept(take(down.n_rows // router.n_rows, 0, n_used))
         routes, act = self.routes(router.n_rows, n_used), abi.ACTIVATIONS[op.experts.act]
         routing = op.router.routing
-        score = self.product(routed_by, ((router, scores),), self.missing_formats(routed_by))
-        score.bias[0] = self.vector(op.router.bias)
+        score = self.product(
+            routed_by, ((LinearWeight(router, op.router.bias), scores),), self.missing_formats(routed_by)
+        )
         route = abi.Route(
             scores=ctypes.pointer(scores),
             a=self.value(op.a),
@@ -188,18 +190,18 @@ class ProgramBuilder:
             group_rank=routing.group_rank,
         )
         widen = abi.Experts(a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=act)
-        for index, (weight, bias) in enumerate(op.experts.widening):
-            widen.weight[index], widen.bias[index] = self.matrix(weight), self.vector(bias)
+        for index, weight in enumerate(op.experts.widening):
+            self.fill(widen, index, weight, router.n_rows)
         narrow = abi.Experts(
             a=ctypes.pointer(hidden), out=ctypes.pointer(y), routes=routes, make_formats=hidden.formats
         )
-        narrow.weight[0], narrow.bias[0] = self.matrix(down), self.vector(down_bias)
+        self.fill(narrow, 0, op.experts.down, router.n_rows)
         combine = abi.Combine(
             y=ctypes.pointer(y), residual=self.value(op.residual), out=total, routes=routes, scale=op.out_scale
         )
         yield "linear", score
         yield "route", route
-        yield from self.will_need([weight for weight, _ in (*op.experts.widening, op.experts.down)], routes)
+        yield from self.will_need([weight.packed for weight in (*op.experts.widening, op.experts.down)], routes)
         yield "experts", widen
         yield "experts", narrow
         shared = [] if op.shared is None else [*self.shared_expert(op.a, op.shared, combine)]
@@ -214,29 +216,36 @@ class ProgramBuilder:
         self, a: Slot, shared: SharedExpert, combine: abi.Combine
     ) -> Iterator[tuple[abi.Linear, list[abi.Value]]]:
         """The products of an expert that all rows go to, with the buffers they are made in; `combine` reads two."""
-        down, _ = shared.expert.down
+        down = shared.expert.down.packed
         hidden = self.kept(self.buffers.take(down.n_cols, self.activation_format_of(down)))
         y = self.kept(self.buffers.take(down.n_rows, 0))
-        widen = self.product(a, [(weight, hidden) for weight, _ in shared.expert.widening])
+        widen = self.product(a, [(weight, hidden) for weight in shared.expert.widening])
         widen.act = abi.ACTIVATIONS[shared.expert.act]
         yield widen, [hidden]
-        narrow = self.product(hidden, ((down, y),), hidden.formats)
+        narrow = self.product(hidden, ((shared.expert.down, y),), hidden.formats)
         combine.shared = ctypes.pointer(y)
         yield narrow, [y]
         if shared.gate is not None:
             share = self.kept(self.buffers.take(shared.gate.n_rows, 0))
             combine.shared_gate = ctypes.pointer(share)
-            yield self.product(a, ((shared.gate, share),)), [share]
+            yield self.product(a, ((LinearWeight(shared.gate), share),)), [share]
 
     def product(
-        self, a: Slot | abi.Value, made: Sequence[tuple[Packed, abi.Value]], make_formats: int = 0
+        self, a: Slot | abi.Value, made: Sequence[tuple[LinearWeight, abi.Value]], make_formats: int = 0
     ) -> abi.Linear:
-        """a @ W.T for each of some matrices, into its buffer."""
+        """scale · (a @ W.T) + bias for each of some weights, into its buffer."""
         read = ctypes.pointer(a) if isinstance(a, abi.Value) else self.value(a)
         linear = abi.Linear(a=read, n_weights=len(made), out_scale=1.0, make_formats=make_formats)
         for index, (weight, out) in enumerate(made):
-            linear.weight[index], linear.out[index] = self.matrix(weight), ctypes.pointer(out)
+            self.fill(linear, index, weight)
+            linear.out[index] = ctypes.pointer(out)
         return linear
+
+    def fill(self, native: abi.Linear | abi.Experts, index: int, weight: LinearWeight, n_experts: int = 1) -> None:
+        """Give an operation one of its weights."""
+        native.weight[index], native.bias[index] = self.matrix(weight.packed), self.vector(weight.bias)
+        if not isinstance(weight.scale, float) or weight.scale != 1.0:
+            native.scale[index] = self.vector(np.broadcast_to(np.asarray(weight.scale, np.float32), (n_experts,)))
 
     def routes(self, n_experts: int, top_k: int) -> Any:
         """Room for the choices of a step; mixtures of one size take turns."""

@@ -65,13 +65,13 @@ def buffers_within(op: Instruction) -> Iterator[Rows]:
     if not isinstance(op, Moe):
         return
     n, n_used = op.router.n_experts, op.router.routing.n_used
-    (up, *_), (down, *_) = op.experts.up, op.experts.down
+    up, down = op.experts.up.packed, op.experts.down.packed
     yield Rows(n)
     yield Rows(up.n_cols, coded=True, copies=n_used)
     yield Rows(down.n_cols, coded=True, copies=n_used)
     yield Rows(down.n_rows // n, copies=n_used)
     if op.shared is not None:
-        shared, *_ = op.shared.expert.down
+        shared = op.shared.expert.down.packed
         yield Rows(shared.n_cols, coded=True)
         yield Rows(shared.n_rows)
         yield Rows(1)

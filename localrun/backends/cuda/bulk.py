@@ -18,7 +18,7 @@ def span_of(arch: int) -> int:
 
 def bulk_numbers(linears: Sequence[Linear], rows: int, span: int) -> tuple[int, int, int]:
     """bf16 numbers of all rows, of all matrices of a linear, and of a span of sums: room for the largest of these."""
-    shapes = [(sum(weight.n_rows for weight, _ in op.weights), op.weights[0][0].n_cols) for op in linears]
+    shapes = [(sum(weight.packed.n_rows for weight in op.weights), op.weights[0].packed.n_cols) for op in linears]
     most_in, most_out = max(n_in for _, n_in in shapes), max(n_out for n_out, _ in shapes)
     return rows * most_in, max(n_out * n_in for n_out, n_in in shapes), span * most_out
 

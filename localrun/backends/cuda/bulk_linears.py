@@ -16,8 +16,8 @@ from torch import Tensor
 from localrun.backends.cuda.bulk import bulk_numbers
 from localrun.backends.cuda.linears import dequantize, reads_q8
 from localrun.backends.gpu.device import Device, Launch
-from localrun.backends.gpu.matrices import ACTIVATIONS, Weight
-from localrun.ops.instructions import Linear
+from localrun.backends.gpu.matrices import ACTIVATIONS
+from localrun.ops.instructions import Linear, LinearWeight
 from localrun.ops.types import LinearActivation
 
 THREADS = 256  # of a block, each with one sum or four numbers
@@ -37,7 +37,7 @@ class Multiplies(Device, Protocol):
 
 def reads_in_bulk(op: Linear) -> bool:
     """Whether a linear has a second way to read rows: matrices of floats have not."""
-    return all(reads_q8(weight) for weight, _ in op.weights)
+    return all(reads_q8(weight.packed) for weight in op.weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def linear(
     device: Multiplies,
     memory: BulkMemory,
     x: Tensor,
-    weights: Sequence[Weight],
+    weights: Sequence[LinearWeight],
     outs: Sequence[Tensor],
     span: int,
     *,
@@ -73,25 +73,26 @@ def linear(
 ) -> Iterator[Launch]:
     """What linears.linear says, of x, f32 [whole spans, n_in], by way of bf16: numbers, weights and sums."""
     rows, n_in = x.shape
-    n_outs = [weight.n_rows for weight, _ in weights]
+    n_outs = [weight.packed.n_rows for weight in weights]
     width, firsts = sum(n_outs), [sum(n_outs[:index]) for index in range(len(n_outs))]
     numbers, decoded = memory.x[: rows * n_in].view(rows, n_in), memory.weights[: width * n_in].view(width, n_in)
     sums = memory.sums[: span * width].view(span, width)
     kernel = device.kernel("linear_bf16.cu", "to_bf16")
     yield kernel.bind((-(-n_in // (4 * THREADS)), rows, 1), (THREADS, 1, 1), x, numbers, n_in)
-    for (weight, _), first in zip(weights, firsts, strict=True):
-        yield dequantize(device, weight, decoded[first : first + weight.n_rows])
+    for weight, first in zip(weights, firsts, strict=True):
+        yield dequantize(device, weight.packed, decoded[first : first + weight.packed.n_rows])
     gated = act in GATED
     number = {"ACT": ACTIVATIONS.index(act)} if act != "none" else {}
     store = device.kernel("linear_bf16.cu", "store_sums", **number)
-    gate_bias = weights[0][1] if gated else None
+    of_gate = (weights[0].bias, float(weights[0].scale)) if gated else (None, 1.0)
     for at in range(0, rows, span):
         yield device.bf16_product(numbers[at : at + span], decoded, sums)
         rest = None if residual is None else residual[at : at + span]
-        for (_, bias), first, out in zip(weights[gated:], firsts[gated:], outs, strict=True):
+        for weight, first, out in zip(weights[gated:], firsts[gated:], outs, strict=True):
             n_out = out.shape[1]
             yield store.bind(
                 (-(-n_out // THREADS), span, 1),
                 (THREADS, 1, 1),
-                *(sums, bias, gate_bias, rest, out[at : at + span], float(out_scale), n_out, width, first, 0),
+                *(sums, weight.bias, float(weight.scale), *of_gate, rest),
+                *(out[at : at + span], float(out_scale), n_out, width, first, 0),
             )

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from localrun.backends.gpu.device import Device, Launch
-from localrun.backends.gpu.matrices import ACTIVATIONS, Matrix, Weight, blocks, by_layout, matrix_arguments
+from localrun.backends.gpu.matrices import ACTIVATIONS, Matrix, blocks, by_layout, matrix_arguments
 from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.weight_layouts import CodeLayout, layout_of
+from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
 
@@ -29,7 +30,7 @@ def linear(
     device: Device,
     a: Tensor | None,
     q8: Q8 | None,
-    weights: Sequence[Weight],
+    weights: Sequence[LinearWeight],
     outs: Sequence[Tensor],
     rows: int,
     *,
@@ -37,7 +38,7 @@ def linear(
     out_scale: float = 1.0,
     act: LinearActivation = "none",
 ) -> list[Launch]:
-    """residual + out_scale · (a @ W.T + bias) for every weight -> outs, f32 [rows, n_out].
+    """residual + out_scale · (scale · (a @ W.T) + bias) for every weight -> outs, f32 [rows, n_out].
 
     a: f32 [rows, n_in], read by layouts of floats; q8: the same quantised, read by the others. With a gated activation
     the two weights are gate and up, and the one out is residual + out_scale · act(gate) · up; relu_squared has one
@@ -50,8 +51,8 @@ def linear(
     if act == "none":
         return [launch(device, a, q8, matrices, rows, *ending) for matrices in by_layout(weights, outs)]
     (gate, up), (out,) = weights, outs
-    together = layout_of(gate[0].qtype) == layout_of(up[0].qtype) and reads_q8(gate[0]) and rows <= ONE_PASS_ROWS
-    if together:
+    same = layout_of(gate.packed.qtype) == layout_of(up.packed.qtype)
+    if same and reads_q8(gate.packed) and rows <= ONE_PASS_ROWS:
         return [launch(device, a, q8, [(gate, out), (up, out)], rows, *ending, SIDES=2, ACT=number)]
     waiting = launch(device, a, q8, [(gate, out)], rows, None, 1.0)
     return [waiting, launch(device, a, q8, [(up, out)], rows, *ending, ACT=number)]
@@ -68,7 +69,7 @@ def launch(
     **defines: int,
 ) -> Launch:
     """One launch for matrices of one layout."""
-    first = matrices[0][0][0]
+    first = matrices[0][0].packed
     layout, n_cols = layout_of(first.qtype), first.n_cols
     arguments, sides = matrix_arguments(matrices), defines.get("SIDES", 1)
     with_blocks = matrices[:1] if sides == 2 else matrices  # those of a gate have those of the up beside them

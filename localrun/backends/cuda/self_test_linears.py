@@ -13,6 +13,7 @@ from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.made_up import between_ones
 from localrun.backends.gpu.made_up_weights import CLOSE, N_IN, N_OUT, decoded, packed, products, weights
 from localrun.backends.gpu.q8 import Q8
+from localrun.ops.instructions import LinearWeight
 
 ROUNDED = 2**-7  # of sums rounded to bf16, and what that changes in what is made of them
 
@@ -32,7 +33,7 @@ def linear_of_floats(device: Device) -> str:
 
 
 def linear(device: Device, qtype: str, rows: int) -> str:
-    """Two matrices at once, one with a bias."""
+    """Two matrices at once, one with a scale and a bias."""
     where = device.torch_device
     raw = weights(qtype)
     x, bias = between_ones(rows, N_IN), between_ones(N_OUT)
@@ -42,11 +43,11 @@ def linear(device: Device, qtype: str, rows: int) -> str:
     there = Q8(q8.codes.to(where), q8.groups.to(where))
     outs = [torch.zeros(rows, N_OUT, device=where) for _ in range(2)]
     matrix = packed(qtype, raw, device)
-    given = [(matrix, bias.to(where)), (matrix, None)]
+    given = [LinearWeight(matrix, bias.to(where), scale=0.5), LinearWeight(matrix)]
     for launch in linears.linear(device, x.to(where), there, given, outs, rows):
         launch()
     exact, size = products(seen, decoded(qtype, raw))
-    for out, wanted in zip(outs, (exact + bias, exact), strict=True):
+    for out, wanted in zip(outs, (0.5 * exact + bias, exact), strict=True):
         error = float(((out.cpu() - wanted).abs() / size).max())
         if not error <= CLOSE:
             return f"{qtype} off by {error:.1e}"
@@ -54,10 +55,13 @@ def linear(device: Device, qtype: str, rows: int) -> str:
 
 
 def linear_in_bulk(device: Device) -> str:
-    """Two spans: a gate beside up, each with a bias, then a residual."""
+    """Two spans: a gate beside up, each with a scale and a bias, then a residual."""
     raws, where, span = (weights("Q4_K"), weights("Q4_K").flip(0)), device.torch_device, 16
     x, bias, rest = between_ones(2 * span, N_IN), between_ones(N_OUT), between_ones(2 * span, N_OUT)
-    gate, up = ((packed("Q4_K", raw, device), bias.to(where)) for raw in raws)
+    gate, up = (
+        LinearWeight(packed("Q4_K", raw, device), bias.to(where), scale)
+        for raw, scale in zip(raws, (0.5, 1.5), strict=True)
+    )
     there = x.to(where)
     sizes = (2 * span * N_IN, 2 * N_OUT * N_IN, 2 * N_OUT * span)
     memory = BulkMemory(*(torch.zeros(size, dtype=torch.bfloat16, device=where) for size in sizes))
@@ -69,7 +73,7 @@ def linear_in_bulk(device: Device) -> str:
     ):
         launch()
     exact = [products(x.bfloat16(), decoded("Q4_K", raw).bfloat16())[0] for raw in raws]
-    opened, y = (sums + bias for sums in exact)
+    opened, y = 0.5 * exact[0] + bias, 1.5 * exact[1] + bias
     wanted = torch.nn.functional.silu(opened) * y, rest + 2 * y
     for out, want in zip((gated, plain), wanted, strict=True):
         error = (out.cpu() - want).abs() / (2 + opened.abs() * y.abs() + opened.abs() + 2 * y.abs())

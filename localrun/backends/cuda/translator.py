@@ -12,7 +12,7 @@ from localrun.backends.cuda.bulk_linears import BulkMemory, Multiplies
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.translator import Translator
-from localrun.ops.instructions import Attention, Linear, Norm, RopeAppend
+from localrun.ops.instructions import Attention, Linear, LinearWeight, Norm, RopeAppend
 from localrun.ops.layouts import Packed
 
 
@@ -107,4 +107,4 @@ class CudaTranslator(Translator):
         x, q8 = a.x(rows), a.q8(rows)
         if q8 is not None:
             yield norms.quantize(self.device, x, rows, q8)
-        yield from linears.linear(self.device, x, q8, ((weight, None),), [out], rows)
+        yield from linears.linear(self.device, x, q8, (LinearWeight(weight),), [out], rows)

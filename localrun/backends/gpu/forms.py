@@ -54,9 +54,8 @@ def slots_read(recorded: Sequence[Recorded], reads_codes: Callable[[Packed], boo
         if not isinstance(op, Norm):
             plain.update(each.results)
         for name, slot in each.reads.items():
-            forms = (
-                {reads_codes(weight) for weight, _ in op.weights} if isinstance(op, Linear) and name == "a" else {False}
-            )
+            weights = op.weights if isinstance(op, Linear) and name == "a" else ()
+            forms = {reads_codes(weight.packed) for weight in weights} or {False}
             if True in forms:
                 coded.add(slot)
             if False in forms:

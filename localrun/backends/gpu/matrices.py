@@ -10,20 +10,20 @@ from torch import Tensor
 
 from localrun.backends.gpu.device import Argument, Device, Launch
 from localrun.backends.gpu.weight_layouts import layout_of
+from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
 
-Weight: TypeAlias = tuple[Packed, Tensor | None]  # [n_out, n_in], and a bias f32 [n_out]
-Matrix: TypeAlias = tuple[Weight, Tensor]  # and where its result goes, f32 [rows, n_out]
+Matrix: TypeAlias = tuple[LinearWeight, Tensor]  # a weight, and where its result goes, f32 [rows, n_out]
 
 MATRICES = 3  # of a launch
 ACTIVATIONS: tuple[LinearActivation, ...] = ("none", "silu_mul", "gelu_mul", "clamped_silu_mul", "relu_squared")
 
 
-def by_layout(weights: Sequence[Weight], outs: Sequence[Tensor]) -> Iterator[list[Matrix]]:
+def by_layout(weights: Sequence[LinearWeight], outs: Sequence[Tensor]) -> Iterator[list[Matrix]]:
     """All of them, as many together as a launch takes, each time of one layout."""
-    pairs = sorted(zip(weights, outs, strict=True), key=lambda pair: layout_of(pair[0][0].qtype).name)
-    for _, same in groupby(pairs, key=lambda pair: layout_of(pair[0][0].qtype)):
+    pairs = sorted(zip(weights, outs, strict=True), key=lambda pair: layout_of(pair[0].packed.qtype).name)
+    for _, same in groupby(pairs, key=lambda pair: layout_of(pair[0].packed.qtype)):
         of_layout = list(same)
         for first in range(0, len(of_layout), MATRICES):
             yield of_layout[first : first + MATRICES]
@@ -32,14 +32,14 @@ def by_layout(weights: Sequence[Weight], outs: Sequence[Tensor]) -> Iterator[lis
 def matrix_arguments(matrices: Sequence[Matrix]) -> list[Argument]:
     """Of each matrix, and of those that a launch has no use for."""
     found: list[Argument] = []
-    for (packed, bias), out in matrices:
-        found += packed.planes[0], bias, out, packed.n_rows
-    return found + [None, None, None, 0] * (MATRICES - len(matrices))
+    for weight, out in matrices:
+        found += weight.packed.planes[0], weight.bias, out, float(weight.scale), weight.packed.n_rows
+    return found + [None, None, None, 1.0, 0] * (MATRICES - len(matrices))
 
 
 def blocks(matrices: Sequence[Matrix], rows: int) -> int:
     """Blocks of threads that have so many rows of a matrix each; none has rows of two."""
-    return sum(-(-packed.n_rows // rows) for (packed, _), _ in matrices)
+    return sum(-(-weight.packed.n_rows // rows) for weight, _ in matrices)
 
 
 def embed(device: Device, weight: Packed, ids: Tensor, scale: float, out: Tensor, rows: int) -> Launch:

@@ -11,9 +11,10 @@ from typing import Protocol, TypeAlias
 from torch import Tensor
 
 from localrun.backends.gpu.device import Argument, Device, Launch
-from localrun.backends.gpu.matrices import ACTIVATIONS, Matrix, Weight, blocks, by_layout, matrix_arguments
+from localrun.backends.gpu.matrices import ACTIVATIONS, Matrix, blocks, by_layout, matrix_arguments
 from localrun.backends.gpu.scratch import power_of_two
 from localrun.backends.gpu.weight_layouts import layout_of
+from localrun.ops.instructions import LinearWeight
 from localrun.ops.types import LinearActivation
 
 Norm: TypeAlias = tuple[Tensor, float]  # f32 [n_in], epsilon
@@ -33,7 +34,7 @@ class MatrixDevice(Device, Protocol):
 def linear(
     device: MatrixDevice,
     x: Tensor,
-    weights: Sequence[Weight],
+    weights: Sequence[LinearWeight],
     outs: Sequence[Tensor],
     rows: int,
     *,
@@ -42,7 +43,7 @@ def linear(
     act: LinearActivation = "none",
     norm: Norm | None = None,
 ) -> list[Launch]:
-    """residual + out_scale · (x @ W.T + bias) for every weight -> outs, f32 [rows, n_out].
+    """residual + out_scale · (scale · (x @ W.T) + bias) for every weight -> outs, f32 [rows, n_out].
 
     x: f32 [rows, n_in]; with `norm` it is read through an RMS norm, to the bits of a norm before: that is for up to
     ONE_PASS_ROWS. With a gated activation the two weights are gate and up, and the one out is residual + out_scale ·
@@ -55,7 +56,7 @@ def linear(
     if act == "none":
         return [launch(device, x, matrices, rows, *ending) for matrices in by_layout(weights, outs)]
     (gate, up), (out,) = weights, outs
-    if layout_of(gate[0].qtype) == layout_of(up[0].qtype) and rows <= ONE_PASS_ROWS:
+    if layout_of(gate.packed.qtype) == layout_of(up.packed.qtype) and rows <= ONE_PASS_ROWS:
         return [launch(device, x, [(gate, out), (up, out)], rows, *ending, SIDES=2, ACT=number)]
     waiting = launch(device, x, [(gate, out)], rows, None, 1.0, norm)
     return [waiting, launch(device, x, [(up, out)], rows, *ending, ACT=number)]
@@ -78,7 +79,8 @@ def launch(
         return many(device, x, matrices, rows, residual, out_scale, MATRIX=matrix, **defines)
     sides = defines.get("SIDES", 1)
     gain, eps = norm or (None, 0.0)
-    defines |= {"N_X": power_of_two(rows), "NORM": int(norm is not None), **layout_of(matrices[0][0][0].qtype).defines}
+    layout = layout_of(matrices[0][0].packed.qtype)
+    defines |= {"N_X": power_of_two(rows), "NORM": int(norm is not None), **layout.defines}
     arguments = (*matrix_arguments(matrices), *row_arguments(x, residual, out_scale, rows), gain, float(eps))
     grid = (blocks(matrices[:1] if sides == 2 else matrices, 32 // sides), 1, 1)
     return device.kernel("linear.metal", "linear", **defines).bind(grid, (256, 1, 1), *arguments)
@@ -95,7 +97,7 @@ def many(
 ) -> Launch:
     """Likewise, for any number of rows. MATRIX: 1 by products of 8 x 8 matrices."""
     n_x = 16 if rows <= 16 else 32
-    defines |= {"N_X": n_x, **layout_of(matrices[0][0][0].qtype).defines}
+    defines |= {"N_X": n_x, **layout_of(matrices[0][0].packed.qtype).defines}
     arguments = (*matrix_arguments(matrices), *row_arguments(x, residual, out_scale, rows))
     grid = (-(-rows // n_x), blocks(matrices, 64), 1)  # threadgroups that read the same weights are neighbours
     return device.kernel("linear_many.metal", "linear_many", **defines).bind(grid, (128, 1, 1), *arguments)

@@ -15,6 +15,7 @@ from localrun.backends.gpu.made_up import between_ones, far
 from localrun.backends.gpu.made_up_weights import CLOSE, N_IN, N_OUT, decoded, packed, products, weights
 from localrun.backends.metal import linears, norms
 from localrun.backends.metal.linears import MatrixDevice
+from localrun.ops.instructions import LinearWeight
 
 Case: TypeAlias = Callable[[MatrixDevice], str]
 
@@ -30,7 +31,7 @@ def has_exact_matrices(device: MatrixDevice) -> bool:
     x = between_ones(20, N_IN).to(device.torch_device)
     outs = [torch.zeros(20, N_OUT, device=device.torch_device) for _ in range(2)]
     for matrix, out in enumerate(outs):
-        linears.many(device, x, [((weight, None), out)], 20, None, 1.0, MATRIX=matrix)()
+        linears.many(device, x, [(LinearWeight(weight), out)], 20, None, 1.0, MATRIX=matrix)()
     return torch.equal(*outs)
 
 
@@ -48,19 +49,19 @@ def linear_of_floats(device: MatrixDevice) -> str:
 
 
 def linear(device: MatrixDevice, qtype: str, rows: int) -> str:
-    """Two matrices at once, one with a bias; the first row alone."""
+    """Two matrices at once, one with a scale and a bias; the first row alone."""
     where = device.torch_device
     raw = weights(qtype)
     x, bias = between_ones(rows, N_IN), between_ones(N_OUT)
     matrix = packed(qtype, raw, device)
-    there, given = x.to(where), [(matrix, bias.to(where)), (matrix, None)]
+    there, given = x.to(where), [LinearWeight(matrix, bias.to(where), scale=0.5), LinearWeight(matrix)]
     outs = [torch.zeros(rows, N_OUT, device=where) for _ in range(2)]
     alone = torch.zeros(1, N_OUT, device=where)
     launches = linears.linear(device, there, given, outs, rows)
     for launch in launches + linears.linear(device, there[:1], given[1:], [alone], 1):
         launch()
     exact, size = products(x, decoded(qtype, raw))
-    for out, wanted in zip(outs, (exact + bias, exact), strict=True):
+    for out, wanted in zip(outs, (0.5 * exact + bias, exact), strict=True):
         error = float(((out.cpu() - wanted).abs() / size).max())
         if not error <= CLOSE:
             return f"{qtype} off by {error:.1e}"
@@ -73,7 +74,7 @@ def gate_and_up(device: MatrixDevice) -> str:
     raw = weights("F16")
     x, gain, residual = between_ones(2, N_IN), between_ones(N_IN), between_ones(2, N_OUT)
     there, gains, rest = (tensor.to(where) for tensor in (x, gain, residual))
-    matrices = [(packed("F16", part, device), None) for part in (raw, raw.roll(1, 0))]
+    matrices = [LinearWeight(packed("F16", part, device)) for part in (raw, raw.roll(1, 0))]
     outs = [torch.zeros(2, N_OUT, device=where) for _ in range(2)]
     normed = torch.zeros(2, N_IN, device=where)
     before = linears.linear(device, normed, matrices, outs[:1], 2, residual=rest, act="silu_mul")

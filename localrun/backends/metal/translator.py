@@ -18,7 +18,7 @@ from localrun.backends.metal import attentions, linears, norms
 from localrun.backends.metal.attentions import Cache
 from localrun.backends.metal.device import MetalDevice
 from localrun.ops.cache_layer import CacheLayer
-from localrun.ops.instructions import Attention, Linear, Norm, RopeAppend
+from localrun.ops.instructions import Attention, Linear, LinearWeight, Norm, RopeAppend
 from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import Packed
 from localrun.ops.recording import Recorded
@@ -96,7 +96,7 @@ class MetalTranslator(Translator):
         return Cache(place, codec, pool.store(place.group, ring=False), ring)
 
     def logits(self, a: Buffer, weight: Packed, out: Tensor, rows: int) -> Iterator[Launch]:
-        yield from linears.linear(self.metal, a.x(rows), ((weight, None),), [out], rows)
+        yield from linears.linear(self.metal, a.x(rows), (LinearWeight(weight),), [out], rows)
 
 
 def fused_norms(recorded: Sequence[Recorded], widths: Mapping[int, int]) -> dict[int, Norm]:

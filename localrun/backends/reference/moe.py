@@ -13,7 +13,8 @@ from localrun.ops.layouts import F32, Packed
 class Products(Protocol):
     """What of the operations a mixture is made of."""
 
-    def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor: ...
+    def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None = None) -> Tensor: ...
+    def product(self, x: Tensor, weight: LinearWeight) -> Tensor: ...
     def linear(self, op: Linear) -> tuple[Tensor, ...]: ...
 
 
@@ -31,7 +32,7 @@ def mixture(ops: Products, op: Moe) -> Tensor:
         out = out + y[:, best] * weights[:, best, None]
     if op.shared is not None:
         share = feed_forward(ops, x, op.shared.expert)
-        out = out + (share if op.shared.gate is None else share * ops.matmul(x, op.shared.gate, None).sigmoid())
+        out = out + (share if op.shared.gate is None else share * ops.matmul(x, op.shared.gate).sigmoid())
     return out
 
 
@@ -55,17 +56,18 @@ def choose(raw: Tensor, router: Router) -> tuple[Tensor, Tensor]:
 
 def feed_forward(ops: Products, x: Tensor, expert: Experts) -> Tensor:
     (hidden,) = ops.linear(Linear(x, expert.widening, act=expert.act))
-    return ops.matmul(hidden, *expert.down)
+    return ops.product(hidden, expert.down)
 
 
 def expert_of(experts: Experts, number: int, n_experts: int) -> Experts:
     """One of n_experts that lie one after the other, decoded."""
 
     def part(weight: LinearWeight) -> LinearWeight:
-        stack, bias = weight
+        stack, bias, scale = weight.packed, weight.bias, weight.scale
         n_rows = stack.n_rows // n_experts
         rows = Packed(F32, "F32", n_rows, stack.n_cols, (stack.unpack(number * n_rows, n_rows),))
-        return rows, None if bias is None else bias[number * n_rows : (number + 1) * n_rows]
+        own_bias = None if bias is None else bias[number * n_rows : (number + 1) * n_rows]
+        return LinearWeight(rows, own_bias, scale if isinstance(scale, float) else scale[number])
 
     gate = None if experts.gate is None else part(experts.gate)
     return Experts(gate, part(experts.up), part(experts.down), experts.act)

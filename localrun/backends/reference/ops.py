@@ -23,6 +23,7 @@ from localrun.ops.instructions import (
     GatedDeltaRule,
     GeluMul,
     Linear,
+    LinearWeight,
     LogitsOf,
     Moe,
     Norm,
@@ -78,14 +79,21 @@ class ReferenceOps:
         return rms_norm(x, weight, eps)
 
     def linear(self, op: Linear) -> tuple[Tensor, ...]:
-        results = [self.matmul(op.a, weight, bias) for weight, bias in op.weights]
+        results = [self.product(op.a, weight) for weight in op.weights]
         if op.act != "none":
             results = [activate(results[0], results[-1], op.act)]
         if op.out_scale != 1.0:
             results = [y * op.out_scale for y in results]
         return tuple(results if op.residual is None else [op.residual + y for y in results])
 
-    def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
+    def product(self, x: Tensor, weight: LinearWeight) -> Tensor:
+        """scale · (x @ W.T) + bias"""
+        if isinstance(weight.scale, float) and weight.scale == 1.0:
+            return self.matmul(x, weight.packed, weight.bias)
+        y = self.matmul(x, weight.packed) * weight.scale
+        return y if weight.bias is None else y + weight.bias
+
+    def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None = None) -> Tensor:
         """x @ weight.T + bias, decoding the matrix in tiles of rows unless it is held as f32."""
         if weight.layout is F32:
             return F.linear(x, weight.planes[0], bias)
@@ -168,7 +176,7 @@ class ReferenceOps:
 
     def logits(self, op: LogitsOf) -> tuple[Logits]:
         wanted = torch.tensor(self.step.logits_rows, dtype=torch.long, device=self.device)
-        rows = self.matmul(op.a[wanted], op.weight, None)
+        rows = self.matmul(op.a[wanted], op.weight)
         if op.scale != 1.0:
             rows = rows * op.scale
         if op.softcap is not None:

@@ -36,7 +36,7 @@ class RowReferenceOps(ReferenceOps):
         ]
         return tuple(torch.cat(parts) for parts in zip(*per_row, strict=True))
 
-    def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
+    def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None = None) -> Tensor:
         return torch.cat([super(RowReferenceOps, self).matmul(row, weight, bias) for row in x.split(1)])
 
     def attention(self, op: Attention) -> tuple[Tensor]:

@@ -29,8 +29,8 @@ def sizes_of(model: Recording) -> Sizes:
     head, moes = ops[-1], [op for op in ops if isinstance(op, Moe)]
     assert isinstance(head, LogitsOf)
     networks = [op.experts for op in moes] + [op.shared.expert for op in moes if op.shared]
-    inner = [network.down[0].n_cols for network in networks]
-    inner += [op.weights[0][0].n_rows for op in ops if isinstance(op, Linear) and op.act != "none"]
+    inner = [network.down.packed.n_cols for network in networks]
+    inner += [op.weights[0].packed.n_rows for op in ops if isinstance(op, Linear) and op.act != "none"]
     hidden, most_used = head.weight.n_cols, max((op.router.routing.n_used for op in moes), default=1)
     return Sizes(
         activations=(6 + most_used - 1) * hidden + 4 * max(inner, default=0),

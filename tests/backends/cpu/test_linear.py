@@ -120,18 +120,20 @@ def test_weights_of_different_layouts_share_one_linear(isa: str) -> None:
     matrices = [NativeMatrix(raw, t, 256) for raw, t in zip(raws, types, strict=True)]
     bias = [rows(1, 33, seed=9 + i)[0] for i in range(4)]
     x = rows(5, 256)
-    for found, matrix, b in zip(linear(x, matrices, bias), matrices, bias, strict=True):
+    scale = [torch.tensor([number]) for number in (0.7, 1.0, -2.0, 0.1)]
+    for found, matrix, b, s in zip(linear(x, matrices, bias, scale=scale), matrices, bias, scale, strict=True):
         (alone,) = linear(x, [matrix])
-        assert torch.equal(found, alone + b)
+        assert torch.equal(found, alone * s + b)
 
 
 @pairwise(act=ACTIVATIONS, types=(("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("F32", "Q8_0")))
 def test_gate_and_up_end_in_one(isa: str, act: LinearActivation, types: tuple[str, str]) -> None:
     matrices = [NativeMatrix(sample(t, 49, 256, seed), t, 256) for seed, t in enumerate(types)]
     x, bias = rows(7, 256) * 0.3, [rows(1, 49, 5)[0], rows(1, 49, 6)[0]]
-    gate, up = linear(x, matrices, bias)
+    scale = [torch.tensor([0.6]), torch.tensor([1.6])]
+    gate, up = linear(x, matrices, bias, scale=scale)
     residual = rows(7, 49, 8)
-    (found,) = linear(x, matrices, bias, act=act, out_scale=0.5, residual=residual)
+    (found,) = linear(x, matrices, bias, act=act, out_scale=0.5, residual=residual, scale=scale)
     expected = residual + 0.5 * activate(gate.double(), up.double(), act)
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
 

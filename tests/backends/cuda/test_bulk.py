@@ -27,6 +27,7 @@ from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.engine.runner import sequence_input
+from localrun.ops.instructions import LinearWeight
 from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.layouts import Packed
 
@@ -119,7 +120,7 @@ def in_bulk(x: torch.Tensor, weight: Packed, span: int) -> torch.Tensor:
     n_out, n_in, out = weight.n_rows, weight.n_cols, torch.full((len(x), weight.n_rows), torch.nan)
     sizes = (len(x) * n_in, n_out * n_in, span * n_out)
     memory = BulkMemory(*(torch.zeros(size, dtype=torch.bfloat16) for size in sizes))
-    for launch in bulk_linears.linear(emulated_device(90), memory, x, [(weight, None)], [out], span):
+    for launch in bulk_linears.linear(emulated_device(90), memory, x, [LinearWeight(weight)], [out], span):
         launch()
     return out
 
@@ -132,7 +133,9 @@ def test_errors_are_no_larger(qtype: str, n_out: int, n_in: int) -> None:
     """Against fp64 sums of what was to be multiplied, beside the kernel that quantises rows to 8 bits."""
     weight, x = packed(qtype, n_out, n_in), random_rows(16, n_in)
     exact = x.double() @ weight.unpack().double().T
-    errors = [float((found - exact).square().mean()) for found in (in_bulk(x, weight, 16), *run(x, [(weight, None)]))]
+    errors = [
+        float((found - exact).square().mean()) for found in (in_bulk(x, weight, 16), *run(x, [LinearWeight(weight)]))
+    ]
     assert errors[0] < errors[1] / 2
 
 

@@ -22,7 +22,7 @@ from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.rows import Block, Query, RowReferenceOps, merge
-from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, RopeAppend, Value
+from localrun.ops.instructions import Attention, Embed, Linear, LinearWeight, LogitsOf, RopeAppend, Value
 from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32
@@ -236,7 +236,7 @@ def test_groups_of_different_codecs_and_windows_do_not_mix() -> None:
     q, k, v = (x.flatten(1) for x in full.qkv())
     table = pack(torch.cat((q, k, v), dim=1), F32)
     parts = torch.eye(table.n_cols).split([x.shape[1] for x in (q, k, v)])
-    picks = tuple((pack(part, F32), None) for part in parts)
+    picks = tuple(LinearWeight(pack(part, F32)) for part in parts)
 
     def both(keep: int) -> ReferenceExecutor:
         def forward(ops: Ops) -> Value:

@@ -28,7 +28,7 @@ def packed(weight: Tensor) -> Packed:
 
 def stacked(weights: Tensor, bias: Tensor | None = None) -> LinearWeight:
     """[n, rows, columns] one after the other."""
-    return packed(weights.flatten(0, 1)), None if bias is None else bias.detach().flatten()
+    return LinearWeight(packed(weights.flatten(0, 1)), None if bias is None else bias.detach().flatten())
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def fused(experts: Any) -> Experts:
 
 
 def network(mlp: Any) -> Experts:
-    gate, up, down = ((packed(part.weight), None) for part in (mlp.gate_proj, mlp.up_proj, mlp.down_proj))
+    gate, up, down = (LinearWeight(packed(part.weight)) for part in (mlp.gate_proj, mlp.up_proj, mlp.down_proj))
     return Experts(gate, up, down)
 
 

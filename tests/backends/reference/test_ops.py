@@ -14,7 +14,7 @@ from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.ops import ReferenceOps, rotate
 from localrun.backends.reference.rows import Block, Query, RowReferenceOps
 from localrun.engine.runner import Runner, sequence_input
-from localrun.ops.instructions import Experts, Moe, Router
+from localrun.ops.instructions import Experts, LinearWeight, Moe, Router
 from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput, StepCancelled, StepInput
 from localrun.ops.layouts import F32, FILE, Packed, RowReader
 from localrun.ops.types import Routing
@@ -97,7 +97,7 @@ def test_moe_is_a_loop_over_the_chosen_experts(normalize: bool) -> None:
     x = torch.randn(5, 6, generator=torch.Generator().manual_seed(1))
     router = matrix(4, 6, 2)
     gate, up, down = matrix(4 * 7, 6, 10), matrix(4 * 7, 6, 20), matrix(4 * 6, 7, 30)
-    experts = Experts((gate, None), (up, None), (down, None))
+    experts = Experts(LinearWeight(gate), LinearWeight(up), LinearWeight(down))
     (got,) = ops.moe(Moe(x, Router(router, Routing(2, normalize=normalize)), experts, out_scale=0.5, residual=x))
     for row in range(5):
         share = torch.softmax(router.planes[0] @ x[row], -1)

@@ -14,6 +14,7 @@ from localrun.backends.gpu.emulated_build import Sanitizer
 from localrun.backends.gpu.layouts import GpuLayout
 from localrun.backends.gpu.matrices import embed
 from localrun.backends.reference.ops import activate
+from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import RowReader
 from localrun.ops.types import LinearActivation
 
@@ -27,13 +28,13 @@ MORE_ROWS = (2, 9, 16, 17, 20, 32, 33, 64)  # each way to take them
 def test_linear_is_right_and_a_row_does_not_depend_on_the_rows_beside_it(qtype: str) -> None:
     n_cols = columns(qtype)
     weight, x = packed(qtype, 37, n_cols), random_rows(70, n_cols)
-    (whole,) = run(x, [(weight, None)])
+    (whole,) = run(x, [LinearWeight(weight)])
     exact = Exact.of(x, weight)
     assert exact.error(whole) < ERROR
     assert nmse(whole, F.linear(x, weight.unpack())) < NMSE_LIMIT
     for rows in (*ROWS, *(MORE_ROWS if qtype in ("Q4_0", "Q6_K", "F16") else ())):
         for first in {0, 70 - rows}:
-            (part,) = run(x[first : first + rows], [(weight, None)])
+            (part,) = run(x[first : first + rows], [LinearWeight(weight)])
             assert torch.equal(part, whole[first : first + rows]), (first, rows)
 
 
@@ -41,7 +42,7 @@ def test_linear_is_right_and_a_row_does_not_depend_on_the_rows_beside_it(qtype: 
 def test_the_twin_without_tensor_cores_gives_the_same_bits(qtype: str) -> None:
     n_cols = columns(qtype)
     weight, x = packed(qtype, 37, n_cols), random_rows(3, n_cols)
-    (expected,) = run(x, [(weight, None)])
+    (expected,) = run(x, [LinearWeight(weight)])
     assert torch.equal(run_twin(x, weight, EmulatedDevice()), expected)
 
 
@@ -50,7 +51,7 @@ def test_the_smaller_tiles_of_turing_give_the_same_bits(qtype: str) -> None:
     weight = packed(qtype, 37, columns(qtype))
     for rows in (3, 20):
         x = random_rows(rows, weight.n_cols)
-        (expected,), (found,) = (run(x, [(weight, None)], device=EmulatedDevice(arch)) for arch in (80, 75))
+        (expected,), (found,) = (run(x, [LinearWeight(weight)], device=EmulatedDevice(arch)) for arch in (80, 75))
         assert torch.equal(found, expected)
 
 
@@ -78,7 +79,7 @@ def test_schedules_and_poison_change_nothing(qtype: str) -> None:
     for rows in (5, 40):
         x = random_rows(rows, n_cols)
         found = [
-            run(x, [(weight, None)], device=EmulatedDevice(seed=seed, poison=poison))[0]
+            run(x, [LinearWeight(weight)], device=EmulatedDevice(seed=seed, poison=poison))[0]
             for seed, poison in ((0, 0xFF), (1, 0x00), (2, 0x3C), (3, 0x7F))
         ]
         assert all(torch.equal(found[0], other) for other in found)
@@ -90,15 +91,16 @@ def test_matrices_of_different_sizes_and_layouts_share_a_linear(types: tuple[str
     weights = [packed(qtype, n, 256, seed=n) for qtype, n in zip(types, (70, 16, 33, 1, 129), strict=False)]
     biases = [random_rows(1, weight.n_rows)[0] for weight in weights]
     x = random_rows(rows, 256)
-    together = run(x, list(zip(weights, biases, strict=True)))
-    for found, weight, bias in zip(together, weights, biases, strict=True):
-        (alone,) = run(x, [(weight, None)])
-        assert torch.equal(found, alone + bias)
+    scales = [1.0, 0.7, 1.3, -2.0, 0.1][: len(weights)]
+    together = run(x, [*map(LinearWeight, weights, biases, scales)])
+    for found, weight, bias, scale in zip(together, weights, biases, scales, strict=True):
+        (alone,) = run(x, [LinearWeight(weight)])
+        assert torch.equal(found, alone * scale + bias)
 
 
 def test_matrices_of_one_layout_are_one_launch() -> None:
     x, outs = random_rows(2, 256), [torch.zeros(2, 16) for _ in range(3)]
-    weights = [(packed(qtype, 16, 256), None) for qtype in ("Q4_K", "Q6_K", "Q4_K")]
+    weights = [LinearWeight(packed(qtype, 16, 256)) for qtype in ("Q4_K", "Q6_K", "Q4_K")]
     assert len(linear(EmulatedDevice(), x, quantized(x), weights, outs, 2)) == 2
 
 
@@ -106,7 +108,10 @@ def test_matrices_of_one_layout_are_one_launch() -> None:
 @pytest.mark.parametrize("act", ACTIVATIONS)
 @pytest.mark.parametrize("types", [("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("BF16", "BF16"), ("F32", "Q8_0")])
 def test_gate_and_up_end_in_one(act: LinearActivation, types: tuple[str, str], rows: int) -> None:
-    weights = [(packed(qtype, 49, 256, seed), random_rows(1, 49, seed)[0]) for seed, qtype in enumerate(types)]
+    weights = [
+        LinearWeight(packed(qtype, 49, 256, seed), random_rows(1, 49, seed)[0], scale=0.6 + seed)
+        for seed, qtype in enumerate(types)
+    ]
     x, residual = random_rows(rows, 256) * 0.3, random_rows(rows, 49, 8)
     gate, up = run(x, [*weights])
     (found,) = run(x, [*weights], act=act, out_scale=0.5, residual=residual)
@@ -122,8 +127,8 @@ def test_squares_of_what_is_positive(qtype: str, rows: int) -> None:
     weight, bias = packed(qtype, 49, 256), random_rows(1, 49)[0]
     x, residual = random_rows(rows, 256) * 0.3, random_rows(rows, 49, 8)
     bias[7] = torch.nan
-    (y,) = run(x, [(weight, bias)])
-    (found,) = run(x, [(weight, bias)], act="relu_squared", residual=residual)
+    (y,) = run(x, [LinearWeight(weight, bias)])
+    (found,) = run(x, [LinearWeight(weight, bias)], act="relu_squared", residual=residual)
     torch.testing.assert_close(found, residual + activate(y, y, "relu_squared"), rtol=0, atol=0, equal_nan=True)
 
 
@@ -132,10 +137,10 @@ def test_an_output_may_be_the_residual(qtype: str) -> None:
     weight, bias = packed(qtype, 33, 256), random_rows(1, 33)[0]
     for rows in (4, 12):
         x, residual = random_rows(rows, 256), random_rows(rows, 33, 3)
-        (alone,) = run(x, [(weight, None)])
+        (alone,) = run(x, [LinearWeight(weight)])
         out = residual.clone()
         for launch in linear(
-            EmulatedDevice(), x, quantized(x), [(weight, bias)], [out], rows, residual=out, out_scale=0.3
+            EmulatedDevice(), x, quantized(x), [LinearWeight(weight, bias)], [out], rows, residual=out, out_scale=0.3
         ):
             launch()
         assert torch.equal(out, residual + (alone + bias) * 0.3)
@@ -147,12 +152,12 @@ def test_activations_are_exact_far_out_and_hide_nothing(act: LinearActivation) -
     x = torch.tensor([[-1e4, -200.0, -90.0, -1.0, 0.0, 1.0, 90.0, 1e4]])
     eye, zero = (packed_floats(matrix) for matrix in (torch.eye(8), torch.zeros(8, 8)))
     for up in (1.0, -100.0, 100.0):
-        (found,) = run(x, [(eye, None), (zero, torch.full((8,), up))], act=act)
+        (found,) = run(x, [LinearWeight(eye), LinearWeight(zero, torch.full((8,), up))], act=act)
         torch.testing.assert_close(found, activate(x, torch.tensor(up), act), rtol=1e-6, atol=1e-30)
     broken = torch.zeros(8)
     broken[3] = torch.nan
     for gate, up_bias in ((broken, torch.ones(8)), (torch.ones(8), broken)):
-        (found,) = run(x, [(zero, gate), (zero, up_bias)], act=act)
+        (found,) = run(x, [LinearWeight(zero, gate), LinearWeight(zero, up_bias)], act=act)
         assert found[0].isnan().tolist() == [i == 3 for i in range(8)]
 
 
@@ -162,9 +167,9 @@ def test_a_broken_row_spoils_itself_and_no_other(qtype: str, value: float) -> No
     weight = packed(qtype, 16, 256)
     for rows in (3, 40):
         x = random_rows(rows, 256)
-        (whole,) = run(x, [(weight, None)])
+        (whole,) = run(x, [LinearWeight(weight)])
         x[1, 40] = value
-        (found,) = run(x, [(weight, None)])
+        (found,) = run(x, [LinearWeight(weight)])
         others = torch.arange(rows) != 1
         assert not found[1].isfinite().any()
         assert torch.equal(found[others], whole[others])
@@ -177,7 +182,7 @@ def test_codes_reach_the_limits_without_saturating() -> None:
     weight = GpuLayout().pack(RowReader("Q8_0", 16, 32, lambda first, n: raw[first : first + n].numpy()))
     x = torch.full((2, 32), 127.0)
     x[1] = -127.0
-    (found,) = run(x, [(weight, None)])
+    (found,) = run(x, [LinearWeight(weight)])
     assert torch.equal(found, torch.tensor([[-128.0 * 127 * 32], [128.0 * 127 * 32]]).expand(2, 16))
 
 
@@ -204,7 +209,7 @@ def test_decoded_matrices_are_the_nearest_bf16_numbers(qtype: str) -> None:
 )
 def test_widths_of_real_models(qtype: str, n_rows: int, n_cols: int) -> None:
     weight, x = packed(qtype, n_rows, n_cols), random_rows(9, n_cols)
-    (whole,) = run(x, [(weight, None)])
+    (whole,) = run(x, [LinearWeight(weight)])
     assert Exact.of(x, weight).error(whole) < ERROR
-    (alone,) = run(x[4:5], [(weight, None)])
+    (alone,) = run(x[4:5], [LinearWeight(weight)])
     assert torch.equal(alone, whole[4:5])

@@ -14,6 +14,7 @@ from localrun.backends.metal.norms import norm
 from localrun.backends.metal.self_test_linears import has_exact_matrices
 from localrun.backends.metal.source import KERNELS
 from localrun.backends.reference.ops import activate
+from localrun.ops.instructions import LinearWeight
 from localrun.ops.types import LinearActivation
 
 ACTIVATIONS: tuple[LinearActivation, ...] = ("silu_mul", "gelu_mul", "clamped_silu_mul")
@@ -26,11 +27,11 @@ EPS = 1e-5
 def test_linear_is_right_and_a_row_does_not_depend_on_the_rows_beside_it(qtype: str) -> None:
     n_cols = columns(qtype)
     weight, x = packed(qtype, 37, n_cols), random_rows(70, n_cols)
-    (whole,) = run(x, [(weight, None)])
+    (whole,) = run(x, [LinearWeight(weight)])
     assert error(whole, x, weight) < ERROR
     for rows in (*ROWS, *(MORE_ROWS if qtype in ("Q4_0", "F16") else ())):
         for first in {0, 70 - rows}:
-            (part,) = run(x[first : first + rows], [(weight, None)])
+            (part,) = run(x[first : first + rows], [LinearWeight(weight)])
             assert torch.equal(part, whole[first : first + rows]), (first, rows)
 
 
@@ -40,7 +41,7 @@ def test_products_of_matrices_give_the_same_bits(qtype: str) -> None:
     for rows in (9, 40):
         x, residual = random_rows(rows, weight.n_cols), random_rows(rows, 70, 3)
         found = [
-            run(x, [(weight, residual[0])], residual=residual, device=device)[0]
+            run(x, [LinearWeight(weight, residual[0])], residual=residual, device=device)[0]
             for device in (emulated_device(), matrix_device())
         ]
         assert torch.equal(*found)
@@ -81,7 +82,7 @@ def test_schedules_and_poison_change_nothing(qtype: str) -> None:
     for rows in (5, 40):
         x = random_rows(rows, weight.n_cols)
         found = [
-            run(x, [(weight, None)], device=emulated_device(seed=seed, poison=poison))[0]
+            run(x, [LinearWeight(weight)], device=emulated_device(seed=seed, poison=poison))[0]
             for seed, poison in ((0, 0xFF), (1, 0x00), (2, 0x3C), (3, 0x7F))
         ]
         assert all(torch.equal(found[0], other) for other in found)
@@ -93,15 +94,16 @@ def test_matrices_of_different_sizes_and_layouts_share_a_linear(types: tuple[str
     weights = [packed(qtype, n, 256, seed=n) for qtype, n in zip(types, (70, 16, 33, 1, 129), strict=False)]
     biases = [random_rows(1, weight.n_rows)[0] for weight in weights]
     x = random_rows(rows, 256)
-    together = run(x, list(zip(weights, biases, strict=True)))
-    for found, weight, bias in zip(together, weights, biases, strict=True):
-        (alone,) = run(x, [(weight, None)])
-        assert torch.equal(found, alone + bias)
+    scales = [1.0, 0.7, 1.3, -2.0, 0.1][: len(weights)]
+    together = run(x, [*map(LinearWeight, weights, biases, scales)])
+    for found, weight, bias, scale in zip(together, weights, biases, scales, strict=True):
+        (alone,) = run(x, [LinearWeight(weight)])
+        assert torch.equal(found, alone * scale + bias)
 
 
 def test_matrices_of_one_layout_are_one_launch_and_so_are_gate_and_up() -> None:
     x, outs = random_rows(2, 256), [torch.zeros(2, 16) for _ in range(3)]
-    weights = [(packed(qtype, 16, 256), None) for qtype in ("Q4_K", "Q6_K", "Q4_K")]
+    weights = [LinearWeight(packed(qtype, 16, 256)) for qtype in ("Q4_K", "Q6_K", "Q4_K")]
     assert len(linear(emulated_device(), x, weights, outs, 2)) == 2
     assert len(linear(emulated_device(), x, weights[::2], outs[:1], 2, act="silu_mul")) == 1
 
@@ -110,7 +112,10 @@ def test_matrices_of_one_layout_are_one_launch_and_so_are_gate_and_up() -> None:
 @pytest.mark.parametrize("act", ACTIVATIONS)
 @pytest.mark.parametrize("types", [("Q4_K", "Q6_K"), ("Q4_0", "Q4_0"), ("BF16", "BF16")])
 def test_gate_and_up_end_in_one(act: LinearActivation, types: tuple[str, str], rows: int) -> None:
-    weights = [(packed(qtype, 49, 256, seed), random_rows(1, 49, seed)[0]) for seed, qtype in enumerate(types)]
+    weights = [
+        LinearWeight(packed(qtype, 49, 256, seed), random_rows(1, 49, seed)[0], scale=0.6 + seed)
+        for seed, qtype in enumerate(types)
+    ]
     x, residual = random_rows(rows, 256) * 0.3, random_rows(rows, 49, 8)
     gate, up = run(x, [*weights])
     (found,) = run(x, [*weights], act=act, out_scale=0.5, residual=residual)
@@ -126,15 +131,15 @@ def test_squares_of_what_is_positive(qtype: str, rows: int) -> None:
     weight, bias = packed(qtype, 49, 256), random_rows(1, 49)[0]
     x, residual = random_rows(rows, 256) * 0.3, random_rows(rows, 49, 8)
     bias[7] = torch.nan
-    (y,) = run(x, [(weight, bias)])
-    (found,) = run(x, [(weight, bias)], act="relu_squared", residual=residual)
+    (y,) = run(x, [LinearWeight(weight, bias)])
+    (found,) = run(x, [LinearWeight(weight, bias)], act="relu_squared", residual=residual)
     torch.testing.assert_close(found, residual + activate(y, y, "relu_squared"), rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize(("qtype", "n_cols"), [("Q4_0", 416), ("Q6_K", 2304), ("F32", 102)])
 @pytest.mark.parametrize("rows", [1, 5, 8])
 def test_a_norm_within_gives_the_bits_of_a_norm_before(qtype: str, n_cols: int, rows: int) -> None:
-    weights = [(packed(qtype, n, n_cols, n), None) for n in (33, 33)]
+    weights = [LinearWeight(packed(qtype, n, n_cols, n)) for n in (33, 33)]
     x, gain = 3 * random_rows(rows, n_cols), random_rows(1, n_cols, 5)[0]
     normed = torch.full_like(x, torch.nan)
     norm(emulated_device(), x, gain, EPS, rows, out=normed)()
@@ -149,12 +154,14 @@ def test_an_output_may_be_the_residual(qtype: str) -> None:
     weight, bias = packed(qtype, 33, 256), random_rows(1, 33)[0]
     for rows in (4, 12):
         x, residual = random_rows(rows, 256), random_rows(rows, 33, 3)
-        (apart,) = run(x, [(weight, bias)], residual=residual, out_scale=0.3)
+        (apart,) = run(x, [LinearWeight(weight, bias)], residual=residual, out_scale=0.3)
         out = residual.clone()
-        for launch in linear(emulated_device(), x, [(weight, bias)], [out], rows, residual=out, out_scale=0.3):
+        for launch in linear(
+            emulated_device(), x, [LinearWeight(weight, bias)], [out], rows, residual=out, out_scale=0.3
+        ):
             launch()
         assert torch.equal(out, apart)
-        (alone,) = run(x, [(weight, None)])
+        (alone,) = run(x, [LinearWeight(weight)])
         torch.testing.assert_close(out, residual + (alone + bias) * 0.3, rtol=1e-6, atol=1e-6)
 
 
@@ -164,12 +171,12 @@ def test_activations_are_exact_far_out_and_hide_nothing(act: LinearActivation) -
     x = torch.tensor([[-1e4, -200.0, -90.0, -1.0, 0.0, 1.0, 90.0, 1e4]])
     eye, zero = (packed_floats(matrix) for matrix in (torch.eye(8), torch.zeros(8, 8)))
     for up in (1.0, -100.0, 100.0):
-        (found,) = run(x, [(eye, None), (zero, torch.full((8,), up))], act=act)
+        (found,) = run(x, [LinearWeight(eye), LinearWeight(zero, torch.full((8,), up))], act=act)
         torch.testing.assert_close(found, activate(x, torch.tensor(up), act), rtol=1e-6, atol=1e-30)
     broken = torch.zeros(8)
     broken[3] = torch.nan
     for gate, up_bias in ((broken, torch.ones(8)), (torch.ones(8), broken)):
-        (found,) = run(x, [(zero, gate), (zero, up_bias)], act=act)
+        (found,) = run(x, [LinearWeight(zero, gate), LinearWeight(zero, up_bias)], act=act)
         assert found[0].isnan().tolist() == [i == 3 for i in range(8)]
 
 
@@ -179,9 +186,9 @@ def test_a_broken_row_spoils_itself_and_no_other(qtype: str, value: float) -> No
     weight = packed(qtype, 16, 256)
     for rows, device in ((3, emulated_device()), (40, emulated_device()), (40, matrix_device())):
         x = random_rows(rows, 256)
-        (whole,) = run(x, [(weight, None)], device=device)
+        (whole,) = run(x, [LinearWeight(weight)], device=device)
         x[1, 40] = value
-        (found,) = run(x, [(weight, None)], device=device)
+        (found,) = run(x, [LinearWeight(weight)], device=device)
         others = torch.arange(rows) != 1
         assert not found[1].isfinite().any()
         assert torch.equal(found[others], whole[others])
@@ -203,20 +210,20 @@ def test_widths_that_no_vector_fits(n_cols: int) -> None:
     weight = packed_floats(matrix)
     for rows in (2, 10):
         x = random_rows(rows, n_cols)
-        assert error(run(x, [(weight, None)])[0], x, weight) < ERROR
+        assert error(run(x, [LinearWeight(weight)])[0], x, weight) < ERROR
 
 
 @pytest.mark.parametrize(("qtype", "n_rows", "n_cols"), [("Q4_K", 20, 14336), ("Q6_K", 4097, 256), ("F16", 16, 14336)])
 def test_widths_of_real_models(qtype: str, n_rows: int, n_cols: int) -> None:
     weight, x = packed(qtype, n_rows, n_cols), random_rows(9, n_cols)
-    (whole,) = run(x, [(weight, None)])
+    (whole,) = run(x, [LinearWeight(weight)])
     assert error(whole, x, weight) < ERROR
-    (alone,) = run(x[4:5], [(weight, None)])
+    (alone,) = run(x[4:5], [LinearWeight(weight)])
     assert torch.equal(alone, whole[4:5])
 
 
 @pytest.mark.slow
 def test_a_whole_matrix_of_a_real_model() -> None:
     weight, x = packed("Q4_K", 4096, 14336), random_rows(2, 14336)
-    (found,) = run(x, [(weight, None)])
+    (found,) = run(x, [LinearWeight(weight)])
     assert error(found, x, weight) < ERROR

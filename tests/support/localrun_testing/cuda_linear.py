@@ -12,10 +12,11 @@ from torch import Tensor
 from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.linears import dequantize, linear, reads_q8
 from localrun.backends.cuda.self_test_cases import Case
-from localrun.backends.gpu.device import Argument, Device
+from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.layouts import tiles_of
-from localrun.backends.gpu.matrices import Weight, embed
+from localrun.backends.gpu.matrices import embed, matrix_arguments
 from localrun.backends.gpu.q8 import Q8
+from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
 
@@ -32,7 +33,7 @@ def quantized(x: Tensor) -> Q8:
 
 def run(
     x: Tensor,
-    weights: list[Weight],
+    weights: list[LinearWeight],
     *,
     device: Device | None = None,
     residual: Tensor | None = None,
@@ -40,7 +41,7 @@ def run(
     act: LinearActivation = "none",
 ) -> list[Tensor]:
     """A linear of all rows of x into outputs that were NaN; what lies behind them has to stay."""
-    rows, n_outs = len(x), [weight.n_rows for weight, _ in (weights if act == "none" else weights[:1])]
+    rows, n_outs = len(x), [weight.packed.n_rows for weight in (weights if act == "none" else weights[:1])]
     memory = [torch.full((rows + BEYOND, n), torch.nan) for n in n_outs]
     outs = [part[:rows] for part in memory]
     for launch in linear(
@@ -80,11 +81,10 @@ class Exact:
 def run_twin(x: Tensor, weight: Packed, device: Device) -> Tensor:
     """The linear without tensor cores."""
     q8, found = quantized(x), torch.full((len(x), weight.n_rows), torch.nan)
-    none: tuple[Argument, ...] = (None, None, None, 0)
     inputs = (q8.codes, q8.groups, None, 1.0, q8.codes.shape[1] // 64, len(x), q8.groups.shape[1])
     kernel = device.kernel("linear_dp4a.cu", "linear_dp4a", **tiles_of(weight.qtype).defines)
     grid = (-(-weight.n_rows // 16), len(x), 1)
-    kernel.bind(grid, (256, 1, 1), weight.planes[0], None, found, weight.n_rows, *none, *none, *inputs)()
+    kernel.bind(grid, (256, 1, 1), *matrix_arguments([(LinearWeight(weight), found)]), *inputs)()
     return found
 
 
@@ -94,7 +94,7 @@ def every_kernel(qtype: str, device: Device) -> str:
     decoded = weight.unpack()
     for rows in (3, 10, 20, 70):
         x = random_rows(rows, weight.n_cols)
-        (found,) = run(x, [(weight, None)], device=device)
+        (found,) = run(x, [LinearWeight(weight)], device=device)
         if not Exact.of(x, weight).error(found) < ERROR:
             return f"linear of {rows} rows"
         if rows == 3 and reads_q8(weight) and not torch.equal(run_twin(x, weight, device), found):

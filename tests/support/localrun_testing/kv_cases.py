@@ -17,7 +17,7 @@ from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.kv_codes import decode, encode, rotate_hadamard
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.ops.cache_layer import CacheLayer
-from localrun.ops.instructions import Attention, Embed, Linear, LogitsOf, RopeAppend, Value
+from localrun.ops.instructions import Attention, Embed, Linear, LinearWeight, LogitsOf, RopeAppend, Value
 from localrun.ops.interface import Angles, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec, KVPlan
 from localrun.ops.layouts import F32, Layout, Packed, RowReader
@@ -95,7 +95,7 @@ class KVCase:
         q, k, v = (x.flatten(1) for x in qkv or self.qkv())
         table = pack(torch.cat((q, k, v), dim=1), layout, device)
         every = torch.eye(table.n_cols).split([x.shape[1] for x in (q, k, v)])
-        picks = tuple((pack(part, layout, device), None) for part in every)
+        picks = tuple(LinearWeight(pack(part, layout, device)) for part in every)
         unity = pack(torch.eye(q.shape[1]), layout, device)
         rope = 0 if self.rope else None
         sinks = self.sink_scores()

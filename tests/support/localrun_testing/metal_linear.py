@@ -8,10 +8,11 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from localrun.backends.gpu.matrices import Weight, embed
+from localrun.backends.gpu.matrices import embed
 from localrun.backends.metal.emulated_shader import emulated_device
 from localrun.backends.metal.linears import MatrixDevice, Norm, linear
 from localrun.backends.metal.self_test_linears import Case
+from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
 
@@ -22,7 +23,7 @@ ERROR = 3e-7  # of sums in float32, beside the sum of all magnitudes
 
 def run(
     x: Tensor,
-    weights: list[Weight],
+    weights: list[LinearWeight],
     *,
     device: MatrixDevice | None = None,
     residual: Tensor | None = None,
@@ -31,7 +32,7 @@ def run(
     norm: Norm | None = None,
 ) -> list[Tensor]:
     """A linear of all rows of x into outputs that were NaN; what lies behind them has to stay."""
-    rows, n_outs = len(x), [weight.n_rows for weight, _ in (weights if act == "none" else weights[:1])]
+    rows, n_outs = len(x), [weight.packed.n_rows for weight in (weights if act == "none" else weights[:1])]
     memory = [torch.full((rows + BEYOND, n), torch.nan) for n in n_outs]
     outs = [part[:rows] for part in memory]
     rest = {"residual": residual, "out_scale": out_scale, "act": act, "norm": norm}
@@ -58,7 +59,7 @@ def every_kernel(qtype: str, device: MatrixDevice) -> str:
     """What is wrong with one of the kernels that read this layout; nothing when all is well."""
     weight = packed(qtype, 37, columns(qtype))
     x = random_rows(40, weight.n_cols)
-    found = [run(x[:rows], [(weight, None)], device=device)[0] for rows in (3, 8, 12, 40)]
+    found = [run(x[:rows], [LinearWeight(weight)], device=device)[0] for rows in (3, 8, 12, 40)]
     if not error(found[-1], x, weight) < ERROR:
         return "linear of 40 rows"
     if not all(torch.equal(part, found[-1][: len(part)]) for part in found):

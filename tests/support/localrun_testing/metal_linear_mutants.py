@@ -53,7 +53,7 @@ LINEAR = (
     ),
     Mutant(
         "a bias that is not there is added",
-        ("matrices.metal", "LR_GIVEN(4 * i + 1)", "LR_GIVEN(4 * i)"),
+        ("matrices.metal", "LR_GIVEN(5 * i + 1)", "LR_GIVEN(5 * i)"),
         "linear of few",
         {"address": OVERFLOW},
     ),

@@ -216,16 +216,19 @@ def linear(
     out_scale: float = 1.0,
     residual: Tensor | None = None,
     threads: int = 1,
+    scale: Sequence[Tensor] = (),
 ) -> list[Tensor]:
     """One linear over x [R, n_cols] -> f32 [R, n_rows] of each weight, or of the gated pair."""
     n_rows = len(x)
     a = NativeValue(n_rows, x.shape[1], data=x)
     outs = [NativeValue(n_rows, m.c.n_rows) for m in (matrices if act == "none" else matrices[:1])]
     op = linear_op(a.c, matrices, [out.c for out in outs], act, out_scale)
-    kept = [Guarded(4 * len(b)) for b in bias]
-    for index, (memory, values) in enumerate(zip(kept, bias, strict=True)):
-        memory.tensor(torch.float32, len(values))[:] = values
-        op.bias[index] = memory.address
+    kept = []
+    for operand, vectors in ((op.bias, bias), (op.scale, scale)):
+        for index, values in enumerate(vectors):
+            kept.append(Guarded(4 * len(values)))
+            kept[-1].tensor(torch.float32, len(values))[:] = values
+            operand[index] = kept[-1].address
     rest = NativeValue(n_rows, residual.shape[1], data=residual) if residual is not None else None
     if rest is not None:
         op.residual = ctypes.pointer(rest.c)

@@ -49,7 +49,7 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
         return Packed(F32, "F32", n_rows, n_cols, (weights,))
 
     def linear(n_rows: int, n_cols: int) -> LinearWeight:
-        return matrix(n_rows, n_cols), None
+        return LinearWeight(matrix(n_rows, n_cols))
 
     def norm() -> torch.Tensor:
         return 1 + 0.3 * torch.randn(HIDDEN, generator=generator)
@@ -58,7 +58,7 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
         if spec.kind == "none":
             return None
         if spec.mixer is not None:
-            matrices = {name: matrix(*shape) for name, shape in spec.mixer.matrices(HIDDEN).items()}
+            matrices = {name: linear(*shape) for name, shape in spec.mixer.matrices(HIDDEN).items()}
             vectors = {name: torch.randn(prod(n), generator=generator) for name, n in spec.mixer.vectors().items()}
             if "decay" in vectors:
                 vectors["decay"] = -vectors["decay"].abs()
@@ -84,8 +84,8 @@ def small_model(layers: tuple[LayerSpec, ...] = (FULL, WINDOWED, FULL), seed: in
         for spec in layers
     ]
     config = ModelConfig("llama", HIDDEN, VOCAB_SIZE, 4096, 1e-5, layers, (RopeSpec(10000.0, 8),))
-    embed = matrix(VOCAB_SIZE, HIDDEN, 4.0)
-    return Model(config, ModelWeights(embed, tuple(weights), norm(), matrix(VOCAB_SIZE, HIDDEN, 4.0)))
+    embed, output = (LinearWeight(matrix(VOCAB_SIZE, HIDDEN, 4.0)) for _ in range(2))
+    return Model(config, ModelWeights(embed, tuple(weights), norm(), output))
 
 
 def rolling(model: Model) -> Model:
