@@ -10,7 +10,7 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.ops import layouts
 from localrun.ops.layouts import Packed, RowReader
 
-COLUMNS = {1: (1, 7, 64, 100), 32: (32, 96, 288), 64: (64, 192, 320), 256: (256, 768)}
+COLUMNS = {1: (1, 7, 64, 100), 32: (32, 96, 288), 64: (64, 192, 320), 128: (128, 384), 256: (256, 768)}
 
 
 def random_raw(qtype: str, n_rows: int, n_cols: int) -> Tensor:
