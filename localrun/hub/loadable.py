@@ -47,7 +47,8 @@ def stored_obstacle(model: StoredModel) -> str:
     except OSError as error:
         return error.strerror or type(error).__name__
     except LocalrunError as error:
-        return error.message.removeprefix(f"{getattr(error, 'path', '')}: ")
+        why = error.message.removeprefix(f"{getattr(error, 'path', '')}: ")
+        return f"config.json: {why}" if model.format == "safetensors" else why
 
 
 def _skim(model: StoredModel) -> RemoteModel:

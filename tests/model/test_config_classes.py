@@ -237,6 +237,42 @@ def test_the_older_spelling_of_its_type(name: str) -> None:
         assert newer == older != ours(config)
 
 
+JUNK: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    "x",
+    [],
+    [None],
+    [1, 1, 1],
+    {},
+    {"full_attention": "x", "sliding_attention": {}},
+    10**30,
+)
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH_CLASS)
+def test_a_key_of_another_kind_is_refused_or_harmless(name: str) -> None:
+    config = next(written(name))
+    for key in CLASSES[model_type_of(config) or ""]:
+        for value in JUNK:
+            changed = copy.deepcopy(config)
+            text_of(changed)[key] = value
+            ours(changed)  # and no other error than its own
+
+
+@pytest.mark.parametrize("key", ["rope_parameters", "rope_scaling", "partial_rotary_factor"])
+@pytest.mark.parametrize("name", ["gpt-oss", "ministral-3", "llama-llama3-rope", "phi3", "qwen3-next"])
+def test_null_is_as_if_it_were_left_out(name: str, key: str) -> None:
+    for config in list(written(name)):
+        without = copy.deepcopy(config)
+        text_of(without).pop(key, None)
+        text_of(config)[key] = None
+        assert ours(config) == ours(without)
+
+
 def test_a_base_that_only_rope_parameters_have_stays() -> None:
     config = next(written("qwen3"))
     config["rope_parameters"]["rope_theta"] = 777.0

@@ -29,7 +29,7 @@ class ExpertRules:
 
     def layer(self, dense: LayerSpec, fields: Fields) -> LayerSpec:
         """A layer whose feed-forward part is a mixture of the experts that the file speaks of."""
-        n, n_used = fields["n_experts"], fields["n_experts_used"]
+        n, n_used = fields.required("n_experts"), fields["n_experts_used"]
         ffn_size = fields["expert_ffn_size"] or dense.ffn_size
         if not n_used or n_used > n:
             raise fields.error(f"{n_used} of {n} experts cannot be used")

@@ -34,7 +34,7 @@ class Gemma2(Arch):
 
     def attn_scale(self, fields: Fields, head_dim: int) -> float:
         if fields.format != "gguf":
-            return float(fields["query_pre_attn_scalar"] ** -0.5)
+            return float(fields.required("query_pre_attn_scalar") ** -0.5)
         if fields["n_layers"] == self.n_layers_27b:
             return float((fields["hidden_size"] / fields["n_heads"]) ** -0.5)
         return float(head_dim**-0.5)

@@ -101,7 +101,7 @@ class Gemma4(Gemma3):
             return replace(spec, head_dim=fields["window_head_dim"] or base.head_dim) if windowed else spec
         one_matrix = not windowed and fields.value("attention_k_eq_v") is True
         head_dim, n_kv_heads = self.heads(fields, index, windowed, one_matrix)
-        if base.n_heads % n_kv_heads:
+        if not n_kv_heads or base.n_heads % n_kv_heads:
             raise fields.error(f"{base.n_heads} query heads cannot share {n_kv_heads} key-value heads")
         return replace(spec, head_dim=head_dim, n_kv_heads=n_kv_heads, k_is_v=one_matrix)
 

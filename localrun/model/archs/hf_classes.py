@@ -61,6 +61,7 @@ TIED = (  # the classes whose output is the embedding where nobody says so
 LAYER_LISTS = ("layers_block_type", "hybrid_override_pattern")  # what each layer is, in words, or a letter a layer
 _ALWAYS_BIASED = dict.fromkeys(("qwen2", "qwen2_vl_text", "qwen2_5_vl_text"), ("q", "k", "v"))
 _OF_THE_WHOLE = ("quantization_config",)  # stands beside text_config in models with eyes, and is of their text, too
+_NULL_IS_NOTHING = ("rope_parameters", "partial_rotary_factor", "rope_local_base_freq")  # as if the key were left out
 ALIASES: dict[str, Mapping[str, str]] = {  # other spellings, by class; they go first, as there
     "mixtral": {"num_experts": "num_local_experts"},
     "gpt_oss": {"num_experts": "num_local_experts"},
@@ -106,13 +107,14 @@ def class_values(config: Values) -> dict[str, Any] | None:
     """The keys of a config.json that count, in their class's spelling, and what the class has for those left out.
 
     None where the class is not one of CLASSES. `rope_theta` is left to `theta_of_class`, since that which the file says
-    goes before that of a dictionary for ropes. Raises nothing: `text_config` is a dictionary where there is one.
+    goes before that of a dictionary for ropes.
     """
     model_type = model_type_of(config)
     if model_type is None:
         return None
-    row, aliases, text = CLASSES[model_type], ALIASES.get(model_type, {}), config.get("text_config") or config
-    said = {key: text[key] for key in row if key in text}
+    row, aliases, text = CLASSES[model_type], ALIASES.get(model_type, {}), config.get("text_config")
+    text = text if isinstance(text, dict) and text else config
+    said = {key: text[key] for key in row if key in text and not (text[key] is None and key in _NULL_IS_NOTHING)}
     said |= {key: text[alias] for alias, key in aliases.items() if alias in text}
     if said.get("rope_scaling"):
         said.setdefault("rope_parameters", None)

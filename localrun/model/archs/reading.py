@@ -36,12 +36,12 @@ def hf_rope_parameters(fields: Fields, layer_type: str = FULL) -> dict[str, Any]
     """The rope dictionary of a config.json as transformers takes it: `rope_scaling` goes before `rope_parameters`, and
     where that has one dictionary for each layer type, it changes that of the full layers. A base or a share of the dims
     that only the one with lower rank has stays. Empty for windowed layers where one dictionary is all there is."""
-    scaling, parameters = _ropes(fields, "rope_scaling"), _ropes(fields, "rope_parameters")
+    scaling, parameters = (_dictionary(fields, key, fields.value(key)) for key in ("rope_scaling", "rope_parameters"))
     if _by_layer_type(scaling):
         scaling, parameters = {}, scaling
     if _by_layer_type(parameters):
-        own = _with_rope_type(parameters.get(layer_type) or {})
-        return {**own, **scaling} if layer_type == FULL else dict(own)
+        own = _dictionary(fields, layer_type, parameters.get(layer_type))
+        return {**own, **scaling} if layer_type == FULL else own
     if layer_type != FULL:
         return {}
     if not scaling:
@@ -50,15 +50,11 @@ def hf_rope_parameters(fields: Fields, layer_type: str = FULL) -> dict[str, Any]
     return {key: parameters[key] for key in kept if fields.value(key) is None} | scaling
 
 
-def _ropes(fields: Fields, key: str) -> dict[str, Any]:
-    """One of the two, its type in the newer spelling."""
-    values = fields.value(key) or {}
-    if not isinstance(values, dict):
+def _dictionary(fields: Fields, key: str, values: object) -> dict[str, Any]:
+    """A rope dictionary, its type in the newer spelling; empty where there is none."""
+    if values is not None and not isinstance(values, dict):
         raise fields.error(f"{key} should be a dictionary")
-    return _with_rope_type(values)
-
-
-def _with_rope_type(values: Mapping[str, Any]) -> dict[str, Any]:
+    values = values or {}
     return {"rope_type": values["type"], **values} if "type" in values else dict(values)
 
 
@@ -68,8 +64,11 @@ def _by_layer_type(values: Mapping[str, Any]) -> bool:
 
 def hf_theta(fields: Fields, scaling: Mapping[str, Any]) -> float:
     """The base of a rope dictionary, else of the config, else of its class."""
-    theta = fields["rope_theta"] if scaling.get("rope_theta") is None else fields.within(scaling)["rope_theta"]
-    return float(theta)
+    if scaling.get("rope_theta") is not None:
+        return float(fields.within(scaling)["rope_theta"])
+    if fields.values_by_key.get("rope_theta", 0) is None:
+        raise fields.error("rope_theta is null")
+    return float(fields["rope_theta"])
 
 
 def query_scale(fields: Fields) -> QueryScale | None:
