@@ -4,10 +4,10 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 from localrun.base.content import Content, FilePart, files_in, typed_text
-from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
 from localrun.base.small_file import read_small
 from localrun.base.units import gib
+from localrun.chat.left_out import UnreadError
 from localrun.chat.pdf import pdf_text
 
 MAX_BYTES = 1 << 20  # of text: more than any context of today takes
@@ -15,22 +15,23 @@ MAX_PDF_BYTES = 64 << 20
 
 
 def read_attachment(path: Path) -> FilePart:
-    """The text of a file. UsageError when it is no file, too large, or neither text nor a PDF with text in it."""
+    """The text of a file. UnreadError when it is no file, too large, or neither text nor a PDF with text in it."""
     name = clean(path.name, keep_newlines=False)
     try:
         if not path.is_file():
-            raise UsageError(f"{name} is not a file", "choose a text file or a PDF")
+            raise UnreadError(name, "is not a file", "choose a text file or a PDF")
         size, is_pdf = path.stat().st_size, _is_pdf(path)
         most = MAX_PDF_BYTES if is_pdf else MAX_BYTES
         if size > most:
-            raise UsageError(f"{name} has {gib(size)}; {gib(most)} is the most", "attach the part that matters")
+            more = f"it has {gib(size)}, and {gib(most)} is the most"
+            raise UnreadError(name, "is too long", "attach the part that matters", more)
         text = pdf_text(path, MAX_BYTES) if is_pdf else _text(path)
     except UnicodeDecodeError:
-        raise UsageError(f"{name} is not UTF-8 text", "text files and PDFs can be attached") from None
+        raise UnreadError(name, "is not UTF-8 text", "text files and PDFs can be attached") from None
     except (OSError, ValueError) as error:
-        raise UsageError(f"{name} cannot be read: {error}", "check the path and its permissions") from None
+        raise UnreadError(name, "cannot be read", "check the path and its permissions", str(error)) from None
     if "\x00" in text:
-        raise UsageError(f"{name} is not text", "text files and PDFs can be attached")
+        raise UnreadError(name, "is not text", "text files and PDFs can be attached")
     return FilePart(name, text)
 
 

@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import translate
 from itertools import accumulate
 from pathlib import Path
@@ -14,6 +14,7 @@ from localrun.base.content import FilePart
 from localrun.base.errors import UsageError
 from localrun.base.small_file import read_small
 from localrun.chat.attachments import MAX_BYTES, read_attachment
+from localrun.chat.left_out import Attached, LeftOut, UnreadError, left_out_words
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -46,13 +47,21 @@ class Files:
     root: Path
     found: tuple[Found, ...]
     is_whole: bool = True
+    left_out: tuple[LeftOut, ...] = ()  # what has no text by its name, or cannot be looked at
+
+    def fitting(self, glob: str = "*") -> "Files":
+        """The files among it, without folders, that a glob means; anything may be in a folder that is left out."""
+        found = tuple(one for one in self.found if not one.is_folder and fits(glob, one.name))
+        left_out = tuple(one for one in self.left_out if one.name.endswith("/") or fits(glob, one.name))
+        return replace(self, found=found, left_out=left_out)
 
 
 def walk(root: Path, below: str = "", most: int = MOST_FILES, seconds: float = MOST_SECONDS) -> Files:
-    """Files below a folder, those of upper folders first, without hidden ones and what .gitignore leaves out. `below`
-    is the folder in it to begin with, / at its end."""
+    """Files below a folder, those of upper folders first. Hidden ones and what .gitignore leaves out are passed over.
+    `below` is the folder in it to begin with, / at its end."""
     give_up = time.monotonic() + seconds
     found: list[Found] = []
+    left_out: list[LeftOut] = []
     above = ["", *accumulate(part + "/" for part in below.split("/")[:-1])][:-1] if below else []
     upper = tuple(spec for prefix in above for spec in _gitignore(root / prefix, prefix))
     level: list[tuple[Path, str, tuple[tuple[str, GitIgnoreSpec], ...]]] = [(root / below, below, upper)]
@@ -60,17 +69,23 @@ def walk(root: Path, below: str = "", most: int = MOST_FILES, seconds: float = M
         lower = []
         for folder, prefix, ignored in level:
             ignored = (*ignored, *_gitignore(folder, prefix))
-            for entry in _entries(folder):
+            try:
+                entries = _entries(folder)
+            except OSError:
+                left_out.append(LeftOut(prefix or f"{folder.name}/", "cannot be opened"))
+                continue
+            for entry in entries:
                 if len(found) >= most or time.monotonic() > give_up:
-                    return Files(root, tuple(found), is_whole=False)
-                one = _look(entry, prefix, ignored)
-                if one is None:
-                    continue
-                found.append(one)
-                if one.is_folder:
-                    lower.append((one.path, one.name, ignored))
+                    return Files(root, tuple(found), is_whole=False, left_out=tuple(left_out))
+                match _look(entry, prefix, ignored):
+                    case LeftOut() as one:
+                        left_out.append(one)
+                    case Found() as one:
+                        found.append(one)
+                        if one.is_folder:
+                            lower.append((one.path, one.name, ignored))
         level = lower
-    return Files(root, tuple(found))
+    return Files(root, tuple(found), left_out=tuple(left_out))
 
 
 def place_of(wanted: str, here: Path) -> tuple[Path, str]:
@@ -82,66 +97,92 @@ def place_of(wanted: str, here: Path) -> tuple[Path, str]:
     return here, wanted
 
 
-def read_all(files: Sequence[Found]) -> list[FilePart]:
-    """What a glob or a folder means, each by the name it was found by; files without text are left out. UsageError
-    where it is too much, or nothing."""
-    if len(files) > MOST_AT_ONCE:
-        raise UsageError(f"these are {len(files):,} files; {MOST_AT_ONCE} are the most at once", "choose fewer")
-    read: list[FilePart] = []
-    problem: UsageError | None = None
-    for one in files:
-        try:
-            read.append(FilePart(one.name, read_attachment(one.path).text))
-        except UsageError as error:
-            problem = error
-        if sum(len(each.text) for each in read) > MAX_BYTES:
-            raise UsageError("these files are too much text for one message", "choose fewer")
-    if not read:
-        raise problem or UsageError("there is no text file among them", "choose another folder")
-    return read
+def read_found(chosen: Sequence[Found]) -> Attached:
+    """What was chosen: files, each by the name it was found by, and of a folder those in it and below. UsageError where
+    it is too much, or nothing."""
+    files: list[Found] = []
+    left_out: list[LeftOut] = []
+    for one in chosen:
+        if one.is_folder:
+            inside = walk(one.path.parents[one.name[:-1].count("/")], one.name).fitting()
+            _require_whole(inside, one.name)
+            files += inside.found
+            left_out += inside.left_out
+        else:
+            files.append(one)
+    return _read_all(files, left_out)
 
 
-def read_files(wanted: str, here: Path) -> list[FilePart]:
+def read_files(wanted: str, here: Path) -> Attached:
     """The files that a path, a glob or a folder means, as one types it in `here`. UsageError where that is none."""
     try:
         root, rest = place_of(wanted, here)
         path = root / rest
-        if not is_glob(rest) and not path.is_dir():
-            return [read_attachment(path)]
-        files = walk(root if is_glob(rest) else path)
+        if path.is_file() or (not is_glob(rest) and not path.is_dir()):
+            return Attached([read_attachment(path)])
+        files = walk(root).fitting(rest) if is_glob(rest) and not path.is_dir() else walk(path).fitting()
     except (OSError, ValueError, RuntimeError) as error:  # also the home of a user whom there is not
         raise UsageError(f"{wanted} cannot be read: {error}", "check the path") from None
-    found = [one for one in files.found if not one.is_folder and (not is_glob(rest) or fits(rest, one.name))]
-    if not files.is_whole:
-        raise UsageError(f"there are too many files below {files.root}", "name a folder further down")
-    if not found:
+    _require_whole(files, str(files.root))
+    if not files.found and not files.left_out:
         raise UsageError(f"there is no file {wanted}", "check the path")
-    return read_all(found)
+    return _read_all(files.found, files.left_out)
+
+
+def _require_whole(files: Files, name: str) -> None:
+    if not files.is_whole:
+        raise UsageError(f"there are too many files below {name}", "name a folder further down")
+
+
+def _read_all(files: Sequence[Found], passed: Sequence[LeftOut]) -> Attached:
+    """Their texts; `passed` are those that were left out before."""
+    if len(files) > MOST_AT_ONCE:
+        raise UsageError(f"these are {len(files):,} files; {MOST_AT_ONCE} are the most at once", "choose fewer")
+    read: list[FilePart] = []
+    left_out: list[LeftOut] = []
+    for one in files:
+        try:
+            read.append(FilePart(one.name, read_attachment(one.path).text))
+        except UnreadError as error:
+            if len(files) == 1 and not passed:
+                raise
+            left_out.append(LeftOut(one.name, error.why))
+        if sum(len(each.text) for each in read) > MAX_BYTES:
+            raise UsageError("these files are too much text for one message", "choose fewer")
+    words = left_out_words([*left_out, *passed], len(files) + len(passed))
+    if not read:
+        raise UsageError(f"there is no text file among them{words and f' ({words})'}", "choose another folder")
+    return Attached(read, words)
 
 
 def _entries(folder: Path) -> list["os.DirEntry[str]"]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
 
 
-def _look(entry: "os.DirEntry[str]", prefix: str, ignored: tuple[tuple[str, "GitIgnoreSpec"], ...]) -> Found | None:
+def _look(
+    entry: "os.DirEntry[str]", prefix: str, ignored: tuple[tuple[str, "GitIgnoreSpec"], ...]
+) -> Found | LeftOut | None:
     """None for what is passed over. A link to a folder may lead round in a circle."""
     name = entry.name
-    if name.startswith(".") or name in _PASSED_OVER or not name.isprintable():
+    if name.startswith(".") or name in _PASSED_OVER:
         return None
     try:
         is_folder = entry.is_dir(follow_symlinks=False)
-        if not is_folder and (not entry.is_file() or os.path.splitext(name)[1].lower() in _NO_TEXT):
-            return None
         path = f"{prefix}{name}{'/' if is_folder else ''}"
         if any(spec.match_file(path.removeprefix(base)) for base, spec in ignored):
             return None
+        if not name.isprintable():
+            return LeftOut(path, "has a name that cannot be shown")
+        if not is_folder and entry.is_dir():
+            return LeftOut(f"{path}/", "is a link to a folder")
+        if not is_folder and not entry.is_file():
+            return LeftOut(path, "is not a file")
+        if not is_folder and os.path.splitext(name)[1].lower() in _NO_TEXT:
+            return LeftOut(path, "is not text")
         return Found(Path(entry.path), path, 0 if is_folder else entry.stat().st_size)
     except OSError:
-        return None
+        return LeftOut(f"{prefix}{name}", "cannot be read")
 
 
 def _gitignore(folder: Path, prefix: str) -> Iterator[tuple[str, "GitIgnoreSpec"]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from localrun.base.errors import UsageError
 from localrun.chat.files import read_files
+from localrun.chat.left_out import Attached
 from localrun.cli.console import note
 from localrun.cli.line_chat import LineChat
 
@@ -15,9 +16,7 @@ def attach(chat: LineChat, wanted: str) -> None:
     """A file, a folder, or what a glob means."""
     if not wanted:
         raise UsageError("/attach needs a file", "/attach notes.pdf, /attach src/*.py, or @notes.pdf inside a message")
-    for attachment in read_files(wanted, Path.cwd()):
-        chat.attachments.append(attachment)
-        note(f"({attachment.chip} goes along with the next message)")
+    _add(chat, read_files(wanted, Path.cwd()), "goes along with the next message")
 
 
 def take_named(chat: LineChat, text: str) -> str:
@@ -29,11 +28,17 @@ def take_named(chat: LineChat, text: str) -> str:
 def _take(chat: LineChat, named: re.Match[str]) -> str:
     wanted = named["quoted"] or named["bare"]
     try:
-        found = read_files(wanted, Path.cwd())
+        attached = read_files(wanted, Path.cwd())
     except UsageError as error:
         note(f"({named[0]} goes as text: {error.message})")
         return named[0]
-    for attachment in found:
-        note(f"({attachment.chip} goes along)")
-    chat.attachments += found
+    _add(chat, attached, "goes along")
     return wanted
+
+
+def _add(chat: LineChat, attached: Attached, does: str) -> None:
+    for file in attached.files:
+        note(f"({file.chip} {does})")
+    if attached.left_out:
+        note(f"({attached.left_out})")
+    chat.attachments += attached.files

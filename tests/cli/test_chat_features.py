@@ -99,6 +99,16 @@ def test_files_are_named_inside_a_line(faces: Faces, monkeypatch: Patch, tmp_pat
     assert "x is not a file" in err
 
 
+def test_what_of_a_folder_does_not_go_along_is_said(faces: Faces, monkeypatch: Patch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.txt").write_text("text of a")
+    (tmp_path / "docs" / "b.txt").write_bytes(b"\xff")
+    type_in(monkeypatch, "/attach docs", "go", "look at @docs")
+    _, _, err = faces.run("chat")
+    assert err.count("(1 of 2 left out: b.txt is not UTF-8 text)") == 2
+
+
 def test_a_line_from_a_pipe_reads_no_files(faces: Faces, monkeypatch: Patch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.py").write_text("secret")

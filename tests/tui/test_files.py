@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, type_text
 from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
+from pypdf import PdfWriter
 from textual import events
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from localrun.base.content import with_files_as_text
 from localrun.base.errors import UsageError
-from localrun.chat.files import Found, place_of, read_all, walk
+from localrun.chat.attachments import MAX_BYTES
+from localrun.chat.files import Found, place_of, read_files, read_found, walk
 from localrun_tui.screens.chat.file_menu import behind_at
 from localrun_tui.state.files import dropped_path, look_at, matching
 
@@ -111,14 +114,160 @@ def test_what_is_typed_may_lead_elsewhere(tree: Path, monkeypatch: pytest.Monkey
         assert place_of("~/RE", here) == (tree, "RE")
 
 
-def test_a_folder_is_read_as_a_whole_within_bounds(tree: Path) -> None:
+def test_a_folder_is_read_as_a_whole_within_bounds(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [one for one in walk(tree).found if one.name.endswith(".py")]
-    assert [one.name for one in read_all(files)] == ["src/engine.py", "src/engine_test.py", "src/deep/cache.py"]
+    attached = read_found(files)
+    assert [one.name for one in attached.files] == ["src/engine.py", "src/engine_test.py", "src/deep/cache.py"]
+    assert attached.left_out == ""
     with pytest.raises(UsageError, match="51 files; 50 are the most"):
-        read_all(files * 17)
+        read_found(files * 17)
     (tree / "src" / "b.txt").write_bytes(b"\0")
-    with pytest.raises(UsageError, match="not text"):
-        read_all([Found(tree / "src" / "b.txt", "b.txt")])
+    with pytest.raises(UsageError, match=r"b\.txt is not text"):
+        read_found([Found(tree / "src" / "b.txt", "b.txt")])
+    monkeypatch.setattr("localrun.chat.files.walk", partial(walk, most=2))
+    with pytest.raises(UsageError, match="too many files below src/"):
+        read_found([Found(tree / "src", "src/")])
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """A folder of which one file of five goes along."""
+    folder = tmp_path / "docs"
+    (folder / "more papers").mkdir(parents=True)
+    (folder / "report.txt").write_text("the report")
+    (folder / "server.log").write_text("x" * (MAX_BYTES + 1))
+    (folder / "logo.png").write_bytes(b"\x89PNG")
+    (folder / "more papers" / "raw.txt").write_bytes(b"\xff\xfe")
+    writer = PdfWriter()
+    writer.add_blank_page(100, 100)
+    writer.write(folder / "scan.pdf")
+    return folder
+
+
+OF_DOCS = "4 of 5 left out: scan.pdf has no text, server.log is too long, more papers/raw.txt is not UTF-8 text"
+
+
+def test_what_of_a_folder_does_not_go_along_is_said(docs: Path) -> None:
+    attached = read_files(str(docs), docs)
+    assert [one.name for one in attached.files] == ["report.txt"]
+    assert attached.left_out == f"{OF_DOCS}, logo.png is not text"
+    chosen = read_found([Found(docs, "docs/")])
+    assert [one.name for one in chosen.files] == ["docs/report.txt"]
+    assert "docs/server.log is too long" in chosen.left_out
+    assert read_files("*.txt", docs).left_out == "1 of 2 left out: more papers/raw.txt is not UTF-8 text"
+    assert read_files("report.txt", docs).left_out == ""
+    for number in range(9):
+        (docs / f"{number}.png").write_bytes(b"")
+    assert read_files(str(docs), docs).left_out.endswith(", and 8 more")
+    (docs / "report.txt").unlink()
+    with pytest.raises(UsageError, match=r"no text file among them \(13 of 13 left out: "):
+        read_files(str(docs), docs)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="windows has no such files")
+def test_what_cannot_be_looked_at_is_left_out_aloud(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(docs / "pipe.txt")
+    (docs / "gone.txt").symlink_to(docs / "nowhere")
+    (docs / "other").symlink_to(docs.parent)
+    (docs / "a\nb.txt").write_text("x")
+    (docs / "closed").mkdir()
+    (docs / ".hidden").write_text("x")
+    (docs / ".gitignore").write_text("*.log\n")
+    scandir = os.scandir
+
+    def refuse(path: Path) -> Any:
+        if path.name == "closed":
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert {one.name: one.why for one in walk(docs).left_out} == {
+        "pipe.txt": "is not a file",
+        "gone.txt": "is not a file",
+        "other/": "is a link to a folder",
+        "a\nb.txt": "has a name that cannot be shown",
+        "closed/": "cannot be opened",
+        "logo.png": "is not text",
+    }
+    closed = "closed/ cannot be opened"
+    assert read_files("rep*", docs).left_out == f"2 of 3 left out: other/ is a link to a folder, {closed}"
+    assert "\n" not in read_files(str(docs), docs).left_out
+
+
+@pytest.mark.parametrize("keys", ["@docs", "/attach docs", "ctrl+t"])
+def test_the_app_says_what_does_not_go_along(docs: Path, keys: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(docs.parent)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        if keys == "ctrl+t":
+            await pilot.press("ctrl+t")
+            await until(pilot, lambda: app.screen.query("#answer"))
+            app.screen.query_one("#answer", Input).value = "docs"
+        else:
+            await type_text(pilot, keys)
+        if keys == "@docs":
+            await until_text(pilot, "docs/  folder")
+        await pilot.press("enter")
+        await until(pilot, lambda: "4 of 5 left out" in notice(pilot))
+        assert "server.log is too long" in notice(pilot)
+        assert [one.name.removeprefix("docs/") for one in chat_screen(pilot).composer.attachments] == ["report.txt"]
+
+    drive(app, steps)
+
+
+def test_tab_goes_into_a_folder_and_enter_attaches_it(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (docs / "more papers" / "good.txt").write_text("good")
+    monkeypatch.chdir(docs.parent)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        composer = chat_screen(pilot).composer
+
+        def is_at(row: str) -> bool:
+            return composer.menu.chosen is not None and composer.menu.chosen.row.plain.startswith(row)
+
+        await ready(pilot)
+        await type_text(pilot, "see @do")
+        await until(pilot, lambda: is_at("docs/  folder"))
+        for text, row in (
+            ("see @docs/", "docs/  all of this folder"),
+            ("see @docs/", "docs/more papers/  folder"),  # the next one
+            ('see @"docs/more papers/', "docs/more papers/  all of this folder"),
+        ):
+            await pilot.press("tab")
+            await until(pilot, lambda row=row: is_at(row))  # type: ignore[misc]
+            assert composer.editor.text == text
+            assert not composer.attachments
+        await pilot.press("enter")
+        await until(pilot, lambda: composer.attachments)
+        assert [one.name for one in composer.attachments] == ["docs/more papers/good.txt"]
+        assert composer.editor.text == "see "
+        await until(pilot, lambda: "raw.txt is not UTF-8 text" in notice(pilot))
+
+    drive(app, steps)
+
+
+def test_a_path_is_completed_by_tab_into_its_folder(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(docs.parent)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: app.screen.query("#answer"))
+        box = app.screen.query_one("#answer", Input)
+        for typed, completed in (("do", "docs/"), ("rep", "docs/report.txt")):
+            await pilot.press(*typed)
+            await until(pilot, lambda: box._suggestion)
+            await pilot.press("tab")
+            assert box.value == completed
+        await until(pilot, lambda: not box._suggestion)
+        await pilot.press("tab")
+        await until(pilot, lambda: not box.has_focus)
+
+    drive(app, steps)
 
 
 def test_a_look_at_a_file(tree: Path) -> None:
@@ -139,7 +288,16 @@ def test_a_path_that_is_dropped(tree: Path) -> None:
 
 
 def test_only_an_at_before_a_word_asks_for_files() -> None:
-    wanted = {"@": "", "see @src/en": "src/en", "a@b.example": None, "@a b": None, "(@a": None, "": None}
+    wanted = {
+        "@": "",
+        "see @src/en": "src/en",
+        "a@b.example": None,
+        "@a b": None,
+        "(@a": None,
+        "": None,
+        '@"a b': '"a b',
+        '@"a" ': None,
+    }
     assert {text: behind_at(text) for text in wanted} == wanted
 
 
@@ -190,7 +348,7 @@ def test_a_file_is_picked_by_keys(tree: Path, monkeypatch: pytest.MonkeyPatch) -
         assert composer.editor.text == "what is "
         await pilot.press("@", "s", "r", "c", "/", "d", "e")
         await until_text(pilot, "src/deep/")
-        await pilot.press("tab")
+        await pilot.press("enter")
         await until(pilot, lambda: len(composer.attachments) == 2)
         await pilot.press("@", "e")
         await until(pilot, lambda: composer.has_menu)

@@ -18,6 +18,7 @@ from localrun.base.content import FilePart, as_content
 from localrun.base.errors import EngineError
 from localrun.base.events import GroupView, MemoryPart, Prefill
 from localrun.chat.journal import ChatStore
+from localrun.chat.left_out import Attached
 from localrun.chat.tree import Message
 from localrun_tui.markdown.text import MarkdownText
 from localrun_tui.screens.chat.links import is_web
@@ -143,7 +144,7 @@ def test_the_whole_app_with_an_evil_engine_chat_and_file(tmp_path: Path) -> None
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         seen = [written(app)]
-        chat_screen(pilot).composer.attach(FilePart(f"file{EVIL}", EVIL))
+        chat_screen(pilot).composer.attach(Attached([FilePart(f"file{EVIL}", EVIL)], f"left out: {EVIL}"))
         await pilot.pause()
         seen.append(written(app))
         await ask(pilot, f"question {EVIL}")

@@ -160,6 +160,10 @@ class ChatPane(Vertical):
     def _refuse(self, event: Composer.Refused) -> None:
         self.notice.say_error(event.error)
 
+    @on(Composer.LeftOut)
+    def _tell_of_left_out(self, event: Composer.LeftOut) -> None:
+        self.notice.say(f"⚠ {event.words}")
+
     def leave_editing(self) -> None:
         """Word no message anew any more; what was being typed comes back."""
         if self.composer.edited:

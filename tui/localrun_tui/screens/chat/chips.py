@@ -18,8 +18,8 @@ class Chips(Static):
         super().__init__(id="chips", markup=False)
         self.attachments: list[FilePart] = []
 
-    def add(self, attachment: FilePart) -> None:
-        self.replace([*self.attachments, attachment])
+    def add(self, *attachments: FilePart) -> None:
+        self.replace([*self.attachments, *attachments])
 
     def add_paste(self, text: str) -> None:
         """A pasted text that is too long for the editor."""

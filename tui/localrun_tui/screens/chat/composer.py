@@ -17,7 +17,8 @@ from localrun.base.content import Content, FilePart, TextPart, files_in, typed_t
 from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import clean
 from localrun.chat.commands import command_in, is_command, unescaped
-from localrun.chat.files import Found
+from localrun.chat.files import Found, read_found
+from localrun.chat.left_out import Attached
 from localrun_tui.screens.chat.chips import Chips
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.file_menu import FileMenu, behind_at, dropped_offer
@@ -50,6 +51,12 @@ class Composer(Vertical):
         """What was typed cannot be sent as it is."""
 
         error: LocalrunError
+
+    @dataclass
+    class LeftOut(TextualMessage):
+        """Of what was to be attached, this does not go along."""
+
+        words: str
 
     class ToEnd(TextualMessage):
         """The user wants to see the newest text."""
@@ -84,13 +91,15 @@ class Composer(Vertical):
         """Let the user choose a file that goes along. Waits for that, so run it as a worker."""
         from localrun_tui.screens.dialogs.attach_screen import AttachScreen
 
-        attachment = await self.app.push_screen_wait(AttachScreen(Path.cwd()))
-        if attachment is not None:
-            self.attach(attachment)
+        attached = await self.app.push_screen_wait(AttachScreen(Path.cwd()))
+        if attached is not None:
+            self.attach(attached)
 
-    def attach(self, attachment: FilePart) -> None:
-        """Let a file go along with the next message."""
-        self._chips.add(attachment)
+    def attach(self, attached: Attached) -> None:
+        """Let files go along with the next message, and tell of those that do not."""
+        self._chips.add(*attached.files)
+        if attached.left_out:
+            self.post_message(self.LeftOut(attached.left_out))
 
     def attach_paste(self, text: str) -> None:
         self._chips.add_paste(text)
@@ -175,6 +184,17 @@ class Composer(Vertical):
         if offers and self.editor.before_cursor.endswith(text.strip()):
             self.menu.show(offers)
 
+    def complete(self) -> None:
+        """Go into the folder that is highlighted, as in a shell; where one is in it, on to what it has."""
+        chosen = self.menu.chosen
+        if chosen is None or not chosen.leads_to:
+            self.take()
+        elif chosen.leads_to == chosen.replaces:
+            self.menu.move(1)
+        else:
+            self.editor.take_back(chosen.replaces)
+            self.editor.insert(chosen.leads_to)
+
     def take(self) -> None:
         """Do what is highlighted in the menu, or write it down where more has to be typed behind it."""
         if (chosen := self.menu.chosen) is not None and not chosen.files:
@@ -193,8 +213,7 @@ class Composer(Vertical):
 
     async def _attach_files(self, files: tuple[Found, ...]) -> None:
         try:
-            for attachment in await asyncio.to_thread(self._files.read, files):
-                self.attach(attachment)
+            self.attach(await asyncio.to_thread(read_found, files))
         except LocalrunError as error:
             self.post_message(self.Refused(error))
 

@@ -21,6 +21,7 @@ class Writer(Protocol):
     def has_files(self) -> bool: ...
     def submit(self) -> None: ...
     def take(self) -> None: ...
+    def complete(self) -> None: ...
     def choose(self, step: int) -> None: ...
     def close_menu(self) -> None: ...
     def recall(self, back: int) -> bool: ...
@@ -36,7 +37,8 @@ class Editor(TextField):
     """`below_messages`: whether there is anything to go up to."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,tab", "take", show=False, id="composer.take"),
+        Binding("enter", "take", show=False, id="composer.take"),
+        Binding("tab", "complete", show=False, id="composer.complete"),
         Binding("up", "choose(-1)", show=False, id="composer.choose-up"),
         Binding("down", "choose(1)", show=False, id="composer.choose-down"),
         Binding("escape", "close", show=False, id="composer.close"),
@@ -80,6 +82,9 @@ class Editor(TextField):
     def action_take(self) -> None:
         self._writer.take()
 
+    def action_complete(self) -> None:
+        self._writer.complete()
+
     def action_choose(self, step: int) -> None:
         self._writer.choose(step)
 
@@ -109,7 +114,7 @@ class Editor(TextField):
         self._writer.leave()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("take", "choose", "close"):
+        if action in ("take", "complete", "choose", "close"):
             return self._writer.has_menu
         if action == "leave":
             return self.below_messages and self.wrapped_document.location_to_offset(self.cursor_location).y == 0

@@ -8,21 +8,20 @@ from pathlib import Path
 
 from textual.content import Content
 
-from localrun.base.content import FilePart
-from localrun.base.errors import UsageError
 from localrun.chat.attachments import about_tokens
-from localrun.chat.files import Files, Found, is_glob, place_of, read_all, walk
+from localrun.chat.files import Files, Found, is_glob, place_of, walk
 from localrun_tui.screens.chat.suggestions import Suggestion
-from localrun_tui.state.files import dropped_path, matching
+from localrun_tui.state.files import MOST_SHOWN, dropped_path, matching
 from localrun_tui.widgets.columns import say
 
-_BEHIND_AT = re.compile(r"(?:^|(?<=\s))@(\S*)\Z")
+_BEHIND_AT = re.compile(r'(?:^|(?<=\s))@("[^"]*|\S*)\Z')
 _AT_REST = 0.08  # seconds without a key before files are looked for
 _FRESH = 20.0  # seconds for which a walk holds
 
 
 def behind_at(before_cursor: str) -> str | None:
-    """What was typed behind an @ that begins a word; None elsewhere, as in an address of mail."""
+    """What was typed behind an @ that begins a word, a quote before a name with spaces included; None elsewhere, as in
+    an address of mail."""
     match = _BEHIND_AT.search(before_cursor)
     return match[1] if match else None
 
@@ -32,20 +31,22 @@ class FileMenu:
 
     def __init__(self, here: Path) -> None:
         self._here = here
-        self._files: Files | None = None  # the last ones that were looked through
         self._known: dict[tuple[Path, str], tuple[Files, float]] = {}  # with the time of the walk
 
-    def offers(self, wanted: str) -> list[Suggestion]:
-        """Rows for what was typed behind the @; the first of a glob stands for all that it means."""
+    def offers(self, typed: str) -> list[Suggestion]:
+        """Rows for what was typed behind the @; the first of a glob stands for all that it means, that of a folder
+        which is named for all that is in it."""
+        wanted = typed.removeprefix('"')
         root, rest = place_of(wanted, self._here)
         files = self._below(root)
         if not files.is_whole and (folder := named_folder(root, rest)):  # it may have more
             files = self._below(root, folder)
-        self._files = files
-        found = matching(files, rest)
-        rows = [offer(one, f"@{wanted}") for one in found[:40]]
+        found, lead = matching(files, rest), wanted.removesuffix(rest)
+        rows = [offer(one, f"@{typed}", _at(lead + one.name) if one.is_folder else "") for one in found[:MOST_SHOWN]]
+        if wanted.endswith("/") and (root / rest).is_dir():
+            rows[:0] = _whole_folder(root / rest, rest, f"@{typed}")
         if len(found) > 1 and not rest.isalnum() and any(sign in rest for sign in "*?["):
-            rows.insert(0, _all_of(found, wanted))
+            rows.insert(0, _all_of(found, typed))
         if not files.is_whole:
             words = f"only the first {len(files.found):,} files were looked at; @folder/ looks further down"
             rows.append(Suggestion("", Content.styled(words, "$text-warning")))
@@ -70,22 +71,6 @@ class FileMenu:
             offers = []
         return offers if behind_at(before_cursor()) == wanted else None
 
-    def read(self, files: Sequence[Found]) -> list[FilePart]:
-        """What was chosen; of a folder, the files in it and below. UsageError where that has no text, or too much."""
-        found: list[Found] = []
-        for one in files:
-            found += self._inside(one) if one.is_folder else [one]
-        if not found:
-            raise UsageError("there is no text file in this folder", "choose another one")
-        return read_all(found)
-
-    def _inside(self, folder: Found) -> list[Found]:
-        """The files in it and below, also those that the look from further up did not come to."""
-        files = self._files
-        if files is not None and not files.is_whole:
-            files = self._below(files.root, folder.name)
-        return [one for one in files.found if one.name.startswith(folder.name) and not one.is_folder] if files else []
-
 
 def named_folder(root: Path, wanted: str) -> str:
     """What stands up to the last / of what is wanted, where that is a folder below `root`; else empty."""
@@ -100,17 +85,31 @@ def dropped_offer(text: str) -> list[Suggestion]:
         size = path.stat().st_size if path else 0
     except OSError:
         return []
-    return [offer(Found(path, path.name, size), text.strip(), "attach ")] if path else []
+    return [offer(Found(path, path.name, size), text.strip(), words="attach ")] if path else []
 
 
-def offer(one: Found, replaces: str, words: str = "") -> Suggestion:
-    """A row for a file or a folder, in whose place `replaces` stands in the text."""
-    size = "folder" if one.is_folder else f"≈{about_tokens(one.n_bytes):,} tokens"
+def offer(one: Found, replaces: str, leads_to: str = "", words: str = "") -> Suggestion:
+    """A row for a file or a folder, in whose place `replaces` stands in the text; Tab on a folder writes `leads_to`."""
+    folder = "all of this folder" if leads_to == replaces else "folder"
+    size = folder if one.is_folder else f"≈{about_tokens(one.n_bytes):,} tokens"
     row = Content.assemble(say(f"{words}{one.name}", "bold"), (f"  {size}", "$foreground-muted"))
-    return Suggestion(one.name, row, replaces=replaces, files=(one,))
+    return Suggestion(one.name, row, replaces=replaces, leads_to=leads_to, files=(one,))
+
+
+def _whole_folder(path: Path, name: str, typed: str) -> list[Suggestion]:
+    """The row for the folder that was typed; none where it has no name, as /."""
+    if not name:
+        path = path.resolve()
+        name = f"{path.name}/"
+    return [offer(Found(path, name), typed, typed)] if name != "/" else []
+
+
+def _at(path: str) -> str:
+    """How one types a path behind an @."""
+    return f'@"{path}' if any(map(str.isspace, path)) else f"@{path}"
 
 
 def _all_of(found: Sequence[Found], wanted: str) -> Suggestion:
     tokens = sum(about_tokens(one.n_bytes) for one in found)
-    row = Content.styled(f"all {len(found)} files  ≈{tokens:,} tokens", "bold")
+    row = Content.styled(f"all {len(found)} text files  ≈{tokens:,} tokens", "bold")
     return Suggestion(wanted, row, replaces=f"@{wanted}", files=tuple(found))

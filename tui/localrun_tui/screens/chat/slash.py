@@ -126,8 +126,7 @@ class SlashCommands:
         from localrun.chat.files import read_files
 
         if path:
-            for attachment in await self._session.disk.run(read_files, path, Path.cwd()):
-                self._composer.attach(attachment)
+            self._composer.attach(await self._session.disk.run(read_files, path, Path.cwd()))
         else:
             await self._screen.run_action("attach")
 

@@ -26,12 +26,13 @@ _NAME_CELLS = 22
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """`value` is what it stands for: a command, which `ends` where nothing is to be typed behind it, or `files`, in
-    whose place `replaces` stands in the text."""
+    whose place `replaces` stands in the text. Of a folder, `leads_to` is what to write for what is in it."""
 
     value: str
     row: Content
     ends: bool = True
     replaces: str = ""
+    leads_to: str = ""
     files: tuple[Found, ...] = ()
 
 

@@ -1,11 +1,12 @@
 """Choosing a text file to go along with a message."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
 
 from textual import on
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -13,9 +14,10 @@ from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.widgets import DirectoryTree, Input, Static
 
-from localrun.base.content import FilePart
 from localrun.base.errors import UsageError
 from localrun.chat.attachments import read_attachment
+from localrun.chat.files import read_files
+from localrun.chat.left_out import Attached
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 
@@ -30,7 +32,8 @@ class PathSuggester(Suggester):
         folder, _, begun = value.rpartition("/")
         try:
             names = sorted(
-                path.name for path in Path(f"{folder}/" if folder or value[:1] == "/" else ".").expanduser().iterdir()
+                f"{path.name}/" if path.is_dir() else path.name
+                for path in Path(f"{folder}/" if folder or value[:1] == "/" else ".").expanduser().iterdir()
             )
         except (OSError, ValueError, RuntimeError):
             return None
@@ -52,8 +55,21 @@ class SafeTree(DirectoryTree):
         return label
 
 
-class AttachScreen(ModalScreen[FilePart | None]):
-    """A file: typed, with completion, or found in the tree below. It stays open until a file could be read."""
+class PathField(LineField):
+    """A path, completed by Tab."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "complete", show=False, id="attach.complete")]
+
+    def action_complete(self) -> None:
+        if not self._suggestion:
+            raise SkipAction
+        self.action_end()
+        self.action_cursor_right()
+
+
+class AttachScreen(ModalScreen[Attached | None]):
+    """A file: typed, with completion, or found in the tree below; a folder or a glob is typed. It stays open until
+    something could be read."""
 
     CSS_PATH = "ask.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel", id="attach.cancel")]
@@ -65,29 +81,33 @@ class AttachScreen(ModalScreen[FilePart | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
             yield Static("Attach a text file", id="question")
-            yield LineField(placeholder="path of a text file", suggester=PathSuggester(), id="answer", compact=True)
+            yield PathField(
+                placeholder="path of a text file, a folder or a glob",
+                suggester=PathSuggester(),
+                id="answer",
+                compact=True,
+            )
             yield Static("", id="problem")
             yield SafeTree(self.root, id="tree")
-            yield Static("→ completes, Enter attaches, Tab goes to the files, Escape leaves", id="hint")
+            yield Static("Tab completes, then goes to the files; Enter attaches, Escape leaves", id="hint")
 
     @on(Input.Submitted)
     async def _take_typed(self, event: Input.Submitted) -> None:
         typed = event.value.strip().strip("'\"")
         if typed:
-            await self._take(Path(typed))
+            await self._take(lambda: read_files(typed, self.root))
 
     @on(DirectoryTree.FileSelected)
     async def _take_found(self, event: DirectoryTree.FileSelected) -> None:
-        await self._take(event.path)
+        await self._take(lambda: Attached([read_attachment(event.path)]))
 
-    async def _take(self, path: Path) -> None:
+    async def _take(self, read: Callable[[], Attached]) -> None:
         try:
-            attachment = await asyncio.to_thread(lambda: read_attachment(path.expanduser()))
-        except (UsageError, RuntimeError) as error:  # there is no such user's home
-            words = f"{error.message}: {error.hint}" if isinstance(error, UsageError) else str(error)
-            self.query_one("#problem", Static).update(say(words))
+            attached = await asyncio.to_thread(read)
+        except UsageError as error:
+            self.query_one("#problem", Static).update(say(f"{error.message}: {error.hint}"))
         else:
-            self.dismiss(attachment)
+            self.dismiss(attached)
 
     @on(Input.Changed)
     def _forget_problem(self) -> None:

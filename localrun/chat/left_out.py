@@ -1,0 +1,46 @@
+"""What does not go along of a folder or a glob, and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localrun.base.content import FilePart
+from localrun.base.errors import UsageError
+from localrun.base.sanitize import clean
+
+_NAMED = 5  # are named; of more, how many there are
+
+
+class UnreadError(UsageError):
+    """A file that cannot be attached. `why` follows its name in a sentence; `more` says it in full."""
+
+    def __init__(self, name: str, why: str, hint: str, more: str = "") -> None:
+        super().__init__(f"{name} {why}" + (f": {more}" if more else ""), hint)
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file or a folder by the name it was found by."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{clean(self.name, keep_newlines=False)} {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """Files that go along with a message. `left_out` is a sentence about the others; empty where there are none."""
+
+    files: list[FilePart]
+    left_out: str = ""
+
+
+def left_out_words(left_out: Sequence[LeftOut], n_files: int) -> str:
+    """A sentence about those of `n_files` that are left out."""
+    if not left_out:
+        return ""
+    named = ", ".join(map(str, left_out[:_NAMED]))
+    more = f", and {len(left_out) - _NAMED:,} more" if len(left_out) > _NAMED else ""
+    return f"{len(left_out):,} of {n_files:,} left out: {named}{more}"
