@@ -90,7 +90,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     module = ModuleType("localrun.client.local")
-    module.LocalClient = lambda options: FakeClient(options, lambda request: "Yes.")  # type: ignore[attr-defined]
+    module.LocalClient = lambda options, progress: FakeClient(options, lambda request: "Yes.")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "localrun.client.local", module)
     for name in ("localrun.cli.fit", "localrun.hub.preview"):
         monkeypatch.setattr(f"{name}.machine_rates", lambda: Rates(40e9, 1e12))
