@@ -1,5 +1,5 @@
 # make run        set everything up and answer one prompt, offline
-# make quick      lint, types and the rooms without torch (a minute or two)
+# make quick      lint, types and the rooms without torch
 # make test       lint, types and tests (minutes); of one room with ROOM=cache
 # make screenshots  draw the pictures of the README anew, and record the walk
 # make test-slow  fuzzing, both wheels, comparison with llama.cpp (longer)
