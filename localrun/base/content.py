@@ -78,8 +78,8 @@ def _spelled(part: Part) -> str:
             return text
         case FilePart(name, text):
             longest = max((len(run) for run in re.findall("`+", text)), default=0)
-            fence = "`" * max(3, longest + 1)
-            return f"[file: {' '.join(name.split(chr(10)))}]\n{fence}\n{text}\n{fence}"
+            fence, line = "`" * max(3, longest + 1), name.replace("\n", " ")
+            return f"[file: {line}]\n{fence}\n{text}\n{fence}"
     assert_never(part)
 
 

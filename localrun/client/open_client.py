@@ -39,7 +39,7 @@ def open_client(
         return open_local(stored, options, progress)
     from localrun.client.worker import WorkerClient
 
-    require_whole(stored)
+    require_whole(stored)  # it may have been chosen from a list that was read a while ago
     client = WorkerClient(options, progress)
     mark_used(stored.path)
     return client
@@ -51,7 +51,6 @@ def open_local(
     """An engine in this process. The process for templates starts beside the load."""
     from localrun.text.render_process import RENDERER
 
-    require_whole(stored)
     RENDERER.warm_up()
     from localrun.client.local import LocalClient
 
