@@ -245,7 +245,7 @@ load_module.resident = lambda: 1 << 28
 sys.stdin.readline()
 loaded = load_module.load(LoadOptions(Path(sys.argv[1]), threads=2, ctx=256, kv="f16"))
 networks = [linear for layer in loaded.model.weights.layers for linear in (layer.gate, layer.up, layer.down)]
-print(loaded.plan.mapped_bytes, *[hash(bytes(weight.planes[0])) for weight, _ in networks])
+print(loaded.plan.mapped_bytes, *[hash(bytes(linear.packed.planes[0])) for linear in networks])
 """
 
 

@@ -57,11 +57,17 @@ def rewritten(name: str, folder: Path, change: Callable[[Tensors], None]) -> Pat
     return folder
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen2", "qwen3-vl", "gemma3", "nemotron-h"])
-@pytest.mark.parametrize(("change", "own"), [(another, True), (in_the_last_row, True), (equal, False), (alone, False)])
+# Where one of the two is missing, transformers makes it up for Nemotron-H, of which it ties nothing.
+CASES = [
+    (name, change, own)
+    for name in ("llama", "qwen2", "qwen3-vl", "gemma3", "nemotron-h")
+    for change, own in ((another, True), (in_the_last_row, True), (equal, False), (alone, False))
+    if (name, change) != ("nemotron-h", alone)
+]
+
+
+@pytest.mark.parametrize(("name", "change", "own"), CASES)
 def test_logits(name: str, change: Callable[[Tensors], None], own: bool, tmp_path: Path) -> None:
-    if name == "nemotron-h" and change is alone:
-        pytest.skip("transformers ties nothing of this class, and makes the other one up")
     folder, ids = rewritten(name, tmp_path, change), token_ids(20, VOCAB_SIZE)
     (architecture,) = json.loads((folder / "config.json").read_text())["architectures"]
     model = getattr(transformers, architecture).from_pretrained(folder, attn_implementation="eager")
