@@ -241,9 +241,10 @@ class Engine:
     def _why_wrong(self, plan: StepPlan, logits: Logits) -> LocalrunError | None:
         """What a step read of files was not what it should have been."""
         why = self.files.look(LOOKED_AT)
-        if why is None and not all(bool(logits.finite[row]) for row in range(len(plan.work))):
-            why = self.files.explain_not_finite()
-        return why
+        if why is not None or not self.files.packed:  # only packed weights can be to blame
+            return why
+        is_finite = all(bool(logits.finite[row]) for row in range(len(plan.work)))
+        return None if is_finite else self.files.explain_not_finite()
 
     def _refuse(self) -> None:
         """Nothing is computed any more. Of what was computed with damaged weights nothing is kept."""

@@ -42,9 +42,8 @@ def files_of(plan: MemoryPlan, options: LoadOptions, opened: OpenedModel, layout
     if not plan.mapped or home is None:
         return {}
     weights = (opened.identity or Identity(opened.files)).result()
-    weights = weights or secrets.token_hex(
-        16
-    )  # they may be of a file that is another now: nobody is to find them again
+    if not weights:  # they may be of a file that is another now: nobody is to find them again
+        weights = secrets.token_hex(16)
     sizes = {part.name: part.nbytes for part in plan.mapped}
     return packed_files_of(home / PACKED_FOLDER, weights, options, opened, layout, sizes)
 
