@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from localrun_testing.kept_weights import keep_packed_weights
 
 from localrun.backends.cpu.library import NativeLibrary
 from localrun.base.content import FilePart, TextPart
@@ -17,7 +18,6 @@ from localrun.chat.journal import Chat, ChatStore
 from localrun.chat.records import parse, split
 from localrun.chat.turn import Answer, TurnOptions, begin_turn, keep_answer
 from localrun.client.local import LocalClient
-from localrun.engine import identity, kept_weights
 
 HOMES = sorted((Path(__file__).parent / "homes").glob("*.tar.xz"))
 TURN = TurnOptions(Sampling(temperature=0.0), max_tokens=4)
@@ -45,8 +45,7 @@ def earlier(
     with tarfile.open(request.param) as archive:
         archive.extractall(tmp_path, filter="data")
     monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(kept_weights, "LEAST_BYTES", 0)
-    monkeypatch.setattr(identity, "SETTLED_SECONDS", -1)  # the model was written a moment ago
+    keep_packed_weights(monkeypatch)
     library.use_isa("generic")  # every machine has it
     return EarlierHome(tmp_path / "tiny.gguf", json.loads((tmp_path / "expected.json").read_text()))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from localrun_testing.cli import localrun
+from localrun_testing.kept_weights import keep_packed_weights
 from localrun_testing.tiny_models import save
 
 from localrun.backends.cpu.bindings import CpuCalls
@@ -16,7 +17,7 @@ from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
 from localrun.cache.label import Label, write_label
 from localrun.cache.packed_weights import erase_packed, packed_models
-from localrun.engine import identity, kept_weights
+from localrun.engine import kept_weights
 from localrun.engine.generation import GenerationRequest
 from localrun.engine.handle import Finished
 from localrun.engine.identity import Identity, known_identity
@@ -35,9 +36,7 @@ pytestmark = pytest.mark.skipif(load_library() is None, reason="weights are mapp
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(kept_weights, "LEAST_BYTES", 0)
-    monkeypatch.setattr(kept_weights, "memory_nodes", lambda: [[0, 1]])
-    monkeypatch.setattr(identity, "SETTLED_SECONDS", -1.0)
+    keep_packed_weights(monkeypatch)
     return tmp_path / "home" / "cache" / "weights"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from localrun_testing.cli import localrun
+from localrun_testing.kept_weights import keep_packed_weights
 from localrun_testing.tiny_models import save
 
 from localrun.backends.cpu.library import load_library
@@ -22,7 +23,7 @@ from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.cache.label import Label, write_label
 from localrun.client.local import LocalClient
-from localrun.engine import engine, identity, kept_weights
+from localrun.engine import engine
 from localrun.engine.idle_check import IdleCheck
 from localrun.engine.mapped_files import DamagedWeightsError, MappedFiles
 from localrun.engine.runner import Runner
@@ -39,9 +40,7 @@ pytestmark = pytest.mark.skipif(load_library() is None, reason="weights are mapp
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(kept_weights, "LEAST_BYTES", 0)
-    monkeypatch.setattr(kept_weights, "memory_nodes", lambda: [[0, 1]])
-    monkeypatch.setattr(identity, "SETTLED_SECONDS", -1.0)
+    keep_packed_weights(monkeypatch)
     return tmp_path / "home" / "cache"
 
 
