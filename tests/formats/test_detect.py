@@ -148,13 +148,25 @@ def test_pipes_sockets_and_devices_are_refused_at_once(tmp_path: Path, opener: F
                 assert outcome.seconds < 1
 
 
+def folder_with_pipe(name: str, tmp_path: Path) -> Path:
+    folder = tmp_path / name.replace(".", "-")
+    folder.mkdir()
+    (folder / "tokenizer.json").write_text("{}")
+    os.mkfifo(folder / name)
+    return folder
+
+
 def test_pipes_inside_a_model_folder_are_refused_at_once(tmp_path: Path, opener: FileOpener) -> None:
-    for name in ("config.json", "model.safetensors", "chat_template.jinja", "model.safetensors.index.json"):
-        folder = tmp_path / name.replace(".", "-")
-        folder.mkdir()
-        (folder / "tokenizer.json").write_text("{}")
-        os.mkfifo(folder / name)
+    for name in ("config.json", "model.safetensors", "model.safetensors.index.json"):
+        folder = folder_with_pipe(name, tmp_path)
         opener.assert_refused("NOT_A_FILE", folder / name if name == "model.safetensors" else folder, "safetensors")
+
+
+def test_a_pipe_in_place_of_an_optional_file_is_told_of_at_once(tmp_path: Path, opener: FileOpener) -> None:
+    outcome = opener.open(folder_with_pipe("chat_template.jinja", tmp_path), "safetensors")
+    assert outcome.code == "opened", outcome
+    assert "chat_template.jinja: this is a pipe, not a file" in outcome.message
+    assert outcome.seconds < 1
 
 
 def test_a_folder_where_a_file_should_be(tmp_path: Path, opener: FileOpener) -> None:

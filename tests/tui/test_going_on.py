@@ -34,7 +34,7 @@ def test_a_cut_answer_goes_on_by_a_key_and_stays_as_a_branch() -> None:
     drive(app, steps)
     first, second = client.requests
     assert (first.continues, second.continues) == (False, True)
-    assert second.messages[-1] == {"role": "assistant", "content": "The moon pulls"}
+    assert second.messages[-1] == {"role": "assistant", "content": "The moon pulls", "reasoning_content": ""}
     n_tokens = (COMPLETION.prompt_tokens or 0) + len(CUT.tokens())
     assert len(second.known_ids) == n_tokens
 
