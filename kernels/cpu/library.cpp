@@ -38,16 +38,30 @@ const lr_kernels* const kAll[] = {  // of this build, weakest first
 #endif
 };
 
+const char* const kOfEveryBuild[] = {  // for this kind of processor, weakest first
+    "generic",
+#if defined(__x86_64__) || defined(_M_X64)
+    "avx2", "avxvnni", "avx512", "amx",
+#elif defined(__aarch64__)
+    "neon", "i8mm",
+#endif
+};
+
 struct Machine {
   const lr_kernels* best = kAll[0];
-  char names[128] = "";
+  char names[128] = "", all_names[128] = "";
   Machine() {
     for (const lr_kernels* k : kAll) {
       if (!runs_here(k)) continue;
       best = k;
-      if (names[0]) strcat(names, " ");
-      strcat(names, k->isa);
+      append(names, k->isa);
     }
+    for (const char* isa : kOfEveryBuild)
+      if (cpu_runs(isa)) append(all_names, isa);
+  }
+  static void append(char* names, const char* isa) {
+    if (names[0]) strcat(names, " ");
+    strcat(names, isa);
   }
 };
 
@@ -61,6 +75,7 @@ const lr_kernels* lr_current_kernels(void) { return g_kernels.load(); }
 int lr_version(void) { return LR_ABI_VERSION; }
 int lr_numerics_version(void) { return LR_NUMERICS_VERSION; }
 const char* lr_isas(void) { return kMachine.names; }
+const char* lr_machine_isas(void) { return kMachine.all_names; }
 const char* lr_isa(void) { return g_kernels.load()->isa; }
 const char* lr_arithmetic(void) { return g_kernels.load()->arithmetic; }
 

@@ -8,7 +8,7 @@
 #define LR_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define LR_ABI_VERSION 16
+#define LR_ABI_VERSION 17
 // Goes up with every change of how anything is rounded or stored, but for the arithmetic of an instruction set: that has a name.
 #define LR_NUMERICS_VERSION 5
 
@@ -29,6 +29,8 @@ LR_API const lr_abi_entry* lr_abi(void);
 
 // The instruction sets this machine runs, weakest first, separated by spaces.
 LR_API const char* lr_isas(void);
+// The same with those that this build lacks.
+LR_API const char* lr_machine_isas(void);
 // The one in use; the strongest unless lr_use_isa chose another, which gives LR_UNSUPPORTED for one not in lr_isas().
 LR_API const char* lr_isa(void);
 // How it rounds the activations of quantized weights, by name (matmul/arithmetic.h).

@@ -77,13 +77,13 @@ def _backends() -> dict[str, dict[str, Any]]:
 def _backend(backend: Backend) -> dict[str, Any]:
     missing = backend.why_unavailable()
     reason = missing or backend.trial()
-    fault = backend.fault() if missing else f"the {backend.name} backend is not used" if reason else ""
+    fault = f"the {backend.name} backend is not used" if reason and not missing else backend.fault()
     return {
         "available": not reason,
         "reason": reason,
         "summary": "" if reason else backend.summary(),
         **backend.details(),
-        "problems": [{"what": fault, "hint": reason}] if fault else [],
+        "problems": [{"what": fault, "hint": reason or backend.note}] if fault else [],
     }
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
-from localrun.backends.cpu.library import NativeLibrary, load_library, why_no_library
+from localrun.backends.cpu.library import COMPILE_ALL, NativeLibrary, load_library, why_no_library
 from localrun.backends.cpu.limits import CpuLimitProbe
 from localrun.backends.cpu.scratch import arena_of, state_block_bytes
 from localrun.base.machine import Memory, peak_rss
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 
 class CpuBackend:
-    """Everything but `kernels`, `why_unavailable`, `fault` and `details` wants the library to be there."""
+    """Everything but `kernels`, `note`, `why_unavailable`, `fault` and `details` wants the library to be there."""
 
     name = "cpu"
-    note = ""
     device = None
     in_main_memory = True
     program_bytes = 160 << 20
@@ -63,8 +62,17 @@ class CpuBackend:
     def why_unavailable(self) -> str:
         return why_no_library()
 
+    @property
+    def note(self) -> str:
+        library = load_library()
+        if library is None or library.best_isa in library.isas:
+            return ""
+        return f"slow: this machine has ISA {library.best_isa}, and the native library lacks it; {COMPILE_ALL}"
+
     def fault(self) -> str:
-        return "there is no native CPU library, so everything is slower" if self.why_unavailable() else ""
+        if self.why_unavailable():
+            return "there is no native CPU library, so everything is slower"
+        return "the native CPU library is slower than it could be" if self.note else ""
 
     def trial(self) -> str:
         return ""

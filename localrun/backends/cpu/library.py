@@ -15,24 +15,29 @@ from localrun.backends.cpu.abi_check import differences
 from localrun.base.errors import UsageError
 from localrun.base.settings import read_settings
 
-ABI_VERSION = 16  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
+ABI_VERSION = 17  # LR_ABI_VERSION of kernels/cpu/localrun_cpu.h
 FILE_NAMES = {"win32": "localrun_cpu.dll", "darwin": "liblocalrun_cpu.dylib", "linux": "liblocalrun_cpu.so"}
 FILE_NAME = FILE_NAMES.get(sys.platform, FILE_NAMES["linux"])
 ZIG = 'Clang (`pip install ziglang`, and CXX="python -m ziglang c++" in the environment)'
+COMPILE_ALL = "`make native` in the checkout compiles every instruction set"
 COMPILER = ZIG if sys.platform == "win32" else "a C++17 compiler (GCC or Clang)"
 
 
 class NativeLibrary:
-    """A loaded library. `isas` are the instruction sets this machine runs, weakest first; `isa` is the one in use."""
+    """A loaded library. `isas` are the instruction sets this machine runs, weakest first; `isa` is the one in use.
+
+    `machine_isas` are those and what the library was compiled without (`LOCALRUN_ISA_UNITS` of kernels/cpu).
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.cdll = ctypes.CDLL(str(path))
-        for name in ("lr_isas", "lr_isa", "lr_arithmetic"):
+        for name in ("lr_isas", "lr_machine_isas", "lr_isa", "lr_arithmetic"):
             getattr(self.cdll, name).restype = ctypes.c_char_p
         self.cdll.lr_use_isa.argtypes = (ctypes.c_char_p,)
         self.version: int = self.cdll.lr_version()
         self.isas: tuple[str, ...] = tuple(self.cdll.lr_isas().decode().split())
+        self.machine_isas: tuple[str, ...] = tuple(self.cdll.lr_machine_isas().decode().split())
 
     @property
     def isa(self) -> str:
@@ -44,10 +49,19 @@ class NativeLibrary:
         """How it rounds the activations of quantized weights: columns of a factor and of a scale."""
         return str(self.cdll.lr_arithmetic().decode())
 
+    @property
+    def best_isa(self) -> str:
+        """The best instruction set of this machine, compiled or not."""
+        return self.machine_isas[-1]
+
     def use_isa(self, name: str) -> None:
-        """Use another instruction set from now on; UsageError when this machine lacks it."""
-        if self.cdll.lr_use_isa(name.encode()):
-            raise UsageError(f"this machine cannot run ISA {name!r}", f"it runs {', '.join(self.isas)}")
+        """Use another instruction set from now on; UsageError when this machine or this library lacks it."""
+        if not self.cdll.lr_use_isa(name.encode()):
+            return
+        if name in self.machine_isas:
+            has = f"it has {', '.join(self.isas)}"
+            raise UsageError(f"the native library was compiled without ISA {name!r}; {has}", COMPILE_ALL)
+        raise UsageError(f"this machine cannot run ISA {name!r}", f"it runs {', '.join(self.isas)}")
 
 
 def load_library() -> NativeLibrary | None:
