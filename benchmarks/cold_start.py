@@ -47,18 +47,18 @@ def main() -> None:
         print(f"{name} {statistics.median(row[place] for row in times):.2f} s, later by {late:.2f} s")
 
 
-def pack_all(model: Path, home: Path) -> None:
+def pack_all(model: Path, home: Path, python: Path = Path(sys.executable)) -> None:
     """Start until all weights are there: each start goes on where the one before ended."""
     n_before, n = -1, 0
     while n != n_before:
-        localrun_seconds(model, home)
+        localrun_seconds(model, home, python)
         n_before, n = n, len(list(home.glob("cache/weights/*/*.packed")))
 
 
-def localrun_seconds(model: Path, home: Path) -> float:
+def localrun_seconds(model: Path, home: Path, python: Path = Path(sys.executable)) -> float:
     """To the first byte of an answer; returns when the process has ended."""
     options = ["--model", str(model), "--max-tokens", "1", "--temperature", "0", "--no-stdin"]
-    command = [sys.executable, "-m", "localrun", "run", *options, PROMPT]
+    command = [str(python), "-P", "-m", "localrun", "run", *options, PROMPT]
     env = {**installed(), "LOCALRUN_HOME": str(home)}
     started = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0, env=env) as process:

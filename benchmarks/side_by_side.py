@@ -58,9 +58,10 @@ class Engine:
         kind: str,
         python: str | Path = sys.executable,
         environment: Mapping[str, str] | None = None,
+        worker: Path = Path(__file__).with_name("engine_worker.py"),
         **model: Any,
     ) -> None:
-        command = [str(python), str(Path(__file__).with_name("engine_worker.py")), kind]
+        command = [str(python), str(worker), kind]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | (environment or {})
         )
