@@ -33,7 +33,7 @@ class real:
 
     @property
     def range(self) -> str:
-        return f"a number from {self.low:g} to {self.high:g}"
+        return f"a number from {self.low:g} to {self.high:,.10g}"
 
     def __call__(self, value: object) -> float:
         try:

@@ -134,7 +134,7 @@ SETTINGS: dict[str, Setting] = {
 }
 _told: set[tuple[Path | None, str]] = set()  # keys of files that were looked at already
 _ASIDE = ContextVar("settings aside", default=False)
-_IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")
+IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")
 
 assert set(SETTINGS) == {field.name for field in fields(Settings)}
 
@@ -149,7 +149,7 @@ def read_sources(environ: Mapping[str, str] = os.environ) -> dict[str, tuple[Any
     if _ASIDE.get():
         return {}
     found = {key: (value, FILE_NAME) for key, value in _read_file(config_file()).items()}
-    for key in _IN_ENVIRONMENT:
+    for key in IN_ENVIRONMENT:
         variable = f"LOCALRUN_{key.upper()}"
         if environ.get(variable):
             found[key] = _parse(key, environ[variable], variable), variable

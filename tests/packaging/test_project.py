@@ -15,7 +15,16 @@ from localrun_testing import REPOSITORY
 
 from localrun.base.resources import resource
 from localrun.hub.catalogue import BUILTIN, read_catalogue
-from tools import write_cuda_docs, write_json_docs, write_metal_docs, write_models_docs, write_operations_docs
+from tools import (
+    write_cli_docs,
+    write_cuda_docs,
+    write_json_docs,
+    write_keys_docs,
+    write_metal_docs,
+    write_models_docs,
+    write_operations_docs,
+    write_settings_docs,
+)
 
 PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 IMPORT_NAMES = {
@@ -63,7 +72,16 @@ def test_every_file_the_catalogue_names_ships() -> None:
 
 @pytest.mark.parametrize(
     "script",
-    [write_cuda_docs, write_json_docs, write_metal_docs, write_models_docs, write_operations_docs],
+    [
+        write_cli_docs,
+        write_cuda_docs,
+        write_json_docs,
+        write_keys_docs,
+        write_metal_docs,
+        write_models_docs,
+        write_operations_docs,
+        write_settings_docs,
+    ],
     ids=lambda module: module.__name__,
 )
 def test_a_generated_page_is_up_to_date(script: ModuleType) -> None:
