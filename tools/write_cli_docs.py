@@ -13,8 +13,8 @@ HEAD = """# Command line
 
 Every command with its options; `localrun COMMAND --help` shows the same. `localrun` alone opens [the app](keys.md).
 [Settings](settings.md) hold what you do not want to type every time; [JSON](json.md) and [exit codes](exit-codes.md)
-are for scripts. MODEL is a path (a `.gguf` file or a safetensors folder), the name of a model as `localrun list` shows it,
-or `org/repo` of the Hugging Face cache; `:Q4_K_M` behind it chooses a precision.
+are for scripts. MODEL is a path (a `.gguf` file or a safetensors folder), the name of a model as `localrun list` shows
+it, or `org/repo` of the Hugging Face cache; `:Q4_K_M` behind it chooses a precision.
 
 This page is made by `python -m tools.write_cli_docs` from the help of the commands; change that.
 """
