@@ -159,12 +159,12 @@ def play(warm: LocalClient, cold: LocalClient, seed: int, turns: int) -> Iterato
             done.prompt_ids,
             found.token_ids,
             found.cached_tokens or 0,
-            found.replayed_tokens,
+            found.cache.replayed_tokens,
             computed,
             background,
-            found.cache_note,
-            found.ttft_ms,
-            expected.ttft_ms,
+            found.cache.cache_note,
+            found.timings.ttft_ms,
+            expected.timings.ttft_ms,
             equal=(done.prompt_ids, said(found)) == (fresh.prompt_ids, said(expected)) and expected.cached_tokens == 0,
         )
         player.take(done)

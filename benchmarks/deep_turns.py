@@ -84,15 +84,15 @@ class DeepChat:
 
 
 def ttft_ms(done: GenerationState) -> float:
-    return 1000 * (done.token_times[0] - done.started)
+    return 1000 * (done.figures.token_times[0] - done.figures.started)
 
 
 def summed(case: str, done: list[GenerationState], ratio: float | None = None) -> Deep:
     return Deep(
         case,
         done[0].n_prompt,
-        statistics.median(one.n_cached / one.n_prompt for one in done),
-        statistics.median(one.n_prompt - one.n_cached for one in done),
+        statistics.median(one.figures.n_cached / one.n_prompt for one in done),
+        statistics.median(one.n_prompt - one.figures.n_cached for one in done),
         statistics.median(map(ttft_ms, done)),
         ratio,
     )

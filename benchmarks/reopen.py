@@ -36,9 +36,9 @@ def main() -> None:
         first, again = answer(load, prompt), answer(load, prompt)
     same = "the same answer" if first.token_ids == again.token_ids else "ANOTHER ANSWER"
     print(
-        f"{first.prompt_tokens:,} tokens, {options.kv}: prefill {first.prefill_ms / 1000:.1f} s; restored"
-        f" {again.restored_tokens:,} tokens in {again.restore_ms / 1000:.2f} s,"
-        f" {100 * again.restore_ms / first.prefill_ms:.1f} % of it; {same}"
+        f"{first.prompt_tokens:,} tokens, {options.kv}: prefill {first.timings.prefill_ms / 1000:.1f} s; restored"
+        f" {again.cache.restored_tokens:,} tokens in {again.timings.restore_ms / 1000:.2f} s,"
+        f" {100 * again.timings.restore_ms / first.timings.prefill_ms:.1f} % of it; {same}"
     )
 
 

@@ -52,7 +52,7 @@ def measure(client: EngineClient, pid: int) -> tuple[float, float]:
     """Milliseconds between tokens, and of processor time a token."""
     before = processor_seconds(pid)
     done = answer(client)
-    return done.itl_ms_p50, 1000 * (processor_seconds(pid) - before) / done.completion_tokens
+    return done.timings.itl_ms_p50, 1000 * (processor_seconds(pid) - before) / done.completion_tokens
 
 
 def answer(client: EngineClient) -> Completion:

@@ -1,7 +1,7 @@
 """What an engine tells a face while it works: plain frozen dataclasses that cross threads and processes."""
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 LOOP_HINT = "A higher temperature, a repeat penalty of 1.1 or a larger model usually helps"
 
@@ -98,11 +98,47 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
-    """A finished answer: exactly the fields of `run --json`. Durations ms, rates tokens/s, sizes bytes.
+class Timings:
+    """How fast an answer was: milliseconds and tokens per second. None is what a server does not tell."""
 
-    None is what nobody told: a remote engine says little of itself.
-    """
+    load_ms: float = 0.0
+    ttft_ms: float = 0.0  # to the first token, loading not included
+    itl_ms_p50: float = 0.0
+    itl_ms_p95: float = 0.0
+    prefill_tps: float | None = None
+    decode_tps: float | None = None
+    render_ms: float = 0.0  # the chat template
+    tokenize_ms: float = 0.0
+    restore_ms: float = 0.0  # reading saved blocks from disk
+    prefill_ms: float = 0.0
+    decode_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFigures:
+    """What the KV cache had of a prompt, and what it holds now, in tokens. None is what a server does not tell."""
+
+    cache_note: str = ""  # why no more of the prompt was cached
+    restored_tokens: int = 0  # of the cached ones, read back from disk
+    replayed_tokens: int = 0  # computed again for layers whose window had moved on
+    computed_tokens: int | None = None  # of the prompt, read by the model this time, replayed ones included
+    held_tokens: int | None = None  # of prompt and answer, in the KV cache when it ended
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFigures:
+    """Bytes that an answer took. None is what a server does not tell."""
+
+    peak_rss: int | None = None
+    kv_bytes: int | None = None
+    kept_kv_bytes: int | None = None  # KV cache of other chats and of earlier states of this one
+    kv_budget_bytes: int | None = None  # what the KV cache may take in all
+    mapped_bytes: int = 0  # of the weights, those that stay on disk
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A finished answer; `flat` has exactly the fields of `run --json`. None is what a server does not tell."""
 
     model: str
     precision: str
@@ -114,35 +150,24 @@ class Completion:
     cached_tokens: int | None
     completion_tokens: int
     token_ids: tuple[int, ...]
-    load_ms: float
-    ttft_ms: float
-    itl_ms_p50: float
-    itl_ms_p95: float
-    prefill_tps: float | None
-    decode_tps: float | None
-    peak_rss: int | None
-    kv_bytes: int | None
     kv_codec: str
     ctx: int
     seed: int
     path: str = ""
-    notes: tuple[str, ...] = field(default=())
-    cache_note: str = ""  # why no more of the prompt was cached
-    restored_tokens: int = 0  # of the cached ones, read back from disk
-    replayed_tokens: int = 0  # computed again for layers whose window had moved on
-    render_ms: float = 0.0  # the chat template
-    tokenize_ms: float = 0.0
-    restore_ms: float = 0.0  # reading saved blocks from disk
-    prefill_ms: float = 0.0
-    decode_ms: float = 0.0
+    notes: tuple[str, ...] = ()
     loop_period: int = 0  # tokens that it ended up repeating over and over; 0: it did not
-    computed_tokens: int | None = None  # of the prompt, read by the model this time, replayed ones included
-    held_tokens: int | None = None  # of prompt and answer, in the KV cache when it ended
-    kept_kv_bytes: int | None = None  # KV cache of other chats and of earlier states of this one
-    kv_budget_bytes: int | None = None  # what the KV cache may take in all
     work: Work | None = None
-    mapped_bytes: int = 0  # of the weights, those that stay on disk
     meanwhile: Meanwhile | None = None
+    timings: Timings = Timings()
+    cache: CacheFigures = CacheFigures()
+    memory: MemoryFigures = MemoryFigures()
+
+    def flat(self) -> dict[str, Any]:
+        """All fields as plain data on one level, those of timings, cache and memory among them."""
+        fields: dict[str, Any] = {}
+        for name, value in asdict(self).items():
+            fields |= value if name in ("timings", "cache", "memory") else {name: value}
+        return fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from localrun.base.content import Content, as_message_content
@@ -158,4 +158,4 @@ def keep_answer(
 
 def stats_of(completion: Completion) -> dict[str, Any]:
     """The figures of an answer that its chat keeps."""
-    return {name: value for name, value in asdict(completion).items() if name not in _NOT_STATS}
+    return {name: value for name, value in completion.flat().items() if name not in _NOT_STATS}

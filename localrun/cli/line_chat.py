@@ -150,7 +150,7 @@ def status_line(c: Completion, policy: Policy) -> str:
     context = f"context {used:,} of {c.ctx:,}"
     if used > c.ctx:
         context = f"rolling: the model sees the first and the newest, {c.ctx:,} of {used:,} tokens"
-    rate = f", {tps(c.decode_tps)}" if c.decode_tps else ""
+    rate = f", {tps(c.timings.decode_tps)}" if c.timings.decode_tps else ""
     line = f"({'; '.join(part for part in (f'{c.completion_tokens:,} tokens{rate}', reuse_line(c), context) if part)})"
     if c.stop_reason != "length":
         return line

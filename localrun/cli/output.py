@@ -1,6 +1,6 @@
 """What comes out of an answer: its text as it comes, or JSON for a program."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Protocol, assert_never
 
 from localrun.base.events import Channel, Completion, Done, Event, Loop, Prefill, Token
@@ -112,7 +112,7 @@ class _ShownAnswer:
 
 def as_fields(completion: Completion) -> dict[str, object]:
     """The fields of `run --json`; `path` only where the model is a file."""
-    values = asdict(completion)
+    values = completion.flat()
     if not completion.path:
         del values["path"]
     return values

@@ -164,24 +164,25 @@ class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
 
 def show_stats(completion: Completion) -> None:
     """How fast the answer was and what it took, on stderr; of a server's answer, what it tells."""
-    c = completion
+    c, speed, memory = completion, completion.timings, completion.memory
     cached = "" if c.cached_tokens is None else f", {c.cached_tokens} of them cached"
-    read = f", {tps(c.prefill_tps)}" if c.prefill_tps is not None else ""
-    written = f", {tps(c.decode_tps)}" if c.decode_tps is not None else ""
+    read = f", {tps(speed.prefill_tps)}" if speed.prefill_tps is not None else ""
+    written = f", {tps(speed.decode_tps)}" if speed.decode_tps is not None else ""
     context = f", context {c.ctx}" if c.ctx else ""
+    model = " ".join(filter(None, (c.model, c.precision)))
     note(
         f"prompt  {'?' if c.prompt_tokens is None else c.prompt_tokens} tokens{cached}{read}\n"
-        f"answer  {c.completion_tokens} tokens{written}, first after {ms(c.ttft_ms)},"
-        f" then every {ms(c.itl_ms_p50)} (95 %: {ms(c.itl_ms_p95)})\n"
-        f"model   {' '.join(filter(None, (c.model, c.precision)))} on {c.backend}{context}, loaded in {ms(c.load_ms)}"
+        f"answer  {c.completion_tokens} tokens{written}, first after {ms(speed.ttft_ms)},"
+        f" then every {ms(speed.itl_ms_p50)} (95 %: {ms(speed.itl_ms_p95)})\n"
+        f"model   {model} on {c.backend}{context}, loaded in {ms(speed.load_ms)}"
     )
-    if c.peak_rss is not None:
+    if memory.peak_rss is not None:
         note(
-            f"memory  {gib(c.peak_rss)} at most; KV cache as {c.kv_codec}: {gib(c.kv_bytes or 0)} of this chat,"
-            f" {gib(c.kept_kv_bytes or 0)} of others, {gib(c.kv_budget_bytes or 0)} may be taken"
+            f"memory  {gib(memory.peak_rss)} at most; KV cache as {c.kv_codec}: {gib(memory.kv_bytes or 0)} of this"
+            f" chat, {gib(memory.kept_kv_bytes or 0)} of others, {gib(memory.kv_budget_bytes or 0)} may be taken"
         )
     note(f"seed    {c.seed}")
-    facts = facts_of(asdict(c), known_rates())
+    facts = facts_of(c.flat(), known_rates())
     found = diagnose(facts) if facts else None
     if facts and found and found.cause != "unknown":
         note(f"limit   {in_words(found, facts).line}")

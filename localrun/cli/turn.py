@@ -99,5 +99,5 @@ def reuse_line(c: Completion) -> str:
     """How much of the prompt was known, and why not more; empty where nobody tells."""
     if c.cached_tokens is None or c.prompt_tokens is None:
         return ""
-    why = f"; {c.cache_note}" if c.cache_note else ""
+    why = f"; {c.cache.cache_note}" if c.cache.cache_note else ""
     return f"reused {c.cached_tokens:,} of {c.prompt_tokens:,} tokens{why}"

@@ -160,7 +160,7 @@ class LocalClient:
             if isinstance(event, GenerationState):
                 figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())
                 learn(figures)
-                figures = replace(self._with_notes(figures), meanwhile=watch.meanwhile(event, prompt.changed))
+                figures = replace(self._with_notes(figures), meanwhile=watch.meanwhile(event.figures, prompt.changed))
                 yield Done(figures, tuple(prompt.ids))
                 again = rewritten_history(self.model.text, request, figures.text, figures.thinking, event.token_ids)
                 if again:
@@ -173,8 +173,8 @@ class LocalClient:
         disk = self.model.engine.disk
         notes = [note for note in (() if disk is None else disk.notes) if note not in self._told]
         self._told.update(notes)
-        news, self._note = [figures.cache_note, *notes, self._note], ""
-        return replace(figures, cache_note="; ".join(note for note in news if note))
+        news, self._note = [figures.cache.cache_note, *notes, self._note], ""
+        return replace(figures, cache=replace(figures.cache, cache_note="; ".join(note for note in news if note)))
 
     def _generation(self, request: Request, prompt: PromptIds) -> GenerationRequest:
         rolls = request.overflow == "roll"

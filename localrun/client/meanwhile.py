@@ -7,7 +7,7 @@ import psutil
 from localrun.base.cgroup import stopped_seconds
 from localrun.base.events import Meanwhile
 from localrun.base.heat import throttled_seconds
-from localrun.engine.generation import GenerationState
+from localrun.engine.figures import GenerationFigures
 from localrun.fit.probe import Clock, others
 
 LEAST_SECONDS = 0.5  # that the system's clocks, which count in hundredths, tell anything about
@@ -20,7 +20,7 @@ class Watch:
         self.clock, self.faults = Clock.now(), page_faults()
         self.stopped, self.hot = stopped_seconds(), throttled_seconds()
 
-    def meanwhile(self, sequence: GenerationState, changed: tuple[int, int] | None) -> Meanwhile:
+    def meanwhile(self, figures: GenerationFigures, changed: tuple[int, int] | None) -> Meanwhile:
         """What was going on since; `changed` is that of PromptIds."""
         now, faults = Clock.now(), page_faults()
         seconds = now.wall - self.clock.wall
@@ -31,9 +31,9 @@ class Watch:
         return Meanwhile(
             changed_at=at,
             changed_turn=turn,
-            evicted=sequence.evicted,
-            ahead=sequence.n_ahead,
-            beside_tokens=sequence.n_beside,
+            evicted=figures.evicted,
+            ahead=figures.n_ahead,
+            beside_tokens=figures.n_beside,
             others_share=min(1.0, others(self.clock, now, n_processors)) if tells else None,
             idle_share=max(0.0, 1.0 - busy) if tells else None,
             page_faults=None if faults is None or self.faults is None else faults - self.faults,

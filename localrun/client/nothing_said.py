@@ -1,6 +1,6 @@
 """The end of an answer that never began."""
 
-from localrun.base.events import Completion, ModelInfo
+from localrun.base.events import Completion, ModelInfo, Timings
 
 
 def nothing_said(info: ModelInfo) -> Completion:
@@ -16,17 +16,10 @@ def nothing_said(info: ModelInfo) -> Completion:
         cached_tokens=None,
         completion_tokens=0,
         token_ids=(),
-        load_ms=info.load_ms,
-        ttft_ms=0.0,
-        itl_ms_p50=0.0,
-        itl_ms_p95=0.0,
-        prefill_tps=None,
-        decode_tps=None,
-        peak_rss=None,
-        kv_bytes=None,
         kv_codec=info.kv_codec,
         ctx=info.ctx,
         seed=0,
         path=info.path,
         notes=info.notes,
+        timings=Timings(load_ms=info.load_ms),
     )

@@ -1,14 +1,13 @@
 """The answer of a server: from the chunks it sends to events, text and figures."""
 
-import itertools
-import statistics
 import time
 from collections.abc import Iterator
 
 from localrun.base.errors import EngineDiedError, EngineError
-from localrun.base.events import Channel, Completion, ModelInfo, StopReason, Token
+from localrun.base.events import Channel, Completion, ModelInfo, StopReason, Timings, Token
 from localrun.base.request import Request
 from localrun.client.json_fields import Json, count_of, count_or_none, first_of
+from localrun.engine.answer import gaps_ms
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.text.reasoning import ReasoningSplitter
 
@@ -80,7 +79,7 @@ class RemoteAnswer:
 
     def completion(self, reason: StopReason | None) -> Completion:
         """The figures: the server's own counts where it gives them, and times as they were here."""
-        gaps = sorted(1000 * (b - a) for a, b in itertools.pairwise(self._times))
+        p50, p95 = gaps_ms(self._times)
         n_prompt, details = count_or_none(self._usage, "prompt_tokens"), self._usage.get("prompt_tokens_details")
         n_tokens = count_of(self._usage, "completion_tokens") or len(self._times)
         if "completion_tokens" not in self._usage and self._times:
@@ -103,19 +102,18 @@ class RemoteAnswer:
             cached_tokens=count_or_none(details, "cached_tokens"),
             completion_tokens=n_tokens,
             token_ids=(),
-            load_ms=self._info.load_ms,
-            ttft_ms=1000 * ttft,
-            itl_ms_p50=statistics.median(gaps) if gaps else 0.0,
-            itl_ms_p95=gaps[min(len(gaps) - 1, int(0.95 * len(gaps)))] if gaps else 0.0,
-            prefill_tps=None,  # the time to the first piece is that of the network and of a queue, too
-            decode_tps=(n_tokens - 1) / seconds if tells_rate else None,
-            peak_rss=None,
-            kv_bytes=None,
             kv_codec="",
             ctx=self._info.ctx,
             seed=self._seed,
             notes=tuple(self.notes),
             loop_period=self.loop_period,
+            timings=Timings(  # no prefill_tps: the time to the first piece is that of the network and of a queue, too
+                load_ms=self._info.load_ms,
+                ttft_ms=1000 * ttft,
+                itl_ms_p50=p50,
+                itl_ms_p95=p95,
+                decode_tps=(n_tokens - 1) / seconds if tells_rate else None,
+            ),
         )
 
     def _stop_reason(self) -> StopReason:

@@ -2,10 +2,20 @@
 
 import itertools
 import statistics
-from collections.abc import Iterable, Iterator
-from typing import TypedDict
+from collections.abc import Iterable, Iterator, Sequence
 
-from localrun.base.events import Channel, Completion, Loop, ModelInfo, Prefill, Token
+from localrun.base.events import (
+    CacheFigures,
+    Channel,
+    Completion,
+    Loop,
+    MemoryFigures,
+    ModelInfo,
+    Prefill,
+    Timings,
+    Token,
+)
+from localrun.engine.figures import GenerationFigures
 from localrun.engine.generation import GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken
 from localrun.text.answer_parser import AnswerParser
@@ -68,86 +78,58 @@ def stream_answer(handle: GenerationHandle, answer: AnswerStream) -> Iterator[Pr
 
 
 def completion(
-    sequence: GenerationState, answer: AnswerStream, info: ModelInfo, prompt: PromptIds, kv_budget: int, peak_rss: int
+    state: GenerationState, answer: AnswerStream, info: ModelInfo, prompt: PromptIds, kv_budget: int, peak_rss: int
 ) -> Completion:
     """The figures of a finished generation."""
-    token_ids = tuple(sequence.token_ids[sequence.n_prompt :])
+    token_ids = tuple(state.token_ids[state.n_prompt :])
+    figures = state.figures
     return Completion(
         model=info.name,
         precision=info.precision,
         backend=info.backend,
         text=answer.text("answer"),
         thinking=answer.text("thinking"),
-        stop_reason="stop" if answer.hit else sequence.stop_reason or "cancelled",
+        stop_reason="stop" if answer.hit else state.stop_reason or "cancelled",
+        prompt_tokens=state.n_prompt,
+        cached_tokens=figures.n_cached,
         completion_tokens=len(token_ids),
         token_ids=token_ids,
-        load_ms=info.load_ms,
-        peak_rss=peak_rss,
-        kv_bytes=sequence.kv_bytes,
         kv_codec=info.kv_codec,
         ctx=info.ctx,
-        seed=sequence.request.seed,
+        seed=state.request.seed,
         path=info.path,
         notes=(*info.notes, *prompt.notes),
-        cache_note=sequence.note,
-        render_ms=prompt.render_ms,
-        tokenize_ms=prompt.tokenize_ms,
-        loop_period=sequence.loop_period,
-        kept_kv_bytes=sequence.kept_kv_bytes,
-        kv_budget_bytes=kv_budget,
+        loop_period=state.loop_period,
         work=info.work,
-        mapped_bytes=info.mapped_bytes,
-        **prompt_counts(sequence),
-        **pace(sequence),
+        timings=timings(figures, info.load_ms, prompt),
+        cache=CacheFigures(
+            figures.note, figures.n_restored, figures.n_replayed, figures.prefill_rows, held_tokens=state.n_computed
+        ),
+        memory=MemoryFigures(peak_rss, figures.kv_bytes, figures.kept_kv_bytes, kv_budget, info.mapped_bytes),
     )
 
 
-class PromptCounts(TypedDict):
-    """Where the tokens of a prompt came from, by the fields of a Completion."""
-
-    prompt_tokens: int
-    cached_tokens: int
-    restored_tokens: int
-    replayed_tokens: int
-    computed_tokens: int
-    held_tokens: int
-
-
-def prompt_counts(sequence: GenerationState) -> PromptCounts:
-    return {
-        "prompt_tokens": sequence.n_prompt,
-        "cached_tokens": sequence.n_cached,
-        "restored_tokens": sequence.n_restored,
-        "replayed_tokens": sequence.n_replayed,
-        "computed_tokens": sequence.prefill_rows,
-        "held_tokens": sequence.n_computed,
-    }
-
-
-class Pace(TypedDict):
-    """How fast a generation was, by the fields of a Completion; 0 for what there was too little of."""
-
-    ttft_ms: float
-    itl_ms_p50: float
-    itl_ms_p95: float
-    prefill_tps: float
-    decode_tps: float
-    restore_ms: float
-    prefill_ms: float
-    decode_ms: float
-
-
-def pace(sequence: GenerationState) -> Pace:
-    times, read = sequence.token_times, sequence.prefill_seconds
-    gaps = sorted(1000 * (b - a) for a, b in itertools.pairwise(times))
+def timings(figures: GenerationFigures, load_ms: float, prompt: PromptIds) -> Timings:
+    """How fast a generation was; 0 for what there was too little of."""
+    times, read = figures.token_times, figures.prefill_seconds
     decoding = times[-1] - times[0] if times else 0.0
-    return {
-        "ttft_ms": 1000 * (times[0] - sequence.started) if times else 0.0,
-        "itl_ms_p50": statistics.median(gaps) if gaps else 0.0,
-        "itl_ms_p95": gaps[min(len(gaps) - 1, int(0.95 * len(gaps)))] if gaps else 0.0,
-        "prefill_tps": sequence.prefill_rows / read if read else 0.0,
-        "decode_tps": len(gaps) / decoding if decoding > 0 else 0.0,
-        "restore_ms": 1000 * sequence.restore_seconds,
-        "prefill_ms": 1000 * read,
-        "decode_ms": 1000 * decoding,
-    }
+    p50, p95 = gaps_ms(times)
+    return Timings(
+        load_ms=load_ms,
+        ttft_ms=1000 * (times[0] - figures.started) if times else 0.0,
+        itl_ms_p50=p50,
+        itl_ms_p95=p95,
+        prefill_tps=figures.prefill_rows / read if read else 0.0,
+        decode_tps=(len(times) - 1) / decoding if decoding > 0 else 0.0,
+        render_ms=prompt.render_ms,
+        tokenize_ms=prompt.tokenize_ms,
+        restore_ms=1000 * figures.restore_seconds,
+        prefill_ms=1000 * read,
+        decode_ms=1000 * decoding,
+    )
+
+
+def gaps_ms(times: Sequence[float]) -> tuple[float, float]:
+    """Median and 95th percentile of the time between tokens, in milliseconds; `times` in seconds. 0 for one token."""
+    gaps = sorted(1000 * (b - a) for a, b in itertools.pairwise(times))
+    return (statistics.median(gaps), gaps[min(len(gaps) - 1, int(0.95 * len(gaps)))]) if gaps else (0.0, 0.0)

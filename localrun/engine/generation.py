@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +10,7 @@ from localrun.base.errors import UsageError, prompt_too_long
 from localrun.base.events import StopReason
 from localrun.cache.bulk import bulk_tokens, keys_of
 from localrun.cache.sequence_cache import SequenceCache
+from localrun.engine.figures import GenerationFigures
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.engine.restore import Restore
 from localrun.engine.sampler import SamplerSettings
@@ -68,7 +68,10 @@ class GenerationRequest:
 
 @dataclass(eq=False, slots=True)
 class GenerationState:
-    """The state of one generation. `span`: tokens of a span of the prompt that are read in bulk; 0: none are."""
+    """The tokens of one generation and what is computed of them: what scheduler, runner and sampler work on.
+
+    `span`: tokens of a span of the prompt that are read in bulk; 0: none are.
+    """
 
     request: GenerationRequest
     span: int = 0
@@ -76,30 +79,16 @@ class GenerationState:
     token_ids: list[int] = field(default_factory=list)
     keys: list[int] = field(init=False)  # what names them in the cache: the same list where nothing is read in bulk
     n_computed: int = 0  # tokens whose keys and values are in the cache
-    n_cached: int = 0  # of the prompt, not computed again
-    n_replayed: int = 0  # of the prompt, computed again only for layers whose window had moved on
-    note: str = ""  # why no more of it was cached
-    evicted: bool = False  # more of it was cached once
-    n_ahead: int = 0  # others that were under way when it came
-    n_beside: int = 0  # tokens of others in the steps that computed its own
-    n_restored: int = 0  # of the cached ones, brought back from disk
-    restore_seconds: float = 0.0
     restore: Restore | None = None  # what is kept on disk of the prompt, on its way back
     turn: int = 0  # when it gets the next chunk of its prompt: the lowest goes first
     admitted: bool = False
-    announced: bool = False
     cache: SequenceCache | None = None
     seen: TokenCounts = field(init=False)  # of prompt and answer
     counts: TokenCounts = field(default_factory=TokenCounts)  # of the answer
     loop_period: int = 0  # tokens that the answer repeats over and over, once that is known
     stop_reason: StopReason | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
-    started: float = field(default_factory=time.perf_counter)  # seconds
-    prefill_seconds: float = 0.0
-    prefill_rows: int = 0  # computed in that time, replayed ones included
-    kv_bytes: int = 0  # of its blocks, once it has ended
-    kept_kv_bytes: int = 0  # of the blocks of others, then
-    token_times: list[float] = field(default_factory=list)  # seconds, when each token was known
+    figures: GenerationFigures = field(default_factory=GenerationFigures)
 
     def __post_init__(self) -> None:
         self.token_ids = list(self.request.prompt)
@@ -141,17 +130,12 @@ class GenerationState:
         """Start, or start again, from what is cached."""
         self.cache, self.n_computed = cache, cache.reuse.start
         if not self.admitted:
-            self.n_cached, self.n_replayed = cache.n_cached, cache.n_replayed
-            if self.restore is not None:
-                self.n_restored = min(self.restore.n_tokens, self.n_cached)
-                self.restore_seconds = self.restore.seconds
-            self.evicted = cache.reuse.evicted
-            self.note = "; ".join(note for note in (self.request.rewritten, cache.reuse.note) if note)
+            self.figures.count_reuse(cache, self.restore, self.request.rewritten)
         self.admitted = True
 
     def append(self, token_id: int, now: float) -> None:
         """Take the newly chosen token, or end on it."""
-        self.token_times.append(now)
+        self.figures.token_times.append(now)
         if token_id in self.request.stop_ids:
             self.stop_reason = "stop"
             return

@@ -34,7 +34,7 @@ class Generations:
         return any(sequence.stop_reason is not None for sequence in self.sequences)
 
     def add(self, handle: GenerationHandle) -> None:
-        handle.sequence.n_ahead = sum(not other.background for other in self.sequences)
+        handle.sequence.figures.n_ahead = sum(not other.background for other in self.sequences)
         self.handles[handle.sequence.number] = handle
         self.scheduler.add(handle.sequence)
 
@@ -42,7 +42,7 @@ class Generations:
         """What the cache holds now."""
         if self.last is None:
             return view_store(self.store, self.block_sizes, 0, self.last_states, 0)
-        states, n_bytes = self.last_states, self.last.kv_bytes
+        states, n_bytes = self.last_states, self.last.figures.kv_bytes
         if self.last.cache is not None:
             states, n_bytes = self._states(self.last), cache_bytes(self.last.cache, self.block_sizes)
         return view_store(self.store, self.block_sizes, self.last.n_computed, states, n_bytes)
@@ -50,9 +50,10 @@ class Generations:
     def announce(self) -> None:
         """Tell what is cached of newly admitted sequences, before anything is computed."""
         for sequence in self.scheduler.running:
-            if not sequence.announced:
-                sequence.announced = True
-                self._tell_progress(sequence, sequence.n_cached)
+            handle = self.handles[sequence.number]
+            if not handle.announced:
+                handle.announced = True
+                self._tell_progress(sequence, sequence.figures.n_cached)
                 self.last = self.last if sequence.background else sequence
 
     def take(self, plan: StepPlan, logits: Logits, seconds: float) -> None:
@@ -64,7 +65,7 @@ class Generations:
             try:
                 if not bool(logits.finite[row]):
                     raise ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")
-                sequence.n_beside += plan.n_rows - n
+                sequence.figures.n_beside += plan.n_rows - n
                 self._commit(sequence, n, seconds)
             except Exception as error:
                 self.fail([sequence], error)
@@ -103,8 +104,8 @@ class Generations:
         assert sequence.cache is not None
         self.store.commit(sequence.cache, sequence.keys, sequence.n_computed)
         if prompt_left > 0:
-            sequence.prefill_seconds += seconds
-            sequence.prefill_rows += n
+            sequence.figures.prefill_seconds += seconds
+            sequence.figures.prefill_rows += n
             self._tell_progress(sequence, min(sequence.n_computed, sequence.n_prompt))
 
     def _choose(self, logits: Logits, ended: Sequence[tuple[int, GenerationState]]) -> None:
@@ -141,11 +142,11 @@ class Generations:
     def _finish(self, sequence: GenerationState, reason: StopReason) -> None:
         """Give back what it holds, and tell whoever waits."""
         sequence.stop_reason = reason
-        sequence.kv_bytes = cache_bytes(sequence.cache, self.block_sizes)
+        sequence.figures.kv_bytes = cache_bytes(sequence.cache, self.block_sizes)
         if sequence is self.last:
             self.last_states = self._states(sequence)
         self.scheduler.finish(sequence)
-        sequence.kept_kv_bytes = max(0, used_bytes(self.store, self.block_sizes) - sequence.kv_bytes)
+        sequence.figures.kept_kv_bytes = max(0, used_bytes(self.store, self.block_sizes) - sequence.figures.kv_bytes)
         self.handles.pop(sequence.number).put(Finished(sequence))
 
     def _states(self, sequence: GenerationState) -> tuple[str, ...]:
@@ -153,4 +154,5 @@ class Generations:
         return block_states(self.store, sequence, () if disk is None else disk.restored)
 
     def _tell_progress(self, sequence: GenerationState, done: int) -> None:
-        self.handles[sequence.number].put(Prefill(done, sequence.n_cached, sequence.n_prompt, sequence.note))
+        figures = sequence.figures
+        self.handles[sequence.number].put(Prefill(done, figures.n_cached, sequence.n_prompt, figures.note))

@@ -40,6 +40,7 @@ class GenerationHandle:
     interrupt: Callable[[], None]
     why_gone: Callable[[], LocalrunError | None]
     events: "queue.SimpleQueue[EngineEvent]" = field(default_factory=queue.SimpleQueue)
+    announced: bool = False  # what is cached of its prompt has been told
     is_over: bool = False  # its last event is among `events`, or has been read
 
     def put(self, event: EngineEvent) -> None:

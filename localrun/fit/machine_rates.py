@@ -48,9 +48,9 @@ def learn(answer: Completion) -> None:
     known, measured_at = _known()
     if known is None or answer.work is None:
         return
-    work, kv_bytes = answer.work, answer.kv_bytes or 0
-    better = known.after("prefill", work, answer.computed_tokens or 0, answer.prefill_ms / 1000)
-    better = better.after("decode", work, answer.completion_tokens - 1, answer.decode_ms / 1000, kv_bytes)
+    work, kv_bytes = answer.work, answer.memory.kv_bytes or 0
+    better = known.after("prefill", work, answer.cache.computed_tokens or 0, answer.timings.prefill_ms / 1000)
+    better = better.after("decode", work, answer.completion_tokens - 1, answer.timings.decode_ms / 1000, kv_bytes)
     before, after = _figures(known), _figures(better)
     if any(value > GAIN * before.get(name, 0.0) for name, value in after.items()):
         _keep(better, measured_at)

@@ -77,4 +77,4 @@ def test_a_recurrent_layer_runs_is_reused_restored_and_planned(monkeypatch: pyte
     restored = answers(prompts[:1], disk_cache=1 << 30)
     assert [one.text for one in (*warm, *restored)] == [one.text for one in (*cold, cold[0])]
     assert all((one.cached_tokens or 0) >= 64 for one in (*warm[1:], *restored))
-    assert restored[0].restored_tokens >= 64
+    assert restored[0].cache.restored_tokens >= 64

@@ -77,7 +77,7 @@ def test_nothing_of_an_erased_chat_is_left_and_nothing_of_another_is_missing(hom
     assert search(store, "computer")
     with client() as one:
         again = ask(one, kept, "And then?")
-    assert again.completion.restored_tokens >= shared // 64 * 64
+    assert again.completion.cache.restored_tokens >= shared // 64 * 64
 
 
 def test_an_engine_that_still_has_it_in_memory_writes_nothing_of_it(home: Path) -> None:

@@ -64,7 +64,7 @@ def test_that_nothing_is_kept_on_the_disk_is_told_once(monkeypatch: pytest.Monke
     usage = shutil.disk_usage("/")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1))
     with LocalClient(LoadOptions(PATH, name="builtin", ctx=512, disk_cache=1 << 30)) as full:
-        notes = [finish(full.generate(ask("Tell me a joke")))[0].cache_note for _ in range(2)]
+        notes = [finish(full.generate(ask("Tell me a joke")))[0].cache.cache_note for _ in range(2)]
     assert "nothing more is kept on disk: No space left on device" in notes[0]
     assert "disk" not in notes[1]
 
@@ -76,17 +76,17 @@ def test_known_ids_are_never_encoded_again(client: LocalClient) -> None:
     again, longer = finish(client.generate(second))
     assert longer[: len(second.known_ids)] == second.known_ids
     assert (again.cached_tokens or 0) >= len(second.known_ids) - 1
-    assert again.cache_note == ""
+    assert again.cache.cache_note == ""
 
 
 def test_the_timeline_adds_up(client: LocalClient) -> None:
     started = time.perf_counter()
     done, prompt = finish(client.generate(ask("What is a prefix cache, and what is it good for?")))
     total = 1000 * (time.perf_counter() - started)
-    parts = (done.render_ms, done.tokenize_ms, done.prefill_ms, done.decode_ms)
+    parts = (done.timings.render_ms, done.timings.tokenize_ms, done.timings.prefill_ms, done.timings.decode_ms)
     assert all(part > 0 for part in parts)
     assert sum(parts) <= total
-    assert (done.restored_tokens, done.restore_ms, done.replayed_tokens) == (0, 0.0, 0)
+    assert (done.cache.restored_tokens, done.timings.restore_ms, done.cache.replayed_tokens) == (0, 0.0, 0)
     assert len(prompt) == done.prompt_tokens
 
 
@@ -102,9 +102,9 @@ def test_a_rewritten_history_is_said_and_computed_before_it_is_needed(forgetful:
     request = next_turn(request, answer, prompt, "Go on")
     events = list(forgetful.generate(request))
     second = next(event.completion for event in events if isinstance(event, Done))
-    assert "the template rewrote turn 1" in second.cache_note
+    assert "the template rewrote turn 1" in second.cache.cache_note
     assert isinstance(events[0], Prefill)
-    assert events[0].note == second.cache_note
+    assert events[0].note == second.cache.cache_note
     assert second.cached_tokens == warming.sequence.n_prompt > len(prompt), "all but the question was computed before"
 
 

@@ -77,7 +77,7 @@ def test_a_chat_goes_on_from_what_was_computed(earlier: EarlierHome) -> None:
     figures = answer.done.completion
     assert figures.cached_tokens
     assert figures.cached_tokens > 128, "of the two turns before"
-    assert figures.cached_tokens == figures.restored_tokens, "from the disk"
+    assert figures.cached_tokens == figures.cache.restored_tokens, "from the disk"
 
 
 def test_packed_weights_are_mapped_from_the_second_start_on(earlier: EarlierHome) -> None:

@@ -1,7 +1,6 @@
 """The figures of memory and pace: one KV figure wherever it is shown, and rates of work that was done."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,19 +45,20 @@ def test_the_cache_of_an_answer_is_one_figure(client: LocalClient) -> None:
     view = client.view()
     coded = sum(sum(state != "w" for state in group.states) * group.block_bytes for group in view.groups)
     rings = 0 if client.info.kv_codec == "f16" else 3 * client.model.engine.runner.executor.ring_bytes(0)
-    assert done.kv_bytes == view.kv.chat == coded + rings
-    assert (view.kv.kept, view.kv.budget) == (done.kept_kv_bytes, done.kv_budget_bytes)
+    assert done.memory.kv_bytes == view.kv.chat == coded + rings
+    assert (view.kv.kept, view.kv.budget) == (done.memory.kept_kv_bytes, done.memory.kv_budget_bytes)
     assert view.kv.chat + view.kv.kept >= held_blocks(client)
     assert view.kv.budget == client.model.plan.kv_bytes
-    assert view.n_tokens == done.held_tokens
+    assert view.n_tokens == done.cache.held_tokens
 
 
 def test_what_is_kept_of_other_chats_is_counted_beside_it(client: LocalClient) -> None:
     first = ask(client, "word " * 300)
-    assert (first.kept_kv_bytes or 0) < (first.kv_bytes or 0) / 10
+    assert (first.memory.kept_kv_bytes or 0) < (first.memory.kv_bytes or 0) / 10
     second = ask(client, "another " * 200)
-    assert 0.6 < (second.kept_kv_bytes or 0) / (first.kv_bytes or 1) <= 1  # less some 16-bit blocks at its end
-    assert client.view().kv.kept == second.kept_kv_bytes
+    share = (second.memory.kept_kv_bytes or 0) / (first.memory.kv_bytes or 1)
+    assert 0.6 < share <= 1  # less some 16-bit blocks at its end
+    assert client.view().kv.kept == second.memory.kept_kv_bytes
     cache = next(part for part in client.view().memory if part.name == "KV cache")
     assert held_blocks(client) <= cache.measured <= cache.predicted
 
@@ -90,16 +90,16 @@ def test_a_stopped_prefill_counts_what_was_computed(client: LocalClient, monkeyp
     done = ask(client, "word " * 600)
     assert done.stop_reason == "cancelled"
     assert (done.prompt_tokens or 0) > 600
-    assert done.computed_tokens == done.held_tokens == client.view().n_tokens
-    assert done.computed_tokens in (128, 192)
-    assert done.prefill_tps == pytest.approx(1000 * done.computed_tokens / done.prefill_ms)
+    assert done.cache.computed_tokens == done.cache.held_tokens == client.view().n_tokens
+    assert done.cache.computed_tokens in (128, 192)
+    assert done.timings.prefill_tps == pytest.approx(1000 * done.cache.computed_tokens / done.timings.prefill_ms)
 
 
 def test_a_hit_is_no_work(client: LocalClient) -> None:
     first, again = ask(client, "word " * 300), ask(client, "word " * 300)
-    assert first.computed_tokens == first.prompt_tokens
-    assert again.computed_tokens == 1
-    assert again.held_tokens == first.held_tokens
+    assert first.cache.computed_tokens == first.prompt_tokens
+    assert again.cache.computed_tokens == 1
+    assert again.cache.held_tokens == first.cache.held_tokens
 
 
 def test_the_work_of_a_token_is_that_of_all_matrices(client: LocalClient) -> None:
@@ -121,7 +121,7 @@ def test_without_kept_chats_nothing_is_set_aside_for_them() -> None:
         assert plan.kept_kv_bytes == 0
         assert plan.peak_bytes == plan.needed_bytes
         done = ask(client, "word " * 100)
-        assert (done.kept_kv_bytes, held_blocks(client)) == (0, 0)
+        assert (done.memory.kept_kv_bytes, held_blocks(client)) == (0, 0)
 
 
 def test_a_new_system_prompt_is_known_as_what_changed(client: LocalClient) -> None:
@@ -146,7 +146,7 @@ def test_a_new_system_prompt_is_known_as_what_changed(client: LocalClient) -> No
     assert again.meanwhile is not None
     assert (again.meanwhile.changed_at, again.meanwhile.changed_turn) == (same, 0)
     assert (again.cached_tokens or 0) <= same
-    facts = facts_of(asdict(replace(again, prefill_ms=1e4)), None)
+    facts = facts_of({**again.flat(), "prefill_ms": 1e4}, None)
     assert facts is not None
     found = diagnose(facts)
     assert found is not None

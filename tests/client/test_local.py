@@ -46,8 +46,8 @@ def test_events_come_in_order_and_add_up(client: LocalClient) -> None:
     assert "".join(t.text for t in tokens if t.channel == "answer") == done.text
     assert [t.token_id for t in tokens if t.token_id is not None] == list(done.token_ids)
     assert done.completion_tokens == len(done.token_ids) <= 12
-    assert 0 < (done.kv_bytes or 0) < (done.peak_rss or 0)
-    assert done.ttft_ms > 0
+    assert 0 < (done.memory.kv_bytes or 0) < (done.memory.peak_rss or 0)
+    assert done.timings.ttft_ms > 0
 
 
 def test_the_same_prompt_again_is_cached_but_for_its_last_token_and_answers_the_same(client: LocalClient) -> None:

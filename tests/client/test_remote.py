@@ -28,7 +28,7 @@ from localrun.base.errors import (
     PromptTooLongError,
     UsageError,
 )
-from localrun.base.events import Completion, Done, Token
+from localrun.base.events import Completion, Done, MemoryFigures, Token
 from localrun.base.request import Request, Sampling
 from localrun.client import remote_http
 from localrun.client.endpoint import Endpoint, place_of
@@ -86,8 +86,9 @@ def test_an_answer_with_its_figures(server: FakeChatServer) -> None:
     done = last.completion
     assert (done.text, done.thinking, done.stop_reason) == ("Hello, wörld", "", "stop")
     assert (done.prompt_tokens, done.cached_tokens, done.completion_tokens) == (9, 5, 4)
-    assert done.ttft_ms > 0
-    assert (done.prefill_tps, done.decode_tps, done.peak_rss, done.kv_bytes, done.work) == (None,) * 5
+    assert done.timings.ttft_ms > 0
+    assert (done.timings.prefill_tps, done.timings.decode_tps, done.work) == (None,) * 3
+    assert done.memory == MemoryFigures()
     assert {seen.key for seen in server.seen} == {KEY}
     assert server.seen[-1].path == "/v1/chat/completions"
     assert server.seen[-1].body == {

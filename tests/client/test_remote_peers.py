@@ -99,7 +99,7 @@ def test_an_answer(url: str) -> None:
     said = "".join(part.text for part in parts if isinstance(part, Token) and part.channel == "answer")
     assert said == last.completion.text != ""
     assert 0 < last.completion.completion_tokens <= 40
-    assert last.completion.decode_tps is None or last.completion.decode_tps > 0
+    assert last.completion.timings.decode_tps is None or last.completion.timings.decode_tps > 0
     *_, again = client.generate(request())
     assert isinstance(again, Done)
     assert again.completion.text == said

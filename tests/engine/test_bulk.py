@@ -74,7 +74,7 @@ def random_chats(one: Watched, seed: int, turns: int) -> int:
     for turn in range(turns):
         one.engine.scheduler.rows_per_second = dice.choice((64.0, 200.0, 5000.0))  # chunks of other sizes
         done = one.ask(prompt, dice.randint(1, 200), chat="a")
-        saved += done.n_cached
+        saved += done.figures.n_cached
         chats.append(done.token_ids)
         what = dice.random()
         if what < 0.5:
@@ -98,7 +98,7 @@ def test_chats_go_on_from_the_disk(seed: int, tmp_path: Path) -> None:
     for part in range(3):
         with watched(disk=tmp_path) as one:
             one_more = one.ask(text(300, seed), 1, chat="a")
-            assert bool(one_more.n_restored) == (part > 0)
+            assert bool(one_more.figures.n_restored) == (part > 0)
             random_chats(one, seed, 10 + part)
             assert not one.wrong
 
@@ -117,7 +117,7 @@ def test_what_is_known_of_a_prompt_is_told_by_its_keys() -> None:
         prompt = one.ask(prompt, 3).token_ids[:390] + text(20, 1)
         known = one.engine.n_known(prompt)
         assert known > SPAN
-        assert one.ask(prompt, 1).n_cached == known
+        assert one.ask(prompt, 1).figures.n_cached == known
 
 
 def test_side_by_side_in_chunks_of_any_size() -> None:
@@ -139,8 +139,8 @@ def test_how_much_a_chat_computes_again(seed: int) -> None:
         while len(prompt) < 1500:
             done = one.ask(prompt, dice.randint(1, 150))
             now = bulk_tokens(len(prompt), SPAN)
-            assert done.n_cached == (known if now == in_bulk else in_bulk)
-            assert ("read again" in done.note) == (now > in_bulk and known > in_bulk)
+            assert done.figures.n_cached == (known if now == in_bulk else in_bulk)
+            assert ("read again" in done.figures.note) == (now > in_bulk and known > in_bulk)
             known, in_bulk = done.n_tokens - 1, now
             prompt = done.token_ids + text(dice.randint(1, 60), len(prompt))
         assert not one.wrong
@@ -152,9 +152,10 @@ def test_the_reason_is_told() -> None:
     for first, second in ((200, 400), (400, 250)):
         with watched() as one:
             one.ask(text(first), 1)
-            assert one.ask(text(second), 1).note == f"read again from token 128 on: {WHY_AGAIN}"
+            assert one.ask(text(second), 1).figures.note == f"read again from token 128 on: {WHY_AGAIN}"
             last = text(second)[-2] ^ 1
-            assert one.ask([*text(second)[:-2], last, 0], 1).note == f"differs at token {second - 2} from what was kept"
+            other = one.ask([*text(second)[:-2], last, 0], 1)
+            assert other.figures.note == f"differs at token {second - 2} from what was kept"
 
 
 def test_where_nothing_is_read_in_bulk_keys_are_ids() -> None:

@@ -74,11 +74,11 @@ def test_a_reopened_chat_computes_only_what_is_new_and_answers_the_same(kv: KVCo
     assert second.token_ids == expected.token_ids
     assert first.prompt_tokens is not None
     kept = first.prompt_tokens // 64 * 64
-    assert second.restored_tokens >= kept
-    assert second.cached_tokens == second.restored_tokens
-    assert second.restore_ms > 0
+    assert second.cache.restored_tokens >= kept
+    assert second.cached_tokens == second.cache.restored_tokens
+    assert second.timings.restore_ms > 0
     assert states.startswith("d" * (kept // 64))
-    assert expected.cached_tokens == expected.restored_tokens == 0
+    assert expected.cached_tokens == expected.cache.restored_tokens == 0
 
 
 def test_asking_the_same_again_after_a_restart_restores_to_the_last_token() -> None:
@@ -88,7 +88,7 @@ def test_asking_the_same_again_after_a_restart_restores_to_the_last_token() -> N
         second = ask(again, CHAT)
     assert second.token_ids == first.token_ids
     assert first.prompt_tokens is not None
-    assert second.restored_tokens == first.prompt_tokens - 1
+    assert second.cache.restored_tokens == first.prompt_tokens - 1
 
 
 @pytest.mark.parametrize("kv", ["f16", "q8"])
@@ -109,7 +109,7 @@ def test_layers_of_every_kind_come_back_after_a_restart(name: str, kv: KVCodecNa
         expected = ask(cold, next_turn(first))
     assert first.prompt_tokens is not None
     assert same.token_ids == first.token_ids
-    assert same.restored_tokens >= first.prompt_tokens // 64 * 64
+    assert same.cache.restored_tokens >= first.prompt_tokens // 64 * 64
     assert second.token_ids == expected.token_ids
     if name != "nemotron-h":  # the state that came back is in the block that was gone on with
         assert all("d" in group.states for group in kept.groups), "every group has some of it from the disk"
@@ -124,7 +124,7 @@ def test_damage_is_a_miss_and_the_answer_the_same(home: Path) -> None:
         path.write_bytes(content)
     with client() as again:
         second = ask(again, CHAT)
-    assert second.restored_tokens == 0
+    assert second.cache.restored_tokens == 0
     assert second.token_ids == first.token_ids
 
 
@@ -134,7 +134,7 @@ def test_another_codec_uses_nothing_of_it(home: Path) -> None:
     n_blocks = len(blocks(home))
     assert n_blocks > 0
     with client("q8") as other:
-        assert ask(other, CHAT).restored_tokens == 0
+        assert ask(other, CHAT).cache.restored_tokens == 0
     assert len(blocks(home)) > n_blocks
 
 
@@ -176,15 +176,15 @@ def test_a_chat_stays_in_its_codec_though_another_would_fit_better(monkeypatch: 
     assert not any("as before" in note for note in notes)
     again, notes = resumed(monkeypatch, PLENTY)
     assert again.kv_codec == first.kv_codec == "q8"
-    assert again.restored_tokens > 0
+    assert again.cache.restored_tokens > 0
     assert again.token_ids == first.token_ids
     assert any("kept as q8, as before in this chat; --kv f16" in note for note in notes)
     named, notes = resumed(monkeypatch, PLENTY, kv="f16")
-    assert (named.kv_codec, named.restored_tokens) == ("f16", 0)
+    assert (named.kv_codec, named.cache.restored_tokens) == ("f16", 0)
     assert not any("as before" in note for note in notes)
     newest, _ = resumed(monkeypatch, PLENTY)
     assert newest.kv_codec == "f16", "what was written last"
-    assert newest.restored_tokens > 0
+    assert newest.cache.restored_tokens > 0
 
 
 def test_a_codec_that_does_not_fit_any_more_is_left_and_the_user_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_a_codec_that_does_not_fit_any_more_is_left_and_the_user_told(monkeypatc
     first, _ = resumed(monkeypatch, PLENTY, kv="f32")
     assert first.kv_codec == "f32"
     again, notes = resumed(monkeypatch, enough)
-    assert (again.kv_codec, again.restored_tokens) == ("f16", 0)
+    assert (again.kv_codec, again.cache.restored_tokens) == ("f16", 0)
     assert any("f32, as before in this chat, does not fit" in note for note in notes)
 
 
@@ -205,13 +205,13 @@ def test_other_weights_use_nothing_of_it_and_touched_ones_all(tmp_path: Path) ->
         first = ask(one, CHAT)
     os.utime(model, (1, 1))
     with LocalClient(options) as touched:
-        assert ask(touched, CHAT).restored_tokens + 1 == first.prompt_tokens
+        assert ask(touched, CHAT).cache.restored_tokens + 1 == first.prompt_tokens
     content = bytearray(model.read_bytes())
     content[-12_345] ^= 1
     model.write_bytes(content)
     os.utime(model, (1, 1))
     with LocalClient(options) as changed:
-        assert ask(changed, CHAT).restored_tokens == 0
+        assert ask(changed, CHAT).cache.restored_tokens == 0
 
 
 @pytest.mark.parametrize("kv", ["f16", "q8"])
@@ -222,7 +222,7 @@ def test_another_size_of_the_context_uses_all_of_it(kv: KVCodecName) -> None:
     for ctx in (1000, 777, None):
         with client(kv, ctx=ctx) as again:
             second = ask(again, CHAT)
-        assert second.restored_tokens + 1 == first.prompt_tokens
+        assert second.cache.restored_tokens + 1 == first.prompt_tokens
         assert second.token_ids == first.token_ids
 
 
@@ -247,11 +247,11 @@ def test_a_chat_that_rolled_is_not_mistaken_for_one_in_another_window(kv: KVCode
         found = rolled(ctx)
         assert (found.prompt_tokens or 0) > 192
         assert found.token_ids == expected[ctx]
-        assert found.restored_tokens in {128: (0,), 192: range(64, 129), 1024: range(128, 193)}[ctx]
+        assert found.cache.restored_tokens in {128: (0,), 192: range(64, 129), 1024: range(128, 193)}[ctx]
     for ctx in (128, 192, 1024):
         again = rolled(ctx)
         assert again.token_ids == expected[ctx]
-        assert again.restored_tokens + 1 == again.prompt_tokens
+        assert again.cache.restored_tokens + 1 == again.prompt_tokens
 
 
 def test_a_context_too_small_for_all_that_is_kept_takes_what_it_holds() -> None:

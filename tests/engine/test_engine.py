@@ -45,7 +45,7 @@ def test_a_second_turn_reuses_all_but_the_last_token(engine: Engine) -> None:
     first = answer(engine.submit(greedy(prompt)))
     longer = prompt + first + text(7, seed=1)
     second = finish(engine.submit(greedy(longer)))
-    assert second.n_cached == len(prompt) + len(first) - 1  # the last token of an answer is never fed back
+    assert second.figures.n_cached == len(prompt) + len(first) - 1  # the last token of an answer is never fed back
     assert second.token_ids[second.n_prompt :] == fresh_answer(longer)
 
 
@@ -53,12 +53,12 @@ def test_regenerate_and_branch_reuse_and_agree_with_a_fresh_engine(engine: Engin
     prompt = text(110)
     answer(engine.submit(greedy(prompt)))
     again = finish(engine.submit(greedy(prompt)))
-    assert again.n_cached == len(prompt) - 1
+    assert again.figures.n_cached == len(prompt) - 1
     branch = prompt[:70] + text(10, seed=5)
     other = finish(engine.submit(greedy(branch)))
-    assert other.n_cached >= 70
+    assert other.figures.n_cached >= 70
     assert other.token_ids[other.n_prompt :] == fresh_answer(branch)
-    assert finish(engine.submit(greedy(prompt))).n_cached == len(prompt) - 1
+    assert finish(engine.submit(greedy(prompt))).figures.n_cached == len(prompt) - 1
 
 
 def test_side_by_side_equals_one_by_one(engine: Engine) -> None:

@@ -185,7 +185,7 @@ def chat(engine: Engine) -> list[tuple[list[int], int]]:
 
     def turn(prompt: list[int], max_tokens: int = N_TOKENS) -> list[int]:
         sequence = finish(engine.submit(greedy(prompt, max_tokens)))
-        done.append((sequence.token_ids, sequence.n_cached))
+        done.append((sequence.token_ids, sequence.figures.n_cached))
         return sequence.token_ids
 
     first = turn(text(250, 1))
@@ -268,7 +268,7 @@ def test_the_builtin_model_answers_as_on_the_cpu_and_is_back_after_a_restart(dev
             assert one.info.backend == device.type
             found = ask(one, long), ask(one, long + "And why?")
         assert [answer.token_ids for answer in found] == [answer.token_ids for answer in expected]
-    assert found[0].restored_tokens >= (expected[0].prompt_tokens or 0) // 64 * 64
+    assert found[0].cache.restored_tokens >= (expected[0].prompt_tokens or 0) // 64 * 64
 
 
 def test_perplexity_is_that_of_the_cpu(device: torch.device) -> None:

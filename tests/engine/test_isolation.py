@@ -91,7 +91,7 @@ def test_nothing_of_a_failed_answer_stays_in_the_cache(poisoned: Engine) -> None
     assert poisoned.store.tree.n_tokens == 0
     assert all(pool.n_free == pool.n_blocks for pool in poisoned.store.pools)
     again = finish(poisoned.submit(unpoisoned(bad[:70])))
-    assert again.n_cached == 0
+    assert again.figures.n_cached == 0
 
 
 @pytest.mark.parametrize("error", [ValueError("broken on purpose"), MemoryError(), LocalrunError("told", "try")])

@@ -129,10 +129,10 @@ def test_what_the_disk_lost_is_found_at_rest_and_packed_again(home: Path, path: 
         answer = ask(one, chat="a")
         assert answer.token_ids == expected
         assert answer.cached_tokens == 0
-        assert "a file of packed weights" in answer.cache_note
-        assert "damaged on the disk, and are removed and packed again" in answer.cache_note
+        assert "a file of packed weights" in answer.cache.cache_note
+        assert "damaged on the disk, and are removed and packed again" in answer.cache.cache_note
         assert len(one.model.kept.found) == n_found - 1
-        assert "damaged" not in ask(one).cache_note, "told once"
+        assert "damaged" not in ask(one).cache.cache_note, "told once"
         one.model.kept.thread.join()
     assert matrices(home) == whole
     with client(path, disk_cache=MUCH) as one:
@@ -305,7 +305,7 @@ def test_packed_files_that_are_written_to_in_use_are_packed_again(
             change(file)
         answer = ask(one)
         assert answer.token_ids == expected
-        assert "packed again" in answer.cache_note
+        assert "packed again" in answer.cache.cache_note
 
 
 def test_packed_files_are_looked_at_in_turns_while_a_model_answers(

@@ -85,7 +85,7 @@ def test_others_are_answered_while_a_chat_comes_from_the_disk(
         second = end(restoring)
     assert second.token_ids == first.token_ids
     assert first.prompt_tokens is not None
-    assert second.restored_tokens > first.prompt_tokens - 10  # the others brought what all prompts begin with
+    assert second.cache.restored_tokens > first.prompt_tokens - 10  # the others brought what all prompts begin with
 
 
 def test_a_step_installs_a_few_blocks_at_most(first: Completion, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ def test_a_step_installs_a_few_blocks_at_most(first: Completion, monkeypatch: py
     monkeypatch.setattr(DiskCache, "insert", counted)
     with client() as again:
         second = end(again.generate(ask(LONG)))
-    assert second.restored_tokens > 64 * restore_module.PORTION
+    assert second.cache.restored_tokens > 64 * restore_module.PORTION
     assert max(inserted) <= restore_module.PORTION
 
 
@@ -134,6 +134,6 @@ def test_what_cannot_be_read_is_computed(first: Completion, monkeypatch: pytest.
     done = events[-1]
     assert isinstance(done, Done)
     assert done.completion.token_ids == first.token_ids
-    assert done.completion.restored_tokens == 128
+    assert done.completion.cache.restored_tokens == 128
     assert isinstance(events[0], Prefill)
     assert events[0].cached == 128

@@ -107,7 +107,7 @@ def random_chat(engine: Engine, seed: int, turns: int) -> int:
     for turn in range(turns):
         engine.scheduler.rows_per_second = dice.choice((64.0, 200.0, 1000.0))  # chunks of other sizes
         done = finish(engine.submit(greedy(prompt, dice.randint(1, 40))))
-        saved += done.n_cached
+        saved += done.figures.n_cached
         chats.append(done.token_ids)
         what = dice.random()
         if what < 0.4:
@@ -150,7 +150,7 @@ def test_the_reference_reuses_and_rolls_alike(engines: list[Engine]) -> None:
     for turn in range(3):
         done = [finish(engine.submit(replace(greedy(prompt, 12), rolls=True))) for engine in engines]
         assert done[0].token_ids == done[1].token_ids
-        assert turn == 0 or done[0].n_cached == len(prompt) - 6
+        assert turn == 0 or done[0].figures.n_cached == len(prompt) - 6
         prompt = done[0].token_ids + text(5, turn)
     assert done[0].n_tokens > case.ctx
     shared = rows[0].keys() & rows[1].keys()
@@ -163,9 +163,9 @@ def test_a_window_that_moved_on_is_replayed_and_said(engines: list[Engine]) -> N
     finish(engine.submit(greedy(prompt, 2)))
     finish(engine.submit(greedy(text(300, 1), 2)))
     again = finish(engine.submit(greedy(prompt, 2)))
-    assert again.n_replayed > 0
-    assert again.n_cached + again.n_replayed == 599
-    assert again.note == f"the sliding window had moved on: replayed {again.n_replayed} tokens"
+    assert again.figures.n_replayed > 0
+    assert again.figures.n_cached + again.figures.n_replayed == 599
+    assert again.figures.note == f"the sliding window had moved on: replayed {again.figures.n_replayed} tokens"
 
 
 @pytest.mark.parametrize("codec", ["f16", "q8", "q4"])
@@ -175,10 +175,10 @@ def test_regenerate_computes_one_token(layers: tuple, codec: str, engines: list[
     prompt = text(333)
     first = finish(engine.submit(greedy(prompt, 150)))
     again = finish(engine.submit(greedy(prompt, 150)))
-    assert again.n_cached == 332
+    assert again.figures.n_cached == 332
     assert again.token_ids == first.token_ids
     turn = finish(engine.submit(greedy(first.token_ids + text(20, 2), 5)))
-    assert turn.n_cached == first.n_tokens - 1, "the last token of an answer is never fed back"
+    assert turn.figures.n_cached == first.n_tokens - 1, "the last token of an answer is never fed back"
 
 
 @pytest.mark.parametrize("codec", ["f16", "q8"])
@@ -190,7 +190,7 @@ def test_windows_are_there_where_a_chat_is_gone_back_to(codec: str, engines: lis
 
     def ask(prompt: list[int], n_known: int) -> list[int]:
         done = finish(engine.submit(greedy(prompt, 120)))
-        assert n_known - 63 * (codec != "f16") <= done.n_cached <= n_known
+        assert n_known - 63 * (codec != "f16") <= done.figures.n_cached <= n_known
         assert done.token_ids == finish(fresh.submit(greedy(prompt, 120))).token_ids
         return done.token_ids
 
@@ -229,7 +229,7 @@ def test_a_request_hits_what_another_is_still_computing(engines: list[Engine], m
     second = engine.submit(greedy(prompt, 2))
     both_there.set()
     short = finish(second)
-    assert short.n_cached == 256, "the full blocks so far"
+    assert short.figures.n_cached == 256, "the full blocks so far"
     long.cancel()
     finish(long)
 
@@ -244,7 +244,7 @@ def test_what_was_computed_survives_a_cancel_and_an_error(
     for event in handle:
         if isinstance(event, Prefill) and event.done >= 128:
             handle.cancel()
-    assert finish(engine.submit(greedy(prompt[:129], 1))).n_cached == 128
+    assert finish(engine.submit(greedy(prompt[:129], 1))).figures.n_cached == 128
     other = text(300, 1)
     finish(engine.submit(greedy(other, 1)))
 
@@ -255,7 +255,7 @@ def test_what_was_computed_survives_a_cancel_and_an_error(
         patch.setattr(engine.runner, "run", broken)
         with pytest.raises(EngineError, match="memory ran out"):
             finish(engine.submit(greedy(text(10, 2), 1)))
-    assert finish(engine.submit(greedy(other, 1))).n_cached == 299
+    assert finish(engine.submit(greedy(other, 1))).figures.n_cached == 299
 
 
 def test_a_step_that_fails_leaves_nothing_of_its_sequence(
@@ -277,7 +277,7 @@ def test_a_step_that_fails_leaves_nothing_of_its_sequence(
         patch.setattr(engine.runner, "run", wrong)
         with pytest.raises(ModelFileError, match="not numbers"):
             finish(engine.submit(greedy(prompt, 1)))
-    assert finish(engine.submit(greedy(prompt, 1))).n_cached == 0
+    assert finish(engine.submit(greedy(prompt, 1))).figures.n_cached == 0
 
 
 @pytest.mark.parametrize("codec", ["f16", "q8"])
@@ -293,7 +293,7 @@ def test_a_chat_rolls_past_the_context(layers: tuple, codec: str, engines: list[
         assert found.stop_reason == "length"
         assert found.n_generated == 120
         assert found.token_ids == finish(large.submit(greedy(prompt, 120))).token_ids
-        assert turn == 0 or found.n_cached == found.n_prompt - 31
+        assert turn == 0 or found.figures.n_cached == found.n_prompt - 31
         prompt = found.token_ids + text(30, turn)
     longer = text(700, 9)
     found = finish(rolling.submit(replace(greedy(longer, 20), rolls=True)))
@@ -317,7 +317,7 @@ def test_warming_fills_the_cache_and_gives_way_at_once(engines: list[Engine], mo
     handle = engine.warm(prompt)
     assert handle is not None
     assert finish(handle).n_generated == 0
-    assert finish(engine.submit(greedy(prompt, 2))).n_cached == 699
+    assert finish(engine.submit(greedy(prompt, 2))).figures.n_cached == 699
     run, may_warm = engine.runner.run, threading.Event()
 
     def held(plan, cancel=None):  # type: ignore[no-untyped-def]
@@ -334,7 +334,7 @@ def test_warming_fills_the_cache_and_gives_way_at_once(engines: list[Engine], mo
     assert handle.sequence.stop_reason is None, "the request did not wait for it"
     may_warm.set()
     assert finish(handle).stop_reason == "length"
-    assert finish(engine.submit(greedy(other, 1))).n_cached == 899
+    assert finish(engine.submit(greedy(other, 1))).figures.n_cached == 899
     assert engine.warm([]) is None
     assert engine.warm(text(2000)) is None
 

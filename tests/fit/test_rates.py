@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localrun.base.events import Work
+from localrun.base.events import CacheFigures, MemoryFigures, Work
 from localrun.fit import machine_rates as module
 from localrun.fit.machine_rates import known_rates, learn, machine_rates, note_limits
 from localrun.fit.probe import MOST_ROUNDS, Clock, Probed, best_of, others, probe
@@ -143,7 +143,10 @@ def test_a_bench_refreshes_what_is_known(measured: list[Probed]) -> None:
 def test_answers_are_learnt_from(measured: list[Probed]) -> None:
     from localrun_testing.scripted_client import COMPLETION
 
-    answer = replace(COMPLETION, work=ONE_B, completion_tokens=201, decode_ms=8000.0, kv_bytes=0, computed_tokens=0)
+    timings = replace(COMPLETION.timings, decode_ms=8000.0)
+    answer = replace(
+        COMPLETION, work=ONE_B, completion_tokens=201, timings=timings, cache=CacheFigures(), memory=MemoryFigures()
+    )
     learn(answer)
     assert known_rates() is None, "there is nothing to compare with"
     machine_rates()
@@ -153,7 +156,7 @@ def test_answers_are_learnt_from(measured: list[Probed]) -> None:
     share, measured_here = rates.share("decode", ONE_B.weight_bytes)
     assert measured_here
     assert share == pytest.approx(25 * 8e8 / 30e9)
-    learn(replace(answer, decode_ms=80_000.0))
+    learn(replace(answer, timings=replace(timings, decode_ms=80_000.0)))
     learn(replace(answer, work=None))
     assert known_rates() == rates
 

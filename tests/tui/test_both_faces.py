@@ -22,7 +22,7 @@ from localrun.cli.turn import answer_in
 from localrun_tui.state.answers import build_request
 
 Turns = list[tuple[int, int]]  # tokens of each question and its answer
-DONE = Done(Completion("m", "", "", "a", "", "stop", 1, 0, 1, (), 0, 0, 0, 0, None, None, None, None, "", 0, 0))
+DONE = Done(Completion("m", "", "", "a", "", "stop", 1, 0, 1, (), "", 0, 0))
 
 
 def conversation(turns: Turns, policy: Policy) -> tuple[Chat, str]:

@@ -120,15 +120,15 @@ def test_the_scripted_view_is_of_a_windowed_model() -> None:
 def test_a_slow_answer_says_below_it_why_and_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     """In words of a person; one that was fast says nothing."""
     monkeypatch.setattr(session, "_known_rates", lambda: RATES)
-    slow: dict[str, Any] = {
-        "prompt_tokens": 2644,
-        "cached_tokens": 12,
-        "computed_tokens": 2632,
-        "ttft_ms": 9e3,
-        "prefill_ms": 8.9e3,
-    }
-    around = Meanwhile(changed_at=12)
-    app, _ = chat_app(Script("one"), Script("two", completion=replace(COMPLETION, **slow, meanwhile=around)))
+    slow = replace(
+        COMPLETION,
+        prompt_tokens=2644,
+        cached_tokens=12,
+        cache=replace(COMPLETION.cache, computed_tokens=2632),
+        timings=replace(COMPLETION.timings, ttft_ms=9e3, prefill_ms=8.9e3),
+        meanwhile=Meanwhile(changed_at=12),
+    )
+    app, _ = chat_app(Script("one"), Script("two", completion=slow))
 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 
 from localrun.base.content import FilePart, as_content
 from localrun.base.errors import EngineError
-from localrun.base.events import GroupView, MemoryPart, Prefill
+from localrun.base.events import CacheFigures, GroupView, MemoryPart, Prefill
 from localrun.chat.journal import ChatStore
 from localrun.chat.left_out import Attached
 from localrun.chat.tree import Message
@@ -134,7 +134,7 @@ def test_the_whole_app_with_an_evil_engine_chat_and_file(tmp_path: Path) -> None
         thinking=EVIL,
         piece=1,
         prefill=(Prefill(1, 1, 2, EVIL),),
-        completion=replace(COMPLETION, cache_note=EVIL, kv_codec=EVIL, model=EVIL),
+        completion=replace(COMPLETION, cache=CacheFigures(cache_note=EVIL), kv_codec=EVIL, model=EVIL),
     )
     failing = Script(fails=EngineError(f"bad {EVIL}", EVIL))
     app, _ = chat_app(client=ScriptedClient([script, failing], info=info, cache=view), folder=tmp_path)

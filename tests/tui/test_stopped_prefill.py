@@ -57,7 +57,7 @@ def test_its_figures_are_those_of_the_work_that_was_done(monkeypatch: pytest.Mon
         assert session.turn.done is not None
         completion = session.turn.done.completion
         assert (completion.prompt_tokens or 0) > 700
-        assert completion.computed_tokens == held
-        assert completion.prefill_tps == pytest.approx(1000 * held / completion.prefill_ms)
+        assert completion.cache.computed_tokens == held
+        assert completion.timings.prefill_tps == pytest.approx(1000 * held / completion.timings.prefill_ms)
 
     drive(app, steps, LARGE)

@@ -93,7 +93,7 @@ def whole_answer(app: LocalrunApp) -> float:
     assert turn is not None
     assert turn.done is not None
     done = turn.done.completion
-    return done.ttft_ms / 1000 + STORY_TOKENS / (done.decode_tps or 1.0)
+    return done.timings.ttft_ms / 1000 + STORY_TOKENS / (done.timings.decode_tps or 1.0)
 
 
 def engine_of(app: LocalrunApp) -> int:

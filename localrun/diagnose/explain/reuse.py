@@ -17,22 +17,22 @@ def explain(model: LoadedModel, ask: Ask) -> Lesson:
         turns.append(ask(text))
         text += turns[-1].text
     changed = ask("0. " + text)  # another beginning: nothing after it is the same any more
-    new = [float(turn.computed_tokens or 0) for turn in turns]
+    new = [float(turn.cache.computed_tokens or 0) for turn in turns]
     read_before = [turn.prompt_tokens or 0 for turn in turns]
     expected = float(read_before[-1] - (turns[-1].cached_tokens or 0))
     figures = (
         Figure("tokens of the last turn's prompt", "tokens", "", None, read_before[-1]),
         Figure("of these found in the cache", "tokens", "", None, turns[-1].cached_tokens),
         Figure("of these read by the model", "tokens", "prompt - found", expected, new[-1]),
-        Figure("first token of that turn after", "ms", "", None, turns[-1].ttft_ms),
-        Figure("the same with another beginning", "ms", "", None, changed.ttft_ms),
-        Figure("tokens read then", "tokens", "", None, changed.computed_tokens),
+        Figure("first token of that turn after", "ms", "", None, turns[-1].timings.ttft_ms),
+        Figure("the same with another beginning", "ms", "", None, changed.timings.ttft_ms),
+        Figure("tokens read then", "tokens", "", None, changed.cache.computed_tokens),
     )
     bars = Bars(
         "First token after",
         "ms",
-        {f"turn {number}": turn.ttft_ms for number, turn in enumerate(turns, 1)}
-        | {"turn 4, changed first word": changed.ttft_ms},
+        {f"turn {number}": turn.timings.ttft_ms for number, turn in enumerate(turns, 1)}
+        | {"turn 4, changed first word": changed.timings.ttft_ms},
     )
     words = WORDS["reuse"]
     return Lesson(

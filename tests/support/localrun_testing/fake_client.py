@@ -5,7 +5,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from localrun.base.events import Completion, Done, Event, ModelInfo, Prefill, PromptView, StopReason, Token
+from localrun.base.events import (
+    Completion,
+    Done,
+    Event,
+    MemoryFigures,
+    ModelInfo,
+    Prefill,
+    PromptView,
+    StopReason,
+    Timings,
+    Token,
+)
 from localrun.base.request import LoadOptions, Request
 from localrun.client.interface import Generation
 
@@ -49,7 +60,7 @@ class FakeClient:
         yield Done(
             Completion(
                 "fake", "F32", "reference", shown, thinking, reason, 3, 0, n, tuple(range(n)),
-                1.5, 2.5, 3.5, float("nan"), 4.5, 5.5, 1000, 2000, "f32", 128, 7,
+                "f32", 128, 7, timings=Timings(1.5, 2.5, 3.5, float("nan"), 4.5, 5.5), memory=MemoryFigures(1000, 2000),
             ),
             prompt_ids=(*request.known_ids, *range(1000, 1003)),
         )  # fmt: skip

@@ -11,7 +11,19 @@ import time
 from collections.abc import Callable, Iterator
 
 from localrun.base.errors import DoesNotFitError, ModelFileError, PromptTooLongError
-from localrun.base.events import CacheView, Completion, Done, Event, ModelInfo, Prefill, PromptView, StopReason, Token
+from localrun.base.events import (
+    CacheView,
+    Completion,
+    Done,
+    Event,
+    MemoryFigures,
+    ModelInfo,
+    Prefill,
+    PromptView,
+    StopReason,
+    Timings,
+    Token,
+)
 from localrun.base.request import LoadOptions, Request
 from localrun.client.interface import Generation
 from localrun.client.worker_process import serve
@@ -126,7 +138,7 @@ def completion(text: str, reason: StopReason, info: ModelInfo) -> Completion:
     n = len(text.split())
     return Completion(
         info.name, "F32", "fake", text, "", reason, 2, 0, n, tuple(range(n)),
-        1.5, 2.5, 3.5, float("nan"), 4.5, 5.5, 1000, 2000, "f32", info.ctx, 7,
+        "f32", info.ctx, 7, timings=Timings(1.5, 2.5, 3.5, float("nan"), 4.5, 5.5), memory=MemoryFigures(1000, 2000),
     )  # fmt: skip
 
 

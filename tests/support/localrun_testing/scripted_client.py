@@ -7,17 +7,20 @@ from dataclasses import dataclass, field, replace
 
 from localrun.base.errors import EngineDiedError, LocalrunError
 from localrun.base.events import (
+    CacheFigures,
     CacheView,
     Completion,
     Done,
     Event,
     GroupView,
     KVBytes,
+    MemoryFigures,
     MemoryPart,
     ModelInfo,
     Prefill,
     PromptView,
     StopReason,
+    Timings,
     Token,
     Work,
 )
@@ -61,11 +64,16 @@ VIEW = CacheView(
 )
 COMPLETION = Completion(
     model="qwen3-4b", precision="Q4_K_M", backend="cpu", text="", thinking="", stop_reason="stop",
-    prompt_tokens=1474, cached_tokens=1216, completion_tokens=0, token_ids=(), load_ms=1840.0, ttft_ms=612.0,
-    itl_ms_p50=24.0, itl_ms_p95=29.0, prefill_tps=421.6, decode_tps=41.3, peak_rss=3_900_000_000,
-    kv_bytes=113_246_208, kv_codec="q8", ctx=8192, seed=1, path="/models/qwen3-4b-Q4_K_M.gguf",
-    restored_tokens=256, render_ms=0.4, tokenize_ms=1.1, restore_ms=18.0, prefill_ms=592.0, decode_ms=1912.0,
-    computed_tokens=258, kept_kv_bytes=201_326_592, kv_budget_bytes=620_000_000, work=WORK,
+    prompt_tokens=1474, cached_tokens=1216, completion_tokens=0, token_ids=(),
+    kv_codec="q8", ctx=8192, seed=1, path="/models/qwen3-4b-Q4_K_M.gguf", work=WORK,
+    timings=Timings(
+        load_ms=1840.0, ttft_ms=612.0, itl_ms_p50=24.0, itl_ms_p95=29.0, prefill_tps=421.6, decode_tps=41.3,
+        render_ms=0.4, tokenize_ms=1.1, restore_ms=18.0, prefill_ms=592.0, decode_ms=1912.0,
+    ),
+    cache=CacheFigures(restored_tokens=256, computed_tokens=258),
+    memory=MemoryFigures(
+        peak_rss=3_900_000_000, kv_bytes=113_246_208, kept_kv_bytes=201_326_592, kv_budget_bytes=620_000_000
+    ),
 )  # fmt: skip
 
 ANSWER = """The **KV cache** keeps keys and values, so that each new token reads *only* what is new.
@@ -167,8 +175,8 @@ class ScriptedClient:
             thinking="".join(token.text for token in tokens if token.channel == "thinking"),
             stop_reason=reason,
             completion_tokens=len(tokens),
-            held_tokens=(script.completion.prompt_tokens or 0) + len(tokens),
             token_ids=tuple(token.token_id for token in tokens if token.token_id is not None),
+            cache=replace(script.completion.cache, held_tokens=(script.completion.prompt_tokens or 0) + len(tokens)),
         )
         return Done(completion, tuple(range(1000, 1000 + (completion.prompt_tokens or 0))))
 

@@ -1,0 +1,36 @@
+"""What is measured of one generation. No tensors."""
+
+import time
+from dataclasses import dataclass, field
+
+from localrun.cache.sequence_cache import SequenceCache
+from localrun.engine.restore import Restore
+
+
+@dataclass(eq=False, slots=True)
+class GenerationFigures:
+    """Where the tokens of a prompt came from, how long the work took in seconds, and the bytes it holds."""
+
+    n_cached: int = 0  # tokens of the prompt, not computed again
+    n_replayed: int = 0  # of the prompt, computed again only for layers whose window had moved on
+    n_restored: int = 0  # of the cached ones, brought back from disk
+    note: str = ""  # why no more of it was cached
+    evicted: bool = False  # more of it was cached once
+    n_ahead: int = 0  # other generations that were under way when it came
+    n_beside: int = 0  # tokens of others in the steps that computed its own
+    started: float = field(default_factory=time.perf_counter)  # seconds
+    restore_seconds: float = 0.0
+    prefill_seconds: float = 0.0
+    prefill_rows: int = 0  # computed in that time, replayed ones included
+    token_times: list[float] = field(default_factory=list)  # seconds, when each token was known
+    kv_bytes: int = 0  # of its blocks, once it has ended
+    kept_kv_bytes: int = 0  # of the blocks of others, then
+
+    def count_reuse(self, cache: SequenceCache, restore: Restore | None, rewritten: str) -> None:
+        """Note what the cache had of the prompt; `rewritten`: why the prompt differs from what its chat had before."""
+        self.n_cached, self.n_replayed = cache.n_cached, cache.n_replayed
+        if restore is not None:
+            self.n_restored = min(restore.n_tokens, self.n_cached)
+            self.restore_seconds = restore.seconds
+        self.evicted = cache.reuse.evicted
+        self.note = "; ".join(note for note in (rewritten, cache.reuse.note) if note)
