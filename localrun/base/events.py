@@ -61,6 +61,13 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """A request was found right and waits for its turn: the first event, except of remote engines."""
+
+    prompt_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Prefill:
     """Progress of reading the prompt, in tokens; `cached` of them came from the prefix cache.
 
@@ -239,4 +246,4 @@ class PromptView:
     pieces: tuple[str, ...] = ()
 
 
-Event = Prefill | Token | Loop | Done
+Event = Accepted | Prefill | Token | Loop | Done

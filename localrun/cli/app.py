@@ -23,6 +23,7 @@ COMMANDS = {
     "tui": ("tui", "tui", _CHAT),
     "run": ("run", "run", _CHAT),
     "chat": ("chat", "chat", _CHAT),
+    "serve": ("serve", "serve", _CHAT),
     "search": ("search", "search", _MODELS),
     "fit": ("fit", "fit", _MODELS),
     "pull": ("pull", "pull_model", _MODELS),

@@ -16,7 +16,7 @@ from localrun.cli.completion import complete_model, complete_precision, complete
 from localrun.cli.text_input import typed_text
 
 
-def _checked(parse: Callable[[object], Any], metavar: str) -> Callable[[str], Any]:
+def checked(parse: Callable[[object], Any], metavar: str) -> Callable[[str], Any]:
     def check(value: str) -> Any:
         try:
             return parse(value)
@@ -34,7 +34,7 @@ def _setting(key: str, metavar: str, panel: str) -> Any:
     usual = f"{row.unset}, else {DEFAULT_SAMPLING[key]:g}" if key in DEFAULT_SAMPLING else row.unset
     return typer.Option(
         f"--{key.replace('_', '-')}",
-        parser=_checked(row.parse, metavar),
+        parser=checked(row.parse, metavar),
         metavar=metavar,
         help=f"{row.help} (default: {usual})",
         rich_help_panel=panel,
@@ -146,7 +146,7 @@ class AnswerOptions:
         list[Any] | None,
         typer.Option(
             "--logit-bias",
-            parser=_checked(_bias, "ID:BIAS"),
+            parser=checked(_bias, "ID:BIAS"),
             metavar="ID:BIAS",
             help="add BIAS to the logit of a token; repeatable",
             rich_help_panel=_ANSWER,
@@ -171,7 +171,7 @@ class AnswerOptions:
         str,
         typer.Option(
             "--think",
-            parser=_checked(one_of(*_THINK), "on|off|auto"),
+            parser=checked(one_of(*_THINK), "on|off|auto"),
             metavar="on|off|auto",
             autocompletion=complete_word(*_THINK),
             help="whether a thinking model thinks",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Protocol, assert_never
 
-from localrun.base.events import Channel, Completion, Done, Event, Loop, Prefill, Token
+from localrun.base.events import Accepted, Channel, Completion, Done, Event, Loop, Prefill, Token
 from localrun.base.request import Request
 from localrun.cli.console import AnswerWriter, PrefillNotes, ThinkingWriter, note, write_json
 from localrun.cli.groups import switch
@@ -59,6 +59,8 @@ def stream_answer(
 def _write_event(event: Event) -> None:
     """One line of --jsonl."""
     match event:
+        case Accepted():
+            pass
         case Prefill(done, cached, total):
             write_json({"type": "prefill", "done": done, "cached": cached, "total": total})
         case Token(token_id, text, channel):
@@ -80,6 +82,8 @@ class _ShownAnswer:
 
     def show(self, event: Event) -> None:
         match event:
+            case Accepted():
+                pass
             case Prefill(done, _, total):
                 if self._as_text:
                     self._progress.tell(done, total)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from localrun.base.check import check_request
 from localrun.base.events import (
+    Accepted,
     CacheView,
     Completion,
     Done,
@@ -156,6 +157,7 @@ class LocalClient:
     def _events(
         self, request: Request, prompt: PromptIds, handle: GenerationHandle, answer: AnswerStream, watch: Watch
     ) -> Iterator[Event]:
+        yield Accepted(len(prompt.ids))
         for event in stream_answer(handle, answer):
             if isinstance(event, GenerationState):
                 figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())

@@ -33,6 +33,18 @@ def resolve(model: str, precision: str = "auto") -> StoredModel:
     return chosen
 
 
+def resolve_listed(model: str) -> StoredModel:
+    """The same for a name that came over a network: only what `localrun list` shows, never a path."""
+    if _is_path_like(model):
+        raise NotFoundError(
+            f"there is no model called {model[:80]}", "`localrun list` shows the models on this machine"
+        )
+    name, wanted, found = _find(model, "auto", paths=False)
+    chosen = _choose(found, name, wanted)
+    require_whole(chosen)
+    return chosen
+
+
 def resolve_all(model: str, precision: str = "auto") -> list[StoredModel]:
     """Every precision on disk that `model` means: all of a name, one of `NAME:PRECISION` by all names that its files
     have. Raises like resolve."""
@@ -42,12 +54,12 @@ def resolve_all(model: str, precision: str = "auto") -> list[StoredModel]:
     return list({one.path: one for one in same}.values())
 
 
-def _find(model: str, precision: str) -> tuple[str, str, list[StoredModel]]:
+def _find(model: str, precision: str, paths: bool = True) -> tuple[str, str, list[StoredModel]]:
     """The reading of `model` that names something: the name, the precision asked for, and what there is."""
     asked = "" if precision.lower() == "auto" else precision
     stored: list[StoredModel] | None = None
     for name, wanted in _spellings(model, asked):
-        found = _at_path(name) or (builtin_models() if name.lower() == BUILTIN else [])
+        found = (paths and _at_path(name)) or (builtin_models() if name.lower() == BUILTIN else [])
         if not found and not _is_path_like(name):
             stored = scan_files() if stored is None else stored
             found = _named(name, stored)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from localrun.base.events import (
+    Accepted,
     Completion,
     Done,
     Event,
@@ -41,6 +42,7 @@ class FakeClient:
     def events(self, request: Request, cancelled: threading.Event) -> Iterator[Event]:
         self.requests.append(request)
         text = self.answer(request)
+        yield Accepted(3)
         yield Prefill(3, 0, 3)
         shown, thinking = "", ""
         reason: StopReason = "stop"
@@ -68,6 +70,9 @@ class FakeClient:
     def preview(self, request: Request, pieces: bool = False) -> PromptView:
         text = "".join(str(message["content"]) for message in request.messages)
         return PromptView(len(text), 1, tuple(map(ord, text)), tuple(text)) if pieces else PromptView(len(text), 1)
+
+    def view(self) -> None:
+        """It holds nothing."""
 
     def close(self) -> None:
         self.closed = True

@@ -1,0 +1,137 @@
+"""`localrun serve`: answer other programs over HTTP."""
+
+import asyncio
+import os
+import signal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import typer
+
+from localrun.cli.completion import complete_word
+from localrun.cli.console import note, write_json
+from localrun.cli.failure import CANCELLED
+from localrun.cli.groups import HubOptions, LoadOptionFlags, ModelArgument, ModelOptions, checked, switch
+from localrun.cli.session import find_choice, settings_with
+from localrun.client.choice import ModelChoice
+from localrun.client.interface import EngineClient
+from localrun.client.model_slot import ModelSlot
+from localrun.client.open_client import Progress, open_client
+from localrun.server.options import DEFAULT_HOST, DEFAULT_PORT, KEEP_ALIVE_SECONDS, ServerOptions, seconds
+
+KEY_VARIABLE = "LOCALRUN_API_KEY"
+_PANEL = "The server"
+
+
+def _port(value: object) -> int:
+    text = str(value)
+    if not text.isdecimal() or int(text) > 65_535:
+        raise ValueError("a port from 0 to 65535 is needed; 0 takes a free one")
+    return int(text)
+
+
+def _parallel(value: object) -> int | None:
+    text = str(value)
+    if text == "auto":
+        return None
+    if not text.isdecimal() or not 1 <= int(text) <= 1_024:
+        raise ValueError("auto, or a number from 1 to 1024 is needed")
+    return int(text)
+
+
+def _option(name: str, parse: Any, metavar: str, help: str) -> Any:
+    return typer.Option(
+        name, parser=checked(parse, metavar), metavar=metavar, help=help, rich_help_panel=_PANEL, show_default=False
+    )
+
+
+def _text(name: str, metavar: str, help: str) -> Any:
+    return typer.Option(name, metavar=metavar, help=help, rich_help_panel=_PANEL, show_default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFlags:
+    """Where to listen, and what to allow."""
+
+    host: Annotated[str, _text("--host", "ADDRESS", f"listen there (default: {DEFAULT_HOST})")] = DEFAULT_HOST
+    port: Annotated[int, _option("--port", _port, "N", f"0 takes a free one (default: {DEFAULT_PORT})")] = DEFAULT_PORT
+    socket: Annotated[str, _text("--socket", "PATH", "listen on a Unix socket instead")] = ""
+    api_key: Annotated[
+        str, _text("--api-key", "KEY", f"that every call has to bring (default: {KEY_VARIABLE}, else none)")
+    ] = ""
+    allow_origin: Annotated[
+        list[str] | None, _text("--allow-origin", "URL", "let pages of that site call; repeatable")
+    ] = None
+    parallel: Annotated[
+        int | None, _option("--parallel", _parallel, "auto|N", "answers computed at once (default: auto)")
+    ] = None
+    keep_alive: Annotated[
+        Any,
+        typer.Option(
+            "--keep-alive",
+            parser=checked(seconds, "TIME"),
+            metavar="TIME",
+            help="unload a model that nobody asks for so long: 5m, 90 (seconds), -1 for never (default: 5m)",
+            rich_help_panel=_PANEL,
+            show_default=False,
+            autocompletion=complete_word("5m", "1h", "-1"),
+        ),
+    ] = KEEP_ALIVE_SECONDS
+    any_model: Annotated[bool, switch("--any-model", "the loaded model answers to every name", _PANEL)] = False
+    no_swap: Annotated[bool, switch("--no-swap", "never load another model", _PANEL)] = False
+
+    def options(self) -> ServerOptions:
+        return ServerOptions(
+            host=self.host,
+            port=self.port,
+            socket=self.socket,
+            api_key=self.api_key or os.environ.get(KEY_VARIABLE, ""),
+            allow_origins=tuple(self.allow_origin or ()),
+            parallel=self.parallel,
+            keep_alive=self.keep_alive,
+            any_model=self.any_model,
+            no_swap=self.no_swap,
+        )
+
+
+def serve(
+    named: ModelArgument = None,
+    *,
+    jsonl: Annotated[bool, switch("--jsonl", "say on stdout where it listens, as JSON")] = False,
+    server: ServerFlags,
+    model: ModelOptions,
+    hub: HubOptions,
+    load: LoadOptionFlags,
+) -> int:
+    """Answer other programs over HTTP, in the protocol of OpenAI."""
+    choice = find_choice(replace(model, model=named or model.model), hub, load)
+    return asyncio.run(_serve(choice, server.options(), load, jsonl))
+
+
+async def _serve(choice: ModelChoice, options: ServerOptions, load: LoadOptionFlags, jsonl: bool) -> int:
+    """Listen, load, and answer until a signal comes."""
+    from localrun.server.app import build_app
+    from localrun.server.listen import HttpServer, address_of, bind, stopped_by_signals
+    from localrun.server.live import Registry
+    from localrun.server.models import ModelHost
+    from localrun.server.service import Service
+
+    sockets = bind(options)
+    settings = settings_with(load)
+
+    def open_model(choice: ModelChoice, progress: Progress) -> EngineClient:
+        return open_client(choice, settings, progress, apart=True, prefix_cache=not load.no_prefix_cache)
+
+    models = ModelHost(ModelSlot(open_model), choice, options)
+    server = HttpServer(build_app(Service(models, options, Registry())))
+    url = address_of(sockets[0])
+    with stopped_by_signals(server) as signals:
+        try:
+            await models.load()
+            note(f"localrun listens on {url or options.socket}")
+            if jsonl:
+                write_json({"type": "listening", "url": url, "socket": options.socket})
+            await server.serve(sockets)
+        finally:
+            await models.close()
+    return CANCELLED if signal.SIGINT in signals else 0

@@ -1,0 +1,71 @@
+"""The routes of the server."""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from localrun.base.errors import LocalrunError
+from localrun.server.guard import ErrorShapes, Guard, error_response
+from localrun.server.json_body import Body, read_json
+from localrun.server.model_list import list_models, show_model
+from localrun.server.openai_chat import ChatCodec, error_body, read_chat
+from localrun.server.refusal import Refusal, refusal_of, without_paths
+from localrun.server.respond import AnswerResponse
+from localrun.server.service import Service
+
+Endpoint = Callable[[HttpRequest], Awaitable[Response]]
+ERROR_SHAPES: ErrorShapes = {"": error_body}
+
+
+def build_app(service: Service) -> Starlette:
+    """The ASGI application of a service."""
+
+    async def health(request: HttpRequest) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def chat(request: HttpRequest) -> Response:
+        body = await read_json(request)
+        asked = read_chat(body)
+        return AnswerResponse(service, asked, ChatCodec(asked, _wants_usage(body)), request)
+
+    async def models(request: HttpRequest) -> Response:
+        return JSONResponse(await list_models(service))
+
+    async def model(request: HttpRequest) -> Response:
+        return JSONResponse(await show_model(service, request.path_params["name"]))
+
+    async def refused(request: HttpRequest, error: Exception) -> Response:
+        return error_response(ERROR_SHAPES, request.url.path, _as_refusal(error))
+
+    return Starlette(
+        routes=[
+            Route("/health", health, methods=["GET", "HEAD"]),
+            Route("/v1/chat/completions", chat, methods=["POST"]),
+            Route("/v1/models", models, methods=["GET"]),
+            Route("/v1/models/{name:path}", model, methods=["GET"]),
+        ],
+        middleware=[Middleware(Guard, options=service.options, shapes=ERROR_SHAPES)],
+        exception_handlers={Refusal: refused, LocalrunError: refused, HTTPException: refused, Exception: refused},
+    )
+
+
+def _as_refusal(error: Exception) -> Refusal:
+    match error:
+        case Refusal():
+            return error
+        case LocalrunError():
+            return refusal_of(error)
+        case HTTPException(status_code=404):
+            return Refusal(404, "there is nothing at this address", "not_found")
+        case HTTPException(status_code=405):
+            return Refusal(405, "this address takes another method", "method_not_allowed")
+    return Refusal(500, without_paths(f"something failed inside localrun: {type(error).__name__}"), "internal_error")
+
+
+def _wants_usage(body: Body) -> bool:
+    return body.inner("stream_options").flag("include_usage")

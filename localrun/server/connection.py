@@ -1,0 +1,54 @@
+"""Limits of connections that uvicorn has none for: how many there are, and how long headers may take."""
+
+import asyncio
+from collections import Counter
+from typing import ClassVar
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+MAX_CONNECTIONS = 1_024
+MAX_PER_ADDRESS = 64  # from another machine
+HEADER_SECONDS = 10.0
+_FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class BoundedConnection(H11Protocol):
+    """One connection. A client that does not finish its headers in time is gone."""
+
+    open_from: ClassVar[Counter[str]] = Counter()  # of this process, by address
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._deadline: asyncio.TimerHandle | None = None
+        self._address = self.client[0] if self.client else ""
+        self.open_from[self._address] += 1
+        is_far = self._address not in ("", "127.0.0.1", "::1")
+        if len(self.connections) > MAX_CONNECTIONS or (is_far and self.open_from[self._address] > MAX_PER_ADDRESS):
+            transport.write(_FULL)
+            transport.close()
+        else:
+            self._expect_headers()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._expect_headers()
+        else:
+            self._stop_clock()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_clock()
+        self.open_from[self._address] -= 1
+        if not self.open_from[self._address]:
+            del self.open_from[self._address]
+        super().connection_lost(exc)
+
+    def _expect_headers(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+
+    def _stop_clock(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None

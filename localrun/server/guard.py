@@ -1,0 +1,127 @@
+"""What a call has to be before anything reads it: from here, for here, with the key, of a size that can be held."""
+
+import hmac
+import ipaddress
+import socket
+from collections.abc import Callable, Mapping
+
+from starlette.datastructures import Headers
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from localrun.server.inference import Json
+from localrun.server.options import ServerOptions
+from localrun.server.refusal import Refusal
+
+MAX_HEADERS = 100
+OPEN_PATHS = ("/health",)  # that need no key, and reveal nothing
+_LOOPBACK_NAMES = ("localhost", "ip6-localhost")
+_ALLOWED_HEADERS = "authorization, content-type, x-api-key, anthropic-version, anthropic-beta"
+
+ErrorShapes = Mapping[str, Callable[[Refusal], Json]]  # by the beginning of a path; the longest that fits
+
+
+def error_response(shapes: ErrorShapes, path: str, refusal: Refusal) -> Response:
+    """A refusal in the words of the protocol that a path belongs to."""
+    shape = shapes[max((start for start in shapes if path.startswith(start)), key=len)]
+    return JSONResponse(shape(refusal), refusal.status, headers=refusal.headers)
+
+
+class Guard:
+    """ASGI middleware that lets only such calls through."""
+
+    def __init__(self, app: ASGIApp, options: ServerOptions, shapes: ErrorShapes) -> None:
+        self._app, self._options, self._shapes = app, options, shapes
+        self._own_names = {*_LOOPBACK_NAMES, options.host.lower(), socket.gethostname().lower()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = HttpRequest(scope)
+        origin = request.headers.get("origin", "")
+        try:
+            self._check(request, origin)
+        except Refusal as refusal:
+            response = error_response(self._shapes, request.url.path, refusal)
+            await response(scope, receive, send)
+            return
+        if not origin:
+            await self._app(scope, receive, send)
+        elif request.method == "OPTIONS" and "access-control-request-method" in request.headers:
+            await Response(status_code=204, headers=_allowing(origin))(scope, receive, send)
+        else:
+            await self._app(scope, receive, _with_headers(send, _allowing(origin)))
+
+    def _check(self, request: HttpRequest, origin: str) -> None:
+        headers = request.headers
+        if len(headers.raw) > MAX_HEADERS:
+            raise Refusal(431, f"more than {MAX_HEADERS} headers", "too_many_headers")
+        if not self._is_for_here(headers.get("host", "")):
+            raise Refusal(421, "this server is not that host: call it by its address, or as localhost", "wrong_host")
+        if origin and origin not in self._options.allow_origins:
+            what = "pages of that origin may not call this server; --allow-origin lets them"
+            raise Refusal(403, what, "origin_not_allowed")
+        if headers.get("sec-fetch-site") == "cross-site" and not origin:
+            raise Refusal(403, "another site sent this", "cross_site")
+        is_preflight = request.method == "OPTIONS" and bool(origin)
+        if self._options.api_key and request.url.path not in OPEN_PATHS and not is_preflight:
+            self._check_key(headers)
+        if request.method == "POST" and _media_type(headers) != "application/json":
+            raise Refusal(415, "content-type: application/json is needed", "unsupported_media_type")
+
+    def _check_key(self, headers: Headers) -> None:
+        scheme, _, bearer = headers.get("authorization", "").partition(" ")
+        given = bearer.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), self._options.api_key.encode()):
+            raise Refusal(401, "the key is missing or wrong: authorization: Bearer KEY is needed", "invalid_api_key")
+
+    def _is_for_here(self, host: str) -> bool:
+        """Whether a Host header names this machine: a page whose name points here all of a sudden does not."""
+        if self._options.socket:
+            return True
+        name = host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+        name = name.lower().rstrip(".")
+        if name in self._own_names or name.endswith(".localhost"):
+            return True
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return address.is_loopback or not is_loopback(self._options.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach that address."""
+    if host.lower() in _LOOPBACK_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _media_type(headers: Headers) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _allowing(origin: str) -> dict[str, str]:
+    return {
+        "access-control-allow-origin": origin,
+        "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
+        "access-control-allow-headers": _ALLOWED_HEADERS,
+        "vary": "origin",
+    }
+
+
+def _with_headers(send: Send, more: Mapping[str, str]) -> Send:
+    """The same, with these headers on the response."""
+
+    async def send_more(message: "dict[str, object]") -> None:
+        if message["type"] == "http.response.start":
+            headers = [(name.encode(), value.encode()) for name, value in more.items()]
+            message = {**message, "headers": [*message.get("headers", ()), *headers]}  # type: ignore[misc]
+        await send(message)
+
+    return send_more  # type: ignore[return-value]

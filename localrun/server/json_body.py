@@ -1,0 +1,138 @@
+"""Bodies of requests: bounded, JSON, and read field by field, so that an error names the field."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from starlette.requests import Request as HttpRequest
+
+from localrun.base.settings import SETTINGS
+from localrun.server.refusal import Refusal
+
+Json = dict[str, Any]
+
+MAX_BYTES = 32 << 20
+MAX_DEPTH = 64
+MAX_ITEMS = 4_096  # of a list of messages, tools or prompts
+
+
+async def read_json(request: HttpRequest) -> "Body":
+    """The body of a request. Raises Refusal for one that is too long, or no JSON object."""
+    chunks, nbytes = [], 0
+    async for chunk in request.stream():
+        nbytes += len(chunk)
+        if nbytes > MAX_BYTES:
+            raise Refusal(413, f"the body has more than {MAX_BYTES >> 20} MB", "request_too_large")
+        chunks.append(chunk)
+    return parse_json(b"".join(chunks))
+
+
+def parse_json(data: bytes) -> "Body":
+    """A JSON object. Raises Refusal."""
+    try:
+        values = json.loads(data)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        raise Refusal(400, f"the body is not JSON: {error}", "invalid_json") from None
+    if not isinstance(values, dict):
+        raise Refusal(400, "the body has to be a JSON object", "invalid_json")
+    level: list[Any] = [values]
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level for inner in _within(outer) if isinstance(inner, dict | list)]
+        if not level:
+            return Body(values)
+    raise _too_deep()
+
+
+class Body:
+    """The fields of a JSON object; None counts as not there. `where` is its own place in the body.
+
+    Every method gives `usual` where the field is missing, and raises Refusal where it is something else.
+    """
+
+    def __init__(self, values: Json, where: str = "") -> None:
+        self.values, self.where = values, where
+
+    def __contains__(self, name: str) -> bool:
+        return self.values.get(name) is not None
+
+    def text(self, name: str, usual: str = "") -> str:
+        return usual if name not in self else self._checked(name, str, "a string is needed")
+
+    def flag(self, name: str, usual: bool = False) -> bool:
+        return usual if name not in self else self._checked(name, bool, "true or false is needed")
+
+    def whole(self, name: str, usual: int | None, low: int, high: int) -> int | None:
+        """An integer of a range."""
+        if name not in self:
+            return usual
+        value = self.values[name]
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise self.wrong(name, f"an integer from {low:,} to {high:,} is needed")
+        return value
+
+    def setting(self, name: str, key: str) -> Any:
+        """A number that is a setting of localrun's, too, with the same range; None where it is missing."""
+        if name not in self:
+            return None
+        value = self.values[name]
+        try:
+            if isinstance(value, str | bool):
+                raise ValueError("a number is needed")
+            return SETTINGS[key].parse(value)
+        except ValueError as error:
+            raise self.wrong(name, str(error)) from None
+
+    def choice(self, name: str, choices: tuple[str, ...], usual: str) -> str:
+        value = self.text(name, usual)
+        if value not in choices:
+            raise self.wrong(name, f"one of {', '.join(choices)} is needed")
+        return value
+
+    def texts(self, name: str, most: int) -> tuple[str, ...]:
+        """A string, or a list of up to `most` of them."""
+        value = self.values.get(name)
+        values = [value] if isinstance(value, str) else [] if value is None else value
+        if not isinstance(values, list) or len(values) > most or not all(isinstance(one, str) for one in values):
+            raise self.wrong(name, f"a string or a list of up to {most} strings is needed")
+        return tuple(values)
+
+    def inner(self, name: str) -> "Body":
+        """An object within this one; an empty one where it is missing."""
+        values = {} if name not in self else self._checked(name, dict, "an object is needed")
+        return Body(values, self.place(name))
+
+    def objects(self, name: str) -> list["Body"]:
+        """A list of objects."""
+        values = [] if name not in self else self._checked(name, list, "a list is needed")
+        if len(values) > MAX_ITEMS:
+            raise self.wrong(name, f"at most {MAX_ITEMS:,} are taken")
+        return [self._item(name, number, value) for number, value in enumerate(values)]
+
+    def place(self, name: str) -> str:
+        """Where a field stands in the body, as in `messages[2].content`."""
+        return f"{self.where}.{name}" if self.where else name
+
+    def wrong(self, name: str, needed: str) -> Refusal:
+        """The refusal of a field."""
+        return Refusal(400, f"{self.place(name)}: {needed}", "invalid_value", self.place(name))
+
+    def _item(self, name: str, number: int, value: object) -> "Body":
+        where = f"{self.place(name)}[{number}]"
+        if not isinstance(value, dict):
+            raise Refusal(400, f"{where}: an object is needed", "invalid_value", where)
+        return Body(value, where)
+
+    def _checked(self, name: str, kind: type, needed: str) -> Any:
+        if not isinstance(self.values[name], kind):
+            raise self.wrong(name, needed)
+        return self.values[name]
+
+
+def _within(value: Any) -> Iterator[Any]:
+    return iter(value.values()) if isinstance(value, dict) else iter(value)
+
+
+def _too_deep() -> Refusal:
+    return Refusal(400, f"the body is nested more than {MAX_DEPTH} levels deep", "invalid_json")

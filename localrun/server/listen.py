@@ -1,0 +1,143 @@
+"""Where a server listens, until it is told to stop."""
+
+import contextlib
+import os
+import signal
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import uvicorn
+from starlette.types import ASGIApp
+
+from localrun.base.errors import UsageError
+from localrun.server.connection import BoundedConnection
+from localrun.server.guard import is_loopback
+from localrun.server.options import ServerOptions
+
+DRAIN_SECONDS = 10
+KEEP_ALIVE_SECONDS = 15
+MAX_HEADER_BYTES = 16 << 10
+BACKLOG = 512
+
+
+def bind(options: ServerOptions) -> list[socket.socket]:
+    """Sockets that nobody is listened to on yet. UsageError where that cannot be, naming who is there already."""
+    if not options.socket and not is_loopback(options.host) and not options.api_key:
+        what = f"{options.host} can be reached from other machines"
+        raise UsageError(what, "--api-key KEY keeps strangers out; without one the server stays on 127.0.0.1")
+    if options.socket:
+        return [_unix(Path(options.socket))]
+    try:
+        found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise UsageError(f"{options.host} is no address of this machine: {error.strerror}") from None
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    if os.name == "posix":
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        holder = _holder(options.port)
+        raise UsageError(
+            f"port {options.port} of {options.host} cannot be had: {holder or error.strerror}",
+            "--port 0 takes a free one",
+        ) from None
+    return [listener]
+
+
+def address_of(listener: socket.socket) -> str:
+    """The URL of a listening socket; empty for a Unix socket."""
+    if listener.family not in (socket.AF_INET, socket.AF_INET6):
+        return ""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn without a word on stdout, and with signals left to whoever runs it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=BoundedConnection,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=DRAIN_SECONDS,
+                h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+            )
+        )
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.contextmanager
+def stopped_by_signals(server: HttpServer) -> Iterator[list[int]]:
+    """While open, SIGINT and SIGTERM have a server drain; a second one has it drop what is under way. Gives the signals
+    that came."""
+    came: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        server.force_exit = server.should_exit
+        server.should_exit = True
+        came.append(number)
+
+    kept = {one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield came
+    finally:
+        for one, handler in kept.items():
+            signal.signal(one, handler)
+
+
+def _unix(path: Path) -> socket.socket:
+    """A socket that only this user can open. One that is left over from a server that is gone is replaced."""
+    with contextlib.suppress(OSError):
+        if stat.S_ISSOCK(path.lstat().st_mode) and not _answers(path):
+            path.unlink()
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise UsageError(
+            f"{path}: {error.strerror or error}", "choose another path, or stop who listens there"
+        ) from None
+    finally:
+        os.umask(before)
+    return listener
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        try:
+            caller.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+def _holder(port: int) -> str:
+    """Who listens on a port, as far as this user may see; empty where that is nobody or unknown."""
+    with contextlib.suppress(psutil.Error, OSError):
+        for connection in psutil.net_connections("tcp"):
+            if connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN:
+                if connection.pid is None:
+                    return "another program has it"
+                return f"{psutil.Process(connection.pid).name()} has it (process {connection.pid})"
+    return ""

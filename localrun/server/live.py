@@ -1,0 +1,79 @@
+"""Requests under way, as `localrun top` shows them: who asks, how far the answer is, and why it waits."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, assert_never
+
+from starlette.requests import Request as HttpRequest
+
+from localrun.base.events import Accepted, Completion, Done, Event, Loop, Prefill, Token
+from localrun.server.inference import InferenceRequest
+
+Phase = Literal["waiting for the model", "queued", "reading", "writing", "done"]
+_numbers = itertools.count(1)
+
+
+@dataclass(eq=False, slots=True)
+class LiveRequest:
+    """One request. Times are of the monotonic clock, in seconds."""
+
+    protocol: str  # the path that was asked
+    client: str  # what it calls itself
+    model: str
+    session: str
+    number: int = field(default_factory=lambda: next(_numbers))
+    began: float = field(default_factory=time.monotonic)
+    phase: Phase = "waiting for the model"
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    read_tokens: int = 0
+    written_tokens: int = 0
+    first_token: float | None = None
+    outcome: str = ""  # how it ended
+    completion: Completion | None = None
+    cancel: Callable[[], object] = lambda: None
+
+    @staticmethod
+    def of(request: HttpRequest, asked: InferenceRequest) -> "LiveRequest":
+        return LiveRequest(request.url.path, request.headers.get("user-agent", "")[:200], asked.model, asked.session)
+
+    def take(self, event: Event) -> None:
+        """Follow the answer. Of several to one prompt the last to speak is shown."""
+        match event:
+            case Accepted(prompt_tokens):
+                self.phase, self.prompt_tokens = "queued", prompt_tokens
+            case Prefill(done, cached, total):
+                self.phase, self.read_tokens, self.cached_tokens, self.prompt_tokens = "reading", done, cached, total
+            case Token():
+                self.phase, self.written_tokens = "writing", self.written_tokens + 1
+                self.first_token = self.first_token or time.monotonic()
+            case Loop():
+                pass
+            case Done(completion):
+                self.completion = completion
+            case _:
+                assert_never(event)
+
+    def end(self, outcome: str) -> None:
+        self.phase, self.outcome = "done", outcome
+
+
+class Registry:
+    """All requests under way. `ended` hears of each that is over."""
+
+    def __init__(self, ended: Callable[[LiveRequest], None] = lambda live: None) -> None:
+        self.requests: dict[int, LiveRequest] = {}
+        self._ended = ended
+
+    @contextmanager
+    def holding(self, live: LiveRequest) -> Iterator[None]:
+        """While it is under way."""
+        self.requests[live.number] = live
+        try:
+            yield
+        finally:
+            del self.requests[live.number]
+            self._ended(live)

@@ -1,0 +1,37 @@
+"""GET /v1/models: what can be asked for."""
+
+import asyncio
+
+from localrun.hub.stored import StoredModel
+from localrun.server.inference import Json
+from localrun.server.models import model_id
+from localrun.server.refusal import Refusal
+from localrun.server.service import Service
+
+
+async def list_models(service: Service) -> Json:
+    """Every model on disk; of the loaded one also its context."""
+    stored = await asyncio.to_thread(service.models.listed)
+    return {"object": "list", "data": [_row(service, one, stored) for one in stored]}
+
+
+async def show_model(service: Service, name: str) -> Json:
+    """One of them, by any name that it can be asked for with. Raises Refusal."""
+    choice = await asyncio.to_thread(service.models.find, name)
+    if not isinstance(choice.stored, StoredModel):
+        raise Refusal(404, f"there is no model called {name[:80]}", "model_not_found", "model")
+    stored = await asyncio.to_thread(service.models.listed)
+    return _row(service, choice.stored, stored)
+
+
+def _row(service: Service, stored: StoredModel, listed: list[StoredModel]) -> Json:
+    row: Json = {
+        "id": model_id(stored, listed),
+        "object": "model",
+        "created": int(stored.last_used or 0),
+        "owned_by": stored.source,
+    }
+    info = service.models.slot.info
+    if info is not None and info.path == str(stored.path):
+        row |= {"context_length": info.ctx, "max_model_len": info.ctx, "meta": {"n_ctx": info.ctx}}
+    return row

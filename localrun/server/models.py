@@ -1,0 +1,134 @@
+"""The model that answers: loaded when it is asked for, changed for another, unloaded when nobody asks."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from localrun.base.errors import LocalrunError, NotFoundError
+from localrun.client.choice import ModelChoice
+from localrun.client.interface import EngineClient
+from localrun.client.model_slot import LoadGivenUpError, ModelSlot
+from localrun.hub.library import scan
+from localrun.hub.resolve import resolve_listed
+from localrun.hub.stored import StoredModel
+from localrun.server.options import ServerOptions
+from localrun.server.refusal import Refusal
+
+
+def model_id(stored: StoredModel, listed: list[StoredModel]) -> str:
+    """The name of a model in every protocol: as `localrun list` shows it, with the precision where it has several."""
+    several = sum(one.name == stored.name for one in listed) > 1
+    return f"{stored.name}:{stored.precision}" if several and stored.precision else stored.name
+
+
+class ModelHost:
+    """Holds at most one model, which any number of requests share; one for another model waits until they are done."""
+
+    def __init__(self, slot: ModelSlot, first: ModelChoice, options: ServerOptions) -> None:
+        self.slot, self._first, self._options = slot, first, options
+        self._free = asyncio.Condition()
+        self._n_users = 0
+        self._is_changing = False
+        self._unload: asyncio.TimerHandle | None = None
+        self.unload_at: float | None = None  # on the clock of time.time
+
+    @property
+    def choice(self) -> ModelChoice:
+        """The model that is loaded, or that will be for a request that names none."""
+        return self.slot.choice or self._first
+
+    @asynccontextmanager
+    async def use(self, name: str, keep_alive: float | None = None) -> AsyncIterator[EngineClient]:
+        """The loaded model, until the block is left. Raises Refusal for a name there is none of, and LocalrunError."""
+        wanted = await asyncio.to_thread(self.find, name)
+        client = await self._acquire(wanted)
+        try:
+            yield client
+        finally:
+            await asyncio.shield(self._release(self._options.keep_alive if keep_alive is None else keep_alive))
+
+    def find(self, name: str) -> ModelChoice:
+        """The model of a name; the loaded one for none. Reads the disk. Raises Refusal."""
+        loaded = self.choice
+        if not name or self._options.any_model:
+            return loaded
+        try:
+            stored = resolve_listed(name)
+        except NotFoundError as error:
+            raise Refusal(404, f"{error.message} ({error.hint})", "model_not_found", "model") from None
+        if isinstance(loaded.stored, StoredModel) and stored.path == loaded.stored.path:
+            return loaded
+        if self._options.no_swap:
+            what = f"{name} is not loaded, and --no-swap keeps it so"
+            raise Refusal(404, what, "model_not_found", "model")
+        return ModelChoice(stored, stored.precision)
+
+    def listed(self) -> list[StoredModel]:
+        """The models that can be asked for. Reads the disk."""
+        if self._options.no_swap:
+            return [self.choice.stored] if isinstance(self.choice.stored, StoredModel) else []
+        return scan()
+
+    async def load(self, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
+        """Load the first model ahead of requests."""
+        await self.slot.load(self._first, progress)
+
+    async def close(self) -> None:
+        """Free the model."""
+        self._keep()
+        await asyncio.to_thread(self.slot.close)
+
+    async def _acquire(self, wanted: ModelChoice) -> EngineClient:
+        async with self._free:
+            await self._free.wait_for(lambda: self._is_ready_for(wanted))
+            self._keep()
+            if self.slot.client is None or self.slot.choice != wanted:
+                self._is_changing = True
+                try:
+                    await self._change(wanted)
+                finally:
+                    self._is_changing = False
+                    self._free.notify_all()
+            assert self.slot.client is not None
+            self._n_users += 1
+            return self.slot.client
+
+    def _is_ready_for(self, wanted: ModelChoice) -> bool:
+        is_loaded = self.slot.client is not None and self.slot.choice == wanted
+        return not self._is_changing and (is_loaded or self._n_users == 0)
+
+    async def _change(self, wanted: ModelChoice) -> None:
+        """Load another model; where that fails the one before comes back."""
+        before = self.slot.choice if self.slot.client is not None else None
+        try:
+            await self.slot.load(wanted, lambda done, total: None)
+        except LoadGivenUpError:
+            raise Refusal(503, "another model is being loaded", "model_changed", retry_after=1) from None
+        except LocalrunError:
+            if before is not None:
+                with suppress(LocalrunError, LoadGivenUpError):
+                    await self.slot.load(before, lambda done, total: None)
+            raise
+
+    async def _release(self, keep_alive: float | None) -> None:
+        async with self._free:
+            self._n_users -= 1
+            self._free.notify_all()
+            if self._n_users == 0 and keep_alive is not None:
+                self.unload_at = time.time() + keep_alive
+                loop = asyncio.get_running_loop()
+                self._unload = loop.call_later(keep_alive, lambda: asyncio.ensure_future(self._unload_idle()))
+
+    def _keep(self) -> None:
+        """No unloading for now."""
+        if self._unload is not None:
+            self._unload.cancel()
+        self._unload = self.unload_at = None
+
+    async def _unload_idle(self) -> None:
+        async with self._free:
+            if self._n_users == 0 and not self._is_changing:
+                self._keep()
+                await asyncio.to_thread(self.slot.close)
+                self._free.notify_all()

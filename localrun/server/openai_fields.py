@@ -1,0 +1,71 @@
+"""Fields that OpenAI's protocols share: how to choose tokens, how many, and what is not there yet."""
+
+from typing import cast
+
+from localrun.base.check import MAX_BIAS
+from localrun.base.request import Sampling, Think
+from localrun.server.json_body import Body
+
+MAX_STOPS = 16
+MAX_TOKENS = 1 << 24
+_EFFORT: dict[str, Think] = {"none": "off", "minimal": "off", "low": "on", "medium": "on", "high": "on", "xhigh": "on"}
+
+
+def sampling(body: Body) -> Sampling:
+    """How tokens are chosen."""
+    return Sampling(
+        temperature=body.setting("temperature", "temperature"),
+        top_k=body.setting("top_k", "top_k"),
+        top_p=body.setting("top_p", "top_p"),
+        min_p=body.setting("min_p", "min_p"),
+        repeat_penalty=body.setting("repeat_penalty", "repeat_penalty")
+        or body.setting("repetition_penalty", "repeat_penalty"),
+        presence_penalty=body.setting("presence_penalty", "presence_penalty"),
+        frequency_penalty=body.setting("frequency_penalty", "frequency_penalty"),
+        logit_bias=_bias(body),
+        seed=body.setting("seed", "seed"),
+    )
+
+
+def max_tokens(body: Body, *names: str) -> int | None:
+    """The longest answer, by the first of these names that is there; None for as much as the context holds. A number
+    beyond that is no error: many clients send the same for every model."""
+    for name in names:
+        if name in body:
+            return None if body.values[name] == -1 else body.whole(name, None, 1, MAX_TOKENS)
+    return None
+
+
+def stops(body: Body) -> tuple[str, ...]:
+    """Texts that end an answer; empty ones are left out."""
+    return tuple(filter(None, body.texts("stop", MAX_STOPS)))
+
+
+def think(body: Body) -> Think:
+    """Whether a thinking model thinks."""
+    wish = body.inner("chat_template_kwargs").values.get("enable_thinking")
+    if isinstance(wish, bool):
+        return "on" if wish else "off"
+    effort = body.choice("reasoning_effort", tuple(_EFFORT), "") if "reasoning_effort" in body else ""
+    return _EFFORT.get(effort, "auto")
+
+
+def refuse_until_there(body: Body) -> None:
+    """Refusal for what would silently not hold: calls that have to be made, schemas that have to be kept to."""
+    choice = body.values.get("tool_choice")
+    if choice not in (None, "auto", "none"):
+        raise body.wrong("tool_choice", "auto or none is needed: localrun does not make a model call a tool yet")
+    if any(tool.inner("function").flag("strict") for tool in body.objects("tools")):
+        raise body.wrong("tools", "strict is not there yet")
+    if body.inner("response_format").text("type", "text") != "text":
+        raise body.wrong("response_format", "text is needed: localrun does not hold a model to a schema yet")
+
+
+def _bias(body: Body) -> dict[int, float]:
+    bias = {}
+    for token, value in body.inner("logit_bias").values.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_BIAS
+        if not token.isdecimal() or len(token) > 10 or not is_number:
+            raise body.wrong("logit_bias", '{"token id": number} is needed')
+        bias[int(token)] = float(cast(float, value))
+    return bias

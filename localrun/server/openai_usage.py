@@ -1,0 +1,24 @@
+"""How many tokens, and why an answer ended, in OpenAI's words."""
+
+from collections.abc import Sequence
+
+from localrun.base.events import Completion
+from localrun.server.inference import Json
+
+
+def usage(completions: Sequence[Completion]) -> Json:
+    """Tokens of a prompt and of all answers to it. Cached ones count as tokens of the prompt."""
+    first = completions[0]
+    prompt, cached = first.prompt_tokens or 0, first.cached_tokens or 0
+    written = sum(completion.completion_tokens for completion in completions)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": written,
+        "total_tokens": prompt + written,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
+
+
+def finish_reason(completion: Completion) -> str:
+    """`length` also where the context is full; an answer that was cancelled or only repeats itself has stopped."""
+    return "length" if completion.stop_reason == "length" else "stop"

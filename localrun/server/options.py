@@ -1,0 +1,51 @@
+"""How a server listens and what it allows."""
+
+import math
+import re
+from dataclasses import dataclass
+
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 11434  # where Ollama listens, so that its clients find us
+KEEP_ALIVE_SECONDS = 300.0
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_TIME = re.compile(r"(-?)(\d+(?:\.\d+)?)(ms|s|m|h)")
+_LONGEST = 10 * 366 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """What `localrun serve` was told. `port` 0 takes any free one; `socket` is the path of a Unix socket instead."""
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    socket: str = ""
+    api_key: str = ""
+    allow_origins: tuple[str, ...] = ()
+    parallel: int | None = None  # answers computed at once; None: as many as there is room for
+    keep_alive: float | None = KEEP_ALIVE_SECONDS  # seconds without a request before a model is unloaded; None: never
+    any_model: bool = False  # the loaded model answers to every name
+    no_swap: bool = False  # never load another model
+    manage: bool = False  # download and delete models when asked to
+    no_disk: bool = False  # keep nothing of conversations on disk
+    store_disk: bool = False  # keep stored responses on disk
+
+
+def seconds(value: object) -> float | None:
+    """A time as clients and people write it: `5m`, `1h30m`, `90`, 90; None for a negative one, which is for ever.
+
+    Raises ValueError.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = float(value)
+    else:
+        text = str(value).strip()
+        try:
+            number = float(text)
+        except ValueError:
+            parts = _TIME.findall(text)
+            if not parts or "".join(f"{sign}{amount}{unit}" for sign, amount, unit in parts) != text:
+                raise ValueError("a time such as 5m, 1h or 90 (seconds) is needed; -1 is for ever") from None
+            total = sum(float(amount) * _UNITS[unit] for _, amount, unit in parts)
+            number = -total if text.startswith("-") else total
+    if not math.isfinite(number) or number > _LONGEST:
+        raise ValueError("that is too long a time; -1 is for ever")
+    return None if number < 0 else number

@@ -1,0 +1,80 @@
+"""What is wrong with a call, as HTTP says it: a status, a code for programs, a sentence for people."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from localrun.base.errors import (
+    DoesNotFitError,
+    EngineDiedError,
+    LocalrunError,
+    ModelFileError,
+    NotFoundError,
+    PromptTooLongError,
+    UsageError,
+)
+from localrun.base.sanitize import clean
+
+RETRY_SECONDS = 1
+_PATH = re.compile(r"(?<![\w:/.])(?:[A-Za-z]:\\|/)(?:[^\s/\\:'\"]+[/\\])+([^\s/\\:'\"]*)")
+
+
+@dataclass(eq=False)
+class Refusal(Exception):
+    """A call that is not answered. `param` names the field that is to blame; `figures` go along for programs."""
+
+    status: int
+    message: str
+    code: str = "invalid_request_error"
+    param: str | None = None
+    retry_after: int | None = None  # seconds
+    figures: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
+
+    @property
+    def kind(self) -> str:
+        """The family of the error, in OpenAI's words."""
+        match self.status:
+            case 401:
+                return "authentication_error"
+            case 403:
+                return "permission_error"
+            case 404:
+                return "not_found_error"
+            case 429:
+                return "rate_limit_error"
+            case status if status >= 500:
+                return "server_error"
+        return "invalid_request_error"
+
+
+def refusal_of(error: LocalrunError) -> Refusal:
+    """An error of ours as HTTP says it. Paths of this machine are shortened to their last name."""
+    message = without_paths(f"{error.message} ({error.hint})" if error.hint else error.message)
+    match error:
+        case PromptTooLongError(n_tokens=n_tokens):
+            return Refusal(400, message, "context_length_exceeded", figures={"n_prompt_tokens": n_tokens})
+        case UsageError():
+            return Refusal(400, message)
+        case NotFoundError():
+            return Refusal(404, message, "model_not_found", "model")
+        case DoesNotFitError():
+            return Refusal(503, message, "does_not_fit")
+        case ModelFileError():
+            return Refusal(500, message, "bad_model_file")
+        case EngineDiedError():
+            return Refusal(503, message, "engine_died", retry_after=RETRY_SECONDS)
+    return Refusal(500, message, f"{error.kind}_error")
+
+
+def without_paths(text: str) -> str:
+    """A message without the folders of this machine, and without what a terminal would obey."""
+    return _PATH.sub(lambda found: found[1], clean(text))
+
+
+def busy(waiting: int) -> Refusal:
+    """The queue is full."""
+    return Refusal(429, f"{waiting} requests wait already", "queue_full", retry_after=RETRY_SECONDS)

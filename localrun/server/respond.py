@@ -1,0 +1,93 @@
+"""One answer over HTTP: whole or as a stream, in any protocol; ended when the client leaves."""
+
+import json
+from collections.abc import Iterable
+from functools import partial
+
+from starlette.requests import Request as HttpRequest
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from localrun.base.errors import LocalrunError
+from localrun.base.events import Completion, Done
+from localrun.server.inference import Codec, InferenceRequest
+from localrun.server.live import LiveRequest
+from localrun.server.refusal import Refusal, refusal_of
+from localrun.server.running import Mailbox, RunningAnswer, Said
+from localrun.server.service import Service
+from localrun.server.wire import ClientLeftError, Wire
+
+
+class AnswerResponse(Response):
+    """Computes while it is sent.
+
+    Whatever is wrong before the first byte raises Refusal, so that the client gets a status of its own; later it is
+    told within the stream. A stream begins as soon as the engine has accepted the prompt, or with the first ping.
+    """
+
+    def __init__(self, service: Service, asked: InferenceRequest, codec: Codec, request: HttpRequest) -> None:
+        super().__init__()
+        self._service, self._asked, self._codec = service, asked, codec
+        self._live = LiveRequest.of(request, asked)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        wire = Wire(receive, send, self._codec, self._asked.is_stream)
+        try:
+            with self._service.registry.holding(self._live):
+                try:
+                    await self._answer(wire)
+                except ClientLeftError:
+                    self._live.end("left")
+                except (LocalrunError, Refusal) as error:
+                    refusal = refusal_of(error) if isinstance(error, LocalrunError) else error
+                    self._live.end(refusal.code)
+                    if not wire.has_begun:
+                        raise refusal from None
+                    await wire.stream(self._codec.failure(refusal), last=True)
+        finally:
+            wire.close()
+
+    async def _answer(self, wire: Wire) -> None:
+        """Bring the model, have it answer, and send what it says."""
+        async with self._service.engine(self._asked, self._live, wire) as (client, requests):
+            mailbox, wire.info = Mailbox(), client.info
+            answers = [RunningAnswer(client, one, mailbox, index) for index, one in enumerate(requests)]
+            self._live.cancel = partial(_cancel, answers)
+            try:
+                completions: dict[int, Completion] = {}
+                while len(completions) < len(answers):
+                    await wire.wait(mailbox.wait())
+                    await self._pass_on(mailbox.take(), wire, completions)
+                if self._asked.is_stream:
+                    await wire.stream(self._codec.end(), last=True)
+                else:
+                    whole = self._codec.whole(client.info, [completions[index] for index in range(len(answers))])
+                    await wire.whole(json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace"))
+                self._live.end("done")
+            finally:
+                _cancel(answers)
+
+    async def _pass_on(self, said: list[Said], wire: Wire, completions: dict[int, Completion]) -> None:
+        """Send all that has been said, in one go. Raises LocalrunError where an answer failed."""
+        if self._asked.is_stream and not isinstance(said[0][1], LocalrunError):
+            await wire.begin()
+        frames: list[bytes] = []
+        for index, event in said:
+            if isinstance(event, LocalrunError):
+                await self._send(frames, wire)
+                raise event
+            self._live.take(event)
+            if isinstance(event, Done):
+                completions[index] = event.completion
+            if self._asked.is_stream:
+                frames.append(self._codec.event(index, event))
+        await self._send(frames, wire)
+
+    async def _send(self, frames: list[bytes], wire: Wire) -> None:
+        if frames:
+            await wire.stream(b"".join(frames))
+
+
+def _cancel(answers: Iterable[RunningAnswer]) -> None:
+    for answer in answers:
+        answer.cancel()

@@ -1,0 +1,79 @@
+"""Answers under way: each blocks a thread between its events, and one mailbox brings them all to the event loop."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from localrun.base.errors import LocalrunError, unexpected
+from localrun.base.events import Done, Event
+from localrun.base.request import Request
+from localrun.client.interface import EngineClient, Generation
+
+Said = tuple[int, Event | LocalrunError]
+
+
+class Mailbox:
+    """What threads have said, for one reader on the event loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._letters: deque[Said] = deque()
+        self._there = asyncio.Event()
+        self._is_called = False  # the loop has been told, and has not looked yet
+
+    def put(self, letter: Said) -> None:
+        """On any thread. Many letters take one call of the loop."""
+        self._letters.append(letter)
+        if not self._is_called:
+            self._is_called = True
+            try:
+                self._loop.call_soon_threadsafe(self._there.set)
+            except RuntimeError:  # the loop has ended
+                return
+
+    async def wait(self) -> None:
+        """Until there are letters."""
+        await self._there.wait()
+
+    def take(self) -> list[Said]:
+        """All letters there are."""
+        self._there.clear()
+        self._is_called = False
+        letters = []
+        while self._letters:
+            letters.append(self._letters.popleft())
+        return letters
+
+
+class RunningAnswer:
+    """One generation, read on a thread of its own. The last thing it puts is Done or an error."""
+
+    def __init__(self, client: EngineClient, request: Request, mailbox: Mailbox, index: int) -> None:
+        self._put: Callable[[Event | LocalrunError], None] = lambda said: mailbox.put((index, said))
+        self._generation: Generation | None = None
+        self._is_cancelled = False
+        threading.Thread(target=self._read, args=(client, request), name="answer", daemon=True).start()
+
+    def cancel(self) -> None:
+        """End it within a step; what it has not said yet does not matter any more. From any thread, and repeatedly."""
+        self._is_cancelled = True
+        if (generation := self._generation) is not None:
+            generation.cancel()
+
+    def _read(self, client: EngineClient, request: Request) -> None:
+        try:
+            generation = self._generation = client.generate(request)
+            if self._is_cancelled:  # before there was anything to cancel
+                generation.cancel()
+            for event in generation:
+                self._put(event)
+                if isinstance(event, Done):
+                    return
+            raise AssertionError("a generation always ends with Done")
+        except LocalrunError as error:
+            self._put(error)
+        except Exception as error:  # a bug of ours must reach the client, not vanish with the thread
+            self._put(unexpected(error))
+        finally:
+            self._generation = None

@@ -1,0 +1,50 @@
+"""What all protocols share: the model, the queue, the requests under way."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+from localrun.base.request import Request
+from localrun.client.interface import EngineClient
+from localrun.server.inference import InferenceRequest
+from localrun.server.live import LiveRequest, Registry
+from localrun.server.models import ModelHost
+from localrun.server.options import ServerOptions
+from localrun.server.refusal import busy
+from localrun.server.wire import Wire
+
+MAX_WAITING = 64  # requests beyond those that are computed at once
+USUAL_PARALLEL = 16
+
+
+class Service:
+    """One server, whatever protocol it is spoken to in."""
+
+    def __init__(self, models: ModelHost, options: ServerOptions, registry: Registry) -> None:
+        self.models, self.options, self.registry = models, options, registry
+        self._n_open = 0
+
+    @asynccontextmanager
+    async def engine(
+        self, asked: InferenceRequest, live: LiveRequest, wire: Wire
+    ) -> AsyncIterator[tuple[EngineClient, list[Request]]]:
+        """The engine for a request, and what it is asked for each answer. Raises Refusal where too many wait."""
+        if self._n_open + asked.n > (self.options.parallel or USUAL_PARALLEL) + MAX_WAITING:
+            raise busy(MAX_WAITING)
+        self._n_open += asked.n
+        try:
+            async with AsyncExitStack() as held:
+                lease = self.models.use(asked.model, asked.keep_alive)
+                client = await wire.wait(held.enter_async_context(lease))
+                live.phase, live.model = "queued", client.info.name
+                yield client, [_numbered(asked.request, index) for index in range(asked.n)]
+        finally:
+            self._n_open -= asked.n
+
+
+def _numbered(request: Request, index: int) -> Request:
+    """The request of one of several answers: each has a seed of its own."""
+    seed = request.sampling.seed
+    if not index or seed is None:
+        return request
+    return replace(request, sampling=replace(request.sampling, seed=seed + index))

@@ -1,0 +1,89 @@
+"""The connection to one client: what is sent on it, and whether somebody is still there."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+from starlette.types import Receive, Send
+
+from localrun.base.events import ModelInfo
+from localrun.server.inference import Codec
+
+PING_SECONDS = 4.0  # without a word; five are promised
+STALL_SECONDS = 30.0  # for a client to take what was sent
+T = TypeVar("T")
+
+
+class ClientLeftError(Exception):
+    """Nobody listens any more."""
+
+
+class Wire:
+    """What is sent to one client. Headers go out with the first bytes."""
+
+    def __init__(self, receive: Receive, send: Send, codec: Codec, is_stream: bool) -> None:
+        self._send, self._codec, self._is_stream = send, codec, is_stream
+        self._gone: asyncio.Future[None] = asyncio.ensure_future(_until_gone(receive))
+        self.info: ModelInfo | None = None  # of the model that answers, once it is there
+        self.has_begun = False
+
+    async def wait(self, awaited: Awaitable[T]) -> T:
+        """What is waited for, with pings meanwhile. ClientLeftError as soon as nobody waits for it any more."""
+        task = asyncio.ensure_future(awaited)
+        try:
+            while True:
+                done, _ = await asyncio.wait(
+                    (task, self._gone), timeout=PING_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                if task in done:
+                    return task.result()
+                if self._gone in done:
+                    raise ClientLeftError
+                if self._is_stream:
+                    await self.begin()
+                    await self._write(self._codec.ping())
+        finally:
+            task.cancel()
+
+    async def begin(self) -> None:
+        """Send the headers of a stream, and its head, unless they have been."""
+        if self.has_begun:
+            return
+        await self._head(
+            (b"content-type", self._codec.media_type.encode()),
+            (b"cache-control", b"no-cache"),
+            (b"x-accel-buffering", b"no"),
+        )
+        await self._write(self._codec.begin(self.info))
+
+    async def stream(self, data: bytes, *, last: bool = False) -> None:
+        """Send a part of a stream."""
+        await self.begin()
+        await self._write(data, last)
+
+    async def whole(self, data: bytes) -> None:
+        """Send everything at once, for a client that asked for no stream."""
+        await self._head((b"content-type", b"application/json"), (b"content-length", str(len(data)).encode()))
+        await self._write(data, last=True)
+
+    def close(self) -> None:
+        self._gone.cancel()
+
+    async def _head(self, *headers: tuple[bytes, bytes]) -> None:
+        self.has_begun = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def _write(self, data: bytes, last: bool = False) -> None:
+        """A client that does not take it in time has left."""
+        if not data and not last:
+            return
+        message: dict[str, Any] = {"type": "http.response.body", "body": data, "more_body": not last}
+        try:
+            await asyncio.wait_for(self._send(message), STALL_SECONDS)
+        except TimeoutError:
+            raise ClientLeftError from None
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,88 @@
+"""Who may call: hosts, origins, content types, keys."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from localrun_testing.fake_client import FakeClient
+from localrun_testing.served import Served, serving
+from starlette.routing import Route
+
+from localrun.base.request import LoadOptions
+from localrun.server.options import ServerOptions
+
+BODY = {"messages": [{"role": "user", "content": "x"}]}
+PAGE = "https://page.example"
+
+
+@pytest.fixture(scope="module")
+def locked() -> Iterator[Served]:
+    fake = FakeClient(LoadOptions(Path()), lambda request: "yes")
+    with serving(lambda choice: fake, ServerOptions(port=0, api_key="secret", allow_origins=(PAGE,))) as running:
+        yield running
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "app.localhost", "LOCALHOST:99", "127.9.9.9:1"])
+def test_names_of_this_machine_are_let_in(http: httpx.Client, host: str) -> None:
+    assert http.post("/v1/chat/completions", json=BODY, headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:11434", "", "localhost.evil.example", "169.254.169.254", "[fe80::1]", "a@b"]
+)
+def test_names_that_only_point_here_are_not(http: httpx.Client, host: str) -> None:
+    assert http.post("/v1/chat/completions", json=BODY, headers={"host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("origin", ["null", "https://evil.example", "http://localhost:3000", PAGE])
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+def test_pages_are_kept_out_unless_allowed(http: httpx.Client, origin: str, method: str) -> None:
+    preflight = {"access-control-request-method": "POST"} if method == "OPTIONS" else {}
+    answer = http.request(
+        method, "/v1/models" if method == "GET" else "/v1/chat/completions", headers={"origin": origin, **preflight}
+    )
+    assert answer.status_code == 403
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_an_allowed_page_is_let_in_by_name(locked: Served) -> None:
+    address = f"{locked.url}/v1/chat/completions"
+    headers = {"origin": PAGE, "authorization": "Bearer secret"}
+    asked = httpx.options(address, headers={"origin": PAGE, "access-control-request-method": "POST"})
+    assert (asked.status_code, asked.headers["access-control-allow-origin"]) == (204, PAGE)
+    answer = httpx.post(address, json=BODY, headers=headers)
+    assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, PAGE)
+    assert "access-control-allow-credentials" not in answer.headers
+    assert httpx.post(address, json=BODY, headers={**headers, "origin": "https://other.example"}).status_code == 403
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+def test_forms_are_no_calls(http: httpx.Client, kind: str) -> None:
+    assert http.post("/v1/chat/completions", content=b"{}", headers={"content-type": kind}).status_code == 415
+
+
+def test_another_site_is_kept_out(http: httpx.Client) -> None:
+    headers = {"sec-fetch-site": "cross-site"}
+    assert http.post("/v1/chat/completions", json=BODY, headers=headers).status_code == 403
+
+
+def test_every_route_but_health_needs_the_key(locked: Served) -> None:
+    routes = [
+        (method, route.path)
+        for route in locked.app.routes
+        if isinstance(route, Route)
+        for method in route.methods or ()
+        if route.path != "/health" and method != "HEAD"
+    ]
+    assert len(routes) >= 3
+    for method, path in routes:
+        for headers in ({}, {"authorization": "Bearer wrong"}, {"x-api-key": "secre"}, {"authorization": "secret"}):
+            assert httpx.request(method, locked.url + path, headers=headers).status_code == 401, (method, path)
+    assert httpx.get(f"{locked.url}/health").json() == {"status": "ok"}
+    for headers in ({"authorization": "Bearer secret"}, {"x-api-key": "secret"}):
+        assert httpx.get(f"{locked.url}/v1/models", headers=headers).status_code == 200
+
+
+def test_many_headers_are_refused(http: httpx.Client) -> None:
+    assert http.get("/health", headers={f"x-{number}": "1" for number in range(101)}).status_code == 431

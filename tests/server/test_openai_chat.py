@@ -1,0 +1,139 @@
+"""Chat completions, as OpenAI's own client reads them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+from localrun_testing.fake_client import FakeClient
+from localrun_testing.served import Served
+from localrun_testing.waiting import until
+from openai.types.chat import ChatCompletionMessageParam
+
+
+def user(text: str) -> list[ChatCompletionMessageParam]:
+    return [{"role": "user", "content": text}]
+
+
+@pytest.fixture(scope="module")
+def client(served: Served) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(base_url=f"{served.url}/v1", api_key="any", max_retries=0) as client:
+        yield client
+
+
+def test_whole_answer(client: openai.OpenAI) -> None:
+    answer = client.chat.completions.create(model="builtin", messages=user("~~hello"))
+    choice = answer.choices[0]
+    assert (choice.message.content, choice.finish_reason, answer.model) == ("hello", "stop", "builtin")
+    assert choice.message.model_dump()["reasoning_content"] == "~~"
+    assert answer.usage
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens, answer.usage.total_tokens) == (3, 7, 10)
+
+
+def test_stream_helper_sees_the_same_answer(client: openai.OpenAI) -> None:
+    with client.chat.completions.stream(
+        model="builtin", messages=user("~a b"), stream_options={"include_usage": True}
+    ) as stream:
+        events = list(stream)
+        final = stream.get_final_completion()
+    texts = [event.delta for event in events if event.type == "content.delta"]
+    assert [text for text in texts if text] == list("a b")
+    assert (final.choices[0].message.content, final.choices[0].finish_reason) == ("a b", "stop")
+    assert final.usage
+    assert final.usage.total_tokens == 7
+
+
+def test_stream_without_usage_has_no_chunk_without_choices(client: openai.OpenAI) -> None:
+    chunks = list(client.chat.completions.create(model="", messages=user("hi"), stream=True))
+    assert all(chunk.choices for chunk in chunks)
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert [chunk.choices[0].finish_reason for chunk in chunks][-1] == "stop"
+    assert {chunk.model for chunk in chunks} == {"fake"}
+
+
+def test_several_answers_have_seeds_of_their_own(client: openai.OpenAI, fake: FakeClient) -> None:
+    before = len(fake.requests)
+    answer = client.chat.completions.create(model="builtin", messages=user("x"), n=3, seed=5)
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    assert sorted(request.sampling.seed or 0 for request in fake.requests[before:]) == [5, 6, 7]
+
+
+def test_fields_reach_the_engine(client: openai.OpenAI, fake: FakeClient) -> None:
+    client.chat.completions.create(
+        model="builtin",
+        messages=[{"role": "developer", "content": "be brief"}, *user("x")],
+        temperature=0.5,
+        top_p=0.9,
+        presence_penalty=0.1,
+        frequency_penalty=0.2,
+        logit_bias={"12": -3},
+        stop=["a", "b"],
+        max_completion_tokens=32_000,
+        reasoning_effort="none",
+        extra_body={"top_k": 7, "min_p": 0.1, "repetition_penalty": 1.2, "unknown_field": 1},
+    )
+    request = fake.requests[-1]
+    sampling = request.sampling
+    assert request.messages[0]["role"] == "system"
+    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p) == (0.5, 0.9, 7, 0.1)
+    assert (sampling.presence_penalty, sampling.frequency_penalty, sampling.repeat_penalty) == (0.1, 0.2, 1.2)
+    assert (sampling.logit_bias, request.stop, request.max_tokens, request.think) == (
+        {12: -3.0},
+        ("a", "b"),
+        32_000,
+        "off",
+    )
+
+
+def test_content_in_parts_is_joined(client: openai.OpenAI, fake: FakeClient) -> None:
+    parts: Any = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    client.chat.completions.create(model="", messages=[{"role": "user", "content": parts}])
+    assert fake.requests[-1].messages[-1]["content"] == "a\nb"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("temperature", 9),
+        ("temperature", "hot"),
+        ("n", 9),
+        ("n", True),
+        ("max_tokens", -5),
+        ("messages", []),
+        ("messages", [{"role": "wizard", "content": ""}]),
+        ("messages", [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]),
+        ("stop", [1]),
+        ("logit_bias", {"x": 1}),
+        ("logit_bias", {"1": float("1e9")}),
+        ("tool_choice", "required"),
+        ("response_format", {"type": "json_object"}),
+        ("audio", {"voice": "x"}),
+        ("stream", "yes"),
+    ],
+)
+def test_wrong_fields_are_named(http: httpx.Client, field: str, value: object) -> None:
+    body = {"messages": user("x"), field: value}
+    answer = http.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"].startswith(field)
+
+
+def test_unknown_model_is_404(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError) as caught:
+        client.chat.completions.create(model="no-such-model", messages=user("x"))
+    assert caught.value.code == "model_not_found"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_client_that_leaves_cancels_its_answer(http: httpx.Client, served: Served, stream: bool) -> None:
+    with pytest.raises(httpx.ReadTimeout):
+        http.post("/v1/chat/completions", json={"messages": user("a…"), "stream": stream}, timeout=0.3)
+    until(lambda: not served.service.registry.requests)
+
+
+def test_models_are_listed_and_shown(client: openai.OpenAI) -> None:
+    names = [model.id for model in client.models.list()]
+    assert any(name.partition(":")[0] == "builtin" for name in names)
+    for name in names:
+        assert client.models.retrieve(name).id == name

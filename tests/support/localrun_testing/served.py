@@ -1,0 +1,58 @@
+"""A server on a free port of this machine, in a thread, over any client."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from starlette.applications import Starlette
+
+from localrun.client.choice import ModelChoice, builtin
+from localrun.client.interface import EngineClient
+from localrun.client.model_slot import ModelSlot
+from localrun.server.app import build_app
+from localrun.server.listen import HttpServer, address_of, bind
+from localrun.server.live import Registry
+from localrun.server.models import ModelHost
+from localrun.server.options import ServerOptions
+from localrun.server.service import Service
+from localrun_testing.waiting import PATIENCE, until
+
+ANY_PORT = ServerOptions(port=0)
+
+
+@dataclass
+class Served:
+    """A server under test."""
+
+    url: str
+    service: Service
+    app: Starlette
+
+
+@contextmanager
+def serving(open_client: Callable[[ModelChoice], EngineClient], options: ServerOptions = ANY_PORT) -> Iterator[Served]:
+    """The server, until the block is left. `open_client` gives the engine of a model."""
+    ready: list[Served] = []
+    servers: list[HttpServer] = []
+
+    async def serve() -> None:
+        sockets = bind(options)
+        slot = ModelSlot(lambda choice, progress: open_client(choice))
+        service = Service(ModelHost(slot, builtin(), options), options, Registry())
+        app = build_app(service)
+        server = HttpServer(app)
+        servers.append(server)
+        ready.append(Served(address_of(sockets[0]), service, app))
+        await server.serve(sockets)
+        await service.models.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    until(lambda: bool(servers) and servers[0].started)
+    try:
+        yield ready[0]
+    finally:
+        servers[0].should_exit = True
+        thread.join(PATIENCE)
