@@ -20,7 +20,8 @@ def takers(tree: ast.Module) -> Iterator[ast.FunctionDef]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             given = [argument.annotation for argument in node.args.args]
-            if any(isinstance(kind, ast.Name) and kind.id in imported for kind in given):
+            is_declared_only = isinstance(node.body[-1], ast.Expr)  # of a protocol: "..."
+            if any(isinstance(kind, ast.Name) and kind.id in imported for kind in given) and not is_declared_only:
                 yield node
 
 
