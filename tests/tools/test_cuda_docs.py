@@ -3,7 +3,7 @@
 from typing import Any
 
 from localrun.backends.cuda.source import file_hashes
-from localrun.backends.gpu.measured import MEASURED, proven
+from localrun.backends.gpu.validated_gpus import MEASURED, proven
 from tools.write_cuda_docs import measured, page, purpose, saved
 
 

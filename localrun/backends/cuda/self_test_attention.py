@@ -7,9 +7,9 @@ from torch import Tensor
 
 from localrun.backends.cuda import attentions
 from localrun.backends.gpu.device import Device
-from localrun.backends.gpu.made_up import between_ones, far
 from localrun.backends.gpu.scratch import UNIT_TOKENS, partial_numbers
 from localrun.backends.gpu.self_test_steps import attended, step_of, turned
+from localrun.backends.gpu.synthetic import between_ones, far
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention, RopeAppend
 

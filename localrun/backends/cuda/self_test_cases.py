@@ -14,10 +14,10 @@ from torch import Tensor
 from localrun.backends.cuda import norms, self_test_attention, self_test_linears
 from localrun.backends.cuda.self_test_intrinsics import intrinsics
 from localrun.backends.gpu.device import Device
-from localrun.backends.gpu.made_up import between_ones, far
 from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.self_test_gates import gates
 from localrun.backends.gpu.self_test_ranking import ranking
+from localrun.backends.gpu.synthetic import between_ones, far
 
 Case: TypeAlias = Callable[[Device], str]
 

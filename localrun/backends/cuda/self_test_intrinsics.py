@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from localrun.backends.gpu.made_up import scattered
+from localrun.backends.gpu.synthetic import scattered
 
 if TYPE_CHECKING:
     from torch import Tensor

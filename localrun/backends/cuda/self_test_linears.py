@@ -10,9 +10,9 @@ from localrun.backends.cuda import bulk_linears, linears
 from localrun.backends.cuda.bulk_linears import BulkMemory, Multiplies
 from localrun.backends.gpu import matrices
 from localrun.backends.gpu.device import Device
-from localrun.backends.gpu.made_up import between_ones
 from localrun.backends.gpu.made_up_weights import CLOSE, N_IN, N_OUT, decoded, packed, products, weights
 from localrun.backends.gpu.q8 import Q8
+from localrun.backends.gpu.synthetic import between_ones
 from localrun.ops.instructions import LinearWeight
 
 ROUNDED = 2**-7  # of sums rounded to bf16, and what that changes in what is made of them

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from localrun.backends.gpu.coverage import KERNELS, left_to_torch
-from localrun.backends.gpu.measured import proven
+from localrun.backends.gpu.validated_gpus import proven
 from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.ops.kv import KVCodec

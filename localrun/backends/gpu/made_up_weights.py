@@ -9,7 +9,7 @@ from torch import Tensor
 
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.layouts import GpuLayout
-from localrun.backends.gpu.made_up import between_ones, scattered
+from localrun.backends.gpu.synthetic import between_ones, scattered
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.layouts import Packed, RowReader
 

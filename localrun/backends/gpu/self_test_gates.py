@@ -6,7 +6,7 @@ import torch
 
 from localrun.backends.gpu import elementwise
 from localrun.backends.gpu.device import Device
-from localrun.backends.gpu.made_up import between_ones, far
+from localrun.backends.gpu.synthetic import between_ones, far
 
 
 def gates(device: Device) -> str:

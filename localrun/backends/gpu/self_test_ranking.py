@@ -6,7 +6,7 @@ import torch
 
 from localrun.backends.gpu import logits
 from localrun.backends.gpu.device import Device
-from localrun.backends.gpu.made_up import between_ones, far
+from localrun.backends.gpu.synthetic import between_ones, far
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.token_counts import TokenCounts
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from localrun.backends.gpu.device import Device
-from localrun.backends.gpu.made_up import between_ones, far
 from localrun.backends.gpu.scratch import UNIT_TOKENS, partial_numbers
 from localrun.backends.gpu.self_test_steps import attended, step_of, turned
+from localrun.backends.gpu.synthetic import between_ones, far
 from localrun.backends.metal import attentions
 from localrun.backends.reference.kv_codes import rotate_hadamard
 from localrun.backends.reference.pool import KVPool

@@ -11,8 +11,8 @@ from typing import TypeAlias
 import torch
 
 from localrun.backends.gpu import matrices
-from localrun.backends.gpu.made_up import between_ones, far
 from localrun.backends.gpu.made_up_weights import CLOSE, N_IN, N_OUT, decoded, packed, products, weights
+from localrun.backends.gpu.synthetic import between_ones, far
 from localrun.backends.metal import linears, norms
 from localrun.backends.metal.linears import MatrixDevice
 from localrun.ops.instructions import LinearWeight
