@@ -14,9 +14,9 @@ from tokenizers import AddedToken, Tokenizer
 from localrun.formats.files import read_small, shown
 from localrun.formats.json_files import parse_json
 from localrun.text.folder_files import FolderFiles, added_around
-from localrun.text.library import library_errors
 from localrun.text.side_tokens import side_tokens
 from localrun.text.specials import TokenType, find_specials
+from localrun.text.tokenizer_errors import tokenizer_errors
 from localrun.text.tokenizer_model import KINDS, bad_tokenizer, build_model, check_entries, model_kind, token_ids
 from localrun.text.tokenizer_parts import check_parts, part_types
 from localrun.text.vocabulary import Spelling, Vocabulary, is_byte_token
@@ -44,7 +44,7 @@ def read_folder_tokenizer(folder: Path) -> tuple[Vocabulary, Tokenizer]:
             )
     files = FolderFiles(folder)
     more, wished = side_tokens(files, dict(added), files.notes)
-    with library_errors(lambda reason: bad_tokenizer(f"tokens of other files cannot be added: {reason}", path)):
+    with tokenizer_errors(lambda reason: bad_tokenizer(f"tokens of other files cannot be added: {reason}", path)):
         more = _add(encoder, more, files)
     every = dict(sorted(encoder.get_added_tokens_decoder().items()))
     index |= {token.content: i for i, token in every.items()}
@@ -94,7 +94,7 @@ def _encoder(kind: str, data: Mapping[str, Any], path: Path) -> Tokenizer:
     empty = {"type": "BPE", "vocab": {}, "merges": []}
     parts = {name: data.get(name) for name in ("normalizer", "pre_tokenizer")}
     rest = dict.fromkeys(("truncation", "padding", "post_processor", "decoder"))
-    with library_errors(lambda reason: bad_tokenizer(f"it cannot be built: {reason}", path)):
+    with tokenizer_errors(lambda reason: bad_tokenizer(f"it cannot be built: {reason}", path)):
         encoder = Tokenizer.from_str(json.dumps({"version": "1.0", "added_tokens": [], "model": empty} | parts | rest))
         encoder.model = build_model(kind, data["model"], path)
         encoder.encode("a b\n1", add_special_tokens=False)

@@ -4,9 +4,9 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 from localrun.base.errors import ModelFileError
 from localrun.text.gguf_vocabulary import GgufVocabulary
-from localrun.text.library import library_errors
 from localrun.text.specials import TokenType, ids_of_kind
 from localrun.text.spm_merges import spm_merges
+from localrun.text.tokenizer_errors import tokenizer_errors
 from localrun.text.tokenizer_model import LONGEST_WORD
 
 _NEVER = -1e5  # a score that makes any other way to write a text the better one
@@ -16,7 +16,9 @@ _ESCAPE_SPACES = normalizers.Replace(" ", "▁")
 def build_encoder(source: GgufVocabulary, path: str = "") -> Tokenizer:
     """Only encodes: text comes back through `Vocabulary.piece`. Raises ModelFileError BAD_VOCAB."""
     build = {"bpe": _bpe, "spm": _spm, "unigram": _unigram, "wordpiece": _wordpiece}[source.vocabulary.kind]
-    with library_errors(lambda reason: ModelFileError("BAD_VOCAB", f"no tokenizer can be built: {reason}", path=path)):
+    with tokenizer_errors(
+        lambda reason: ModelFileError("BAD_VOCAB", f"no tokenizer can be built: {reason}", path=path)
+    ):
         encoder = build(source)
         _add_specials(encoder, source)
     return encoder

@@ -14,8 +14,8 @@ from localrun.base.errors import EngineError
 from localrun.text.folder_tokenizer import read_folder_tokenizer
 from localrun.text.gguf_encoder import build_encoder
 from localrun.text.gguf_vocabulary import read_gguf_vocabulary
-from localrun.text.library import library_errors
 from localrun.text.specials import TokenType, ids_of_kind
+from localrun.text.tokenizer_errors import tokenizer_errors
 from localrun.text.vocabulary import Vocabulary
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -116,7 +116,7 @@ class Tokenizer:
             message = f"the tokenizer failed on a text of {len(text):,} characters: {reason}"
             return EngineError(message, "try a shorter text, or another conversion of the model")
 
-        with self._lock, library_errors(error):
+        with self._lock, tokenizer_errors(error):
             self._encoder.encode_special_tokens = not special
             return self._encoder.encode(text, add_special_tokens=False).ids
 

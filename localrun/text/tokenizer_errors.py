@@ -8,7 +8,7 @@ from localrun.formats.files import shown
 
 
 @contextmanager
-def library_errors(error: Callable[[str], LocalrunError]) -> Iterator[None]:
+def tokenizer_errors(error: Callable[[str], LocalrunError]) -> Iterator[None]:
     """Turn both into `error(reason)`."""
     try:
         yield
