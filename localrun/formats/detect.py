@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
+from localrun.formats.file_types import HEAD_BYTES, is_safetensors, recognise
 from localrun.formats.files import bad_file, list_folder, open_regular, read_up_to
 from localrun.formats.gguf import GgufFile, open_gguf
 from localrun.formats.gguf_names import is_gguf, part_number
 from localrun.formats.helper_files import helper_at, helper_beside_model
-from localrun.formats.kinds import HEAD_BYTES, is_safetensors, recognise
 from localrun.formats.safetensors import SafetensorsFolder, open_safetensors
 
 

@@ -7,7 +7,7 @@ HEAD_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileType:
     """A kind of file that is not a model we read. `code` is the error's, `hint` what to do about it."""
 
     name: str
@@ -16,45 +16,45 @@ class Kind:
 
 
 _PICKLE_HINT = "pickled weights can run code when loaded: get the .safetensors or .gguf of this model"
-_PICKLE = Kind("a Python pickle (an old .bin/.pt/.pth checkpoint)", "PICKLE", _PICKLE_HINT)
+_PICKLE = FileType("a Python pickle (an old .bin/.pt/.pth checkpoint)", "PICKLE", _PICKLE_HINT)
 _ARCHIVE = "unpack it first, or download the .gguf or .safetensors itself"
-_OLD_GGML = Kind("a GGML file from before GGUF", hint="get the model as GGUF")
-_SAFETENSORS = Kind("a safetensors file", hint="give the folder it is in")
+_OLD_GGML = FileType("a GGML file from before GGUF", hint="get the model as GGUF")
+_SAFETENSORS = FileType("a safetensors file", hint="give the folder it is in")
 
-_MAGICS: tuple[tuple[bytes, Kind], ...] = (
-    (b"GGUF", Kind("a GGUF file")),
-    (b"FUGG", Kind("a big-endian GGUF file", "BIG_ENDIAN", "get the little-endian file")),
+_MAGICS: tuple[tuple[bytes, FileType], ...] = (
+    (b"GGUF", FileType("a GGUF file")),
+    (b"FUGG", FileType("a big-endian GGUF file", "BIG_ENDIAN", "get the little-endian file")),
     *((magic, _OLD_GGML) for name in (b"ggml", b"ggmf", b"ggjt", b"ggla") for magic in (name, name[::-1])),
-    (b"PK\x03\x04", Kind("a zip archive (most likely a PyTorch checkpoint)", "PICKLE", _PICKLE_HINT)),
-    (b"PK\x05\x06", Kind("an empty zip archive", hint=_ARCHIVE)),
+    (b"PK\x03\x04", FileType("a zip archive (most likely a PyTorch checkpoint)", "PICKLE", _PICKLE_HINT)),
+    (b"PK\x05\x06", FileType("an empty zip archive", hint=_ARCHIVE)),
     *((b"\x80" + bytes([protocol]), _PICKLE) for protocol in range(1, 6)),
-    (b"version https://git-lfs", Kind("a git-lfs pointer, not the file itself", hint="run `git lfs pull`")),
-    (b"7z\xbc\xaf\x27\x1c", Kind("a 7z archive", hint=_ARCHIVE)),
-    (b"\x1f\x8b", Kind("a gzip archive", hint=_ARCHIVE)),
-    (b"\x28\xb5\x2f\xfd", Kind("a zstd archive", hint=_ARCHIVE)),
-    (b"\xfd7zXZ\x00", Kind("an xz archive", hint=_ARCHIVE)),
-    (b"BZh", Kind("a bzip2 archive", hint=_ARCHIVE)),
-    (b"Rar!", Kind("a rar archive", hint=_ARCHIVE)),
-    (b"\x93NUMPY", Kind("a NumPy array file")),
-    (b"\x89HDF", Kind("an HDF5 file (Keras weights)")),
-    (b"\x7fELF", Kind("a program, not a model")),
-    (b"MZ", Kind("a Windows program, not a model")),
-    (b"\0\5\x16\7", Kind("what macOS notes about another file (AppleDouble)", hint="name the file without `._`")),
-    (b"%PDF", Kind("a PDF document")),
+    (b"version https://git-lfs", FileType("a git-lfs pointer, not the file itself", hint="run `git lfs pull`")),
+    (b"7z\xbc\xaf\x27\x1c", FileType("a 7z archive", hint=_ARCHIVE)),
+    (b"\x1f\x8b", FileType("a gzip archive", hint=_ARCHIVE)),
+    (b"\x28\xb5\x2f\xfd", FileType("a zstd archive", hint=_ARCHIVE)),
+    (b"\xfd7zXZ\x00", FileType("an xz archive", hint=_ARCHIVE)),
+    (b"BZh", FileType("a bzip2 archive", hint=_ARCHIVE)),
+    (b"Rar!", FileType("a rar archive", hint=_ARCHIVE)),
+    (b"\x93NUMPY", FileType("a NumPy array file")),
+    (b"\x89HDF", FileType("an HDF5 file (Keras weights)")),
+    (b"\x7fELF", FileType("a program, not a model")),
+    (b"MZ", FileType("a Windows program, not a model")),
+    (b"\0\5\x16\7", FileType("what macOS notes about another file (AppleDouble)", hint="name the file without `._`")),
+    (b"%PDF", FileType("a PDF document")),
 )
-_TEXT_KINDS: tuple[tuple[re.Pattern[bytes], Kind], ...] = (
+_TEXT_KINDS: tuple[tuple[re.Pattern[bytes], FileType], ...] = (
     (
         re.compile(rb"\s*<(!doctype|html|head|\?xml|!--)", re.IGNORECASE),
-        Kind("a web page, most likely a login or error page saved in place of the file"),
+        FileType("a web page, most likely a login or error page saved in place of the file"),
     ),
-    (re.compile(rb"\s*[{\[]"), Kind("a JSON text", hint="give the model's folder, or its .gguf file")),
+    (re.compile(rb"\s*[{\[]"), FileType("a JSON text", hint="give the model's folder, or its .gguf file")),
 )
 
 
-def recognise(head: bytes) -> Kind:
+def recognise(head: bytes) -> FileType:
     """The kind of a file from its first HEAD_BYTES bytes."""
     if not head:
-        return Kind("an empty file", "TRUNCATED")
+        return FileType("an empty file", "TRUNCATED")
     for magic, kind in _MAGICS:
         if head.startswith(magic):
             return kind
@@ -64,10 +64,10 @@ def recognise(head: bytes) -> Kind:
     if is_safetensors(head):
         return _SAFETENSORS
     if head[257:262] == b"ustar":
-        return Kind("a tar archive", hint=_ARCHIVE)
+        return FileType("a tar archive", hint=_ARCHIVE)
     if not head.strip(b"\0"):
-        return Kind("a file of zeros, most likely an unfinished download")
-    return Kind("neither GGUF nor safetensors")
+        return FileType("a file of zeros, most likely an unfinished download")
+    return FileType("neither GGUF nor safetensors")
 
 
 def is_safetensors(head: bytes) -> bool:

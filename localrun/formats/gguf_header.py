@@ -10,9 +10,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from localrun.formats.file_types import HEAD_BYTES, recognise
 from localrun.formats.files import Fetch, shown
 from localrun.formats.gguf_cursor import Cursor
-from localrun.formats.kinds import HEAD_BYTES, recognise
 from localrun.formats.layout import check_layout, is_tensor_name, padded
 from localrun.formats.quant import BY_GGUF_ID
 from localrun.formats.source import TensorInfo

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from localrun.formats.encode_q2_k import encode_q2_k
 from localrun.formats.quant import QUANT_TYPES
-from localrun.formats.recoded import RecodedSource
+from localrun.formats.requantizing_source import RequantizingSource
 from localrun.formats.source import TensorInfo
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ SHRINKS = [0.72 + 0.02 * step for step in range(18)]  # of the largest value tha
 
 
 @dataclass(frozen=True)
-class RequantizedSource(RecodedSource):
+class RequantizedSource(RequantizingSource):
     """`source` with its float matrices in `qtype`.
 
     Tensors of three dimensions are matrices one after the other. `turned`: they are [n, columns, rows] there, and

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RecodedSource(ABC):
+class RequantizingSource(ABC):
     """`source` with some tensors in another type, decoded and encoded row by row as they are read; the rest is as it
     was."""
 

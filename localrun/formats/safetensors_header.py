@@ -8,9 +8,9 @@ from math import prod
 from pathlib import Path
 from typing import Any, NoReturn
 
+from localrun.formats.file_types import HEAD_BYTES, recognise
 from localrun.formats.files import Fetch, bad_file, shown
 from localrun.formats.json_files import parse_json
-from localrun.formats.kinds import HEAD_BYTES, recognise
 from localrun.formats.layout import check_layout, is_tensor_name
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo

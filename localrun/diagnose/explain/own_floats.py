@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from localrun.formats.quant import QUANT_TYPES
-from localrun.formats.recoded import RecodedSource
 from localrun.formats.requantize import FLOAT_TYPES, MAPPED_NAME
+from localrun.formats.requantizing_source import RequantizingSource
 from localrun.formats.source import TensorInfo
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class OwnFloats(RecodedSource):
+class OwnFloats(RequantizingSource):
     """`source` with its quantised matrices as F16. What is float stays as it is."""
 
     def as_read(self, info: TensorInfo) -> TensorInfo:
