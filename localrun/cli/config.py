@@ -11,7 +11,7 @@ from localrun.cli.completion import complete_setting, complete_value
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
 from localrun.cli.text_input import typed_text
-from localrun.hub.loadable import stored_obstacle
+from localrun.hub.compatibility import stored_obstacle
 from localrun.hub.preview import find_on_hub
 from localrun.hub.resolve import resolve
 

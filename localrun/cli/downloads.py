@@ -12,9 +12,9 @@ from localrun.base.settings import read_settings, write_setting
 from localrun.base.units import gib
 from localrun.cli.console import is_terminal, note
 from localrun.hub.access import read_access
+from localrun.hub.compatibility import require_runnable
 from localrun.hub.download import download
 from localrun.hub.http import Http
-from localrun.hub.loadable import require_runnable
 from localrun.hub.preview import Preview, recommended_variant
 from localrun.hub.progress import Emit, Event, Finished, Notice, Progress, Started
 from localrun.hub.stored import StoredModel, stored_at

@@ -12,8 +12,8 @@ from localrun.cli.downloads import open_hub
 from localrun.cli.groups import JsonSwitch, OfflineSwitch
 from localrun.cli.text_input import typed_text
 from localrun.hub import api
+from localrun.hub.alternatives import nearest_runnable
 from localrun.hub.catalogue import search_catalogue
-from localrun.hub.instead import instead_of
 from localrun.hub.verdicts import catalogue_fit, rough_verdict, verdict_of
 from localrun.model.capability import obstacle_of
 
@@ -64,7 +64,7 @@ def _catalogue_row(name: str, budget: int) -> dict[str, Any]:
         "note": model["note"],
         "verdict": verdict_of(fit) if fit and not obstacle else None,
         "obstacle": obstacle or None,
-        "instead": instead_of(name, shape.n_params) if obstacle and shape else None,
+        "instead": nearest_runnable(name, shape.n_params) if obstacle and shape else None,
     }
 
 
@@ -83,7 +83,7 @@ def _hub_row(found: api.FoundModel, budget: int) -> dict[str, Any]:
         "note": found.arch,
         "verdict": rough_verdict(found.n_params, budget) if found.n_params and not obstacle else None,
         "obstacle": obstacle or None,
-        "instead": instead_of(found.repo, found.n_params) if obstacle else None,
+        "instead": nearest_runnable(found.repo, found.n_params) if obstacle else None,
     }
 
 

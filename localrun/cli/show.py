@@ -25,7 +25,7 @@ from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
-from localrun.hub.instead import told
+from localrun.hub.alternatives import unsupported_message
 from localrun.hub.preview import Wanted, find_on_hub, fit_preview, fit_stored, preview_or_guess
 from localrun.hub.stored import StoredModel
 from localrun.hub.verdicts import verdicts
@@ -121,7 +121,7 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
     weights, template = held(loaded), _chat_template(source)
     why = flaw(source) if source.tensors else "it holds no weights"
     if why:
-        note(f"this version cannot run it: {told(why, stored.name, source.n_params)}")
+        note(f"this version cannot run it: {unsupported_message(why, stored.name, source.n_params)}")
     return {
         "name": stored.name,
         "path": str(stored.path),

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from localrun.base.errors import UsageError
-from localrun.hub.origin import Origin, is_this_machine, origin_of
+from localrun.hub.url_origin import Origin, is_this_machine, origin_of
 
 _PAGES = ("/chat/completions", "/completions", "/models")
 

@@ -11,7 +11,7 @@ from localrun.hub.names import words_of
 _BILLIONS = re.compile(r"(\d+(?:\.\d+)?)b")
 
 
-def instead_of(name: str, n_params: int = 0) -> str:
+def nearest_runnable(name: str, n_params: int = 0) -> str:
     """One of the same family where there is one, and of these the one nearest in size; by its name where `n_params` is
     not known, and where that says nothing, too, one that suits this machine."""
     words = words_of(name)
@@ -30,6 +30,6 @@ def instead_of(name: str, n_params: int = 0) -> str:
     return best or suggest(memory().total)
 
 
-def told(why: str, name: str, n_params: int = 0) -> str:
+def unsupported_message(why: str, name: str, n_params: int = 0) -> str:
     """Why a model cannot be run, and what can."""
-    return f"{why}; the nearest that runs is {instead_of(name, n_params)}"
+    return f"{why}; the nearest that runs is {nearest_runnable(name, n_params)}"

@@ -13,9 +13,9 @@ from localrun.base.timer import calling_after
 from localrun.hub.connection import MIRROR_HINT
 from localrun.hub.http import LONGEST_WAIT, Http, NetworkError
 from localrun.hub.http_errors import check_status
-from localrun.hub.origin import host_of
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.safe_names import is_commit, is_etag, is_file, is_repo
+from localrun.hub.url_origin import host_of
 
 RETRY_SECONDS = (0.5, 2.0)
 SILENT_SECONDS = 4.0  # of waiting, after which a person is told

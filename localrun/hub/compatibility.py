@@ -9,8 +9,8 @@ from localrun.formats.files import fetch_from
 from localrun.formats.gguf_names import is_weights
 from localrun.formats.json_files import read_json
 from localrun.formats.metadata import Metadata
+from localrun.hub.alternatives import nearest_runnable
 from localrun.hub.http import Http
-from localrun.hub.instead import instead_of
 from localrun.hub.remote import RemoteModel, read_headers, read_key_values, without_rope_tensors
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.stored import StoredModel
@@ -28,7 +28,9 @@ def require_runnable(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) 
     try:
         check_loadable(read_headers(http, repo, files))
     except ModelFileError as error:
-        instead = f"the nearest that runs is {instead_of(repo.name)}: `localrun pull {instead_of(repo.name)}`"
+        instead = (
+            f"the nearest that runs is {nearest_runnable(repo.name)}: `localrun pull {nearest_runnable(repo.name)}`"
+        )
         hint = {"UNSUPPORTED": instead, "BAD_TENSOR_TYPE": f"{error.hint}, or another model: {instead}"}
         told = f"nothing was downloaded: {error.message}"
         raise ModelFileError(error.code, told, hint=hint.get(error.code, error.hint)) from None

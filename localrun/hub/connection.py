@@ -11,8 +11,8 @@ from typing import Any
 from localrun.base.errors import HubError
 from localrun.base.sanitize import clean
 from localrun.base.timer import calling_after
-from localrun.hub.origin import DEFAULT_PORTS, Origin, is_public
 from localrun.hub.proxy import proxy_for
+from localrun.hub.url_origin import DEFAULT_PORTS, Origin, is_public
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 30.0  # without a byte

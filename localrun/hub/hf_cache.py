@@ -11,10 +11,10 @@ from pathlib import Path
 
 from localrun.base.files import replace_file
 from localrun.base.small_file import read_small
-from localrun.hub.inside import refuse_links
 from localrun.hub.own_files import replace_own
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.safe_names import is_etag
+from localrun.hub.safe_remove import refuse_links
 
 MAX_REF_BYTES = 1 << 10
 

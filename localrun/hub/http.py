@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 from localrun.base.errors import HubError
 from localrun.hub.access import Access
 from localrun.hub.connection import MIRROR_HINT, Connection, break_off, deadline, reason_of
-from localrun.hub.origin import Origin, host_of, may_see_token, origin_of
+from localrun.hub.url_origin import Origin, host_of, may_see_token, origin_of
 
 LONGEST_WAIT = 60.0  # that a hub which is too busy may ask for; a person would rather know
 MAX_BODY = 16 << 20

@@ -7,8 +7,8 @@ from localrun.base.sanitize import clean
 from localrun.hub.access import Access
 from localrun.hub.connection import MIRROR_HINT
 from localrun.hub.http import NetworkError, Response
-from localrun.hub.origin import host_of
 from localrun.hub.rate_limit import seconds_to_wait
+from localrun.hub.url_origin import host_of
 
 _TOKEN_PAGE = "a token comes from huggingface.co/settings/tokens and goes into HF_TOKEN"
 

@@ -15,13 +15,13 @@ from localrun.fit.machine_rates import machine_rates
 from localrun.fit.shape import Shape, shape_of
 from localrun.fit.weights import type_of
 from localrun.formats.requantize import PRECISIONS
+from localrun.hub.alternatives import unsupported_message
 from localrun.hub.api import read_repo
 from localrun.hub.candidates import estimated, in_memory, offered, quantised
 from localrun.hub.catalogue import CatalogueModel, read_catalogue
 from localrun.hub.catalogue_shape import catalogue_shape
 from localrun.hub.hf_cache import find_stored
 from localrun.hub.http import Http, NetworkError
-from localrun.hub.instead import told
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
 from localrun.hub.remote import read_headers, read_remote, without_rope_tensors
 from localrun.hub.remote_repo import RemoteRepo
@@ -67,7 +67,7 @@ class Preview:
     def obstacle(self) -> str:
         """Why it cannot be run in any of its precisions, or in the one that was asked for, and what can be instead."""
         why = self.note or (self.shape.obstacle if self.shape else "") or self._unread
-        return why and told(why, self.wanted.name, self.shape.n_params if self.shape else 0)
+        return why and unsupported_message(why, self.wanted.name, self.shape.n_params if self.shape else 0)
 
     @property
     def _unread(self) -> str:

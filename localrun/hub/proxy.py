@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from localrun.base.errors import HubError
-from localrun.hub.origin import Origin, is_this_machine
+from localrun.hub.url_origin import Origin, is_this_machine
 
 _HINT = "localrun speaks to http:// proxies: set {name} to one, name the host in no_proxy, or unset it"
 

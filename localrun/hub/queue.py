@@ -9,9 +9,9 @@ from typing import Any, Literal
 from localrun.base.errors import HubError, LocalrunError
 from localrun.hub import transfer
 from localrun.hub.access import Access
+from localrun.hub.compatibility import require_runnable
 from localrun.hub.download import download
 from localrun.hub.http import LONGEST_WAIT, Http, NetworkError
-from localrun.hub.loadable import require_runnable
 from localrun.hub.progress import CancelledError, Control, Event, Notice, Progress
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 

@@ -21,8 +21,8 @@ from localrun.hub.connection import MIRROR_HINT
 from localrun.hub.hf_cache import find_stored
 from localrun.hub.http import Http
 from localrun.hub.http_errors import check_status
-from localrun.hub.origin import host_of
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
+from localrun.hub.url_origin import host_of
 from localrun.hub.variants import Variant
 from localrun.model.rope import LONGROPE
 

@@ -14,11 +14,11 @@ from localrun.formats.helper_files import helper_at, helper_beside_model
 from localrun.hub.access import hub_cache
 from localrun.hub.cached_repo import CachedRepo, freed_by, needed, unneeded
 from localrun.hub.hf_cache import repo_folder
-from localrun.hub.inside import refuse_links, remove_empty_folders, unlink_inside
 from localrun.hub.journal import part_of
 from localrun.hub.model_files import entries, files_of_folder, is_beside_weights
 from localrun.hub.partial import find_partials, is_abandoned, is_alive, orphans
 from localrun.hub.resolve import resolve_all
+from localrun.hub.safe_remove import refuse_links, remove_empty_folders, unlink_inside
 from localrun.hub.stored import StoredModel, shards_of
 
 _OWNERS = {

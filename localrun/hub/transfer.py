@@ -12,12 +12,12 @@ from localrun.hub.connection import MIRROR_HINT
 from localrun.hub.http import LONGEST_WAIT, Headers, Http, NetworkError, Response
 from localrun.hub.http_errors import check_status
 from localrun.hub.journal import CHUNK_BYTES
-from localrun.hub.origin import host_of
 from localrun.hub.own_files import open_own
 from localrun.hub.partial import Partial
 from localrun.hub.progress import Control, Meter
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.safe_names import is_etag
+from localrun.hub.url_origin import host_of
 
 CONNECTIONS = 4
 RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # after so many failures in a row without a byte

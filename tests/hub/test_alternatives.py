@@ -2,9 +2,9 @@
 
 import pytest
 
+from localrun.hub.alternatives import nearest_runnable, unsupported_message
 from localrun.hub.catalogue import read_catalogue, suggestions
 from localrun.hub.catalogue_shape import catalogue_shape
-from localrun.hub.instead import instead_of, unsupported_message
 
 
 @pytest.mark.parametrize(
@@ -19,15 +19,15 @@ from localrun.hub.instead import instead_of, unsupported_message
     ],
 )
 def test_the_nearest(name: str, n_params: int, instead: str) -> None:
-    assert instead_of(name, n_params) == instead
+    assert nearest_runnable(name, n_params) == instead
     assert unsupported_message("it is odd", name, n_params) == f"it is odd; the nearest that runs is {instead}"
 
 
 def test_of_a_model_that_says_nothing_of_itself_it_is_one_for_this_machine() -> None:
-    assert instead_of("org/thing") in suggestions(1 << 40)
+    assert nearest_runnable("org/thing") in suggestions(1 << 40)
 
 
 def test_it_can_be_run_whatever_the_size() -> None:
     shapes = {name: catalogue_shape(model) for name, model in read_catalogue().items()}
-    assert all(shapes[instead_of("x", n)] for n in (10**8, 10**9, 10**10, 10**11, 10**12))
-    assert instead_of("x", 10**6) != "builtin", "it answers from what it knows, which is little"
+    assert all(shapes[nearest_runnable("x", n)] for n in (10**8, 10**9, 10**10, 10**11, 10**12))
+    assert nearest_runnable("x", 10**6) != "builtin", "it answers from what it knows, which is little"

@@ -13,8 +13,8 @@ from localrun.base.errors import ModelFileError
 from localrun.formats.safetensors import open_safetensors
 from localrun.hub.access import Access
 from localrun.hub.api import read_repo
+from localrun.hub.compatibility import require_runnable
 from localrun.hub.http import Http
-from localrun.hub.loadable import require_runnable
 from localrun.model.load import read_config
 from localrun.text.model_text import load_text
 

@@ -3,7 +3,7 @@
 from textual.content import Content
 
 from localrun.fit.estimate import Verdict
-from localrun.hub.instead import told
+from localrun.hub.alternatives import unsupported_message
 
 _LOOKS: dict[Verdict, tuple[str, str]] = {
     "fits": ("✔ fits", "$text-success"),
@@ -22,7 +22,7 @@ CANNOT = Content.styled("✘ can't", "$text-warning")
 
 
 def cannot_be_run(obstacle: str, name: str, n_params: int = 0) -> str:
-    return f"this version cannot run it: {told(obstacle, name, n_params)}"
+    return f"this version cannot run it: {unsupported_message(obstacle, name, n_params)}"
 
 
 def verdict_text(verdict: Verdict | None, about: bool = False) -> Content:
