@@ -30,7 +30,7 @@ from localrun.base.events import Token
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.client.local import LocalClient
 from localrun.engine.generation import GenerationRequest, GenerationState
-from localrun.engine.pick import pick
+from localrun.engine.next_tokens import sample_next
 from localrun.engine.sampler import SamplerSettings
 from localrun.ops.interface import Logits
 from localrun.ops.largest_step import MAX_CANDIDATES
@@ -134,7 +134,7 @@ def measure_choice(name: str, n_rows: int, vocab: int, rounds: int) -> None:
     for _ in range(rounds + 1):  # the first warms up
         for way, logits in (("native", choice.native), ("plain", choice.plain)):
             started = time.perf_counter()
-            pick(logits, choice.wanted)
+            sample_next(logits, choice.wanted)
             seconds[way].append(1000 * (time.perf_counter() - started))
     choice.close()
     native, plain = (statistics.median(taken[1:]) for taken in seconds.values())

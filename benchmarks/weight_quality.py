@@ -30,7 +30,7 @@ from localrun.backends.registry import backends_for
 from localrun.base.request import LoadOptions
 from localrun.diagnose.perplexity import chunks_of, divergence, scored_rows
 from localrun.engine.load import load_on
-from localrun.engine.opened import OpenedModel, open_model
+from localrun.engine.opened_model import OpenedModel, open_model
 from localrun.formats.detect import open_model_file
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantize import ENCODERS, PRECISIONS, VOCABULARY_NAMES, VOCABULARY_TYPE

@@ -9,7 +9,7 @@ from localrun.base.events import ModelInfo, Work
 from localrun.base.request import LoadOptions
 from localrun.engine.engine import Engine
 from localrun.engine.from_disk import notes_of
-from localrun.engine.opened import OpenedModel
+from localrun.engine.opened_model import OpenedModel
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig

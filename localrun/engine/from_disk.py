@@ -14,7 +14,7 @@ from localrun.cache.label import Label
 from localrun.cache.packed_weights import PACKED_FOLDER, packed_files
 from localrun.engine.fingerprint import fingerprint
 from localrun.engine.identity import Identity
-from localrun.engine.opened import OpenedModel
+from localrun.engine.opened_model import OpenedModel
 from localrun.fit.disk_rate import disk_rate, may_map
 from localrun.fit.machine_rates import machine_rates
 from localrun.fit.mapped import Mappable, mappable, missed_bytes

@@ -7,7 +7,7 @@ from localrun.base.errors import ModelFileError
 from localrun.base.events import Loop, Prefill, StopReason
 from localrun.engine.generation import GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken, as_localrun_error
-from localrun.engine.pick import pick
+from localrun.engine.next_tokens import sample_next
 from localrun.engine.scheduler import Scheduler, StepPlan
 from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
 from localrun.ops.interface import Logits
@@ -111,7 +111,7 @@ class Generations:
     def _choose(self, logits: Logits, ended: Sequence[tuple[int, GenerationState]]) -> None:
         """Go on with the next tokens of these rows' sequences: of all at once, one by one where that fails."""
         try:
-            tokens = pick(logits, ended)
+            tokens = sample_next(logits, ended)
         except Exception as error:
             for one in ended if len(ended) > 1 else ():
                 self._choose(logits, [one])

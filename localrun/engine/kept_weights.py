@@ -17,7 +17,7 @@ from localrun.base.request import LoadOptions
 from localrun.cache.packed_weights import PACKED_FOLDER, most_bytes
 from localrun.engine.from_disk import packed_files_of
 from localrun.engine.identity import Identity, known_identity
-from localrun.engine.opened import OpenedModel
+from localrun.engine.opened_model import OpenedModel
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.formats.packed_file import KeptMatrix, PackedFile
 from localrun.ops.layouts import Layout

@@ -25,7 +25,7 @@ from localrun.engine.from_disk import changed_note, files_of, mappable_weights
 from localrun.engine.idle_check import IdleCheck
 from localrun.engine.kept_weights import KeptWeights, kept_weights
 from localrun.engine.mapped_files import MappedFiles
-from localrun.engine.opened import OpenedModel, open_model
+from localrun.engine.opened_model import OpenedModel, open_model
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.view import StoreView
 from localrun.fit.memory_plan import MemoryPlan

@@ -8,7 +8,7 @@ from localrun.ops.interface import Logits
 from localrun.ops.sampling import Draw
 
 
-def pick(logits: Logits, wanted: Sequence[tuple[int, GenerationState]]) -> list[int]:
+def sample_next(logits: Logits, wanted: Sequence[tuple[int, GenerationState]]) -> list[int]:
     """The next token of each sequence, chosen by its settings from its row; neighbours change nothing."""
     sampled = [(row, sequence) for row, sequence in wanted if sequence.request.settings.temperature > 0]
     drawn = dict(zip([row for row, _ in sampled], logits.choose(draws_of(sampled)), strict=True)) if sampled else {}

@@ -10,10 +10,10 @@ from itertools import islice
 
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.store import CacheStore
+from localrun.engine.admission import has_room
 from localrun.engine.disk_cache import DiskCache
 from localrun.engine.generation import GenerationState
 from localrun.engine.restore import Restore
-from localrun.engine.room import has_room
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, max_rows
 
 ALONE_SECONDS = 1.0  # a prefill chunk with nobody waiting

@@ -16,7 +16,7 @@ from localrun.diagnose.explain import precision
 from localrun.diagnose.explain.own_floats import OwnFloats
 from localrun.diagnose.explain.own_text import own_texts
 from localrun.diagnose.explain.precision import Taken, advice, truth, variants
-from localrun.engine.opened import open_model
+from localrun.engine.opened_model import open_model
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantize import ENCODERS
 

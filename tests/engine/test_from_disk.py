@@ -28,7 +28,7 @@ from localrun.engine.from_disk import files_of
 from localrun.engine.generation import GenerationRequest
 from localrun.engine.handle import Finished
 from localrun.engine.load import LoadedModel, load
-from localrun.engine.opened import open_model
+from localrun.engine.opened_model import open_model
 from localrun.engine.sampler import SamplerSettings
 from localrun.fit import estimate
 from localrun.fit.estimate import Candidate, FitRow, Question, fit_table

@@ -100,14 +100,14 @@ def test_an_exception_while_choosing_ends_its_own_answer_only(
 ) -> None:
     prompts = [text(n, seed=n) for n in (5, 70, 20)]
     alone = [answer(engine.submit(greedy(prompt, 12))) for prompt in prompts]
-    from localrun.engine.pick import pick
+    from localrun.engine.next_tokens import sample_next
 
     def broken(logits: Any, wanted: list[tuple[int, GenerationState]]) -> list[int]:
         if any(sequence.request.seed == 666 and sequence.n_generated == 3 for _, sequence in wanted):
             raise error
-        return pick(logits, wanted)
+        return sample_next(logits, wanted)
 
-    monkeypatch.setattr(generations, "pick", broken)
+    monkeypatch.setattr(generations, "sample_next", broken)
     requests = [*(greedy(prompt, 12) for prompt in prompts), replace(greedy(text(33), 12), seed=666)]
     handles = [engine.submit(request) for request in requests]
     with pytest.raises(LocalrunError, match=r"broken on purpose|memory ran out|told"):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from localrun.backends.reference.logits import finish_logits
 from localrun.base.request import Sampling
 from localrun.engine.generation import GenerationRequest, GenerationState
+from localrun.engine.next_tokens import sample_next
 from localrun.engine.philox import uniform
-from localrun.engine.pick import pick
 from localrun.engine.sampler import SamplerSettings, resolve_settings
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.sampling import Draw, best_ids, choose, choose_of_row
@@ -125,8 +125,8 @@ def test_a_whole_step_is_sampled_as_its_rows_alone() -> None:
     step = finish_logits(logits.clone(), [LogitAdjust(temperature=chain.temperature) for chain in chains])
     requests = [GenerationRequest((1, 2, 3), 5, frozenset(), chain, seed=n) for n, chain in enumerate(chains)]
     wanted = list(enumerate(map(GenerationState, requests)))[3:]
-    found = pick(step, wanted)
-    assert found == [pick(step, [one])[0] for one in wanted]
+    found = sample_next(step, wanted)
+    assert found == [sample_next(step, [one])[0] for one in wanted]
     for (row, sequence), token in zip(wanted, found, strict=True):
         chain = chains[row]
         greedy = chain.temperature == 0

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from localrun_testing.small_model import FULL, WINDOWED, greedy
 
 from localrun.cache.store import CacheStore
+from localrun.engine.admission import has_room
 from localrun.engine.generation import GenerationState
-from localrun.engine.room import has_room
 from localrun.engine.scheduler import Scheduler, StepPlan
 from localrun.fit.groups import group_layers
 from localrun.model.config import LayerSpec

@@ -14,7 +14,7 @@ from localrun_testing.stub_gguf import stub_gguf
 
 from localrun.base.errors import LocalrunError, ModelFileError, NotFoundError
 from localrun.base.request import LoadOptions
-from localrun.engine.opened import open_model
+from localrun.engine.opened_model import open_model
 from localrun.formats.detect import open_model_file
 from localrun.formats.helper_files import (
     ADAPTER,

@@ -19,7 +19,7 @@ from localrun.diagnose.explain.texts import write
 from localrun.diagnose.explain.words import WORDS
 from localrun.diagnose.perplexity import Score, scored_rows
 from localrun.engine.load import LoadedModel, load_on
-from localrun.engine.opened import OpenedModel, open_model
+from localrun.engine.opened_model import OpenedModel, open_model
 from localrun.fit.machine_rates import machine_rates
 from localrun.fit.precisions import bits_of
 from localrun.fit.roofline import roofline
