@@ -13,7 +13,7 @@ from localrun.fit.probe import Clock, others
 LEAST_SECONDS = 0.5  # that the system's clocks, which count in hundredths, tell anything about
 
 
-class Watch:
+class InterferenceWatch:
     """Begins with the request."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ from localrun.base.machine import peak_rss
 from localrun.base.request import LoadOptions, Request
 from localrun.cache.groups import Group
 from localrun.client.interface import Generation
-from localrun.client.meanwhile import Watch
+from localrun.client.interference import InterferenceWatch
 from localrun.client.rewritten_history import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
 from localrun.engine.generation import GenerationRequest, GenerationState
@@ -76,7 +76,7 @@ class LocalClient:
         check_request(request)
         text = self.model.text
         prompt = text.prepare(request, self._room(request))
-        watch = Watch()
+        watch = InterferenceWatch()
         handle = self._submit(self._generation(request, prompt))
         answer = AnswerStream(text.parser(request, prompt.ids), request.stop)
         return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
@@ -155,7 +155,12 @@ class LocalClient:
         return self.model.engine.submit(generation)
 
     def _events(
-        self, request: Request, prompt: PromptIds, handle: GenerationHandle, answer: AnswerStream, watch: Watch
+        self,
+        request: Request,
+        prompt: PromptIds,
+        handle: GenerationHandle,
+        answer: AnswerStream,
+        watch: InterferenceWatch,
     ) -> Iterator[Event]:
         yield Accepted(len(prompt.ids))
         for event in stream_answer(handle, answer):

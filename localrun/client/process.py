@@ -14,7 +14,7 @@ from typing import IO, Any, BinaryIO, cast
 
 import localrun
 from localrun.base.errors import EngineDiedError, UsageError
-from localrun.client import vitals
+from localrun.client import process_stats
 from localrun.client.codec import WireError
 from localrun.client.exit_reason import exit_error, oom_kills, stamps_of
 from localrun.client.watchdog import Watchdog
@@ -79,13 +79,13 @@ class WorkerProcess:
 
     def held_bytes(self) -> int:
         """Main memory that is free again once it has ended."""
-        return vitals.held_bytes(self.pid)
+        return process_stats.held_bytes(self.pid)
 
     @property
     def can_answer(self) -> bool:
         """Whether the process is there and not stopped."""
         gone = self._death is not None or self._process is None or self._process.poll() is not None
-        return not gone and self._life.is_alive() and not vitals.is_stopped(self.pid)
+        return not gone and self._life.is_alive() and not process_stats.is_stopped(self.pid)
 
     def call(self, ask: Ask) -> Inbox:
         """Send a call. UsageError for what cannot be sent."""

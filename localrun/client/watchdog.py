@@ -1,6 +1,6 @@
 """Whether a process that has said nothing for long is still at work."""
 
-from localrun.client import vitals
+from localrun.client import process_stats
 
 STOPPED_SECONDS = 2.0  # that a stopped process may be silent
 STUCK_SECONDS = 30.0  # that one may be silent which does not compute either
@@ -18,15 +18,15 @@ class Watchdog:
     def waited(self, seconds: float, n_heard: int) -> str:
         """We waited so long, and heard `n_heard` messages of it by now; gives why to end it, or nothing."""
         if self._computed is None:  # not before there is silence: asking the system takes longer than most answers
-            self._computed = vitals.cpu_seconds(self._pid)
+            self._computed = process_stats.cpu_seconds(self._pid)
         self._silent += seconds
         if n_heard != self._n_heard:
             self._silent, self._n_heard = 0.0, n_heard
-        elif self._silent >= STOPPED_SECONDS and vitals.is_stopped(self._pid):
+        elif self._silent >= STOPPED_SECONDS and process_stats.is_stopped(self._pid):
             return "the engine's process was stopped, and did not go on"
         elif self._silent >= STUCK_SECONDS:
             self._silent, before = 0.0, self._computed
-            self._computed = vitals.cpu_seconds(self._pid)
+            self._computed = process_stats.cpu_seconds(self._pid)
             if self._computed == before:
                 return f"the engine did nothing for {STUCK_SECONDS:.0f} seconds, and was ended"
         return ""

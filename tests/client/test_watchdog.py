@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from localrun.client import vitals
+from localrun.client import process_stats
 from localrun.client.watchdog import STOPPED_SECONDS, STUCK_SECONDS, Watchdog
 
 LONG = [STUCK_SECONDS] * 3
@@ -13,8 +13,8 @@ LONG = [STUCK_SECONDS] * 3
 @pytest.fixture
 def still(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that does not compute, and is not stopped."""
-    monkeypatch.setattr(vitals, "cpu_seconds", lambda pid: 1.0)
-    monkeypatch.setattr(vitals, "is_stopped", lambda pid: False)
+    monkeypatch.setattr(process_stats, "cpu_seconds", lambda pid: 1.0)
+    monkeypatch.setattr(process_stats, "is_stopped", lambda pid: False)
 
 
 @pytest.mark.usefixtures("still")
@@ -32,15 +32,15 @@ def test_one_that_speaks_now_and_then_is_not() -> None:
 
 def test_one_that_computes_is_not_and_is_once_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     computed = itertools.chain(range(4), itertools.repeat(3))
-    monkeypatch.setattr(vitals, "cpu_seconds", lambda pid: float(next(computed)))
-    monkeypatch.setattr(vitals, "is_stopped", lambda pid: False)
+    monkeypatch.setattr(process_stats, "cpu_seconds", lambda pid: float(next(computed)))
+    monkeypatch.setattr(process_stats, "is_stopped", lambda pid: False)
     watchdog = Watchdog(1, 0)
     assert [bool(watchdog.waited(seconds, 0)) for seconds in (*LONG, STUCK_SECONDS)] == [False, False, False, True]
 
 
 @pytest.mark.usefixtures("still")
 def test_one_that_is_stopped_is_given_up_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vitals, "is_stopped", lambda pid: True)
+    monkeypatch.setattr(process_stats, "is_stopped", lambda pid: True)
     watchdog = Watchdog(1, 0)
     assert not watchdog.waited(STOPPED_SECONDS / 2, 0)
     assert "stopped" in watchdog.waited(STOPPED_SECONDS / 2, 0)

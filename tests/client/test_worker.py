@@ -27,7 +27,7 @@ from localrun.base.errors import (
 from localrun.base.events import Completion, Done, Event, Prefill, Token
 from localrun.base.request import LoadOptions, Request
 from localrun.client import process as process_module
-from localrun.client import vitals, watchdog, worker_process
+from localrun.client import process_stats, watchdog, worker_process
 from localrun.client import worker_answer as answer_module
 from localrun.client.worker import WorkerClient
 from localrun.client.worker_process import ALIVE_SECONDS, GATHER_SECONDS
@@ -330,7 +330,7 @@ def test_a_worker_that_is_hurt_while_idle_is_replaced_in_silence(mortal: WorkerC
 
 def test_a_stream_wakes_few_and_asks_the_system_nothing(client: WorkerClient, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(vitals, "cpu_seconds", asked.append)
+    monkeypatch.setattr(process_stats, "cpu_seconds", asked.append)
     monkeypatch.setattr(process_module, "TICK_SECONDS", PATIENCE)  # no pause between two words counts as silence
     assert client._worker is not None
     heard, began = client._worker._n_heard, time.monotonic()
