@@ -105,7 +105,7 @@ class Chat:
         return self._file.damaged
 
     def set(self, **settings: SettingValue) -> None:
-        """Change title, system, policy, waiting, horizon, pinned, folder, or what remembered.py lists; None takes a
+        """Change title, system, policy, waiting, horizon, pinned, folder, or what chat_settings.py lists; None takes a
         setting back."""
         self._settings |= settings
         record = pack("set", at=time.time(), **settings)

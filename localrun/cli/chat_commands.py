@@ -7,10 +7,10 @@ from collections.abc import Callable
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
 from localrun.base.settings import read_settings
+from localrun.chat.chat_settings import NUMBERS, numbers_of, own_change, settings_of, think_of
 from localrun.chat.commands import command_in, commands_of, copies_chat, policy_in, temperature_in, unescaped
 from localrun.chat.export import to_markdown
 from localrun.chat.overflow import POLICIES
-from localrun.chat.remembered import NUMBERS, numbers_of, own_change, settings_of, think_of
 from localrun.chat.turn import preview_request
 from localrun.cli import chat_shelf, chat_shown
 from localrun.cli.chat_files import attach, take_named

@@ -9,8 +9,8 @@ import typer
 from localrun.base.errors import NotFoundError
 from localrun.base.paths import what_is_not_kept, writable_folder
 from localrun.base.request import KVCodecName
+from localrun.chat.chat_settings import HeldWith, held_with, hold_with
 from localrun.chat.journal import Chat, ChatStore, ChatSummary
-from localrun.chat.remembered import HeldWith, held_with, hold_with
 from localrun.cli.console import note
 from localrun.cli.groups import HubOptions, LoadOptionFlags, ModelOptions
 from localrun.cli.session import find_choice, open_engine

@@ -14,9 +14,9 @@ from localrun.base.machine import memory
 from localrun.base.request import Think
 from localrun.base.settings import Settings, read_settings
 from localrun.base.units import gib, ms, tps
+from localrun.chat.chat_settings import settings_of, think_of
 from localrun.chat.conversation import Chat
 from localrun.chat.presets import sampling_of
-from localrun.chat.remembered import settings_of, think_of
 from localrun.chat.turn import TurnOptions
 from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions

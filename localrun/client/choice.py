@@ -7,7 +7,7 @@ from localrun.base.request import KVCodecName
 
 if TYPE_CHECKING:
     from localrun.base.events import ModelInfo
-    from localrun.chat.remembered import HeldWith
+    from localrun.chat.chat_settings import HeldWith
     from localrun.client.endpoint import Endpoint
     from localrun.hub.stored import StoredModel
 
@@ -63,7 +63,7 @@ def first_choice(model: str | None, precision: str) -> ModelChoice | None:
 def held_by(choice: ModelChoice, name: str = "") -> "HeldWith":
     """What a chat remembers of the model that answers in it. `name` is what it calls itself, for a server whose first
     one answers."""
-    from localrun.chat.remembered import HeldWith
+    from localrun.chat.chat_settings import HeldWith
     from localrun.hub.stored import StoredModel
 
     stored = choice.stored

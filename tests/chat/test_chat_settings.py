@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from localrun.base.settings import Settings
+from localrun.chat.chat_settings import HeldWith, held_with, hold_with, numbers_of, settings_of, think_of
 from localrun.chat.journal import ChatStore
 from localrun.chat.presets import sampling_of
 from localrun.chat.records import pack
-from localrun.chat.remembered import HeldWith, held_with, hold_with, numbers_of, settings_of, think_of
 
 
 def test_the_model_of_a_chat_is_there_when_it_is_reopened_and_written_once(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from localrun_testing.faces import Faces, script
 from localrun_testing.fake_chat_server import FakeChatServer, failure, fake_chat_server
 from localrun_testing.schemas import check
 
+from localrun.chat.chat_settings import held_with
 from localrun.chat.journal import ChatStore
-from localrun.chat.remembered import held_with
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import write_endpoints
 

@@ -12,8 +12,8 @@ from localrun_testing.scripted_client import INFO, ScriptedClient
 from textual.message import Message
 from textual.pilot import Pilot
 
+from localrun.chat.chat_settings import HeldWith, held_with
 from localrun.chat.journal import ChatStore
-from localrun.chat.remembered import HeldWith, held_with
 from localrun.client.choice import ModelChoice
 from localrun.hub.stored import StoredModel
 from localrun_tui.app import LocalrunApp

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from localrun.base.request import Request
 from localrun.base.settings import read_settings
+from localrun.chat.chat_settings import settings_of, think_of
 from localrun.chat.presets import sampling_of
-from localrun.chat.remembered import settings_of, think_of
 from localrun.chat.turn import TurnOptions, begin_turn, continue_turn
 from localrun.chat.turn import keep_answer as keep
 from localrun_tui.state.turn import Turn

@@ -148,7 +148,7 @@ class Session:
         try:
             await self.disk.run(chat.rewind, message_id)
             if self.present is not None:
-                from localrun.chat.remembered import hold_with
+                from localrun.chat.chat_settings import hold_with
 
                 await self.disk.run(hold_with, chat, held_by(self.present, client.info.name))
             request = await self.disk.run(self._request, chat, message_id, begun)

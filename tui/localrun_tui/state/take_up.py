@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
-from localrun.chat.remembered import held_with
+from localrun.chat.chat_settings import held_with
 from localrun.client.choice import choice_of, is_held_by
 from localrun_tui.state.messages import ModelGone
 

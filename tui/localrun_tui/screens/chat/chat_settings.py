@@ -15,9 +15,9 @@ from textual.widgets import Button, RadioButton, RadioSet, Static, TextArea
 from localrun.base.request import Think
 from localrun.base.sanitize import clean
 from localrun.base.settings import Settings, read_settings
+from localrun.chat.chat_settings import NUMBERS, numbers_of, think_of
 from localrun.chat.overflow import POLICIES
 from localrun.chat.presets import PRESETS
-from localrun.chat.remembered import NUMBERS, numbers_of, think_of
 from localrun_tui.screens.chat.number_row import NumberRow
 from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.widgets.fields import TextField

@@ -9,8 +9,8 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Input, Static
 
 from localrun.base.settings import SETTINGS, Settings
+from localrun.chat.chat_settings import NUMBERS
 from localrun.chat.presets import sampling_of
-from localrun.chat.remembered import NUMBERS
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 

@@ -42,7 +42,7 @@ class OwnCommands:
             await self._history.act("folder", spoken_in(self._session).id)
 
     async def chat_settings(self, change: str) -> None:
-        from localrun.chat.remembered import own_change
+        from localrun.chat.chat_settings import own_change
 
         if not change:
             await self._screen.run_action("chat_settings")
