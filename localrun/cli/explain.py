@@ -14,7 +14,7 @@ from localrun.cli.session import find_model, open_measured
 from localrun.diagnose.explain.words import WORDS
 
 if TYPE_CHECKING:
-    from localrun.diagnose.explain.lesson import Lesson
+    from localrun.diagnose.explain.topic_report import TopicReport
 
 _ANY = "Any model, by formula"
 Topic = Annotated[
@@ -55,7 +55,7 @@ def explain(
         raise UsageError(f"there is no topic {topic!r}", f"one of {', '.join(WORDS)}")
     names = [topic] if topic else [*WORDS]
     if size is not None:
-        return foretell(names, size, model, load, heads, chats, not no_kv_cache, json)
+        return predict(names, size, model, load, heads, chats, not no_kv_cache, json)
     if heads or chats > 1 or no_kv_cache:
         raise UsageError("--heads, --chats and --no-kv-cache are about a model by formula", "name one: --size 8B")
     stored = find_model(model)
@@ -63,17 +63,17 @@ def explain(
         from localrun.client.measure import ask
         from localrun.diagnose.explain.topics import TOPICS
 
-        lessons = []
+        reports = []
         for number, name in enumerate(names):
-            lessons.append(TOPICS[name](client.model, partial(ask, client)))
+            reports.append(TOPICS[name](client.model, partial(ask, client)))
             if not json:
-                show(lessons[-1], number)
+                show(reports[-1], number)
     if json:
-        write_json({"model": client.info.name, "backend": client.info.backend, "topics": [*map(asdict, lessons)]})
+        write_json({"model": client.info.name, "backend": client.info.backend, "topics": [*map(asdict, reports)]})
     return 0
 
 
-def foretell(
+def predict(
     names: list[str],
     size: str,
     model: ModelOptions,
@@ -85,10 +85,10 @@ def foretell(
 ) -> int:
     """The same topics by formula, for a model that need not be here."""
     from localrun.backends.registry import usual_backend, usual_memory
-    from localrun.diagnose.foretell.sizes import SIZES
-    from localrun.diagnose.foretell.times import Times
-    from localrun.diagnose.foretell.topics import FORETOLD
-    from localrun.diagnose.foretell.what_if import HEADS, PRECISIONS, WhatIf
+    from localrun.diagnose.predict.sizes import SIZES
+    from localrun.diagnose.predict.times import Times
+    from localrun.diagnose.predict.topics import PREDICTED
+    from localrun.diagnose.predict.what_if import HEADS, PRECISIONS, WhatIf
     from localrun.fit.machine_rates import machine_rates
     from localrun.fit.weights import type_of
 
@@ -104,13 +104,13 @@ def foretell(
     codec = "f16" if load.kv in (None, "auto") else str(load.kv)
     what = WhatIf(chosen, weights, kind, codec, load.ctx or 8192, load.window, chats, cached)
     times = Times(what, machine_rates(), usual_memory().available)
-    lessons = [FORETOLD[name](times) for name in names]
+    reports = [PREDICTED[name](times) for name in names]
     if json:
         title = f"{chosen.name} {weights}, as {chosen.of}"
-        write_json({"model": title, "backend": usual_backend().name, "topics": [*map(asdict, lessons)]})
+        write_json({"model": title, "backend": usual_backend().name, "topics": [*map(asdict, reports)]})
     else:
-        for number, lesson in enumerate(lessons):
-            show(lesson, number)
+        for number, report in enumerate(reports):
+            show(report, number)
     return 0
 
 
@@ -122,7 +122,7 @@ def named(value: str, known: Iterable[str], what: str) -> str:
     raise UsageError(f"there is no {what} {value!r}", f"one of {', '.join(known)}")
 
 
-def show(lesson: "Lesson", number: int) -> None:
+def show(report: "TopicReport", number: int) -> None:
     from localrun.diagnose.explain.draw import drawn
 
-    write("\n\n" * bool(number) + "\n".join(drawn(lesson)) + "\n")
+    write("\n\n" * bool(number) + "\n".join(drawn(report)) + "\n")

@@ -38,7 +38,7 @@ from localrun.model.load import Progress
 from localrun.text.model_text import PromptIds
 
 if TYPE_CHECKING:
-    from localrun.diagnose.explain.lesson import Lesson
+    from localrun.diagnose.explain.topic_report import TopicReport
 
 
 class LocalClient:
@@ -120,7 +120,7 @@ class LocalClient:
             kv=KVBytes(held.chat_bytes, max(0, held.used_bytes - held.chat_bytes), plan.kv_bytes),
         )
 
-    def explain(self, topic: str, watch: Callable[[int], None] = lambda steps: None) -> "Lesson":
+    def explain(self, topic: str, watch: Callable[[int], None] = lambda steps: None) -> "TopicReport":
         """Measure a topic beside what is cached. `watch` hears of every step; what it raises ends that."""
         from localrun.client.measure import measure
 

@@ -9,7 +9,7 @@ from localrun.base.request import Request, Sampling
 from localrun.client.interface import EngineClient
 
 if TYPE_CHECKING:
-    from localrun.diagnose.explain.lesson import Lesson
+    from localrun.diagnose.explain.topic_report import TopicReport
     from localrun.engine.load import LoadedModel
 
 ANSWER = 16  # tokens
@@ -19,14 +19,14 @@ ANSWER = 16  # tokens
 class Explainer(Protocol):
     """A client that measures. `watch` hears the number of steps computed so far; what it raises ends that."""
 
-    def explain(self, topic: str, watch: Callable[[int], None]) -> "Lesson": ...
+    def explain(self, topic: str, watch: Callable[[int], None]) -> "TopicReport": ...
 
 
 def measure(
     model: "LoadedModel", topic: str, watch: Callable[[int], None], client_of: Callable[["LoadedModel"], EngineClient]
-) -> "Lesson":
+) -> "TopicReport":
     """On the same weights, with a cache of its own: chats find theirs as it was. Raises LocalrunError."""
-    from localrun.diagnose.explain.apart import apart
+    from localrun.diagnose.explain.isolated_engine import isolated_engine
     from localrun.diagnose.explain.topics import TOPICS
 
     steps = 0
@@ -36,7 +36,7 @@ def measure(
         steps += 1
         watch(steps)
 
-    with apart(model, count) as other:
+    with isolated_engine(model, count) as other:
         count()
         return TOPICS[topic](other, partial(ask, client_of(other)))
 

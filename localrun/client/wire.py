@@ -111,9 +111,9 @@ class Previewed:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What was measured: a Lesson as plain data."""
+    """What was measured: a TopicReport as plain data."""
 
-    lesson: dict[str, Any]
+    report: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from localrun.client.wire import (
 from localrun.client.worker_answer import WorkerAnswer
 
 if TYPE_CHECKING:
-    from localrun.diagnose.explain.lesson import Lesson
+    from localrun.diagnose.explain.topic_report import TopicReport
 
 _CLOSED = "the model was closed while it was loading"
 
@@ -115,10 +115,10 @@ class WorkerClient:
         finally:
             worker.drop(inbox)
 
-    def explain(self, topic: str, watch: Callable[[int], None]) -> "Lesson":
+    def explain(self, topic: str, watch: Callable[[int], None]) -> "TopicReport":
         """Measure a topic in the worker. `watch` hears the steps that it took so far, and is called four times a second
         at least; what it raises cancels that. Raises LocalrunError."""
-        from localrun.diagnose.explain.lesson import as_lesson
+        from localrun.diagnose.explain.topic_report import as_report
 
         worker = self._worker
         if worker is None or self._loading is not None or not worker.can_answer:
@@ -130,8 +130,8 @@ class WorkerClient:
                     case Progress(done, _):
                         steps.append(done)
                         watch(done)
-                    case Explained(lesson):
-                        return as_lesson(lesson)
+                    case Explained(report):
+                        return as_report(report)
                     case Failure() as failure:
                         raise as_error(failure)
         except BaseException:

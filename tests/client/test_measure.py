@@ -34,11 +34,11 @@ def test_the_chat_finds_its_cache_as_it_was(client: WorkerClient, topic: str) ->
     answer(client)
     before = answer(client)
     assert before.cached_tokens
-    lesson = client.explain(topic, lambda steps: None)
+    report = client.explain(topic, lambda steps: None)
     after = answer(client)
-    assert lesson.topic == topic
-    assert "\n".join(drawn(lesson))
-    for figure in lesson.figures:
+    assert report.topic == topic
+    assert "\n".join(drawn(report))
+    for figure in report.figures:
         if figure.expected is not None and figure.measured is not None and not figure.at_best:
             assert figure.measured == pytest.approx(figure.expected)
     assert (after.cached_tokens, after.token_ids) == (before.cached_tokens, before.token_ids)

@@ -14,10 +14,10 @@ from localrun.cli.app import run_command_line
 from localrun.client.local import LocalClient
 from localrun.client.measure import ask
 from localrun.diagnose.explain.draw import bars, curve, drawn
-from localrun.diagnose.explain.lesson import Bars, Curve
+from localrun.diagnose.explain.topic_report import Bars, Curve
 from localrun.diagnose.explain.topics import TOPICS
 from localrun.diagnose.explain.words import WORDS
-from localrun.diagnose.foretell.topics import FORETOLD
+from localrun.diagnose.predict.topics import PREDICTED
 
 BUILTIN = REPOSITORY / "localrun" / "builtin" / "localrun-tiny.gguf"
 
@@ -30,21 +30,21 @@ def client() -> Iterator[LocalClient]:
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_what_can_be_counted_is_what_the_formula_says(client: LocalClient, topic: str) -> None:
-    lesson = TOPICS[topic](client.model, partial(ask, client))
-    assert lesson.topic == topic
-    assert lesson.figures
-    for figure in lesson.figures:
+    report = TOPICS[topic](client.model, partial(ask, client))
+    assert report.topic == topic
+    assert report.figures
+    for figure in report.figures:
         assert figure.expected is not None or figure.measured is not None
         if figure.at_best:
             assert figure.measured is not None
             assert figure.measured > 0
         elif figure.expected is not None and figure.measured is not None:
             assert figure.measured == pytest.approx(figure.expected), figure.name
-    assert all(len(line) <= 80 for line in drawn(lesson)), [line for line in drawn(lesson) if len(line) > 80]
+    assert all(len(line) <= 80 for line in drawn(report)), [line for line in drawn(report) if len(line) > 80]
 
 
 def test_topics_are_measured_in_the_order_of_their_words() -> None:
-    assert [*TOPICS] == [*FORETOLD] == [*WORDS]
+    assert [*TOPICS] == [*PREDICTED] == [*WORDS]
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,9 +13,9 @@ from localrun_testing import REPOSITORY
 from localrun.base.request import LoadOptions
 from localrun.client.local import LocalClient
 from localrun.diagnose.explain import precision
-from localrun.diagnose.explain.own_floats import OwnFloats
-from localrun.diagnose.explain.own_text import own_texts
+from localrun.diagnose.explain.float_weights import FloatWeights
 from localrun.diagnose.explain.precision import Taken, advice, truth, variants
+from localrun.diagnose.explain.sampled_texts import sampled_texts
 from localrun.engine.opened_model import open_model
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantize import ENCODERS
@@ -44,7 +44,7 @@ def test_every_precision_is_made_of_the_same_floats() -> None:
 
 
 def test_rows_are_read_as_the_whole_is() -> None:
-    floats = OwnFloats(open_model(LoadOptions(BUILTIN, prefix_cache=False)).source)
+    floats = FloatWeights(open_model(LoadOptions(BUILTIN, prefix_cache=False)).source)
     whole, n_cols = floats.read(NAME), floats.tensors[NAME].shape[-1]
     assert floats.read(NAME, 3, 5) == whole[3 * 2 * n_cols : 8 * 2 * n_cols]
 
@@ -52,8 +52,8 @@ def test_rows_are_read_as_the_whole_is() -> None:
 def test_a_text_of_its_own_is_as_likely_as_the_model_is_sure() -> None:
     """Each token was drawn by the chances that the model gives it: none is one that it holds for impossible."""
     with LocalClient(LoadOptions(BUILTIN, ctx=256)) as client:
-        texts = own_texts(client.model)
-        assert texts == own_texts(client.model), "the same every time"
+        texts = sampled_texts(client.model)
+        assert texts == sampled_texts(client.model), "the same every time"
         ids, begin = texts[0]
         with precision.loaded(
             client.model, open_model(LoadOptions(BUILTIN)), open_model(LoadOptions(BUILTIN)).source
@@ -81,7 +81,7 @@ def test_the_advice_is_the_smallest_that_stays_close() -> None:
 def test_what_was_lost_before_is_said_honestly() -> None:
     source = open_model(LoadOptions(BUILTIN, prefix_cache=False)).source
     assert truth(source).startswith("The file holds Q8_0: those weights, decoded, are the truth here")
-    assert truth(OwnFloats(source)) == ""
+    assert truth(FloatWeights(source)) == ""
 
 
 def test_a_large_model_is_told_by_formula(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,8 +89,8 @@ def test_a_large_model_is_told_by_formula(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(precision, "take", lambda *_: pytest.fail("it was encoded"))
     plan = SimpleNamespace(weights_bytes=7_000_000, mapped_bytes=0)
     model: Any = SimpleNamespace(info=SimpleNamespace(path=str(BUILTIN)), plan=plan, file_bytes_per_token=6_000_000)
-    lesson = precision.explain(model)
-    assert all(figure.measured is None for figure in lesson.figures)
+    report = precision.explain(model)
+    assert all(figure.measured is None for figure in report.figures)
     n = sum(math.prod(ref.shape) for ref in open_model(LoadOptions(BUILTIN)).refs.values())
-    assert lesson.figures[0].expected == 2 * n
-    assert "would take about" in lesson.conclusion
+    assert report.figures[0].expected == 2 * n
+    assert "would take about" in report.conclusion

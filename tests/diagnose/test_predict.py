@@ -11,12 +11,12 @@ from localrun.backends.registry import usual_backend
 from localrun.cli import explain as command
 from localrun.cli.app import run_command_line
 from localrun.diagnose.explain.draw import drawn
-from localrun.diagnose.explain.lesson import Bars, Curve
-from localrun.diagnose.foretell.sizes import SIZES, Size
-from localrun.diagnose.foretell.textbook import kv_correction, weights_correction
-from localrun.diagnose.foretell.times import Times
-from localrun.diagnose.foretell.topics import FORETOLD
-from localrun.diagnose.foretell.what_if import HEADS, PRECISIONS, WhatIf, heads_of
+from localrun.diagnose.explain.topic_report import Bars, Curve
+from localrun.diagnose.predict.sizes import SIZES, Size
+from localrun.diagnose.predict.textbook import kv_correction, weights_correction
+from localrun.diagnose.predict.times import Times
+from localrun.diagnose.predict.topics import PREDICTED
+from localrun.diagnose.predict.what_if import HEADS, PRECISIONS, WhatIf, heads_of
 from localrun.fit import machine_rates as of_machine
 from localrun.fit.rates import Rates
 from localrun.ops.kv import KV_CODECS
@@ -95,8 +95,8 @@ def test_textbook_numbers_are_corrected() -> None:
 
 def test_without_a_cache_all_is_computed_for_every_token() -> None:
     what = WhatIf(SIZES["1B"], ctx=1024)
-    lesson = FORETOLD["cache"](Times(what, RATES))
-    with_cache, without, last, last_without = (figure.expected for figure in lesson.figures)
+    report = PREDICTED["cache"](Times(what, RATES))
+    with_cache, without, last, last_without = (figure.expected for figure in report.figures)
     assert (what.prompt, what.answer) == (768, 256)
     assert with_cache == what.prompt + sum(1 for _ in range(what.answer - 1))
     assert without == sum(what.prompt + written for written in range(what.answer))
@@ -104,27 +104,27 @@ def test_without_a_cache_all_is_computed_for_every_token() -> None:
     assert last is not None
     assert times.token(1024).longer * 1000 == pytest.approx(last_without)
     assert times.token(1024).longer == times.prefill(1024).longer
-    (curve,) = lesson.pictures
+    (curve,) = report.pictures
     assert isinstance(curve, Curve)
     assert curve.lines["with"][-1] == pytest.approx(last)
 
 
-@pytest.mark.parametrize("topic", FORETOLD)
+@pytest.mark.parametrize("topic", PREDICTED)
 @pytest.mark.parametrize("what", [WhatIf(), WhatIf(SIZES["13B"], "FP16", "MQA", "q4", 512, 512, 32, cached=False)])
 def test_every_topic_fits_a_small_screen(topic: str, what: WhatIf) -> None:
-    lesson = FORETOLD[topic](Times(what, RATES, 8 << 30))
-    assert lesson.topic == topic
-    assert any(figure.expected is not None for figure in lesson.figures)
+    report = PREDICTED[topic](Times(what, RATES, 8 << 30))
+    assert report.topic == topic
+    assert any(figure.expected is not None for figure in report.figures)
     for width in (58, 78):
-        assert max(map(len, drawn(lesson, width))) <= width
+        assert max(map(len, drawn(report, width))) <= width
 
 
 def test_bars_of_batches_follow_from_their_own_steps() -> None:
     times = Times(WhatIf(SIZES["1B"], "INT8", ctx=512), RATES)
-    lesson = FORETOLD["batch"](times)
-    (bars,) = lesson.pictures
+    report = PREDICTED["batch"](times)
+    (bars,) = report.pictures
     assert isinstance(bars, Bars)
-    steps = {figure.name: figure.expected for figure in lesson.figures}
+    steps = {figure.name: figure.expected for figure in report.figures}
     for name, rate in bars.values.items():
         n = int(name.split()[0])
         assert rate == pytest.approx(1000 * n / (steps[f"a token for each of {n}"] or 0))

@@ -15,8 +15,8 @@ from textual.pilot import Pilot
 
 from localrun.base.request import LoadOptions
 from localrun.diagnose.explain.words import WORDS
-from localrun.diagnose.foretell.sizes import SIZES
-from localrun.diagnose.foretell.what_if import WhatIf
+from localrun.diagnose.predict.sizes import SIZES
+from localrun.diagnose.predict.what_if import WhatIf
 from localrun_tui.screens.explain.explain_screen import ExplainScreen
 from localrun_tui.screens.explain.here import loaded_size
 from localrun_tui.screens.explain.knobs import BY_FIELD, CONTEXTS, KNOBS, turned

@@ -1,7 +1,7 @@
 """What answering several at once costs: weights are read once for all."""
 
 from localrun.diagnose.bench import Case, bench, blocks_for
-from localrun.diagnose.explain.lesson import Bars, Figure, Lesson
+from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun.engine.load import LoadedModel
 
@@ -9,7 +9,7 @@ SIZES, ANSWER, DEPTH, ROUNDS = (1, 2, 4, 8), 16, 64, 3
 WORTH = 1.3  # times the tokens of one
 
 
-def explain(model: LoadedModel) -> Lesson:
+def explain(model: LoadedModel) -> TopicReport:
     words = WORDS["batch"]
     sizes = [n for n in SIZES if n * blocks_for(DEPTH + ANSWER) <= max(model.plan.blocks)]
     runs = bench(model, [Case("decode", ANSWER, DEPTH, n) for n in sizes], ROUNDS).runs
@@ -39,4 +39,4 @@ def explain(model: LoadedModel) -> Lesson:
             "reading them is not what takes the time. Models of some GB gain."
         )
     picture = Bars("Tokens a second, together", "tok/s", rates)
-    return Lesson("batch", words.title, words.text, tuple(figures), (picture,), said)
+    return TopicReport("batch", words.title, words.text, tuple(figures), (picture,), said)

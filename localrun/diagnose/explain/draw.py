@@ -1,10 +1,10 @@
-"""Lessons as text: bars and curves of block characters, numbers as people read them."""
+"""Reports as text: bars and curves of block characters, numbers as people read them."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
 
 from localrun.base.units import gib, ms, tps
-from localrun.diagnose.explain.lesson import Bars, Curve, Figure, Lesson
+from localrun.diagnose.explain.topic_report import Bars, Curve, Figure, TopicReport
 
 WIDTH, BAR, HEIGHT = 78, 36, 4  # cells: of a line, of the longest bar, and lines of a curve
 LEAST_BAR = 6
@@ -12,29 +12,29 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _PARTS = "▏▎▍▌▋▊▉█"
 
 
-def drawn(lesson: Lesson, width: int = WIDTH) -> Iterator[str]:
+def drawn(report: TopicReport, width: int = WIDTH) -> Iterator[str]:
     """Lines of at most so many columns."""
-    yield from (lesson.title, "─" * len(lesson.title), *textwrap.wrap(lesson.text, width), "")
-    yield from pictures(lesson, width)
-    yield from figures(lesson.figures, width)
-    yield from ("", *conclusion(lesson, width), *correction(lesson, width))
+    yield from (report.title, "─" * len(report.title), *textwrap.wrap(report.text, width), "")
+    yield from pictures(report, width)
+    yield from figures(report.figures, width)
+    yield from ("", *conclusion(report, width), *correction(report, width))
 
 
-def pictures(lesson: Lesson, width: int = WIDTH) -> Iterator[str]:
+def pictures(report: TopicReport, width: int = WIDTH) -> Iterator[str]:
     """Each with an empty line below."""
-    for picture in lesson.pictures:
+    for picture in report.pictures:
         yield from bars(picture, width) if isinstance(picture, Bars) else curve(picture, width)
         yield ""
 
 
-def conclusion(lesson: Lesson, width: int = WIDTH) -> list[str]:
+def conclusion(report: TopicReport, width: int = WIDTH) -> list[str]:
     """What to do."""
-    return textwrap.wrap(f"→ {lesson.conclusion}", width, subsequent_indent="  ")
+    return textwrap.wrap(f"→ {report.conclusion}", width, subsequent_indent="  ")
 
 
-def correction(lesson: Lesson, width: int = WIDTH) -> list[str]:
+def correction(report: TopicReport, width: int = WIDTH) -> list[str]:
     """Which number of textbooks is not so."""
-    return textwrap.wrap(f"≠ {lesson.correction}", width, subsequent_indent="  ") if lesson.correction else []
+    return textwrap.wrap(f"≠ {report.correction}", width, subsequent_indent="  ") if report.correction else []
 
 
 def bars(picture: Bars, width: int = WIDTH) -> Iterator[str]:

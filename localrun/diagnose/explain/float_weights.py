@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class OwnFloats(RequantizingSource):
+class FloatWeights(RequantizingSource):
     """`source` with its quantised matrices as F16. What is float stays as it is."""
 
     def as_read(self, info: TensorInfo) -> TensorInfo:

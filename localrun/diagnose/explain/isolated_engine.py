@@ -41,7 +41,7 @@ class WatchedRunner(Runner):
 
 
 @contextmanager
-def apart(model: LoadedModel, watch: Callable[[], None]) -> Iterator[LoadedModel]:
+def isolated_engine(model: LoadedModel, watch: Callable[[], None]) -> Iterator[LoadedModel]:
     """The same weights behind another engine, closed at the end. Raises DoesNotFitError."""
     request = LoadRequest(
         model.plan.config,

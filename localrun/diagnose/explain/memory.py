@@ -1,8 +1,8 @@
 """What the cache takes: by layers, heads, codec and context, counted and allocated."""
 
-from localrun.diagnose.explain.lesson import Bars, Figure, Lesson
+from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
-from localrun.diagnose.foretell.what_if import HEADS, heads_of, with_heads
+from localrun.diagnose.predict.what_if import HEADS, heads_of, with_heads
 from localrun.engine.load import LoadedModel
 from localrun.engine.scratch_runs import ScratchRuns
 from localrun.fit.bytes import kv_bytes, kv_bytes_by_codec, kv_bytes_per_token, layer_codecs
@@ -12,7 +12,7 @@ from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS
 PARTS = 4  # of the context that are looked at
 
 
-def explain(model: LoadedModel) -> Lesson:
+def explain(model: LoadedModel) -> TopicReport:
     words = WORDS["memory"]
     config = model.plan.config
     formula, plain = heads_formula(config)
@@ -24,7 +24,7 @@ def explain(model: LoadedModel) -> Lesson:
     figures.append(Figure("room for this chat and others", "bytes", "", None, model.plan.kv_bytes))
     by_codec = {name: float(n) for name, n in kv_bytes_by_codec(config).items()}
     heads = {_name(kind, config): float(kv_bytes_by_codec(with_heads(config, kind))["f16"]) for kind in HEADS}
-    return Lesson(
+    return TopicReport(
         "memory",
         words.title,
         words.text,

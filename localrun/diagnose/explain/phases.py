@@ -2,7 +2,7 @@
 
 from localrun.base.units import percent
 from localrun.diagnose.bench import BenchRun, Case, bench
-from localrun.diagnose.explain.lesson import Bars, Figure, Lesson
+from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun.engine.load import LoadedModel
 
@@ -19,7 +19,7 @@ def measured(model: LoadedModel) -> tuple[BenchRun, BenchRun]:
     return prefill, decode
 
 
-def explain(model: LoadedModel) -> Lesson:
+def explain(model: LoadedModel) -> TopicReport:
     words = WORDS["phases"]
     prefill, decode = measured(model)
     first, then = 1000 * prefill.n / prefill.tps_median, 1000 / decode.tps_median
@@ -43,7 +43,7 @@ def explain(model: LoadedModel) -> Lesson:
     ]
     if known:
         pictures.append(Bars("Percent of what this machine can do", "%", known))
-    return Lesson(
+    return TopicReport(
         "phases", words.title, words.text, tuple(figures), tuple(pictures), advice(first, answer, prefill.n, *shares)
     )
 

@@ -12,10 +12,10 @@ from statistics import median
 
 from localrun.base.request import LoadOptions
 from localrun.base.units import count, gib, ms
-from localrun.diagnose.explain.lesson import Bars, Figure, Lesson
-from localrun.diagnose.explain.own_floats import OwnFloats
-from localrun.diagnose.explain.own_text import own_texts
+from localrun.diagnose.explain.float_weights import FloatWeights
+from localrun.diagnose.explain.sampled_texts import sampled_texts
 from localrun.diagnose.explain.texts import write
+from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun.diagnose.perplexity import Score, scored_rows
 from localrun.engine.load import LoadedModel, load_on
@@ -49,15 +49,15 @@ class Taken:
     same_top1: float  # percent
 
 
-def explain(model: LoadedModel) -> Lesson:
+def explain(model: LoadedModel) -> TopicReport:
     opened = open_model(LoadOptions(path=Path(model.info.path), prefix_cache=False))
     n_params = sum(prod(ref.shape) for ref in opened.refs.values())
-    return too_large(model, n_params) if n_params > LARGEST else lesson(opened.source, take(model, opened))
+    return too_large(model, n_params) if n_params > LARGEST else report(opened.source, take(model, opened))
 
 
 def variants(source: TensorSource) -> Mapping[str, TensorSource]:
     """The weights of a file in every precision, made of one and the same floats."""
-    floats = OwnFloats(source)
+    floats = FloatWeights(source)
     return {"F16": floats, **{name.upper(): RequantizedSource(floats, qtype) for name, qtype in PRECISIONS.items()}}
 
 
@@ -65,7 +65,7 @@ def take(model: LoadedModel, opened: OpenedModel) -> dict[str, Taken]:
     """Each is loaded beside the first, one after the other."""
     sources = variants(opened.source)
     with loaded(model, opened, sources["F16"]) as first:
-        texts = own_texts(first)
+        texts = sampled_texts(first)
         found = {"F16": measured(first, first, texts, sources["F16"])}
         for name, source in [*sources.items()][1:]:
             with loaded(model, opened, source) as other:
@@ -107,7 +107,7 @@ def measured(first: LoadedModel, other: LoadedModel, texts: Texts, source: Tenso
     )
 
 
-def lesson(source: TensorSource, taken: Mapping[str, Taken]) -> Lesson:
+def report(source: TensorSource, taken: Mapping[str, Taken]) -> TopicReport:
     """All that was measured."""
     words = WORDS["precision"]
     figures: list[Figure] = []
@@ -128,7 +128,7 @@ def lesson(source: TensorSource, taken: Mapping[str, Taken]) -> Lesson:
         ),
     )
     text = f"{words.text} {truth(source)}".strip()
-    return Lesson("precision", words.title, text, tuple(figures), pictures, advice(taken))
+    return TopicReport("precision", words.title, text, tuple(figures), pictures, advice(taken))
 
 
 def advice(taken: Mapping[str, Taken]) -> str:
@@ -151,13 +151,13 @@ def truth(source: TensorSource) -> str:
     matrices = [info.qtype for info in source.tensors.values() if len(info.shape) > 1]
     kind = Counter(matrices).most_common(1)[0][0]
     said = f"The file holds {kind}: those weights, decoded, are the truth here; what making them cost is not seen."
-    made = [info.qtype for info in RequantizedSource(OwnFloats(source), PRECISIONS["int2"]).tensors.values()]
+    made = [info.qtype for info in RequantizedSource(FloatWeights(source), PRECISIONS["int2"]).tensors.values()]
     n = made.count(PRECISIONS["int2"])
     few = f"Only {n} of {len(matrices)} matrices have rows that INT2 can hold; the others stay in 4 and 8 bits."
     return " ".join(part for part in (said * (kind not in FLOAT_TYPES), few * (2 * n < len(matrices))) if part)
 
 
-def too_large(model: LoadedModel, n_params: int) -> Lesson:
+def too_large(model: LoadedModel, n_params: int) -> TopicReport:
     """What formulas say, where measuring would take long; and what it would cost."""
     words = WORDS["precision"]
     kinds = {"F16": "F16", **{name.upper(): qtype for name, qtype in PRECISIONS.items()}}
@@ -173,7 +173,7 @@ def too_large(model: LoadedModel, n_params: int) -> Lesson:
             Figure(f"{name}: the weights", "bytes", f"parameters · {bits[name]:g} bits / 8", n, None),
             Figure(f"{name}: an answer", "tok/s", "bytes a second / bytes", speeds[name], None),
         )
-    return Lesson(
+    return TopicReport(
         "precision",
         words.title,
         words.text,

@@ -1,14 +1,14 @@
 """What is kept between the turns of a chat: only what is new is read."""
 
-from localrun.diagnose.explain.lesson import Ask, Bars, Figure, Lesson
 from localrun.diagnose.explain.texts import SAMPLE
+from localrun.diagnose.explain.topic_report import Ask, Bars, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun.engine.load import LoadedModel
 
 TURNS, ANSWER = 4, 16  # tokens that are asked for
 
 
-def explain(model: LoadedModel, ask: Ask) -> Lesson:
+def explain(model: LoadedModel, ask: Ask) -> TopicReport:
     room = model.plan.ctx - TURNS * (ANSWER + 1)
     sentences = max(1, min(8, room // (TURNS * len(model.text.tokenizer.encode(SAMPLE)))))
     text, turns = "", []
@@ -35,7 +35,7 @@ def explain(model: LoadedModel, ask: Ask) -> Lesson:
         | {"turn 4, changed first word": changed.timings.ttft_ms},
     )
     words = WORDS["reuse"]
-    return Lesson(
+    return TopicReport(
         "reuse",
         words.title,
         words.text,

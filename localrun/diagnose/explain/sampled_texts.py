@@ -24,7 +24,7 @@ ASKED = (
 LONGEST = 64  # tokens of one text
 
 
-def own_texts(model: LoadedModel) -> list[tuple[list[int], int]]:
+def sampled_texts(model: LoadedModel) -> list[tuple[list[int], int]]:
     """Ids of a question and of the answer to it, and where the answer begins."""
     rng = np.random.default_rng(1)
     return [_text(model, question, rng) for question in ASKED]

@@ -1,12 +1,12 @@
 """What input and output tokens cost in time here, as a hosted model would price them."""
 
-from localrun.diagnose.explain.lesson import Bars, Figure, Lesson
 from localrun.diagnose.explain.phases import measured
+from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun.engine.load import LoadedModel
 
 
-def explain(model: LoadedModel) -> Lesson:
+def explain(model: LoadedModel) -> TopicReport:
     prefill, decode = measured(model)
     read, written = 1e6 / prefill.tps_median, 1e6 / decode.tps_median  # ms for a thousand
     ratio = written / read
@@ -16,7 +16,7 @@ def explain(model: LoadedModel) -> Lesson:
         Figure("written ÷ read", "x", "", None, ratio),
     )
     words = WORDS["price"]
-    return Lesson(
+    return TopicReport(
         "price",
         words.title,
         words.text,

@@ -47,7 +47,7 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class TopicReport:
     """A topic: what happens, what it looks like here, and what to do with that. `correction`: of a rounded number that
     is often quoted."""
 
@@ -60,8 +60,8 @@ class Lesson:
     correction: str = ""
 
 
-def as_lesson(data: Mapping[str, Any]) -> Lesson:
-    """A lesson that went through JSON."""
+def as_report(data: Mapping[str, Any]) -> TopicReport:
+    """A report that went through JSON."""
     figures = tuple(Figure(**figure) for figure in data["figures"])
     pictures = tuple(Bars(**one) if "values" in one else Curve(**one) for one in data["pictures"])
-    return Lesson(**{**data, "figures": figures, "pictures": pictures})
+    return TopicReport(**{**data, "figures": figures, "pictures": pictures})

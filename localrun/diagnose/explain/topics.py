@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping
 
-from localrun.diagnose.explain import batching, memory, phases, precision, price, reuse, window, without_cache
-from localrun.diagnose.explain.lesson import Ask, Lesson
+from localrun.diagnose.explain import batching, memory, phases, precision, reuse, token_cost, window, without_cache
+from localrun.diagnose.explain.topic_report import Ask, TopicReport
 from localrun.engine.load import LoadedModel
 
-TOPICS: Mapping[str, Callable[[LoadedModel, Ask], Lesson]] = {
+TOPICS: Mapping[str, Callable[[LoadedModel, Ask], TopicReport]] = {
     "cache": lambda model, ask: without_cache.explain(model),
     "phases": lambda model, ask: phases.explain(model),
     "memory": lambda model, ask: memory.explain(model),
@@ -14,5 +14,5 @@ TOPICS: Mapping[str, Callable[[LoadedModel, Ask], Lesson]] = {
     "reuse": reuse.explain,
     "window": lambda model, ask: window.explain(model),
     "batch": lambda model, ask: batching.explain(model),
-    "price": lambda model, ask: price.explain(model),
+    "price": lambda model, ask: token_cost.explain(model),
 }

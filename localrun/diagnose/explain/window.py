@@ -1,6 +1,6 @@
 """What a sliding window saves: keys and values of the last tokens alone."""
 
-from localrun.diagnose.explain.lesson import Curve, Figure, Lesson
+from localrun.diagnose.explain.topic_report import Curve, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun.engine.load import LoadedModel
 from localrun.fit.blocks import final_config
@@ -10,7 +10,7 @@ from localrun.ops.kv import BLOCK_TOKENS
 POINTS = 8
 
 
-def explain(model: LoadedModel) -> Lesson:
+def explain(model: LoadedModel) -> TopicReport:
     ctx, codec = model.plan.ctx, model.plan.codec
     window = max(BLOCK_TOKENS, ctx // 4 // BLOCK_TOKENS * BLOCK_TOKENS)
     plain, short = final_config(model.plan.config, ctx, None), final_config(model.plan.config, ctx, window)
@@ -25,7 +25,7 @@ def explain(model: LoadedModel) -> Lesson:
         Figure(f"with a window of {window:,}", "bytes", "", None, list(lines.values())[1][-1]),
     )
     words = WORDS["window"]
-    return Lesson(
+    return TopicReport(
         "window",
         words.title,
         words.text,

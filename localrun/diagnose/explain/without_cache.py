@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from localrun.diagnose.explain.lesson import Curve, Figure, Lesson
 from localrun.diagnose.explain.texts import Written, sample_ids, write, write_without_cache
+from localrun.diagnose.explain.topic_report import Curve, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun.engine.load import LoadedModel
 
@@ -21,7 +21,7 @@ def best(model: LoadedModel, way: Way, prompt: Sequence[int], n: int) -> Written
     return replace(first, seconds=tuple(map(min, first.seconds, second.seconds)))
 
 
-def explain(model: LoadedModel) -> Lesson:
+def explain(model: LoadedModel) -> TopicReport:
     prompt, n = sample_ids(model, min(PROMPT, model.plan.ctx // 2)), min(ANSWER, model.plan.ctx // 4)
     write(model, prompt, 2)  # warms up
     kept, anew = best(model, write, prompt, n), best(model, write_without_cache, prompt, n)
@@ -54,7 +54,7 @@ def explain(model: LoadedModel) -> Lesson:
         {name: [1000 * s for s in one.seconds[1:]] for name, one in (("with", kept), ("without", anew))},
     )
     words = WORDS["cache"]
-    return Lesson(
+    return TopicReport(
         "cache",
         words.title,
         words.text,

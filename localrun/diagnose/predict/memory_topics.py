@@ -3,18 +3,18 @@
 from dataclasses import replace
 
 from localrun.base.units import gib
-from localrun.diagnose.explain.lesson import Bars, Curve, Figure, Lesson
+from localrun.diagnose.explain.topic_report import Bars, Curve, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
-from localrun.diagnose.foretell.textbook import kv_correction, weights_correction
-from localrun.diagnose.foretell.times import Times
-from localrun.diagnose.foretell.what_if import HEADS, PRECISIONS, WhatIf, heads_of
+from localrun.diagnose.predict.textbook import kv_correction, weights_correction
+from localrun.diagnose.predict.times import Times
+from localrun.diagnose.predict.what_if import HEADS, PRECISIONS, WhatIf, heads_of
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS
 
 POINTS = 24
 CODECS = tuple(name for name in KV_CODECS if name != "f32")
 
 
-def memory(times: Times) -> Lesson:
+def memory(times: Times) -> TopicReport:
     """The cache by codec and by heads, and what is left beside the weights."""
     what = times.what
     one = replace(what, cached=True, chats=1)
@@ -43,7 +43,7 @@ def memory(times: Times) -> Lesson:
     return _lesson("memory", tuple(figures), pictures, _fits(times) + off, kv_correction(what))
 
 
-def precision(times: Times) -> Lesson:
+def precision(times: Times) -> TopicReport:
     """The same weights in fewer bits: bytes and tokens a second."""
     what = times.what
     loaded = () if what.size.loaded is None else (what.size.loaded[0],)
@@ -68,7 +68,7 @@ def precision(times: Times) -> Lesson:
     )
 
 
-def window(times: Times) -> Lesson:
+def window(times: Times) -> TopicReport:
     """How the cache grows with the text, with a window and without."""
     what = times.what
     size = what.window or max(BLOCK_TOKENS, what.ctx // 4 // BLOCK_TOKENS * BLOCK_TOKENS)
@@ -137,6 +137,6 @@ def _fits(times: Times) -> str:
 
 def _lesson(
     topic: str, figures: tuple[Figure, ...], pictures: tuple[Bars | Curve, ...], conclusion: str, correction: str = ""
-) -> Lesson:
+) -> TopicReport:
     words = WORDS[topic]
-    return Lesson(topic, words.title, words.text, figures, pictures, conclusion, correction)
+    return TopicReport(topic, words.title, words.text, figures, pictures, conclusion, correction)

@@ -1,7 +1,7 @@
 """Rounded numbers that are often quoted, and the exact ones. Torch-free."""
 
 from localrun.base.units import gib, percent
-from localrun.diagnose.foretell.what_if import WhatIf, heads_of, with_heads
+from localrun.diagnose.predict.what_if import WhatIf, heads_of, with_heads
 from localrun.fit.bytes import kv_bytes_per_token
 from localrun.ops.kv import KV_CODECS
 

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 from localrun.base.units import ms, percent
-from localrun.diagnose.explain.lesson import Bars, Curve, Figure, Lesson
+from localrun.diagnose.explain.topic_report import Bars, Curve, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
-from localrun.diagnose.foretell.times import Times
+from localrun.diagnose.predict.times import Times
 
 POINTS, TURNS = 24, 4
 BATCHES = (1, 2, 4, 8, 16, 32)
 
 
-def cache(times: Times) -> Lesson:
+def cache(times: Times) -> TopicReport:
     """The same answer with and without the cache."""
     what = times.what
     p, n = what.prompt, what.answer
@@ -40,7 +40,7 @@ def cache(times: Times) -> Lesson:
     return _lesson("cache", figures, (curve,), conclusion)
 
 
-def phases(times: Times) -> Lesson:
+def phases(times: Times) -> TopicReport:
     """Reading a prompt and writing after it: which limit each of them meets, and which of them one waits for."""
     what = times.what
     prompt, token = times.prefill(what.prompt), times.token(what.ctx)
@@ -91,7 +91,7 @@ REMEDIES = {
 }
 
 
-def reuse(times: Times) -> Lesson:
+def reuse(times: Times) -> TopicReport:
     """The turns of a chat, where what was read before is still there and where it is not."""
     what = times.what
     new = max(1, what.ctx // TURNS)
@@ -114,7 +114,7 @@ def reuse(times: Times) -> Lesson:
     )
 
 
-def batch(times: Times) -> Lesson:
+def batch(times: Times) -> TopicReport:
     """Tokens a second of several chats that answer side by side."""
     what = times.what
     sizes = sorted({*BATCHES, what.chats})
@@ -136,7 +136,7 @@ def batch(times: Times) -> Lesson:
     )
 
 
-def price(times: Times) -> Lesson:
+def price(times: Times) -> TopicReport:
     """A thousand tokens read, written, and found in the cache."""
     what = times.what
     read = 1e6 * times.prefill(what.prompt).longer / what.prompt
@@ -155,6 +155,8 @@ def price(times: Times) -> Lesson:
     )
 
 
-def _lesson(topic: str, figures: tuple[Figure, ...], pictures: tuple[Bars | Curve, ...], conclusion: str) -> Lesson:
+def _lesson(
+    topic: str, figures: tuple[Figure, ...], pictures: tuple[Bars | Curve, ...], conclusion: str
+) -> TopicReport:
     words = WORDS[topic]
-    return Lesson(topic, words.title, words.text, figures, pictures, conclusion)
+    return TopicReport(topic, words.title, words.text, figures, pictures, conclusion)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from localrun.diagnose.foretell.what_if import WhatIf
+from localrun.diagnose.predict.what_if import WhatIf
 from localrun.fit.rates import Rates
 from localrun.fit.roofline import Roofline, Seconds, usual_roofline
 from localrun.ops.kv import BLOCK_TOKENS

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping
 
-from localrun.diagnose.explain.lesson import Lesson
-from localrun.diagnose.foretell import memory_topics, time_topics
-from localrun.diagnose.foretell.times import Times
+from localrun.diagnose.explain.topic_report import TopicReport
+from localrun.diagnose.predict import memory_topics, time_topics
+from localrun.diagnose.predict.times import Times
 
-FORETOLD: Mapping[str, Callable[[Times], Lesson]] = {
+PREDICTED: Mapping[str, Callable[[Times], TopicReport]] = {
     "cache": time_topics.cache,
     "phases": time_topics.phases,
     "memory": memory_topics.memory,

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from localrun.base.events import Work
-from localrun.diagnose.foretell.sizes import SIZES, Size
+from localrun.diagnose.predict.sizes import SIZES, Size
 from localrun.fit.bytes import kv_bytes, kv_bytes_per_token
 from localrun.fit.precisions import bits_of
 from localrun.fit.shape import make_shape

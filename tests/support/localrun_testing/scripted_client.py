@@ -26,7 +26,7 @@ from localrun.base.events import (
 )
 from localrun.base.request import Request
 from localrun.client.interface import Generation
-from localrun.diagnose.explain.lesson import Bars, Figure, Lesson
+from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.fit.rates import Rates
 from localrun_testing.waiting import PATIENCE
 
@@ -189,14 +189,14 @@ class ScriptedClient:
     def view(self) -> CacheView | None:
         return self.cache
 
-    def explain(self, topic: str, watch: Callable[[int], None]) -> Lesson:
+    def explain(self, topic: str, watch: Callable[[int], None]) -> TopicReport:
         """A lesson with one number."""
         self.measured.append(topic)
         for step in range(10_000 if topic == self.hangs else 3):
             watch(step)
             time.sleep(0.01)
         figure = Figure("a late token", "ms", "counted", 7.0, 7.5)
-        return Lesson(topic, "Title", "Text", (figure,), (Bars("Speed", "tok/s", {"one": 1.0}),), "So it is.")
+        return TopicReport(topic, "Title", "Text", (figure,), (Bars("Speed", "tok/s", {"one": 1.0}),), "So it is.")
 
     def close(self) -> None:
         self.closed = True

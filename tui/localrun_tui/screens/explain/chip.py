@@ -4,7 +4,7 @@ from textual import events
 from textual.content import Content
 from textual.widgets import Static
 
-from localrun.diagnose.foretell.what_if import WhatIf
+from localrun.diagnose.predict.what_if import WhatIf
 from localrun_tui.screens.explain.drawing import MUTED
 from localrun_tui.screens.explain.knobs import Knob, share_of_contexts
 from localrun_tui.widgets.columns import say

@@ -1,4 +1,4 @@
-"""A lesson as it stands on the screen, and the two lines that sum up what is set. No widgets."""
+"""A report as it stands on the screen, and the two lines that sum up what is set. No widgets."""
 
 import re
 import textwrap
@@ -8,8 +8,8 @@ from textual.content import Content
 
 from localrun.base.units import gib, ms, tps
 from localrun.diagnose.explain import draw
-from localrun.diagnose.explain.lesson import Lesson
-from localrun.diagnose.foretell.times import Times
+from localrun.diagnose.explain.topic_report import TopicReport
+from localrun.diagnose.predict.times import Times
 from localrun_tui.widgets.columns import say
 
 MUTED = "$foreground-muted"
@@ -17,16 +17,16 @@ GAUGE = 24  # cells
 _BLOCKS = re.compile("[█▏▎▍▌▋▊▉▁▂▃▄▅▆▇]+")
 
 
-def lesson_content(lesson: Lesson, width: int, title: str = "", about: bool = True) -> Content:
+def report_content(report: TopicReport, width: int, title: str = "", about: bool = True) -> Content:
     """Pictures first, for they move as one turns a knob; then the numbers, and what all of it means."""
-    lines = [say(title or lesson.title, "bold"), *map(_said, draw.correction(lesson, width)), Content("")]
-    lines += [_line(line) for line in draw.pictures(lesson, width)]
-    lines += [_figure_line(line) for line in draw.figures(lesson.figures, width)]
+    lines = [say(title or report.title, "bold"), *map(_said, draw.correction(report, width)), Content("")]
+    lines += [_line(line) for line in draw.pictures(report, width)]
+    lines += [_figure_line(line) for line in draw.figures(report.figures, width)]
     lines.append(Content(""))
-    lines += [_said(line) for line in draw.conclusion(lesson, width)]
+    lines += [_said(line) for line in draw.conclusion(report, width)]
     lines.append(Content(""))
     if about:
-        lines += [say(line, MUTED) for line in textwrap.wrap(lesson.text, width)]
+        lines += [say(line, MUTED) for line in textwrap.wrap(report.text, width)]
     return Content("\n").join(lines)
 
 

@@ -15,14 +15,14 @@ from textual.widgets.option_list import Option
 
 from localrun.base.errors import LocalrunError
 from localrun.base.events import ModelInfo
-from localrun.diagnose.explain.lesson import Lesson
+from localrun.diagnose.explain.topic_report import TopicReport
 from localrun.diagnose.explain.words import WORDS
-from localrun.diagnose.foretell.times import Times
-from localrun.diagnose.foretell.topics import FORETOLD
-from localrun.diagnose.foretell.what_if import WhatIf
+from localrun.diagnose.predict.times import Times
+from localrun.diagnose.predict.topics import PREDICTED
+from localrun.diagnose.predict.what_if import WhatIf
 from localrun.hub.catalogue import shown_name
 from localrun_tui.screens.explain.chip import Chip
-from localrun_tui.screens.explain.drawing import MUTED, lesson_content, memory_line, time_line
+from localrun_tui.screens.explain.drawing import MUTED, memory_line, report_content, time_line
 from localrun_tui.screens.explain.here import Here, read_here
 from localrun_tui.screens.explain.knobs import BY_FIELD, KNOBS, near, of_size, turned
 from localrun_tui.screens.explain.measurement import Explain, Measurement
@@ -32,7 +32,7 @@ from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.marked_options import MarkedOptions
 from localrun_tui.widgets.toast import toast_error
 
-_WIDEST = 110  # columns of a lesson: longer lines are hard to read
+_WIDEST = 110  # columns of a report: longer lines are hard to read
 BESIDE = 160  # columns from which on what was measured stands beside what is foretold
 TICK_SECONDS = 0.5
 SETTLED_SECONDS = 0.1  # until new lines have their places
@@ -69,7 +69,7 @@ class ExplainScreen(Screen[None]):
         super().__init__()
         self._info, self._held, self._explain, self._first = info, held, explain, topic
         self._measuring: Measurement | None = None
-        self._measured: dict[str, Lesson] = {}
+        self._measured: dict[str, TopicReport] = {}
         self.what = WhatIf()
         self.here: Here | None = None
 
@@ -85,7 +85,7 @@ class ExplainScreen(Screen[None]):
         yield Static("", id="time")
         with Horizontal(id="body"):
             yield MarkedOptions(*(Option(f" {words.name}", name) for name, words in WORDS.items()), id="topics")
-            with VerticalScroll(id="lesson", can_focus=False), Container(id="both"):
+            with VerticalScroll(id="report", can_focus=False), Container(id="both"):
                 yield Static("", id="drawing")
                 yield Static("", id="measured")
         yield KeyBar()
@@ -116,7 +116,7 @@ class ExplainScreen(Screen[None]):
 
     @on(OptionList.OptionHighlighted)
     def _other_topic(self) -> None:
-        self.query_one("#lesson").scroll_home(animate=False)
+        self.query_one("#report").scroll_home(animate=False)
         self._draw()
 
     # ---- measuring
@@ -130,8 +130,8 @@ class ExplainScreen(Screen[None]):
         if explain is None or self._measuring is not None:
             return
 
-        def done(lesson: Lesson) -> None:
-            self._measured[topic] = lesson
+        def done(report: TopicReport) -> None:
+            self._measured[topic] = report
             self._end_measuring()
             if topic == self.topic and not self.has_class("-widest"):
                 self.set_timer(SETTLED_SECONDS, self._show_measured)
@@ -152,7 +152,7 @@ class ExplainScreen(Screen[None]):
         self._draw()
 
     def _show_measured(self) -> None:
-        self.query_one("#lesson").scroll_to_widget(self.query_one("#measured"), top=True, animate=False)
+        self.query_one("#report").scroll_to_widget(self.query_one("#measured"), top=True, animate=False)
 
     def action_back(self) -> None:
         """First out of a measurement."""
@@ -173,8 +173,8 @@ class ExplainScreen(Screen[None]):
         self._draw()
 
     def action_scroll(self, pages: int) -> None:
-        lesson = self.query_one("#lesson")
-        lesson.scroll_relative(y=pages * max(lesson.size.height - 2, 1), animate=False)
+        report = self.query_one("#report")
+        report.scroll_relative(y=pages * max(report.size.height - 2, 1), animate=False)
 
     def _draw(self) -> None:
         for chip in self.query(Chip):
@@ -191,13 +191,13 @@ class ExplainScreen(Screen[None]):
         self.query_one("#memory", Static).update(memory_line(times))
         self.query_one("#time", Static).update(time_line(times))
         parts = 2 if self.has_class("-widest") else 1
-        width = min(max(self.query_one("#lesson").scrollable_content_region.width // parts - 2, 40), _WIDEST)
-        self.query_one("#drawing", Static).update(lesson_content(FORETOLD[self.topic](times), width))
+        width = min(max(self.query_one("#report").scrollable_content_region.width // parts - 2, 40), _WIDEST)
+        self.query_one("#drawing", Static).update(report_content(PREDICTED[self.topic](times), width))
         self.query_one("#measured", Static).update(self._measured_content(width))
 
     def _measured_content(self, width: int) -> Content:
         """What was measured of this topic, or how to measure it."""
-        lesson, name = self._measured.get(self.topic), self._info.name if self._info else ""
-        if lesson is None:
+        report, name = self._measured.get(self.topic), self._info.name if self._info else ""
+        if report is None:
             return say(f"m measures this here, on {shown_name(name)}" if self._explain else "", MUTED)
-        return lesson_content(lesson, width, f"Measured here: {shown_name(name)}", about=False)
+        return report_content(report, width, f"Measured here: {shown_name(name)}", about=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 from localrun.backends.registry import usual_memory
 from localrun.base.errors import LocalrunError
 from localrun.base.events import ModelInfo
-from localrun.diagnose.foretell.sizes import Size
+from localrun.diagnose.predict.sizes import Size
 from localrun.fit.machine_rates import machine_rates
 from localrun.fit.rates import Rates
 from localrun.hub.catalogue import shown_name

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localrun.diagnose.foretell.sizes import SIZES, Size
-from localrun.diagnose.foretell.what_if import HEADS, PRECISIONS, WhatIf, heads_of
+from localrun.diagnose.predict.sizes import SIZES, Size
+from localrun.diagnose.predict.what_if import HEADS, PRECISIONS, WhatIf, heads_of
 from localrun.ops.kv import KV_CODECS
 
 CONTEXTS = tuple(1 << power for power in range(9, 18))

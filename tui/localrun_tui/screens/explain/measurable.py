@@ -5,7 +5,7 @@ from collections.abc import Callable
 from localrun.base.errors import UsageError
 from localrun.client.interface import EngineClient
 from localrun.client.measure import Explainer
-from localrun.diagnose.explain.lesson import Lesson
+from localrun.diagnose.explain.topic_report import TopicReport
 from localrun_tui.screens.explain.measurement import Explain
 
 
@@ -14,7 +14,7 @@ def measurable(client: EngineClient | None, is_answering: Callable[[], bool]) ->
     if not isinstance(client, Explainer):
         return None
 
-    def explain(topic: str, watch: Callable[[int], None]) -> Lesson:
+    def explain(topic: str, watch: Callable[[int], None]) -> TopicReport:
         if is_answering():
             raise UsageError("an answer is on its way, and both would be slow", "measure when it is there")
         return client.explain(topic, watch)

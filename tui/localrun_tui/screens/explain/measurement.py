@@ -6,11 +6,11 @@ from collections.abc import Callable
 from textual.message_pump import MessagePump
 
 from localrun.base.errors import EngineError, LocalrunError
-from localrun.diagnose.explain.lesson import Lesson
+from localrun.diagnose.explain.topic_report import TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun_tui.state.background import Task, run_in_background
 
-Explain = Callable[[str, Callable[[int], None]], Lesson]
+Explain = Callable[[str, Callable[[int], None]], TopicReport]
 
 
 class Measurement:
@@ -21,7 +21,7 @@ class Measurement:
         owner: MessagePump,
         explain: Explain,
         topic: str,
-        done: Callable[[Lesson], None],
+        done: Callable[[TopicReport], None],
         failed: Callable[[LocalrunError], None],
     ) -> None:
         self._topic, self._began, self._steps = topic, time.monotonic(), 0
