@@ -21,7 +21,7 @@ COMMANDS_HEAD = """
 They are the same in the app and in `localrun chat`, unless one is named. `//` begins a message with a slash.
 
 """
-WHERE = {("app",): " (app only)", ("plain",): " (`localrun chat` only)"}
+WHERE: dict[tuple[str, ...], str] = {("app",): " (app only)", ("plain",): " (`localrun chat` only)"}
 
 
 def page() -> str:

@@ -267,7 +267,7 @@ def test_a_link_that_comes_between_two_files(access: Access, own: Path, monkeypa
 
 def test_without_descriptors_the_way_is_looked_at(access: Access, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Windows."""
-    monkeypatch.setattr(inside, "_BY_DESCRIPTOR", False)
+    monkeypatch.setattr(safe_remove, "_BY_DESCRIPTOR", False)
     repo = access.cache / "models--org--b"
     models = [model for model in scan() if model.name == "org/b"]
     plan_removal([model for model in models if model.precision == "Q8_0"]).execute()

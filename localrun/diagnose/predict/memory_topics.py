@@ -40,7 +40,7 @@ def memory(times: Times) -> TopicReport:
         ),
     )
     off = "" if what.cached else " It is off now: nothing is kept, and every token reads the whole text again."
-    return _lesson("memory", tuple(figures), pictures, _fits(times) + off, kv_correction(what))
+    return _report("memory", tuple(figures), pictures, _fits(times) + off, kv_correction(what))
 
 
 def precision(times: Times) -> TopicReport:
@@ -58,7 +58,7 @@ def precision(times: Times) -> TopicReport:
         Bars("Bytes of the weights", "bytes", {name: float(one.weights_bytes) for name, one in each.items()}),
         Bars(f"Tokens a second after {what.ctx:,} tokens", "tok/s", rates),
     )
-    return _lesson(
+    return _report(
         "precision",
         figures,
         pictures,
@@ -91,7 +91,7 @@ def window(times: Times) -> TopicReport:
         Figure("the last token, seeing all", "ms", "(weights + cache) / bytes a second", steps[0], None),
         Figure("the last token with the window", "ms", "(weights + window) / bytes a second", steps[1], None),
     )
-    return _lesson(
+    return _report(
         "window",
         figures,
         (Curve("Bytes of the cache by length of the text", "bytes", "tokens", lengths, lines),),
@@ -135,7 +135,7 @@ def _fits(times: Times) -> str:
     return f"It fits, and {gib(left)} are left: room for {longest:,} more tokens, less what programs need besides."
 
 
-def _lesson(
+def _report(
     topic: str, figures: tuple[Figure, ...], pictures: tuple[Bars | Curve, ...], conclusion: str, correction: str = ""
 ) -> TopicReport:
     words = WORDS[topic]

@@ -37,7 +37,7 @@ def cache(times: Times) -> TopicReport:
     )
     now = "" if what.cached else " It is off now."
     conclusion = f"After {what.ctx:,} tokens the cache makes a token {anew / kept:,.0f} times as fast.{now}"
-    return _lesson("cache", figures, (curve,), conclusion)
+    return _report("cache", figures, (curve,), conclusion)
 
 
 def phases(times: Times) -> TopicReport:
@@ -77,7 +77,7 @@ def phases(times: Times) -> TopicReport:
     remedy = REMEDIES["prefill" if share >= 0.5 else "decode", prompt.limit if share >= 0.5 else token.limit]
     if not what.cached:
         remedy = "every token reads the whole text again: turn the cache on"
-    return _lesson("phases", figures, pictures, f"Here {slow}, and {remedy}.")
+    return _report("phases", figures, pictures, f"Here {slow}, and {remedy}.")
 
 
 REMEDIES = {
@@ -105,7 +105,7 @@ def reuse(times: Times) -> TopicReport:
         Figure("the same with another beginning", "ms", "", changed, None),
     )
     bars = Bars("First token after", "ms", found | {"turn 4, other beginning": changed})
-    return _lesson(
+    return _report(
         "reuse",
         figures,
         (bars,),
@@ -127,7 +127,7 @@ def batch(times: Times) -> TopicReport:
     figures.append(Figure(f"caches of {what.chats}", "bytes", "chats · cache of one", float(what.cache_bytes), None))
     best = max(sizes, key=lambda n: n / steps[n].longer)
     gain = best / steps[best].longer * steps[1].longer
-    return _lesson(
+    return _report(
         "batch",
         tuple(figures),
         (Bars("Tokens a second, together", "tok/s", rates),),
@@ -146,7 +146,7 @@ def price(times: Times) -> TopicReport:
         Figure("a thousand tokens written", "ms", "1000 / tokens a second of an answer", written, None),
         Figure("written ÷ read", "x", "", written / read, None),
     )
-    return _lesson(
+    return _report(
         "price",
         figures,
         (Bars("Time of a thousand tokens", "ms", {"read": read, "written": written, "found in the cache": 0.0}),),
@@ -155,7 +155,7 @@ def price(times: Times) -> TopicReport:
     )
 
 
-def _lesson(
+def _report(
     topic: str, figures: tuple[Figure, ...], pictures: tuple[Bars | Curve, ...], conclusion: str
 ) -> TopicReport:
     words = WORDS[topic]
