@@ -17,7 +17,7 @@ from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice
 from localrun.hub.stored import StoredModel
 from localrun_tui.app import LocalrunApp
-from localrun_tui.state import take_up
+from localrun_tui.state import continue_chat
 
 OTHER = ModelChoice(StoredModel("gemma", "Q8_0", Path("/models/gemma.gguf"), 1, "gguf", "models"), "Q8_0", 4096)
 
@@ -26,7 +26,7 @@ OTHER = ModelChoice(StoredModel("gemma", "Q8_0", Path("/models/gemma.gguf"), 1, 
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[ModelChoice]:
     """What is loaded, in turn."""
     known = {"gemma": OTHER, "qwen3-4b": CHOICE}
-    monkeypatch.setattr(take_up, "choice_of", lambda held: known.get(held.model))
+    monkeypatch.setattr(continue_chat, "choice_of", lambda held: known.get(held.model))
     return []
 
 

@@ -1,4 +1,4 @@
-"""Explain: knobs are turned by keys and by the mouse, and all numbers follow."""
+"""Explain: parameters are turned by keys and by the mouse, and all numbers follow."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +18,9 @@ from localrun.diagnose.explain.words import WORDS
 from localrun.diagnose.predict.sizes import SIZES
 from localrun.diagnose.predict.what_if import WhatIf
 from localrun_tui.screens.explain.explain_screen import ExplainScreen
-from localrun_tui.screens.explain.here import loaded_size
-from localrun_tui.screens.explain.knobs import BY_FIELD, CONTEXTS, KNOBS, turned
+from localrun_tui.screens.explain.machine_state import loaded_size
 from localrun_tui.screens.explain.measurable import measurable
+from localrun_tui.screens.explain.parameters import BY_FIELD, CONTEXTS, PARAMETERS, turned
 
 WIDE = (200, 50)
 BUILTIN = REPOSITORY / "localrun" / "builtin" / "localrun-tiny.gguf"
@@ -105,18 +105,18 @@ def test_a_command_goes_to_its_topic(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_knobs_go_round_and_the_slider_ends() -> None:
-    for knob in KNOBS:
+    for parameter in PARAMETERS:
         what = WhatIf(SIZES["7B"], ctx=CONTEXTS[0])
         seen = [what]
-        for _ in knob.values(what):
-            seen.append(turned(seen[-1], knob, 1))
-        if knob.field == "ctx":
+        for _ in parameter.values(what):
+            seen.append(turned(seen[-1], parameter, 1))
+        if parameter.field == "ctx":
             assert [one.ctx for one in seen] == [*CONTEXTS, CONTEXTS[-1]]
         else:
-            said = [knob.said(one) for one in seen]
+            said = [parameter.said(one) for one in seen]
             assert said[-1] == said[0]
             assert len({*said}) == len(said) - 1
-        assert knob.said(turned(seen[1], knob, -1)) == knob.said(seen[0])
+        assert parameter.said(turned(seen[1], parameter, -1)) == parameter.said(seen[0])
 
 
 def test_the_loaded_model_is_a_size_like_the_others() -> None:

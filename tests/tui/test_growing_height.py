@@ -9,8 +9,8 @@ from localrun_testing.chat_app import ENDS, chat_app, live_view, ready, send
 from localrun_testing.pilots import drive, until_text
 from textual.pilot import Pilot
 
-from localrun_tui.screens.chat import live_answer, room
-from localrun_tui.screens.chat.room import Room
+from localrun_tui.screens.chat import live_answer
+from localrun_tui.screens.chat.growing_height import GrowingHeight
 
 
 class Clock:
@@ -27,7 +27,7 @@ def test_what_is_spared_follows_the_rate(
     seconds: float, rate: float, spare: int, per_second: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock(monkeypatch)
-    given = Room(seconds)
+    given = GrowingHeight(seconds)
     heights = []
     for n_lines in range(1, 200):
         clock.now += 1 / rate
@@ -40,12 +40,12 @@ def test_what_is_spared_follows_the_rate(
 
 def test_an_answer_that_becomes_much_shorter_leaves_no_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    given = Room(1.25)
+    given = GrowingHeight(1.25)
     given.height(40, 6)
     clock.now += 1
     assert given.height(38, 6) == given.height(40, 6), "not for a line or two"
     assert given.height(10, 6) == 10
-    exact = Room()
+    exact = GrowingHeight()
     assert [exact.height(n, 6) for n in (40, 38, 10)] == [40, 38, 10]
 
 
@@ -59,9 +59,9 @@ def test_a_slow_answer_has_no_empty_lines_below_it(seconds: float, spare: int, m
         await ready(pilot)
         await send(pilot, "hi")
         view = await live_view(pilot)
-        assert view.room.seconds == 1.25
+        assert view.growing_height.seconds == 1.25
         await until_text(pilot, "Hello!")
-        view.room = Room(view.room.seconds)  # so far no time went by
+        view.growing_height = GrowingHeight(view.growing_height.seconds)  # so far no time went by
         empty = []
         for n in range(8):
             view.document.feed(f"\n\nline {n}")

@@ -16,8 +16,8 @@ from rich.style import Style
 from textual.geometry import Size
 from textual.strip import Strip
 
-from localrun_tui.widgets.pen import cells_of
-from localrun_tui.widgets.thrift import Paper
+from localrun_tui.widgets.minimal_update import ShownRows
+from localrun_tui.widgets.row_diff import cells_of
 
 WIDTH, HEIGHT = 30, 12
 STYLES = [
@@ -81,7 +81,7 @@ def test_the_terminal_shows_what_a_whole_picture_would(fills: bool, seed: int) -
     """One terminal gets differences, another every picture whole."""
     rng = random.Random(seed)
     size = Size(WIDTH, HEIGHT)
-    paper, screen, whole = Paper(fills), TinyTerminal(WIDTH, HEIGHT, fills), TinyTerminal(WIDTH, HEIGHT, fills)
+    paper, screen, whole = ShownRows(fills), TinyTerminal(WIDTH, HEIGHT, fills), TinyTerminal(WIDTH, HEIGHT, fills)
     wide = console()
     for pieces in pictures(rng, 12):
         if any(sign in strip.text for _, _, strip in pieces for sign in ("\u200b", "\u0301", "\u200d", "🙂")):
@@ -95,7 +95,7 @@ def test_the_terminal_shows_what_a_whole_picture_would(fills: bool, seed: int) -
 
 
 def test_strange_signs_are_written_with_their_whole_row() -> None:
-    paper, size = Paper(True), Size(WIDTH, 1)
+    paper, size = ShownRows(True), Size(WIDTH, 1)
     for sign in STRANGE:
         before, after = (Strip([Segment(f"{letter} {sign} end")]).extend_cell_length(WIDTH) for letter in "ab")
         paper.draw([(0, 0, before)], size, console())
@@ -106,7 +106,7 @@ def test_what_scrolls_is_moved_by_the_terminal() -> None:
     size, lines = Size(WIDTH, HEIGHT), [f"line number {n} of many".ljust(WIDTH) for n in range(HEIGHT + 1)]
     rows = [Strip([Segment(line, STYLES[1])]) for line in lines]
     for fills, most in ((True, 75), (False, 85)):
-        paper = Paper(fills)
+        paper = ShownRows(fills)
         paper.draw([(y, 0, row) for y, row in enumerate(rows[:-1])], size, console())
         written = paper.draw([(y, 0, row) for y, row in enumerate(rows[1:])], size, console())
         assert "S\x1b[r" in written
@@ -115,7 +115,7 @@ def test_what_scrolls_is_moved_by_the_terminal() -> None:
 
 
 def test_after_somebody_else_wrote_all_is_written_anew() -> None:
-    paper, size, row = Paper(True), Size(5, 1), Strip([Segment("hello")])
+    paper, size, row = ShownRows(True), Size(5, 1), Strip([Segment("hello")])
     first = paper.draw([(0, 0, row)], size, console())
     assert paper.draw([(0, 0, row)], size, console()) == ""
     paper.forget()

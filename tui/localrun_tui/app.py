@@ -20,7 +20,7 @@ from localrun_tui.state.desktop import LONG_SECONDS, Desktop
 from localrun_tui.state.draft import take_draft
 from localrun_tui.state.session import Session
 from localrun_tui.themes import DARK, LIGHT, default_theme
-from localrun_tui.widgets.thrift import Paper, Thrifty
+from localrun_tui.widgets.minimal_update import MinimalUpdate, ShownRows
 
 if TYPE_CHECKING:
     from localrun.chat.journal import ChatStore
@@ -63,7 +63,7 @@ class LocalrunApp(PlainEnd):
         self.desktop = Desktop(self._write)
         self._chat_screen = ChatScreen(self.session, self.desktop)
         self._interrupted = 0.0
-        self._paper = Paper()
+        self._paper = ShownRows()
 
     def get_default_screen(self) -> Screen[Any]:
         return self._chat_screen
@@ -71,7 +71,7 @@ class LocalrunApp(PlainEnd):
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Write what differs, and no more."""
         if isinstance(renderable, CompositorUpdate):
-            renderable = Thrifty(renderable, self._paper, self.size)
+            renderable = MinimalUpdate(renderable, self._paper, self.size)
         super()._display(screen, renderable)
 
     @property
@@ -120,7 +120,7 @@ class LocalrunApp(PlainEnd):
 
         info = self.session.info
         if info is None or info.name == BUILTIN:
-            from localrun_tui.state.take_up import load_when_idle
+            from localrun_tui.state.continue_chat import load_when_idle
 
             self._chat_screen.run_guarded(load_when_idle(self.session, choice))
 
@@ -138,7 +138,7 @@ class LocalrunApp(PlainEnd):
 
     async def _take_up_draft(self) -> None:
         if draft := await self.session.disk.run(take_draft):
-            self._chat_screen.composer.take_up(draft)
+            self._chat_screen.composer.continue_chat(draft)
 
     async def _open_chats(self) -> None:
         """When nothing else is to be done; an empty chat says what is not kept."""

@@ -17,7 +17,6 @@ from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.stub_gguf import stub_gguf
 from localrun_tui.screens import first_run
 from localrun_tui.screens.downloads.downloads_queue import Downloads
-from localrun_tui.screens.explain import here
 from localrun_tui.screens.models import model_sections, models_screen
 
 

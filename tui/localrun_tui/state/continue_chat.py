@@ -22,7 +22,7 @@ async def load_when_idle(session: "Session", choice: "ModelChoice") -> None:
     await session.load(choice)
 
 
-async def take_up(session: "Session") -> None:
+async def continue_chat(session: "Session") -> None:
     """Load the model that the current chat was held with, once the answer under way is over. One that is given up or
     cannot be loaded leaves the present one."""
     chat, present = session.chat, session.present

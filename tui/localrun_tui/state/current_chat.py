@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from localrun_tui.state.session import Session
 
 
-def spoken_in(session: "Session") -> "Chat":
+def nonempty_chat(session: "Session") -> "Chat":
     """The current chat. UsageError while it is empty."""
     if session.chat is None or not len(session.chat.tree):
         raise UsageError("nothing was said in this chat yet", "type a message")
@@ -18,7 +18,7 @@ def spoken_in(session: "Session") -> "Chat":
 
 def last_question(session: "Session") -> str:
     """The id of the user's last message on the branch that is shown. UsageError where there is none."""
-    chat = spoken_in(session)
+    chat = nonempty_chat(session)
     asked = [message.id for message in chat.tree.path(chat.tree.head) if message.role == "user"]
     if not asked:
         raise UsageError("there is no message yet", "type one")

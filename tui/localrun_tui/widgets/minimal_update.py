@@ -14,7 +14,7 @@ from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.geometry import Size
 from textual.strip import Strip
 
-from localrun_tui.widgets.pen import Pen, cells_of
+from localrun_tui.widgets.row_diff import RowWriter, cells_of
 
 Piece = tuple[int, int, Strip]  # row, column, what stands there
 _FURTHEST = 12  # lines that a picture may have moved up by
@@ -22,7 +22,7 @@ _WORTH = 3  # lines that have to be saved by that
 _BESIDE = 4  # columns at the right where a scrollbar may be
 
 
-class Paper:
+class ShownRows:
     """What the terminal shows, row by row, as far as that is known. `erases`: whether it fills lines that come in with
     the background that is set."""
 
@@ -30,18 +30,18 @@ class Paper:
         self._size = Size(0, 0)
         self._rows: list[Strip | None] = []
         self._erases = _fills_with_background() if erases is None else erases
-        self._pen = Pen(self._erases)
+        self._pen = RowWriter(self._erases)
 
     def forget(self) -> None:
         """Somebody else writes to the terminal."""
         self._size = Size(0, 0)
-        self._pen = Pen(self._erases)
+        self._pen = RowWriter(self._erases)
 
     def draw(self, pieces: Iterable[Piece], size: Size, console: Console) -> str:
         """The codes that make the terminal show these pieces in the place of what is there."""
         if size != self._size:
             self._size, self._rows = size, [None] * size.height
-            self._pen = Pen(self._erases)
+            self._pen = RowWriter(self._erases)
             self._pen.write("\x1b[0m")
         wanted = self._wanted(pieces, console)
         if (part := self._scrolled(wanted)) is not None:
@@ -100,11 +100,11 @@ class Paper:
 
 
 @dataclass
-class Thrifty(CompositorUpdate):
+class MinimalUpdate(CompositorUpdate):
     """An update that is written as the difference it makes on `paper`."""
 
     update: CompositorUpdate
-    paper: Paper
+    paper: ShownRows
     size: Size
 
     def render_segments(self, console: Console) -> str:

@@ -27,7 +27,7 @@ class Cell(NamedTuple):
     bg: str
 
 
-class Pen:
+class RowWriter:
     """Writes signs, and codes only where a style begins."""
 
     def __init__(self, erases: bool) -> None:

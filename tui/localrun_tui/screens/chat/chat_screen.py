@@ -109,9 +109,9 @@ class ChatScreen(Screen[None]):
 
     async def _take_up(self) -> None:
         """Go on with the model that the chat was held with."""
-        from localrun_tui.state.take_up import take_up
+        from localrun_tui.state.continue_chat import continue_chat
 
-        await take_up(self.session)
+        await continue_chat(self.session)
 
     def on_chat_changed(self, event: messages.ChatChanged) -> None:
         self.run_guarded(self.pane.show(at=event.at))

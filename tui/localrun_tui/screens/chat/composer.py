@@ -135,7 +135,7 @@ class Composer(Vertical):
         written = self._content(self.editor.text)
         return _together(self._draft, written) if self.edited is not None else written
 
-    def take_up(self, draft: Content) -> None:
+    def continue_chat(self, draft: Content) -> None:
         """Go on with what was being written; what is typed by now stands behind it."""
         self._show(_together(draft, self._content(self.editor.text)))
 

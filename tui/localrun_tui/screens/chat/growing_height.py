@@ -3,7 +3,7 @@
 import time
 
 
-class Room:
+class GrowingHeight:
     """Gives at most the lines that come in `seconds`; what says a line now and then shows no empty one below it."""
 
     def __init__(self, seconds: float = 0.0) -> None:

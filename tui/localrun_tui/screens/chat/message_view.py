@@ -20,8 +20,8 @@ from localrun.base.sanitize import clean
 from localrun.chat.turn import may_go_on
 from localrun_tui.markdown.metas import ACT, CODE, LINK
 from localrun_tui.markdown.wide import STEP, Wide
+from localrun_tui.screens.chat.growing_height import GrowingHeight
 from localrun_tui.screens.chat.message_document import MessageDocument
-from localrun_tui.screens.chat.room import Room
 from localrun_tui.widgets.compositor import Growing, paint_now
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class MessageView(Growing, can_focus=True):
         self.message = message
         self.document = MessageDocument(message, name, branch)
         self.live = message is None
-        self.room = Room()  # while it is live
+        self.growing_height = GrowingHeight()  # while it is live
         self._lines: tuple[int, list[Content]] | None = None
 
     def finish(self, message: "Message", branch: tuple[int, int]) -> None:
@@ -146,7 +146,7 @@ class MessageView(Growing, can_focus=True):
 
     def _height(self, n_lines: int) -> int:
         """Cells for so many lines; a live one may have some to spare."""
-        return self.room.height(n_lines, self.screen.size.height // _SPARE) if self.live else n_lines
+        return self.growing_height.height(n_lines, self.screen.size.height // _SPARE) if self.live else n_lines
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width

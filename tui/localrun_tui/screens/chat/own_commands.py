@@ -6,7 +6,7 @@ from textual.screen import Screen
 
 from localrun.chat.commands import policy_in
 from localrun.chat.overflow import POLICIES
-from localrun_tui.state.spoken import last_question, spoken_in
+from localrun_tui.state.current_chat import last_question, nonempty_chat
 
 if TYPE_CHECKING:
     from localrun.chat.journal import Chat
@@ -27,7 +27,7 @@ class OwnCommands:
         self._history = history
 
     async def title(self, title: str) -> None:
-        chat = spoken_in(self._session)
+        chat = nonempty_chat(self._session)
         if title:
             await self._session.shelf.change(chat.id, title=title)
             await self._history.show()
@@ -36,10 +36,10 @@ class OwnCommands:
 
     async def folder(self, name: str) -> None:
         if name:
-            await self._session.shelf.change(spoken_in(self._session).id, folder="" if name == "none" else name)
+            await self._session.shelf.change(nonempty_chat(self._session).id, folder="" if name == "none" else name)
             await self._history.show()
         else:
-            await self._history.act("folder", spoken_in(self._session).id)
+            await self._history.act("folder", nonempty_chat(self._session).id)
 
     async def chat_settings(self, change: str) -> None:
         from localrun.chat.chat_settings import own_change
@@ -68,7 +68,7 @@ class OwnCommands:
     async def keep(self, name: str) -> None:
         from localrun.chat.prompts import keep_prompt
 
-        text = spoken_in(self._session).tree[last_question(self._session)].text
+        text = nonempty_chat(self._session).tree[last_question(self._session)].text
         path = await self._session.disk.run(keep_prompt, name, text)
         self._screen.notify(f"{path}: /prompt {name} takes it", title="Kept", markup=False)
 

@@ -12,7 +12,7 @@ from localrun.base.sanitize import clean
 from localrun.chat.commands import commands_of, copies_chat
 from localrun_tui.screens.chat.own_commands import OwnCommands
 from localrun_tui.screens.chat.version_commands import VersionCommands
-from localrun_tui.state.spoken import spoken_in
+from localrun_tui.state.current_chat import nonempty_chat
 
 if TYPE_CHECKING:
     from localrun_tui.screens.chat.composer import Composer
@@ -83,7 +83,7 @@ class SlashCommands:
 
     def _of_chat(self, what: str) -> Handler:
         async def run(_: str) -> None:
-            await self._history.act(what, spoken_in(self._session).id)
+            await self._history.act(what, nonempty_chat(self._session).id)
 
         return run
 
@@ -111,7 +111,7 @@ class SlashCommands:
     async def _copy(self, what: str) -> None:
         from localrun.chat.export import to_markdown
 
-        chat = spoken_in(self._session)
+        chat = nonempty_chat(self._session)
         if copies_chat(what):
             text, name = to_markdown(chat), "chat"
         else:
@@ -139,7 +139,7 @@ class SlashCommands:
     async def _save(self, name: str) -> None:
         from localrun.chat.export import write_export
 
-        path, chat = Path(name).expanduser(), spoken_in(self._session)
+        path, chat = Path(name).expanduser(), nonempty_chat(self._session)
         await self._session.disk.run(write_export, chat, path, path.suffix == ".json")
         self._screen.notify(f"written to {path}", title="Exported", markup=False)
 

@@ -7,7 +7,7 @@ from textual.screen import Screen
 from localrun.base.errors import UsageError
 from localrun.chat.commands import temperature_in
 from localrun_tui.state.branches import Branches
-from localrun_tui.state.spoken import last_question, spoken_in
+from localrun_tui.state.current_chat import last_question, nonempty_chat
 
 if TYPE_CHECKING:
     from localrun.client.choice import ModelChoice
@@ -25,16 +25,16 @@ class VersionCommands:
         self._composer = composer
 
     async def retry(self, temperature: str) -> None:
-        chat = spoken_in(self._session)
+        chat = nonempty_chat(self._session)
         if chat.tree.head is not None:
             await self._session.regenerate(chat.tree.head, temperature_in(temperature))
 
     async def retry_with(self, name: str) -> None:
         from localrun.client.choice import named
         from localrun_tui.screens.models.models_screen import ModelsScreen
-        from localrun_tui.state.take_up import load_instead
+        from localrun_tui.state.continue_chat import load_instead
 
-        chat = spoken_in(self._session)
+        chat = nonempty_chat(self._session)
         head = chat.tree.head
         choice: ModelChoice | None
         if name:
@@ -49,7 +49,7 @@ class VersionCommands:
             await self._session.regenerate(head)
 
     async def go_on(self, _: str) -> None:
-        head = spoken_in(self._session).tree.head
+        head = nonempty_chat(self._session).tree.head
         if head is not None:
             await self._session.go_on(head)
 
@@ -58,7 +58,7 @@ class VersionCommands:
         if text:
             await self._branches.edit(question, text)
         else:
-            self._composer.edit(question, spoken_in(self._session).tree[question].content)
+            self._composer.edit(question, nonempty_chat(self._session).tree[question].content)
 
     async def undo(self, _: str) -> None:
         question = last_question(self._session)
@@ -69,7 +69,7 @@ class VersionCommands:
         from localrun.chat.versions import chosen, versions
         from localrun_tui.screens.dialogs.ask import AskOne
 
-        chat = spoken_in(self._session)
+        chat = nonempty_chat(self._session)
         found = list(versions(chat))
         if not found:
             raise UsageError("this chat has no branches", "Ctrl+R and editing a message make one")
@@ -86,7 +86,7 @@ class VersionCommands:
         from localrun.chat.versions import chosen, compared
         from localrun_tui.screens.dialogs.compare_screen import CompareScreen
 
-        versions, shown = compared(spoken_in(self._session))
+        versions, shown = compared(nonempty_chat(self._session))
         if number:
             taken: str | None = versions[chosen(number, len(versions), "version", "/compare")].id
         else:

@@ -18,7 +18,7 @@ _BLOCKS = re.compile("[█▏▎▍▌▋▊▉▁▂▃▄▅▆▇]+")
 
 
 def report_content(report: TopicReport, width: int, title: str = "", about: bool = True) -> Content:
-    """Pictures first, for they move as one turns a knob; then the numbers, and what all of it means."""
+    """Pictures first, for they move as one turns a parameter; then the numbers, and what all of it means."""
     lines = [say(title or report.title, "bold"), *map(_said, draw.correction(report, width)), Content("")]
     lines += [_line(line) for line in draw.pictures(report, width)]
     lines += [_figure_line(line) for line in draw.figures(report.figures, width)]

@@ -1,4 +1,4 @@
-"""Explain: how fast a model of any size would be here and what it would take, followed as one turns knobs."""
+"""Explain: how fast a model of any size would be here and what it would take, followed as one turns parameters."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,11 +21,11 @@ from localrun.diagnose.predict.times import Times
 from localrun.diagnose.predict.topics import PREDICTED
 from localrun.diagnose.predict.what_if import WhatIf
 from localrun.hub.catalogue import shown_name
-from localrun_tui.screens.explain.chip import Chip
 from localrun_tui.screens.explain.drawing import MUTED, memory_line, report_content, time_line
-from localrun_tui.screens.explain.here import Here, read_here
-from localrun_tui.screens.explain.knobs import BY_FIELD, KNOBS, near, of_size, turned
+from localrun_tui.screens.explain.machine_state import MachineState, read_machine_state
 from localrun_tui.screens.explain.measurement import Explain, Measurement
+from localrun_tui.screens.explain.parameter_label import ParameterLabel
+from localrun_tui.screens.explain.parameters import BY_FIELD, PARAMETERS, near, of_size, turned
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_bar import KeyBar
@@ -40,11 +40,19 @@ SETTLED_SECONDS = 0.1  # until new lines have their places
 
 def _bindings() -> list[BindingType]:
     keys: list[BindingType] = []
-    for knob in KNOBS:
-        if knob.field != "ctx":
-            keys.append(Binding(knob.key, f"turn('{knob.field}', 1)", knob.title, False, id=f"explain.{knob.field}"))
-            back = f"turn('{knob.field}', -1)"
-            keys.append(Binding(knob.key.upper(), back, show=False, id=f"explain.{knob.field}-back"))
+    for parameter in PARAMETERS:
+        if parameter.field != "ctx":
+            keys.append(
+                Binding(
+                    parameter.key,
+                    f"turn('{parameter.field}', 1)",
+                    parameter.title,
+                    False,
+                    id=f"explain.{parameter.field}",
+                )
+            )
+            back = f"turn('{parameter.field}', -1)"
+            keys.append(Binding(parameter.key.upper(), back, show=False, id=f"explain.{parameter.field}-back"))
     return keys
 
 
@@ -71,16 +79,16 @@ class ExplainScreen(Screen[None]):
         self._measuring: Measurement | None = None
         self._measured: dict[str, TopicReport] = {}
         self.what = WhatIf()
-        self.here: Here | None = None
+        self.here: MachineState | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
             yield Static("Explain", id="title")
             yield Static("", id="model")
-        for row in (KNOBS[:4], KNOBS[4:]):
-            with Horizontal(classes="knobs"):
-                for knob in row:
-                    yield Chip(knob)
+        for row in (PARAMETERS[:4], PARAMETERS[4:]):
+            with Horizontal(classes="parameters"):
+                for parameter in row:
+                    yield ParameterLabel(parameter)
         yield Static("", id="memory")
         yield Static("", id="time")
         with Horizontal(id="body"):
@@ -95,9 +103,9 @@ class ExplainScreen(Screen[None]):
         topics.highlighted = [*WORDS].index(self._first) if self._first in WORDS else 0
         topics.focus()
         self._draw()
-        run_in_background(self, lambda task: read_here(self._info, self._held), self._ready, self._failed)
+        run_in_background(self, lambda task: read_machine_state(self._info, self._held), self._ready, self._failed)
 
-    def _ready(self, here: Here) -> None:
+    def _ready(self, here: MachineState) -> None:
         self.here = here
         if here.loaded is not None:
             ctx = near(self._info.ctx) if self._info else self.what.ctx
@@ -166,7 +174,7 @@ class ExplainScreen(Screen[None]):
         if self._measuring is not None:
             self._measuring.cancel()
 
-    # ---- knobs
+    # ---- parameters
 
     def action_turn(self, field: str, by: int) -> None:
         self.what = turned(self.what, BY_FIELD[field], by, self.here.loaded if self.here else None)
@@ -177,8 +185,8 @@ class ExplainScreen(Screen[None]):
         report.scroll_relative(y=pages * max(report.size.height - 2, 1), animate=False)
 
     def _draw(self) -> None:
-        for chip in self.query(Chip):
-            chip.show(self.what)
+        for label in self.query(ParameterLabel):
+            label.show(self.what)
         size = self.what.size
         told = f"{size.name} here, by formula" + ("" if size.loaded else f": as {size.of}")
         if self._measuring is not None:

@@ -14,7 +14,7 @@ from localrun.hub.catalogue import shown_name
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class MachineState:
     """`free`: bytes that a model may take in the place of the one that is loaded; `loaded` None where none is, or
     where its file is elsewhere."""
 
@@ -23,9 +23,9 @@ class Here:
     loaded: Size | None = None
 
 
-def read_here(info: ModelInfo | None, held: Callable[[], int]) -> Here:
+def read_machine_state(info: ModelInfo | None, held: Callable[[], int]) -> MachineState:
     """Measures the machine where that was never done, which takes a second."""
-    return Here(machine_rates(), usual_memory().available + held(), loaded_size(info))
+    return MachineState(machine_rates(), usual_memory().available + held(), loaded_size(info))
 
 
 def loaded_size(info: ModelInfo | None) -> Size | None:

@@ -1,4 +1,4 @@
-"""What can be turned on the screen: each knob, the values it goes through, and how it reads. No widgets."""
+"""What can be turned on the screen: each parameter, the values it goes through, and how it reads. No widgets."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ CODECS = tuple(name for name in KV_CODECS if name != "f32")
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class Parameter:
     """`key` turns it on, with Shift back; `values` of what is set now, `said` as it reads."""
 
     key: str
@@ -35,33 +35,35 @@ def _heads_said(what: WhatIf) -> str:
     return f"{what.heads or heads_of(what.config)} {counts.pop() if len(counts) == 1 else ''}".strip()
 
 
-KNOBS: Sequence[Knob] = (
-    Knob("s", "Size", "size", lambda what: [*SIZES.values()], lambda what: what.size.name),
-    Knob("p", "Weights", "weights", _precisions, lambda what: what.weights),
-    Knob("h", "KV heads", "heads", lambda what: HEADS, _heads_said),
-    Knob("k", "KV", "codec", lambda what: CODECS, lambda what: what.codec),
-    Knob("c", "Cache", "cached", lambda what: (True, False), lambda what: "on" if what.cached else "off"),
-    Knob("w", "Window", "window", lambda what: WINDOWS, lambda what: f"{what.window:,}" if what.window else "none"),
-    Knob("b", "Chats", "chats", lambda what: CHATS, lambda what: str(what.chats)),
-    Knob("left,right", "Context", "ctx", lambda what: CONTEXTS, lambda what: f"{what.ctx:,}"),
+PARAMETERS: Sequence[Parameter] = (
+    Parameter("s", "Size", "size", lambda what: [*SIZES.values()], lambda what: what.size.name),
+    Parameter("p", "Weights", "weights", _precisions, lambda what: what.weights),
+    Parameter("h", "KV heads", "heads", lambda what: HEADS, _heads_said),
+    Parameter("k", "KV", "codec", lambda what: CODECS, lambda what: what.codec),
+    Parameter("c", "Cache", "cached", lambda what: (True, False), lambda what: "on" if what.cached else "off"),
+    Parameter(
+        "w", "Window", "window", lambda what: WINDOWS, lambda what: f"{what.window:,}" if what.window else "none"
+    ),
+    Parameter("b", "Chats", "chats", lambda what: CHATS, lambda what: str(what.chats)),
+    Parameter("left,right", "Context", "ctx", lambda what: CONTEXTS, lambda what: f"{what.ctx:,}"),
 )
-BY_FIELD = {knob.field: knob for knob in KNOBS}
+BY_FIELD = {parameter.field: parameter for parameter in PARAMETERS}
 
 
-def turned(what: WhatIf, knob: Knob, by: int, loaded: Size | None = None) -> WhatIf:
+def turned(what: WhatIf, parameter: Parameter, by: int, loaded: Size | None = None) -> WhatIf:
     """The next value or the one before, round and round; contexts end. `loaded`: the model that is here is a size,
     too."""
-    values = [*knob.values(what)]
-    if knob.field == "size":
+    values = [*parameter.values(what)]
+    if parameter.field == "size":
         values = [*([loaded] if loaded else []), *values]
-    now = getattr(what, knob.field)
-    if knob.field == "heads" and now is None:
+    now = getattr(what, parameter.field)
+    if parameter.field == "heads" and now is None:
         now = heads_of(what.config)
     at = values.index(now) + by if now in values else 0
-    value = values[min(max(at, 0), len(values) - 1)] if knob.field == "ctx" else values[at % len(values)]
-    if knob.field == "size":
+    value = values[min(max(at, 0), len(values) - 1)] if parameter.field == "ctx" else values[at % len(values)]
+    if parameter.field == "size":
         return of_size(what, value)
-    return replace(what, **{knob.field: value})
+    return replace(what, **{parameter.field: value})
 
 
 def of_size(what: WhatIf, size: Size) -> WhatIf:
