@@ -14,6 +14,7 @@ from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun.base.errors import HubError, UsageError
 from localrun.cache.label import Label, write_label
 from localrun.cache.packed_weights import PACKED_FOLDER
+from localrun.hub import safe_remove
 from localrun.hub.access import Access, read_access
 from localrun.hub.api import read_repo
 from localrun.hub.download import download

@@ -9,14 +9,14 @@ from localrun_testing.chat_app import ENDS, chat_app, live_view, ready, send
 from localrun_testing.pilots import drive, until_text
 from textual.pilot import Pilot
 
-from localrun_tui.screens.chat import live_answer
+from localrun_tui.screens.chat import growing_height, live_answer
 from localrun_tui.screens.chat.growing_height import GrowingHeight
 
 
 class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr(room, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(growing_height, "time", SimpleNamespace(monotonic=lambda: self.now))
 
 
 @pytest.mark.parametrize(

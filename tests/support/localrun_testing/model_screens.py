@@ -17,6 +17,7 @@ from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.stub_gguf import stub_gguf
 from localrun_tui.screens import first_run
 from localrun_tui.screens.downloads.downloads_queue import Downloads
+from localrun_tui.screens.explain import machine_state
 from localrun_tui.screens.models import model_sections, models_screen
 
 
@@ -44,10 +45,10 @@ class ScreenApp(App[None]):
 def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose memory and speed do not depend on where and when the test runs."""
     monkeypatch.setattr(preview, "machine_rates", lambda: Rates(40e9, 200e9))
-    monkeypatch.setattr(here, "machine_rates", lambda: Rates(40e9, 200e9))
+    monkeypatch.setattr(machine_state, "machine_rates", lambda: Rates(40e9, 200e9))
     monkeypatch.setattr(preview, "disk_rate", lambda: 2e9)
     monkeypatch.setattr(candidates, "packing_room", lambda download=0: 1 << 50)
-    for module in (models_screen, model_sections, registry, here):
+    for module in (models_screen, model_sections, registry, machine_state):
         monkeypatch.setattr(module, "usual_memory", lambda: Memory(16 << 30, 10 << 30))
     for module in (model_sections, first_run):
         monkeypatch.setattr(module, "memory", lambda: Memory(16 << 30, 10 << 30))

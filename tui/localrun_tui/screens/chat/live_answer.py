@@ -21,7 +21,7 @@ class LiveAnswer:
     def __init__(self, turn: Turn, view: MessageView) -> None:
         self.turn = turn
         self.view = view
-        view.room.seconds = _AHEAD
+        view.growing_height.seconds = _AHEAD
         self._worked = time.thread_time()  # of this thread, when it last began to draw
         self._cost = 0.0  # of a picture in the mean: seconds of this thread until the next is begun
         self._shown: dict[Channel, int] = {"answer": 0, "thinking": 0}  # characters

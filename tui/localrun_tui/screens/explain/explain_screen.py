@@ -40,19 +40,11 @@ SETTLED_SECONDS = 0.1  # until new lines have their places
 
 def _bindings() -> list[BindingType]:
     keys: list[BindingType] = []
-    for parameter in PARAMETERS:
-        if parameter.field != "ctx":
-            keys.append(
-                Binding(
-                    parameter.key,
-                    f"turn('{parameter.field}', 1)",
-                    parameter.title,
-                    False,
-                    id=f"explain.{parameter.field}",
-                )
-            )
-            back = f"turn('{parameter.field}', -1)"
-            keys.append(Binding(parameter.key.upper(), back, show=False, id=f"explain.{parameter.field}-back"))
+    for one in PARAMETERS:
+        if one.field != "ctx":
+            keys.append(Binding(one.key, f"turn('{one.field}', 1)", one.title, False, id=f"explain.{one.field}"))
+            back = f"turn('{one.field}', -1)"
+            keys.append(Binding(one.key.upper(), back, show=False, id=f"explain.{one.field}-back"))
     return keys
 
 
