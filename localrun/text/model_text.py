@@ -23,6 +23,7 @@ from localrun.text.detokenizer import text_of
 from localrun.text.fewest_tokens import fewest_tokens
 from localrun.text.history import change, note, splice, with_spaces
 from localrun.text.marks import NO_MARKS, Marks
+from localrun.text.message_order import Arranged, arrange
 from localrun.text.prompt import RenderedChat, encode_rendered, render_chat
 from localrun.text.reasoning import ReasoningTags, reasoning_tags
 from localrun.text.template import RAW_HINT, ChatTemplate, default_template
@@ -103,13 +104,14 @@ class ModelText:
             raise UsageError("there is nothing to answer", "give a prompt or at least one message")
         if request.continues:
             return self._begun(request, ctx)
-        messages = [with_files_as_text(message) for message in request.messages]
+        arranged = self._arranged(request)
+        messages, notes = arranged.messages, (*arranged.notes, *self._tool_notes(request))
         rendered, render_ms = self._render(request, messages)
         self._check_size(rendered.text, ctx)
         started = time.perf_counter()
         encoded = encode_rendered(self.tokenizer, rendered)
         if not request.known_ids:
-            return PromptIds(encoded, 0, "", render_ms, _ms_since(started), notes=self._tool_notes(request))
+            return PromptIds(encoded, 0, "", render_ms, _ms_since(started), notes=notes)
         spliced = splice(self.tokenizer, request.known_ids, encoded)
         if spliced.rewritten_at is not None and self.tokenizer.vocabulary.answers_after_space:
             spaced = with_spaces(self.tokenizer, request.known_ids, messages)
@@ -119,8 +121,12 @@ class ModelText:
             spliced = max(spliced, other, key=lambda spliced: spliced.n_kept)
         changed = change(self.tokenizer, spliced, messages)
         why = "" if changed is None else note(*changed)
-        notes = self._tool_notes(request)
         return PromptIds(spliced.ids, spliced.n_kept, why, render_ms, _ms_since(started), changed, notes)
+
+    def _arranged(self, request: Request) -> Arranged:
+        """The messages as the template takes them, with the files written into their texts."""
+        template = self.template.chosen(bool(request.tools))
+        return arrange(template, [with_files_as_text(message) for message in request.messages])
 
     def _check_size(self, text: str, ctx: int) -> None:
         if ctx and (fewest := fewest_tokens(self.tokenizer, text, ctx)):

@@ -1,0 +1,137 @@
+"""Messages in an order that a template takes and shows whole.
+
+Templates are written for one system message and turns that alternate. Clients send more: two system messages, one in
+the middle, two turns of a user in a row. Some templates refuse that, others drop a message without a word. What one
+does is seen by having it render a few marked messages; what it would lose is joined to what it shows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+from localrun.base.content import parts_of
+from localrun.base.errors import LocalrunError
+from localrun.text.template import ChatTemplate
+
+Message = Mapping[str, Any]
+_MARKS = ("zqalpha", "zqbravo", "zqcharlie", "zqdelta", "zqecho")  # words that no template has of its own
+_REMINDER = "<system-reminder>\n{}\n</system-reminder>"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageOrder:
+    """Which orders a template shows whole."""
+
+    developer: bool  # a message of the developer's
+    system: bool  # a system message
+    systems: bool  # two of them in the beginning
+    later_systems: bool  # one after the first turn
+    same_role: bool  # turns of the same role in a row
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """Messages as a template is given them; `notes` say what was changed."""
+
+    messages: list[Message]
+    notes: tuple[str, ...] = ()
+
+
+def arrange(template: ChatTemplate, messages: Sequence[Message]) -> Arranged:
+    """The messages with nothing lost. Usual ones are left as they are, and cost nothing."""
+    if not all(isinstance(message, Mapping) for message in messages) or _is_usual(messages):
+        return Arranged(list(messages))
+    order = order_of(template)
+    notes: list[str] = []
+    if not order.developer:
+        messages = [{**m, "role": "system"} if m.get("role") == "developer" else m for m in messages]
+    n_leading = next((i for i, m in enumerate(messages) if m.get("role") not in _SYSTEM), len(messages))
+    leading, turns = list(messages[:n_leading]), list(messages[n_leading:])
+    if len(leading) > 1 and not order.systems:
+        leading = [_joined(leading)]
+        notes.append(f"the chat template takes one system message: {n_leading} were joined")
+    if leading and not order.system:
+        turns = [{**message, "role": "user"} for message in leading] + turns
+        leading = []
+        notes.append("the chat template has no place for a system message: it stands before the first turn")
+    if not order.later_systems and any(m.get("role") in _SYSTEM for m in turns):
+        turns = [_as_reminder(m) if m.get("role") in _SYSTEM else m for m in turns]
+        notes.append("the chat template takes no system message after the first turn: it is given as the user's")
+    if not order.same_role:
+        turns = _alternating(turns)
+    return Arranged(leading + turns, tuple(notes))
+
+
+def order_of(template: ChatTemplate) -> MessageOrder:
+    """What a template does with unusual orders, found by trying once."""
+    return _found_order(template.source, template.bos_token, template.eos_token)
+
+
+@lru_cache(maxsize=16)
+def _found_order(source: str, bos_token: str, eos_token: str) -> MessageOrder:
+    template = ChatTemplate(source, bos_token, eos_token)
+
+    def shows(*roles: str) -> bool:
+        messages = [{"role": role, "content": mark} for role, mark in zip(roles, _MARKS, strict=False)]
+        try:
+            text = template.render(messages)
+        except LocalrunError:
+            return False
+        places = [text.find(message["content"]) for message in messages]
+        return -1 not in places and places == sorted(places)
+
+    system = shows("system", "user")
+    return MessageOrder(
+        developer=shows("developer", "user"),
+        system=system,
+        systems=system and shows("system", "system", "user", "assistant", "user"),
+        later_systems=system and shows("system", "user", "assistant", "system", "user"),
+        same_role=shows("user", "user", "assistant", "assistant", "user"),
+    )
+
+
+_SYSTEM = ("system", "developer")
+_TURNS = ("user", "assistant")
+
+
+def _is_usual(messages: Sequence[Message]) -> bool:
+    """Whether there is at most one system message, in the beginning, and turns alternate; calls and their results are
+    turns of their own."""
+    roles = [message.get("role") for message in messages]
+    turns = roles[1:] if roles[:1] == ["system"] else roles
+    repeats = any(a == b and a in _TURNS for a, b in pairwise(turns))
+    return not repeats and not any(role in _SYSTEM for role in turns)
+
+
+def _joined(messages: Sequence[Message]) -> Message:
+    """Several messages as one of the first's role, a blank line between them."""
+    first, *others = messages
+    if all(isinstance(message.get("content"), str) for message in messages):
+        return {**first, "content": "\n\n".join(message["content"] for message in messages)}
+    parts: list[Any] = parts_of(first.get("content"))
+    for message in others:
+        parts += [{"type": "text", "text": "\n\n"}, *parts_of(message.get("content"))]
+    return {**first, "content": parts}
+
+
+def _as_reminder(message: Message) -> Message:
+    content = message.get("content")
+    if isinstance(content, str):
+        return {**message, "role": "user", "content": _REMINDER.format(content)}
+    before, after = ({"type": "text", "text": tag} for tag in _REMINDER.split("{}"))
+    return {**message, "role": "user", "content": [before, *parts_of(content), after]}
+
+
+def _alternating(turns: Sequence[Message]) -> list[Message]:
+    """Turns of the same role in a row as one, unless there are calls in them."""
+    arranged: list[Message] = []
+    for turn in turns:
+        last = arranged[-1] if arranged else {}
+        same = turn.get("role") in _TURNS and turn.get("role") == last.get("role")
+        if same and not (turn.get("tool_calls") or last.get("tool_calls")):
+            arranged[-1] = _joined([last, turn])
+        else:
+            arranged.append(turn)
+    return arranged

@@ -1,0 +1,112 @@
+"""Orders of messages that templates refuse, or lose a part of, are brought into one that they show."""
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localrun.text.message_order import arrange, order_of
+from localrun.text.template import CHATML, ChatTemplate
+
+LOOP = "{%- for m in messages -%}[{{ m.role }}]{{ m.content }}{%- endfor -%}"
+TEMPLATES = {
+    "takes all": CHATML,
+    "system first": "{%- for m in messages -%}{%- if m.role == 'system' and not loop.first -%}"
+    "{{- raise_exception('System message must be at the beginning') -}}{%- endif -%}{{ m.content }}{%- endfor -%}",
+    "drops later systems": "{%- if messages[0].role == 'system' -%}{{ messages[0].content }}{%- endif -%}"
+    "{%- for m in messages if m.role != 'system' -%}{{ m.content }}{%- endfor -%}",
+    "knows no system": "{%- for m in messages -%}{%- if m.role not in ('user', 'assistant') -%}"
+    "{{- raise_exception('no such role') -}}{%- endif -%}{{ m.content }}{%- endfor -%}",
+    "alternates": "{%- set turns = messages[1:] if messages[0].role == 'system' else messages -%}"
+    "{%- if messages[0].role == 'system' -%}{{ messages[0].content }}{%- endif -%}"
+    "{%- for m in turns -%}{%- if (m.role == 'user') != (loop.index0 % 2 == 0) -%}"
+    "{{- raise_exception('must alternate') -}}{%- endif -%}{{ m.content }}{%- endfor -%}",
+}
+CODEX = ("developer", "developer", "user", "user", "assistant", "user")
+CLAUDE_CODE = ("system", "system", "user", "assistant", "system", "user")
+
+
+def numbered(roles: Sequence[str]) -> list[dict[str, Any]]:
+    return [{"role": role, "content": f"zz{number}yy"} for number, role in enumerate(roles)]
+
+
+def lost(template: ChatTemplate, messages: list[dict[str, Any]]) -> list[str]:
+    """The messages that are not in the prompt, or not in their order."""
+    text = template.render(arrange(template, messages).messages)
+    places = [text.find(message["content"]) for message in messages]
+    if -1 not in places and places != sorted(places):
+        return ["the order"]
+    return [message["content"] for message, place in zip(messages, places, strict=True) if place < 0]
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("roles", [CODEX, CLAUDE_CODE, ("user", "user"), ("system", "user", "assistant", "assistant")])
+def test_nothing_is_lost(name: str, roles: tuple[str, ...]) -> None:
+    assert lost(ChatTemplate(TEMPLATES[name]), numbered(roles)) == []
+
+
+@given(st.lists(st.sampled_from(["system", "developer", "user", "assistant"]), max_size=7))
+def test_any_order_after_a_question_is_shown_whole(roles: list[str]) -> None:
+    for source in TEMPLATES.values():
+        assert lost(ChatTemplate(source), numbered(["user", *roles])) == []
+
+
+@pytest.mark.parametrize("roles", [("user",), ("system", "user"), ("system", "user", "assistant", "user")])
+def test_usual_chats_are_left_alone_and_tried_with_nothing(roles: tuple[str, ...]) -> None:
+    messages = numbered(roles)
+    broken = ChatTemplate("{{ raise_exception('not even looked at') }}")
+    arranged = arrange(broken, messages)
+    assert (arranged.messages, arranged.notes) == (messages, ())
+
+
+def test_a_template_that_takes_all_is_given_all_as_it_is() -> None:
+    messages = numbered(CLAUDE_CODE)
+    assert arrange(ChatTemplate(LOOP), messages).messages == messages
+    assert order_of(ChatTemplate(LOOP)).developer
+
+
+def test_a_system_message_in_the_middle_is_marked_as_one() -> None:
+    arranged = arrange(ChatTemplate(TEMPLATES["system first"]), numbered(("user", "assistant", "system", "user")))
+    assert arranged.messages[2] == {"role": "user", "content": "<system-reminder>\nzz2yy\n</system-reminder>"}
+    assert "user's" in arranged.notes[0]
+
+
+def test_parts_are_joined_as_parts() -> None:
+    parts = [{"type": "text", "text": "one"}]
+    messages = [{"role": "user", "content": parts}, {"role": "user", "content": "two"}]
+    (joined,) = arrange(ChatTemplate(TEMPLATES["alternates"]), messages).messages
+    assert "".join(part["text"] for part in joined["content"]) == "one\n\ntwo"
+
+
+def test_calls_and_their_results_stay_turns_of_their_own() -> None:
+    call = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}
+    messages = [*numbered(("user", "user")), {"role": "assistant", "content": "hm"}, call]
+    messages += [{"role": "tool", "content": "1"}, {"role": "tool", "content": "2"}]
+    arranged = arrange(ChatTemplate(TEMPLATES["alternates"]), messages).messages
+    assert [message["role"] for message in arranged] == ["user", "assistant", "assistant", "tool", "tool"]
+
+
+@pytest.mark.slow
+def test_templates_of_published_models_lose_nothing() -> None:
+    """Those that llama.cpp tests with. Two are apart: one wants a variable that no chat has, and one stands the system
+    message in the last turn."""
+    folder = Path(os.environ.get("LOCALRUN_PEERS", "")) / "templates"
+    sources = {path.stem: path.read_text("utf-8") for path in folder.glob("*.jinja")}
+    if not sources:
+        pytest.skip("no templates: LOCALRUN_PEERS has no folder of them")
+    wrong = {}
+    for (name, source), roles in itertools.product(sources.items(), (CODEX[:4], CODEX, CLAUDE_CODE[:3], CLAUDE_CODE)):
+        template = ChatTemplate(source, "<s>", "</s>")
+        try:
+            if missing := lost(template, numbered(roles)):
+                wrong[name] = missing
+        except Exception as error:
+            wrong[name] = [str(error)]
+    assert {name for name, missing in wrong.items() if missing != ["the order"]} <= {
+        "fireworks-ai-llama-3-firefunction-v2"
+    }
