@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,6 +106,8 @@ def stopped_by_signals(server: HttpServer) -> Iterator[list[int]]:
 
 def _unix(path: Path) -> socket.socket:
     """A socket that only this user can open. One that is left over from a server that is gone is replaced."""
+    if sys.platform == "win32":
+        raise UsageError("Windows has no Unix sockets", "leave --socket out")
     with contextlib.suppress(OSError):
         if stat.S_ISSOCK(path.lstat().st_mode) and not _answers(path):
             path.unlink()
@@ -124,6 +127,8 @@ def _unix(path: Path) -> socket.socket:
 
 
 def _answers(path: Path) -> bool:
+    if sys.platform == "win32":
+        return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         try:
             caller.connect(str(path))

@@ -183,7 +183,7 @@ def test_half_an_answer_of_an_engine_that_died_is_kept(faces: Faces, monkeypatch
 
     def events(self: FakeClient, request: Request, cancelled: threading.Event) -> Iterator[Event]:
         for number, event in enumerate(real(self, request, cancelled)):
-            if number == 5:
+            if number == 6:
                 raise EngineDiedError("died")
             yield event
 

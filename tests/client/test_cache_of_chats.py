@@ -103,8 +103,8 @@ def test_a_rewritten_history_is_said_and_computed_before_it_is_needed(forgetful:
     events = list(forgetful.generate(request))
     second = next(event.completion for event in events if isinstance(event, Done))
     assert "the template rewrote turn 1" in second.cache.cache_note
-    assert isinstance(events[0], Prefill)
-    assert events[0].note == second.cache.cache_note
+    assert isinstance(events[1], Prefill)
+    assert events[1].note == second.cache.cache_note
     assert second.cached_tokens == warming.sequence.n_prompt > len(prompt), "all but the question was computed before"
 
 

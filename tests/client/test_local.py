@@ -9,7 +9,7 @@ import pytest
 
 import localrun
 from localrun.base.errors import PromptTooLongError, UsageError
-from localrun.base.events import Completion, Done, Event, Prefill, Token
+from localrun.base.events import Accepted, Completion, Done, Event, Prefill, Token
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
@@ -39,7 +39,8 @@ def test_events_come_in_order_and_add_up(client: LocalClient) -> None:
     events = list(client.generate(ask("What can you do for me?")))
     prefills = [e for e in events if isinstance(e, Prefill)]
     tokens = [e for e in events if isinstance(e, Token)]
-    assert isinstance(events[0], Prefill)
+    assert events[0] == Accepted(prefills[0].total)
+    assert isinstance(events[1], Prefill)
     assert isinstance(events[-1], Done)
     done = events[-1].completion
     assert prefills[-1].done == prefills[-1].total == done.prompt_tokens

@@ -541,6 +541,13 @@ CACHE_LIST = rows(
 )
 CACHE_CLEAR = record("`cache clear --json`", freed=field(WHOLE, "bytes that were removed"))
 
+SERVE = record(
+    "`serve --jsonl`, once it listens",
+    type={"const": "listening"},
+    url=field(TEXT, "its address; empty for a Unix socket"),
+    socket=field(TEXT, "path of the Unix socket; empty otherwise"),
+)
+
 ERROR = record(
     "on stdout when a command with --json or --jsonl fails; of --jsonl it is the last line",
     error=record(
@@ -559,6 +566,7 @@ SCHEMAS: dict[str, Schema] = {
     "jsonl: token": TOKEN,
     "jsonl: loop": LOOP,
     "jsonl: done": DONE,
+    "serve": SERVE,
     "perplexity": PERPLEXITY,
     "bench": BENCH,
     "bench --compare": BENCH_COMPARE,
