@@ -19,12 +19,17 @@ class InferenceRequest:
     """A request of any protocol."""
 
     model: str  # as the client names it; empty for the one that is loaded
-    request: Request
+    requests: tuple[Request, ...]  # one for each prompt
     is_stream: bool
-    n: int = 1  # answers to the same prompt
+    n: int = 1  # answers to each prompt
     session: str = ""  # what the client calls the conversation; empty: it does not say
     keep_alive: float | None = None  # seconds that the model stays loaded after it; None: as the server was told
     ignored: tuple[str, ...] = ()  # fields that have no effect here
+
+    @property
+    def n_answers(self) -> int:
+        """Answers in all, numbered prompt by prompt."""
+        return self.n * len(self.requests)
 
 
 class Codec(Protocol):
@@ -37,7 +42,8 @@ class Codec(Protocol):
         ...
 
     def event(self, index: int, event: Event) -> bytes:
-        """An event of the answer with this number, from 0 on; Done is the last of each."""
+        """An event of the answer with this number, from 0 on; Done is the last of each. Hears of every event, and where
+        the answer is sent whole its bytes are left out."""
         ...
 
     def end(self) -> bytes:

@@ -40,7 +40,7 @@ def read_chat(body: Body) -> InferenceRequest:
     )
     return InferenceRequest(
         model=body.text("model"),
-        request=request,
+        requests=(request,),
         is_stream=body.flag("stream"),
         n=body.whole("n", 1, 1, MAX_ANSWERS) or 1,
         session=body.text("prompt_cache_key"),

@@ -79,12 +79,11 @@ class AnswerResponse(Response):
             self._live.take(event)
             if isinstance(event, Done):
                 completions[index] = event.completion
-            if self._asked.is_stream:
-                frames.append(self._codec.event(index, event))
+            frames.append(self._codec.event(index, event))
         await self._send(frames, wire)
 
     async def _send(self, frames: list[bytes], wire: Wire) -> None:
-        if frames:
+        if frames and self._asked.is_stream:
             await wire.stream(b"".join(frames))
 
 

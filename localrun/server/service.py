@@ -29,17 +29,17 @@ class Service:
         self, asked: InferenceRequest, live: LiveRequest, wire: Wire
     ) -> AsyncIterator[tuple[EngineClient, list[Request]]]:
         """The engine for a request, and what it is asked for each answer. Raises Refusal where too many wait."""
-        if self._n_open + asked.n > (self.options.parallel or USUAL_PARALLEL) + MAX_WAITING:
+        if self._n_open + asked.n_answers > (self.options.parallel or USUAL_PARALLEL) + MAX_WAITING:
             raise busy(MAX_WAITING)
-        self._n_open += asked.n
+        self._n_open += asked.n_answers
         try:
             async with AsyncExitStack() as held:
                 lease = self.models.use(asked.model, asked.keep_alive)
                 client = await wire.wait(held.enter_async_context(lease))
                 live.phase, live.model = "queued", client.info.name
-                yield client, [_numbered(asked.request, index) for index in range(asked.n)]
+                yield client, [_numbered(one, index) for one in asked.requests for index in range(asked.n)]
         finally:
-            self._n_open -= asked.n
+            self._n_open -= asked.n_answers
 
 
 def _numbered(request: Request, index: int) -> Request:
