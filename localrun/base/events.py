@@ -58,6 +58,7 @@ class ModelInfo:
     work: Work | None = None  # None where nobody knows, or where other things limit it than memory and arithmetic
     mapped_bytes: int = 0  # of weights_bytes, those that stay on disk and are read as they are used
     can_roll: bool = False  # whether it may forget the middle of a text and go on
+    fingerprint: str = ""  # of weights, arithmetic, cache and template: equal ones answer alike; empty: unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,7 @@ class Timings:
     decode_tps: float | None = None
     render_ms: float = 0.0  # the chat template
     tokenize_ms: float = 0.0
+    queue_ms: float = 0.0  # waiting for other answers
     restore_ms: float = 0.0  # reading saved blocks from disk
     prefill_ms: float = 0.0
     decode_ms: float = 0.0

@@ -123,6 +123,7 @@ def timings(figures: GenerationFigures, load_ms: float, prompt: PromptIds) -> Ti
         decode_tps=(len(times) - 1) / decoding if decoding > 0 else 0.0,
         render_ms=prompt.render_ms,
         tokenize_ms=prompt.tokenize_ms,
+        queue_ms=1000 * (figures.queue_seconds or 0.0),
         restore_ms=1000 * figures.restore_seconds,
         prefill_ms=1000 * read,
         decode_ms=1000 * decoding,

@@ -8,6 +8,7 @@ from localrun.backends.interface import Backend
 from localrun.base.events import ModelInfo, Work
 from localrun.base.request import LoadOptions
 from localrun.engine.engine import Engine
+from localrun.engine.fingerprint import fingerprint
 from localrun.engine.from_disk import notes_of
 from localrun.engine.opened_model import OpenedModel
 from localrun.fit.memory_plan import MemoryPlan
@@ -49,6 +50,7 @@ def describe(
         notes=(*opened.source.warnings, *opened.text.notes, *backend_notes, *plan.notes, *from_disk, *slow, *lost),
         work=work_of_a_token(opened, layout, plan.config) if backend.measures_limits else None,
         can_roll=engine.can_roll,
+        fingerprint=fingerprint(engine.disk.disk.fingerprint, opened.text.template.sha256)[:16] if engine.disk else "",
     )
 
 

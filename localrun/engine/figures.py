@@ -19,6 +19,7 @@ class GenerationFigures:
     n_ahead: int = 0  # other generations that were under way when it came
     n_beside: int = 0  # tokens of others in the steps that computed its own
     started: float = field(default_factory=time.perf_counter)  # seconds
+    queue_seconds: float | None = None  # until it was first let run, less what the disk took; None: not yet
     restore_seconds: float = 0.0
     prefill_seconds: float = 0.0
     prefill_rows: int = 0  # computed in that time, replayed ones included
@@ -32,5 +33,7 @@ class GenerationFigures:
         if restore is not None:
             self.n_restored = min(restore.n_tokens, self.n_cached)
             self.restore_seconds = restore.seconds
+        if self.queue_seconds is None:
+            self.queue_seconds = max(0.0, time.perf_counter() - self.started - self.restore_seconds)
         self.evicted = cache.reuse.evicted
         self.note = "; ".join(note for note in (rewritten, cache.reuse.note) if note)

@@ -25,6 +25,7 @@ class InferenceRequest:
     session: str = ""  # what the client calls the conversation; empty: it does not say
     keep_alive: float | None = None  # seconds that the model stays loaded after it; None: as the server was told
     ignored: tuple[str, ...] = ()  # fields that have no effect here
+    with_figures: bool = True  # whether the answer tells of itself in a `localrun` object
 
     @property
     def n_answers(self) -> int:
@@ -36,6 +37,7 @@ class Codec(Protocol):
     """Writes one answer in one protocol; made for each request. Bytes are whole frames of its stream."""
 
     media_type: str  # of a stream
+    figures: Json | None  # the `localrun` object; set before the Done of an answer, and sent with the end of a stream
 
     def begin(self, info: ModelInfo | None) -> bytes:
         """The head of a stream, before anything else of it; `info` is None while no model is loaded."""

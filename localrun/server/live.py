@@ -27,6 +27,7 @@ class LiveRequest:
     number: int = field(default_factory=lambda: next(_numbers))
     began: float = field(default_factory=time.monotonic)
     phase: Phase = "waiting for the model"
+    load_ms: float = 0.0  # waited for the model
     prompt_tokens: int = 0
     cached_tokens: int = 0
     read_tokens: int = 0
@@ -39,6 +40,10 @@ class LiveRequest:
     @staticmethod
     def of(request: HttpRequest, asked: InferenceRequest) -> "LiveRequest":
         return LiveRequest(request.url.path, request.headers.get("user-agent", "")[:200], asked.model, asked.session)
+
+    def got_model(self, name: str) -> None:
+        """The model is loaded."""
+        self.phase, self.model, self.load_ms = "queued", name, 1000 * (time.monotonic() - self.began)
 
     def take(self, event: Event) -> None:
         """Follow the answer. Of several to one prompt the last to speak is shown."""

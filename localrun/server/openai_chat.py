@@ -45,6 +45,7 @@ def read_chat(body: Body) -> InferenceRequest:
         n=body.whole("n", 1, 1, MAX_ANSWERS) or 1,
         session=body.text("prompt_cache_key"),
         ignored=tuple(name for name in IGNORED if name in body),
+        with_figures=body.values.get("localrun") is not False,
     )
 
 
@@ -84,9 +85,12 @@ class ChatCodec:
         self._model, self._with_usage, self._n = asked.model, with_usage, asked.n
         self._id, self._created = f"chatcmpl-{secrets.token_hex(12)}", int(time.time())
         self._done: list[Completion] = []
+        self._fingerprint: str | None = None
+        self.figures: Json | None = None
 
     def begin(self, info: ModelInfo | None) -> bytes:
-        self._model = self._model or (info.name if info else "")
+        if info is not None:
+            self._model, self._fingerprint = self._model or info.name, info.fingerprint or None
         start = {"role": "assistant", "content": ""}
         return b"".join(self._chunk(index, start) for index in range(self._n))
 
@@ -97,7 +101,7 @@ class ChatCodec:
                 return self._chunk(index, {field: text}) if text else b""
             case Done(completion):
                 self._done.append(completion)
-                return self._chunk(index, {}, finish_reason(completion))
+                return self._chunk(index, {}, finish_reason(completion), self.figures)
             case Accepted() | Prefill() | Loop():
                 return b""
         assert_never(event)
@@ -118,12 +122,14 @@ class ChatCodec:
             "object": "chat.completion",
             "created": self._created,
             "model": self._model or info.name,
+            "system_fingerprint": info.fingerprint or None,
             "choices": [_choice(index, completion) for index, completion in enumerate(completions)],
             "usage": usage(completions),
         }
 
-    def _chunk(self, index: int, delta: Json, reason: str | None = None) -> bytes:
-        return self._frame({"choices": [{"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}]})
+    def _chunk(self, index: int, delta: Json, reason: str | None = None, figures: Json | None = None) -> bytes:
+        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
+        return self._frame({"choices": [choice], **({"localrun": figures} if figures else {})})
 
     def _frame(self, values: Json) -> bytes:
         head = {
@@ -131,6 +137,7 @@ class ChatCodec:
             "object": "chat.completion.chunk",
             "created": self._created,
             "model": self._model,
+            "system_fingerprint": self._fingerprint,
         }
         return data_frame({**head, **values})
 

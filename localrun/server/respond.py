@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from starlette.requests import Request as HttpRequest
@@ -9,7 +10,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from localrun.base.errors import LocalrunError
-from localrun.base.events import Completion, Done
+from localrun.base.events import Completion, Done, ModelInfo
+from localrun.server.figures import headers_of, localrun_object
 from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.live import LiveRequest
 from localrun.server.refusal import Refusal, refusal_of
@@ -61,8 +63,7 @@ class AnswerResponse(Response):
                 if self._asked.is_stream:
                     await wire.stream(self._codec.end(), last=True)
                 else:
-                    whole = self._codec.whole(client.info, [completions[index] for index in range(len(answers))])
-                    await wire.whole(json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace"))
+                    await self._send_whole(client.info, [completions[index] for index in range(len(answers))], wire)
                 self._live.end("done")
             finally:
                 _cancel(answers)
@@ -78,9 +79,26 @@ class AnswerResponse(Response):
                 raise event
             self._live.take(event)
             if isinstance(event, Done):
+                event = self._with_figures(event, is_first=not completions)
                 completions[index] = event.completion
             frames.append(self._codec.event(index, event))
         await self._send(frames, wire)
+
+    def _with_figures(self, done: Done, is_first: bool) -> Done:
+        """The end of an answer, which knows how long it waited for its model; the codec is told what else there is."""
+        timings = replace(done.completion.timings, load_ms=self._live.load_ms)
+        completion = replace(done.completion, timings=timings)
+        if self._asked.with_figures and is_first:
+            broken = self._service.last_requests.compare(self._live.client, self._asked, completion)
+            self._codec.figures = localrun_object(completion, broken)
+        return replace(done, completion=completion)
+
+    async def _send_whole(self, info: ModelInfo, completions: list[Completion], wire: Wire) -> None:
+        whole = self._codec.whole(info, completions)
+        if self._codec.figures is not None:
+            whole["localrun"] = self._codec.figures
+        data = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
+        await wire.whole(data, headers_of(completions[0]))
 
     async def _send(self, frames: list[bytes], wire: Wire) -> None:
         if frames and self._asked.is_stream:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from localrun.base.request import Request
 from localrun.client.interface import EngineClient
+from localrun.server.cache_break import LastRequests
 from localrun.server.inference import InferenceRequest
 from localrun.server.live import LiveRequest, Registry
 from localrun.server.models import ModelHost
@@ -22,6 +23,7 @@ class Service:
 
     def __init__(self, models: ModelHost, options: ServerOptions, registry: Registry) -> None:
         self.models, self.options, self.registry = models, options, registry
+        self.last_requests = LastRequests()
         self._n_open = 0
 
     @asynccontextmanager
@@ -36,7 +38,7 @@ class Service:
             async with AsyncExitStack() as held:
                 lease = self.models.use(asked.model, asked.keep_alive)
                 client = await wire.wait(held.enter_async_context(lease))
-                live.phase, live.model = "queued", client.info.name
+                live.got_model(client.info.name)
                 yield client, [_numbered(one, index) for one in asked.requests for index in range(asked.n)]
         finally:
             self._n_open -= asked.n_answers

@@ -1,7 +1,7 @@
 """The connection to one client: what is sent on it, and whether somebody is still there."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 
 from starlette.types import Receive, Send
@@ -61,9 +61,10 @@ class Wire:
         await self.begin()
         await self._write(data, last)
 
-    async def whole(self, data: bytes) -> None:
+    async def whole(self, data: bytes, headers: Mapping[str, str]) -> None:
         """Send everything at once, for a client that asked for no stream."""
-        await self._head((b"content-type", b"application/json"), (b"content-length", str(len(data)).encode()))
+        usual = {"content-type": "application/json", "content-length": str(len(data))}
+        await self._head(*((name.encode(), value.encode()) for name, value in {**usual, **headers}.items()))
         await self._write(data, last=True)
 
     def close(self) -> None:

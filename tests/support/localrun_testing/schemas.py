@@ -65,6 +65,7 @@ COMPLETION = {
     "replayed_tokens": field(WHOLE, "computed again for layers whose window had moved on", minimum=0),
     "render_ms": field(NUMBER, "time of the chat template"),
     "tokenize_ms": field(NUMBER, "time to turn its text into tokens"),
+    "queue_ms": field(NUMBER, "waiting for other answers"),
     "restore_ms": field(NUMBER, "time to read kept blocks from disk"),
     "prefill_ms": field(NUMBER, "time to read the prompt"),
     "decode_ms": field(NUMBER, "time to write the answer"),

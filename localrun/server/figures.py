@@ -1,0 +1,44 @@
+"""What an answer tells of itself in every protocol: where its prompt came from, and where the time went."""
+
+from localrun.base.events import Completion
+from localrun.server.cache_break import CacheBreak
+from localrun.server.inference import Json
+
+
+def localrun_object(completion: Completion, broken: CacheBreak | None = None) -> Json:
+    """The `localrun` object of a response. Tokens, and milliseconds; null is what is not known."""
+    cache, timings, meanwhile = completion.cache, completion.timings, completion.meanwhile
+    figures: Json = {
+        "cached": completion.cached_tokens,
+        "restored_from_disk": cache.restored_tokens,
+        "computed": cache.computed_tokens,
+        "replayed": cache.replayed_tokens,
+        "cache_note": cache.cache_note or None,
+        "cache_break": None if broken is None else broken.as_json(),
+        "load_ms": timings.load_ms,
+        "queue_ms": timings.queue_ms,
+        "restore_ms": timings.restore_ms,
+        "prefill_ms": timings.prefill_ms,
+        "ttft_ms": timings.ttft_ms,
+        "decode_ms": timings.decode_ms,
+        "ahead": meanwhile.ahead if meanwhile else None,
+        "beside_tokens": meanwhile.beside_tokens if meanwhile else None,
+        "seed": completion.seed,
+        "kv_codec": completion.kv_codec,
+        "ctx": completion.ctx,
+        "stop_reason": completion.stop_reason,
+    }
+    if completion.loop_period:
+        figures["loop_period"] = completion.loop_period
+    if completion.notes:
+        figures["notes"] = list(completion.notes)
+    return {name: round(value, 3) if isinstance(value, float) else value for name, value in figures.items()}
+
+
+def headers_of(completion: Completion) -> dict[str, str]:
+    """The most of it as headers, for whoever reads no JSON; of a whole answer, since a stream begins before."""
+    return {
+        "x-localrun-prompt": str(completion.prompt_tokens),
+        "x-localrun-cached": str(completion.cached_tokens),
+        "x-localrun-queue-ms": f"{completion.timings.queue_ms:.0f}",
+    }
