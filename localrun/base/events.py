@@ -164,6 +164,7 @@ class Completion:
     seed: int
     path: str = ""
     notes: tuple[str, ...] = ()
+    thinking_tokens: int | None = None  # of completion_tokens
     loop_period: int = 0  # tokens that it ended up repeating over and over; 0: it did not
     work: Work | None = None
     meanwhile: Meanwhile | None = None

@@ -101,6 +101,7 @@ class RemoteAnswer:
             prompt_tokens=n_prompt,
             cached_tokens=count_or_none(details, "cached_tokens"),
             completion_tokens=n_tokens,
+            thinking_tokens=count_or_none(self._usage.get("completion_tokens_details"), "reasoning_tokens"),
             token_ids=(),
             kv_codec="",
             ctx=self._info.ctx,

@@ -31,6 +31,7 @@ class AnswerStream:
         self.stops = StopStrings(stops)
         self.hit = False
         self.texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
+        self.n_thinking = 0  # tokens
 
     def push(self, token_id: int) -> Iterator[Token]:
         """The events of one new token: one, or two when its text spans thinking and answer."""
@@ -55,6 +56,7 @@ class AnswerStream:
             text, hit = ("", True) if self.hit else self.stops.push(text)
             self.hit = self.hit or hit
         self.texts[channel].append(text)
+        self.n_thinking += channel == "thinking" and token_id is not None
         return Token(token_id, text, channel)
 
 
@@ -93,6 +95,7 @@ def completion(
         prompt_tokens=state.n_prompt,
         cached_tokens=figures.n_cached,
         completion_tokens=len(token_ids),
+        thinking_tokens=answer.n_thinking,
         token_ids=token_ids,
         kv_codec=info.kv_codec,
         ctx=info.ctx,

@@ -16,6 +16,7 @@ def usage(completions: Sequence[Completion]) -> Json:
         "completion_tokens": written,
         "total_tokens": prompt + written,
         "prompt_tokens_details": {"cached_tokens": cached},
+        "completion_tokens_details": {"reasoning_tokens": sum(one.thinking_tokens or 0 for one in completions)},
     }
 
 

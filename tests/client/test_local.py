@@ -47,6 +47,7 @@ def test_events_come_in_order_and_add_up(client: LocalClient) -> None:
     assert "".join(t.text for t in tokens if t.channel == "answer") == done.text
     assert [t.token_id for t in tokens if t.token_id is not None] == list(done.token_ids)
     assert done.completion_tokens == len(done.token_ids) <= 12
+    assert done.thinking_tokens == 0
     assert 0 < (done.memory.kv_bytes or 0) < (done.memory.peak_rss or 0)
     assert done.timings.ttft_ms > 0
 

@@ -85,7 +85,7 @@ def test_an_answer_with_its_figures(server: FakeChatServer) -> None:
     assert isinstance(last, Done)
     done = last.completion
     assert (done.text, done.thinking, done.stop_reason) == ("Hello, wörld", "", "stop")
-    assert (done.prompt_tokens, done.cached_tokens, done.completion_tokens) == (9, 5, 4)
+    assert (done.prompt_tokens, done.cached_tokens, done.completion_tokens, done.thinking_tokens) == (9, 5, 4, None)
     assert done.timings.ttft_ms > 0
     assert (done.timings.prefill_tps, done.timings.decode_tps, done.work) == (None,) * 3
     assert done.memory == MemoryFigures()

@@ -29,6 +29,8 @@ def test_whole_answer(client: openai.OpenAI) -> None:
     assert choice.message.model_dump()["reasoning_content"] == "~~"
     assert answer.usage
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens, answer.usage.total_tokens) == (3, 7, 10)
+    assert answer.usage.completion_tokens_details
+    assert answer.usage.completion_tokens_details.reasoning_tokens == 2
 
 
 def test_stream_helper_sees_the_same_answer(client: openai.OpenAI) -> None:

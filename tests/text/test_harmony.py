@@ -87,6 +87,7 @@ def test_the_ids_of_an_answer_become_its_channels(text: ModelText) -> None:
         list(answer.push(token_id))
     list(answer.flush())
     assert (answer.text("thinking"), answer.text("answer")) == ("hello?", "hello world")
+    assert answer.n_thinking == len(tokenizer.encode("hello?"))
 
 
 @pytest.mark.parametrize("thought", ["hello? 12", ""])

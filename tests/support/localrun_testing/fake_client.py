@@ -62,7 +62,8 @@ class FakeClient:
         yield Done(
             Completion(
                 "fake", "F32", "reference", shown, thinking, reason, 3, 0, n, tuple(range(n)),
-                "f32", 128, 7, timings=Timings(1.5, 2.5, 3.5, float("nan"), 4.5, 5.5), memory=MemoryFigures(1000, 2000),
+                "f32", 128, 7, thinking_tokens=len(thinking),
+                timings=Timings(1.5, 2.5, 3.5, float("nan"), 4.5, 5.5), memory=MemoryFigures(1000, 2000),
             ),
             prompt_ids=(*request.known_ids, *range(1000, 1003)),
         )  # fmt: skip

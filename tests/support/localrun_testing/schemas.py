@@ -46,6 +46,7 @@ COMPLETION = {
     "prompt_tokens": field([WHOLE, "null"], f"tokens of the prompt, template included{_UNTOLD}", minimum=0),
     "cached_tokens": field([WHOLE, "null"], f"of these, tokens that were not computed again{_UNTOLD}", minimum=0),
     "completion_tokens": field(WHOLE, "tokens of the answer and the thinking: the length of token_ids", minimum=0),
+    "thinking_tokens": field([WHOLE, "null"], f"of these, tokens of the thinking{_UNTOLD}", minimum=0),
     "token_ids": rows("the tokens, without the one that stopped", field(WHOLE, "id", minimum=0)),
     "load_ms": field(NUMBER, "time to load the model"),
     "ttft_ms": field(NUMBER, "time to first token, loading not included"),
