@@ -37,6 +37,7 @@ COMMANDS = {
     "perplexity": ("perplexity", "perplexity", _MEASURE),
     "bench": ("bench", "bench", _MEASURE),
     "doctor": ("doctor", "doctor", _MEASURE),
+    "top": ("top", "top", _MEASURE),
     "completion": ("completion", "completion", _MODELS),
     "history": ("history", "history", _CHAT),
     "cache": ("cache", "cache", _CHAT),

@@ -3,11 +3,13 @@
 import asyncio
 import os
 import signal
+import time
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from localrun.base.sanitize import clean
 from localrun.cli.completion import complete_word
 from localrun.cli.console import note, write_json
 from localrun.cli.failure import CANCELLED
@@ -18,6 +20,9 @@ from localrun.client.interface import EngineClient
 from localrun.client.model_slot import ModelSlot
 from localrun.client.open_client import Progress, open_client
 from localrun.server.options import DEFAULT_HOST, DEFAULT_PORT, KEEP_ALIVE_SECONDS, ServerOptions, seconds
+
+if TYPE_CHECKING:
+    from localrun.server.live import LiveRequest
 
 KEY_VARIABLE = "LOCALRUN_API_KEY"
 _PANEL = "The server"
@@ -112,8 +117,8 @@ async def _serve(choice: ModelChoice, options: ServerOptions, load: LoadOptionFl
     """Listen, load, and answer until a signal comes."""
     from localrun.server.app import build_app
     from localrun.server.listen import HttpServer, address_of, bind, stopped_by_signals
-    from localrun.server.live import Registry
     from localrun.server.models import ModelHost
+    from localrun.server.owner import announced
     from localrun.server.service import Service
 
     sockets = bind(options)
@@ -123,7 +128,7 @@ async def _serve(choice: ModelChoice, options: ServerOptions, load: LoadOptionFl
         return open_client(choice, settings, progress, apart=True, prefix_cache=not load.no_prefix_cache)
 
     models = ModelHost(ModelSlot(open_model), choice, options)
-    server = HttpServer(build_app(Service(models, options, Registry())))
+    server = HttpServer(build_app(Service(models, options, _log)))
     url = address_of(sockets[0])
     with stopped_by_signals(server) as signals:
         try:
@@ -131,7 +136,18 @@ async def _serve(choice: ModelChoice, options: ServerOptions, load: LoadOptionFl
             note(f"localrun listens on {url or options.socket}")
             if jsonl:
                 write_json({"type": "listening", "url": url, "socket": options.socket})
-            await server.serve(sockets)
+            with announced(url, options.socket):
+                await server.serve(sockets)
         finally:
             await models.close()
     return CANCELLED if signal.SIGINT in signals else 0
+
+
+def _log(live: "LiveRequest") -> None:
+    """One line on stderr for a request that is over: nothing of what was said."""
+    seconds, tokens = time.monotonic() - live.began, ""
+    if (figures := live.completion) is not None:
+        read, cached, written = figures.prompt_tokens, figures.cached_tokens, figures.completion_tokens
+        tokens = f", {read} tokens read, {cached} of them cached, {written} written"
+    client = f" for {clean(live.client, keep_newlines=False)}" if live.client else ""
+    note(f"{time.strftime('%H:%M:%S')} {live.protocol}{client}: {live.outcome or 'failed'} in {seconds:.1f} s{tokens}")

@@ -13,6 +13,7 @@ from localrun.base.errors import LocalrunError
 from localrun.server.guard import ErrorShapes, Guard, error_response
 from localrun.server.json_body import Body, read_json
 from localrun.server.model_list import list_models, show_model
+from localrun.server.monitor import monitor_routes
 from localrun.server.openai_chat import ChatCodec, error_body, read_chat
 from localrun.server.refusal import Refusal, refusal_of, without_paths
 from localrun.server.respond import AnswerResponse
@@ -48,6 +49,7 @@ def build_app(service: Service) -> Starlette:
             Route("/v1/chat/completions", chat, methods=["POST"]),
             Route("/v1/models", models, methods=["GET"]),
             Route("/v1/models/{name:path}", model, methods=["GET"]),
+            *monitor_routes(service),
         ],
         middleware=[Middleware(Guard, options=service.options, shapes=ERROR_SHAPES)],
         exception_handlers={Refusal: refused, LocalrunError: refused, HTTPException: refused, Exception: refused},

@@ -5,14 +5,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, assert_never
-
-from starlette.requests import Request as HttpRequest
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from localrun.base.events import Accepted, Completion, Done, Event, Loop, Prefill, Token
 from localrun.server.inference import InferenceRequest
 
+if TYPE_CHECKING:
+    from starlette.requests import Request as HttpRequest
+
 Phase = Literal["waiting for the model", "queued", "reading", "writing", "done"]
+MAX_NAME = 200  # characters of what clients call themselves
 _numbers = itertools.count(1)
 
 
@@ -32,14 +34,19 @@ class LiveRequest:
     cached_tokens: int = 0
     read_tokens: int = 0
     written_tokens: int = 0
+    max_tokens: int | None = None
+    read_since: float | None = None
     first_token: float | None = None
+    cache_break: str = ""  # what had changed since the last request, where not all was cached
     outcome: str = ""  # how it ended
     completion: Completion | None = None
     cancel: Callable[[], object] = lambda: None
 
     @staticmethod
-    def of(request: HttpRequest, asked: InferenceRequest) -> "LiveRequest":
-        return LiveRequest(request.url.path, request.headers.get("user-agent", "")[:200], asked.model, asked.session)
+    def of(request: "HttpRequest", asked: InferenceRequest) -> "LiveRequest":
+        client = request.headers.get("user-agent", "")[:MAX_NAME]
+        longest = asked.requests[0].max_tokens
+        return LiveRequest(request.url.path, client, asked.model, asked.session[:MAX_NAME], max_tokens=longest)
 
     def got_model(self, name: str) -> None:
         """The model is loaded."""
@@ -52,6 +59,7 @@ class LiveRequest:
                 self.phase, self.prompt_tokens = "queued", prompt_tokens
             case Prefill(done, cached, total):
                 self.phase, self.read_tokens, self.cached_tokens, self.prompt_tokens = "reading", done, cached, total
+                self.read_since = self.read_since or time.monotonic()
             case Token():
                 self.phase, self.written_tokens = "writing", self.written_tokens + 1
                 self.first_token = self.first_token or time.monotonic()

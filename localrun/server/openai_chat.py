@@ -52,7 +52,7 @@ def read_chat(body: Body) -> InferenceRequest:
 def _message(body: Body) -> Message:
     """A message in the form that templates are given."""
     role = body.choice("role", ("system", "developer", "user", "assistant", "tool", "function"), "")
-    message: Message = {**body.values, "role": "system" if role == "developer" else role, "content": content_of(body)}
+    message: Message = {**body.values, "role": role, "content": content_of(body)}
     for name in ("reasoning_content", "reasoning", "thinking"):
         if isinstance(body.values.get(name), str):
             message["reasoning_content"] = body.values[name]

@@ -91,6 +91,7 @@ class AnswerResponse(Response):
         if self._asked.with_figures and is_first:
             broken = self._service.last_requests.compare(self._live.client, self._asked, completion)
             self._codec.figures = localrun_object(completion, broken)
+            self._live.cache_break = broken.kind if broken else ""
         return replace(done, completion=completion)
 
     async def _send_whole(self, info: ModelInfo, completions: list[Completion], wire: Wire) -> None:

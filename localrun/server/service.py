@@ -1,6 +1,6 @@
 """What all protocols share: the model, the queue, the requests under way."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
@@ -9,6 +9,7 @@ from localrun.client.interface import EngineClient
 from localrun.server.cache_break import LastRequests
 from localrun.server.inference import InferenceRequest
 from localrun.server.live import LiveRequest, Registry
+from localrun.server.metrics import Metrics
 from localrun.server.models import ModelHost
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import busy
@@ -21,8 +22,12 @@ USUAL_PARALLEL = 16
 class Service:
     """One server, whatever protocol it is spoken to in."""
 
-    def __init__(self, models: ModelHost, options: ServerOptions, registry: Registry) -> None:
-        self.models, self.options, self.registry = models, options, registry
+    def __init__(
+        self, models: ModelHost, options: ServerOptions, log: Callable[[LiveRequest], None] = lambda live: None
+    ) -> None:
+        """`log` hears of every request that is over."""
+        self.models, self.options, self._log = models, options, log
+        self.registry, self.metrics = Registry(self._ended), Metrics()
         self.last_requests = LastRequests()
         self._n_open = 0
 
@@ -42,6 +47,10 @@ class Service:
                 yield client, [_numbered(one, index) for one in asked.requests for index in range(asked.n)]
         finally:
             self._n_open -= asked.n_answers
+
+    def _ended(self, live: LiveRequest) -> None:
+        self.metrics.count(live)
+        self._log(live)
 
 
 def _numbered(request: Request, index: int) -> Request:

@@ -77,7 +77,7 @@ def test_fields_reach_the_engine(client: openai.OpenAI, fake: FakeClient) -> Non
     )
     request = fake.requests[-1]
     sampling = request.sampling
-    assert request.messages[0]["role"] == "system"
+    assert request.messages[0]["role"] == "developer"
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p) == (0.5, 0.9, 7, 0.1)
     assert (sampling.presence_penalty, sampling.frequency_penalty, sampling.repeat_penalty) == (0.1, 0.2, 1.2)
     assert (sampling.logit_bias, request.stop, request.max_tokens, request.think) == (

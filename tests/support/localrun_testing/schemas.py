@@ -550,6 +550,34 @@ SERVE = record(
     socket=field(TEXT, "path of the Unix socket; empty otherwise"),
 )
 
+TOP = record(
+    "`top --json`: what the server does",
+    model={
+        "type": ["object", "null"],
+        "description": "the loaded model: name, precision, ctx; null while there is none",
+    },
+    requests=rows(
+        "requests under way, the oldest first",
+        record(
+            "one request",
+            number=field(WHOLE, "counts from 1 in each server"),
+            client=field(TEXT, "what it calls itself"),
+            protocol=field(TEXT, "the address that it asked"),
+            model=field(TEXT, "the model that answers, or is to"),
+            session=field(TEXT, "the conversation, as the client names it"),
+            phase=field(TEXT, "waiting for the model, queued, reading, writing, done"),
+            waits_for=field(TEXT, "why it does not go on; empty while it does"),
+            prompt_tokens=field(WHOLE, "of the prompt; 0 until it is known"),
+            cached_tokens=field(WHOLE, "of these, in the cache"),
+            read_tokens=field(WHOLE, "of these, computed or cached so far"),
+            written_tokens=field(WHOLE, "of the answer so far"),
+            rate=field([NUMBER, "null"], "tokens per second of what it does now"),
+            seconds=field(NUMBER, "since it was asked"),
+            seconds_left=field([NUMBER, "null"], "of reading, or of an answer with a longest length"),
+        ),
+    ),
+)
+
 ERROR = record(
     "on stdout when a command with --json or --jsonl fails; of --jsonl it is the last line",
     error=record(
@@ -569,6 +597,7 @@ SCHEMAS: dict[str, Schema] = {
     "jsonl: loop": LOOP,
     "jsonl: done": DONE,
     "serve": SERVE,
+    "top": TOP,
     "perplexity": PERPLEXITY,
     "bench": BENCH,
     "bench --compare": BENCH_COMPARE,

@@ -13,7 +13,6 @@ from localrun.client.interface import EngineClient
 from localrun.client.model_slot import ModelSlot
 from localrun.server.app import build_app
 from localrun.server.listen import HttpServer, address_of, bind
-from localrun.server.live import Registry
 from localrun.server.models import ModelHost
 from localrun.server.options import ServerOptions
 from localrun.server.service import Service
@@ -40,7 +39,7 @@ def serving(open_client: Callable[[ModelChoice], EngineClient], options: ServerO
     async def serve() -> None:
         sockets = bind(options)
         slot = ModelSlot(lambda choice, progress: open_client(choice))
-        service = Service(ModelHost(slot, builtin(), options), options, Registry())
+        service = Service(ModelHost(slot, builtin(), options), options)
         app = build_app(service)
         server = HttpServer(app)
         servers.append(server)

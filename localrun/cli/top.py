@@ -1,0 +1,51 @@
+"""`localrun top`: what the running server does."""
+
+from typing import Annotated, Any
+
+import typer
+
+from localrun.cli.console import note, write_json, write_table
+from localrun.cli.groups import JsonSwitch
+from localrun.server.monitor_client import MonitorClient
+
+_COLUMNS = ("NO", "CLIENT", "MODEL", "PHASE", "READ", "CACHED", "WRITTEN", "TOK/S", "LEFT")
+_WIDEST = 40  # characters of a cell
+
+
+def top(
+    url: Annotated[
+        str, typer.Option("--url", metavar="URL", help="the server there (default: the one that runs)")
+    ] = "",
+    json: JsonSwitch = False,
+) -> int:
+    """Show the requests that the running server answers: who asks, how far each is, and why it waits."""
+    state = MonitorClient(url).state()
+    if json:
+        write_json(state)
+        return 0
+    model = state.get("model")
+    note(f"{model['name']} {model['precision']} is loaded" if isinstance(model, dict) else "no model is loaded")
+    rows = [row for row in state.get("requests", ()) if isinstance(row, dict)]
+    if rows:
+        write_table([_COLUMNS, *map(_cells, rows)])
+    else:
+        note("no request is under way")
+    return 0
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """A row of the table; all of it came from clients."""
+    read, prompt = row.get("read_tokens", 0), row.get("prompt_tokens", 0)
+    rate, left = row.get("rate"), row.get("seconds_left")
+    cells = (
+        row.get("number"),
+        row.get("client"),
+        row.get("model"),
+        row.get("waits_for") or row.get("phase"),
+        f"{read}/{prompt}",
+        row.get("cached_tokens"),
+        row.get("written_tokens"),
+        "" if rate is None else f"{rate:.1f}",
+        "" if left is None else f"{left:,.0f} s",
+    )
+    return tuple(str(cell)[:_WIDEST] for cell in cells)

@@ -1,0 +1,36 @@
+"""What a server is doing: requests under way, to look at and to cancel, and counts of all so far."""
+
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from localrun.server.metrics import MEDIA_TYPE
+from localrun.server.refusal import Refusal
+from localrun.server.request_rows import rows_of
+from localrun.server.service import Service
+
+
+def monitor_routes(service: Service) -> list[Route]:
+    """Its addresses."""
+
+    async def requests(request: HttpRequest) -> Response:
+        info = service.models.slot.info
+        rows = rows_of(list(service.registry.requests.values()))
+        loaded = None if info is None else {"name": info.name, "precision": info.precision, "ctx": info.ctx}
+        return JSONResponse({"model": loaded, "requests": [row.as_json() for row in rows]})
+
+    async def cancel(request: HttpRequest) -> Response:
+        live = service.registry.requests.get(request.path_params["number"])
+        if live is None:
+            raise Refusal(404, "that request is over", "not_found")
+        live.cancel()
+        return JSONResponse({"cancelled": live.number})
+
+    async def metrics(request: HttpRequest) -> Response:
+        return Response(service.metrics.text(service.registry.requests.values()), media_type=MEDIA_TYPE)
+
+    return [
+        Route("/v1/localrun/requests", requests, methods=["GET"]),
+        Route("/v1/localrun/requests/{number:int}", cancel, methods=["DELETE"]),
+        Route("/metrics", metrics, methods=["GET"]),
+    ]

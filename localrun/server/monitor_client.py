@@ -1,0 +1,78 @@
+"""Asks a running server what it is doing, over its address or its Unix socket."""
+
+import http.client
+import json
+import os
+import socket
+import sys
+from typing import Any
+from urllib.parse import urlsplit
+
+from localrun.base.errors import EngineError, NotFoundError, UsageError
+from localrun.server.owner import Owner, running_server
+
+KEY_VARIABLE = "LOCALRUN_API_KEY"
+SECONDS = 5.0
+MAX_BYTES = 4 << 20
+
+
+class MonitorClient:
+    """Of the server of this user, or of the one at `url`. Raises NotFoundError where none runs."""
+
+    def __init__(self, url: str = "") -> None:
+        owner = Owner(0, 0.0, url, "") if url else running_server()
+        if owner is None:
+            raise NotFoundError("no server runs", "`localrun serve` starts one")
+        self._owner = owner
+
+    def state(self) -> dict[str, Any]:
+        """The loaded model and the requests under way, as `top --json` shows them."""
+        return self._ask("GET", "/v1/localrun/requests")
+
+    def cancel(self, number: int) -> None:
+        """End a request. NotFoundError where it is over."""
+        self._ask("DELETE", f"/v1/localrun/requests/{number}")
+
+    def _ask(self, method: str, path: str) -> dict[str, Any]:
+        key = os.environ.get(KEY_VARIABLE, "")
+        connection = _connection(self._owner)
+        try:
+            connection.request(method, path, headers={"authorization": f"Bearer {key}"} if key else {})
+            answer = connection.getresponse()
+            values = json.loads(answer.read(MAX_BYTES))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            where = self._owner.url or self._owner.socket
+            raise EngineError(
+                f"{where} does not answer: {error or type(error).__name__}", "is it still there?"
+            ) from None
+        finally:
+            connection.close()
+        if answer.status == 401:
+            raise UsageError("that server needs its key", f"set {KEY_VARIABLE}")
+        if answer.status == 404:
+            raise NotFoundError("that request is over")
+        if answer.status != 200 or not isinstance(values, dict):
+            raise EngineError(f"that server answers {answer.status}", "is it localrun?")
+        return values
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        if sys.platform == "win32":
+            raise OSError("Windows has no Unix sockets")
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(SECONDS)
+        self.sock.connect(self._path)
+
+
+def _connection(owner: Owner) -> http.client.HTTPConnection:
+    if owner.socket:
+        return _UnixConnection(owner.socket)
+    place = urlsplit(owner.url)
+    if place.scheme != "http" or not place.hostname:
+        raise UsageError(f"{owner.url} is no address of a server", "it looks like http://127.0.0.1:11434")
+    return http.client.HTTPConnection(place.hostname, place.port or 80, timeout=SECONDS)

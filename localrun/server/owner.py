@@ -1,0 +1,68 @@
+"""Which server of this user runs: a small file says where, for `localrun top` and for whoever shares its engine."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from localrun.base.files import write_whole
+from localrun.base.paths import folder, writable_folder
+from localrun.base.state_file import read_state
+
+FILE = "server.json"  # beside the caches
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A server that runs. Times in seconds since 1970; `started` is the process's, so that another one which was given
+    the same number later is not taken for it."""
+
+    pid: int
+    started: float
+    url: str  # empty where it listens on a Unix socket
+    socket: str  # path of that; empty otherwise
+
+
+def running_server() -> Owner | None:
+    """The server that was started last, if it still runs."""
+    home = folder("cache")
+    owner = _read(read_state(home / FILE)) if home else None
+    return owner if owner is not None and _runs(owner) else None
+
+
+@contextmanager
+def announced(url: str, socket: str) -> Iterator[None]:
+    """While open, others find this server; unless one runs already, which stays the one that is found."""
+    home = writable_folder("cache")
+    if home is None or running_server() is not None:
+        yield
+        return
+    own = Owner(os.getpid(), psutil.Process().create_time(), url, socket)
+    with suppress(OSError):
+        write_whole(home / FILE, json.dumps(asdict(own)))
+    try:
+        yield
+    finally:
+        if running_server() == own:
+            with suppress(OSError):
+                Path(home / FILE).unlink()
+
+
+def _read(values: dict[str, Any]) -> Owner | None:
+    pid, started = values.get("pid"), values.get("started")
+    url, socket = values.get("url"), values.get("socket")
+    if not isinstance(pid, int) or not isinstance(started, float) or not 0 < pid < 1 << 31:
+        return None
+    return Owner(pid, started, url, socket) if isinstance(url, str) and isinstance(socket, str) else None
+
+
+def _runs(owner: Owner) -> bool:
+    try:
+        return abs(psutil.Process(owner.pid).create_time() - owner.started) < 1.0
+    except (psutil.Error, OSError):
+        return False

@@ -1,0 +1,94 @@
+"""Requests under way can be seen and cancelled; what is over is counted."""
+
+import json
+import threading
+from dataclasses import replace
+
+import httpx
+import pytest
+from localrun_testing.schemas import check
+from localrun_testing.served import Served
+from localrun_testing.waiting import until
+
+from localrun.cli.app import run_command_line
+from localrun.server.live import LiveRequest
+from localrun.server.request_rows import rows_of
+
+
+def test_a_request_is_seen_and_cancelled(http: httpx.Client, served: Served) -> None:
+    body = {"messages": [{"role": "user", "content": "ab…"}], "prompt_cache_key": "chat-1", "max_tokens": 100}
+    answers: list[httpx.Response] = []
+
+    def ask() -> None:
+        answers.append(httpx.post(f"{served.url}/v1/chat/completions", json=body, headers={"user-agent": "me/1"}))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    (row,) = until(
+        lambda: [row for row in http.get("/v1/localrun/requests").json()["requests"] if row["written_tokens"] == 2]
+    )
+    assert (row["client"], row["session"], row["phase"]) == ("me/1", "chat-1", "writing")
+    assert (row["protocol"], row["prompt_tokens"], row["model"]) == ("/v1/chat/completions", 3, "fake")
+    assert http.delete(f"/v1/localrun/requests/{row['number']}").json() == {"cancelled": row["number"]}
+    thread.join()
+    assert answers[0].json()["choices"][0]["message"]["content"] == "ab"
+    assert http.get("/v1/localrun/requests").json()["requests"] == []
+    assert http.delete(f"/v1/localrun/requests/{row['number']}").status_code == 404
+
+
+def test_what_is_over_is_counted(http: httpx.Client) -> None:
+    def count(name: str) -> float:
+        lines = http.get("/metrics").text.splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"localrun_{name}"))
+
+    before = count("requests_total"), count("completion_tokens_total"), count("prompt_tokens_total")
+    http.post("/v1/chat/completions", json={"messages": [{"role": "user", "content": "abcd"}]})
+    after = count("requests_total"), count("completion_tokens_total"), count("prompt_tokens_total")
+    assert [b - a for a, b in zip(before, after, strict=True)] == [1, 4, 3]
+
+
+LIVE = LiveRequest("/v1", "c", "m", "", number=2, began=10.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "phase", "rate", "left"),
+    [
+        ({"phase": "queued"}, "queued", None, None),
+        (
+            {"phase": "reading", "read_since": 12.0, "read_tokens": 60, "cached_tokens": 20, "prompt_tokens": 100},
+            "reading",
+            5.0,
+            8.0,
+        ),
+        ({"phase": "writing", "first_token": 15.0, "written_tokens": 11, "max_tokens": 31}, "writing", 2.0, 10.0),
+        ({"phase": "writing", "first_token": 15.0, "written_tokens": 11}, "writing", 2.0, None),
+        ({"phase": "writing", "first_token": 20.0, "written_tokens": 1}, "writing", None, None),
+    ],
+)
+def test_rates_and_what_is_left(changes: dict[str, object], phase: str, rate: float | None, left: float | None) -> None:
+    (row,) = rows_of([replace(LIVE, **changes)], now=20.0)  # type: ignore[arg-type]
+    assert (row.phase, row.rate, row.seconds_left, row.seconds) == (phase, rate, left, 10.0)
+
+
+def test_why_a_request_waits() -> None:
+    first = replace(LIVE, number=1, phase="writing")
+    queued, loading = replace(LIVE, phase="queued"), replace(LIVE, number=3, phase="waiting for the model")
+    assert [row.waits_for for row in rows_of([loading, queued, first], 20.0)] == [
+        "",
+        "its turn, 1 before it",
+        "2 answers of another model",
+    ]
+
+
+def test_top_shows_the_same(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["top", "--url", served.url, "--json"]) == 0
+    check(json.loads(capsys.readouterr().out), "top")
+    assert run_command_line(["top", "--url", served.url]) == 0
+    assert "no request is under way" in capsys.readouterr().err
+
+
+def test_top_without_a_server_says_how_to_start_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["top"]) == 3
+    assert "localrun serve" in capsys.readouterr().err
+    assert run_command_line(["top", "--url", "http://127.0.0.1:9"]) == 8
+    assert run_command_line(["top", "--url", "ftp://x"]) == 2
