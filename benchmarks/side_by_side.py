@@ -13,6 +13,7 @@ from typing import Any
 
 from localrun.backends.limits import LimitProbe, Limits
 
+WORKER = Path(__file__).with_name("engine_worker.py")
 REST = 0.3  # seconds between two engines: threads wait busily for a while, those of OpenMP for 0.2 s
 
 
@@ -58,7 +59,7 @@ class Engine:
         kind: str,
         python: str | Path = sys.executable,
         environment: Mapping[str, str] | None = None,
-        worker: Path = Path(__file__).with_name("engine_worker.py"),
+        worker: Path = WORKER,
         **model: Any,
     ) -> None:
         command = [str(python), str(worker), kind]

@@ -55,7 +55,7 @@ def write_home(root: Path) -> None:
     from localrun.base.request import LoadOptions, Sampling
     from localrun.base.settings import write_setting
     from localrun.chat.journal import ChatStore
-    from localrun.chat.turn import Answer, TurnOptions, begin_turn, keep_answer
+    from localrun.chat.turn import Answer, TurnOptions, begin_turn
     from localrun.client.local import LocalClient
     from localrun.engine import kept_weights
 
@@ -69,10 +69,11 @@ def write_home(root: Path) -> None:
     with LocalClient(replace(how, disk_cache=1 << 30, packed_weights=PACKED_BYTES, chat_id=chat.id)) as client:
         for text in (LONG, FILE_TEXT):
             question = chat.add_user(text)
-            answer = Answer(client.info)
-            for event in client.generate(begin_turn(chat, question.id, turn, client.info.ctx)[0]):
+            request, _ = begin_turn(chat, question.id, turn, client.info.ctx)
+            answer = Answer(chat, question.id, request, client.info)
+            for event in client.generate(request):
                 answer.take(event)
-            assert keep_answer(chat, question.id, answer)
+            assert answer.keep()
         client.model.kept.thread.join()
     chat.edit(chat.tree.path(chat.tree.head)[0].id, "Tell me about lakes.")
     store.create(title="Another").add_user("Hello?")

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never
 
 from localrun.base.content import Content, as_message_content
 from localrun.base.errors import LocalrunError
-from localrun.base.events import Accepted, Channel, Completion, Done, Event, Loop, ModelInfo, Prefill, Token
+from localrun.base.events import Accepted, Channel, Done, Event, Loop, ModelInfo, Prefill, Token
 from localrun.base.request import Message as RequestMessage
 from localrun.base.request import Request, Sampling, Think
 from localrun.chat.conversation import Chat
@@ -15,6 +15,8 @@ from localrun.chat.draft import Draft
 from localrun.chat.overflow import OverflowPlan, make_room, reserve_of
 from localrun.chat.requests import in_turn
 from localrun.chat.tree import Message
+
+Phase = Literal["starting", "reading", "thinking", "writing"]
 
 _NOT_STATS = ("text", "thinking", "token_ids", "path", "notes")  # kept elsewhere, or not worth keeping
 
@@ -86,17 +88,28 @@ def may_go_on(message: Message) -> bool:
 
 
 class Answer:
-    """What has come of an answer so far. `take` every event of its generation. `begun` is what it goes on from."""
+    """An answer under way to the message `question` of `chat`: what has come of it so far, and what was kept of it.
 
-    def __init__(self, info: ModelInfo, begun: Message | None = None) -> None:
+    `take` every event of its generation. `begun` is the answer that it goes on with.
+    """
+
+    def __init__(
+        self, chat: Chat, question: str, request: Request, info: ModelInfo, begun: Message | None = None
+    ) -> None:
+        self.chat, self.question = chat, question
         self.info = info  # of the model that answers
         self.begun = begun
-        self.temperature: float | None = None  # that was asked for; None leaves it to the model
+        self.temperature = request.sampling.temperature  # None leaves it to the model
+        self.began = time.monotonic()
         self.prefill: Prefill | None = None
-        self.loop: Loop | None = None
-        self.first_token: float | None = None  # when it came, on the monotonic clock
-        self.done: Done | None = None
+        self.first_token: float | None = None  # when it came, as `began`
+        self.first_word: float | None = None  # when the first text came that is no thinking
         self.n_tokens = 0
+        self.loop: Loop | None = None
+        self.done: Done | None = None
+        self.error: LocalrunError | None = None  # that ended it
+        self.kept: Message | None = None
+        self._draft: Draft | None = None
         self._texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
         if begun is not None:
             self._texts = {"answer": [begun.text], "thinking": [begun.thinking]}
@@ -109,16 +122,41 @@ class Answer:
     def thinking(self) -> str:
         return "".join(self._texts["thinking"])
 
+    @property
+    def phase(self) -> Phase:
+        if self.first_token is not None:
+            return "writing" if any(self._texts["answer"]) else "thinking"
+        return "reading" if self.prefill is not None and self.prefill.total else "starting"
+
+    @property
+    def ttft(self) -> float | None:
+        """Seconds that the user waited for the first token."""
+        return None if self.first_token is None else self.first_token - self.began
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """The figures that its chat keeps."""
+        if self.done is None:
+            failure = {"error": self.error.message} if self.error else {}
+            return {"model": self.info.name, "backend": self.info.backend, **failure}
+        figures = self.done.completion.flat()
+        waited = {} if self.ttft is None else {"ttft_ms": 1000 * self.ttft}
+        asked = {} if self.temperature is None else {"temperature": self.temperature}
+        return {name: value for name, value in figures.items() if name not in _NOT_STATS} | waited | asked
+
     def take(self, event: Event) -> None:
         match event:
             case Accepted():
                 pass
             case Prefill():
                 self.prefill = event
-            case Token():
-                self.first_token = self.first_token or time.monotonic()
+            case Token(_, text, channel):
+                now = time.monotonic()
+                self.first_token = self.first_token or now
+                if text and channel == "answer":
+                    self.first_word = self.first_word or now
                 self.n_tokens += 1
-                self._texts[event.channel].append(event.text)
+                self._texts[channel].append(text)
             case Loop():
                 self.loop = event
             case Done():
@@ -126,38 +164,19 @@ class Answer:
             case _:
                 assert_never(event)
 
+    def keep_half(self) -> None:
+        """Write down what has come so far, for the case that this program does not live to see the end."""
+        self._draft = self._draft or self.chat.draft(self.question)
+        self._draft.write(self.text, self.thinking)
 
-def keep_answer(
-    chat: Chat,
-    question: str,
-    answer: Answer,
-    *,
-    error: LocalrunError | None = None,
-    ttft: float | None = None,
-    draft: Draft | None = None,
-) -> Message | None:
-    """Write an answer down, whole or half; None where nothing came of it.
-
-    `error` ended it; `ttft` is the seconds that the user waited for it, where somebody looked; `draft` has its pieces.
-    """
-    done = answer.done
-    if done is None:
-        if not answer.text and not answer.thinking:
+    def keep(self) -> Message | None:
+        """Write it down, whole or half; None where nothing came of it."""
+        done = self.done
+        if done is None and not self.text and not self.thinking:
             return None
-        failure = {"error": error.message} if error else {}
-        stats: dict[str, Any] = {"model": answer.info.name, "backend": answer.info.backend, **failure}
-        return chat.add_answer(question, answer.text, answer.thinking, (), stats, interrupted=True, draft=draft)
-    c = done.completion
-    ids = (*done.prompt_ids, *c.token_ids) if done.prompt_ids else ()
-    stats = stats_of(c) if ttft is None else {**stats_of(c), "ttft_ms": 1000 * ttft}
-    if answer.temperature is not None:
-        stats["temperature"] = answer.temperature
-    cancelled = c.stop_reason == "cancelled"
-    begun = answer.begun
-    text, thinking = (begun.text + c.text, begun.thinking + c.thinking) if begun else (c.text, c.thinking)
-    return chat.add_answer(question, text, thinking, ids, stats, interrupted=cancelled, draft=draft)
-
-
-def stats_of(completion: Completion) -> dict[str, Any]:
-    """The figures of an answer that its chat keeps."""
-    return {name: value for name, value in completion.flat().items() if name not in _NOT_STATS}
+        ids = (*done.prompt_ids, *done.completion.token_ids) if done is not None and done.prompt_ids else ()
+        interrupted = done is None or done.completion.stop_reason == "cancelled"
+        self.kept = self.chat.add_answer(
+            self.question, self.text, self.thinking, ids, self.stats, interrupted=interrupted, draft=self._draft
+        )
+        return self.kept

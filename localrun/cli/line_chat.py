@@ -1,11 +1,11 @@
 """A chat line by line: what was typed is a message or a command, and all state is told as text."""
 
 from dataclasses import replace
+from functools import partial
 
 from localrun.base.content import FilePart, TextPart
 from localrun.base.errors import UsageError
-from localrun.base.events import Completion, Done
-from localrun.base.request import Request
+from localrun.base.events import Completion
 from localrun.base.units import tps
 from localrun.chat.journal import Chat, ChatStore, Policy
 from localrun.chat.overflow import POLICIES
@@ -17,7 +17,7 @@ from localrun.cli.line_input import ask_line
 from localrun.cli.line_model import LineModel
 from localrun.cli.output import OutputOptions, as_fields, stream_answer
 from localrun.cli.session import Answering, show_stats
-from localrun.cli.turn import Listening, answer_in, reuse_line
+from localrun.cli.turn import answer_in, reuse_line
 from localrun.client.interface import EngineClient
 
 
@@ -111,7 +111,8 @@ class LineChat:
         options = self.shared.options(self.chat)
         if temperature is not None:
             options = replace(options, sampling=replace(options.sampling, temperature=temperature))
-        done = answer_in(self.chat, question, self.client, options, self._stream, self._choose, begun)
+        stream = partial(stream_answer, show_thinking=self._show_thinking, as_text=not self.output.as_data)
+        done = answer_in(self.chat, question, self.client, options, stream, self._choose, begun)
         c = self.last = done.completion
         if self.chat.tree.head != self.chat.tree[question].parent:
             self.unanswered = None
@@ -123,9 +124,6 @@ class LineChat:
             show_stats(c)
         elif self.talks:
             note(status_line(c, self.chat.policy))
-
-    def _stream(self, client: Listening, request: Request) -> Done:
-        return stream_answer(client, request, self._show_thinking, as_text=not self.output.as_data)
 
     def _choose(self, told: TooLong) -> Policy:
         """What to do about a prompt that is too long; without a person, nothing."""

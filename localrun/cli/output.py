@@ -1,14 +1,15 @@
 """What comes out of an answer: its text as it comes, or JSON for a program."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Protocol, assert_never
+from typing import Annotated, assert_never
 
 from localrun.base.events import Accepted, Channel, Completion, Done, Event, Loop, Prefill, Token
 from localrun.base.request import Request
 from localrun.cli.console import AnswerWriter, PrefillNotes, ThinkingWriter, note, write_json
 from localrun.cli.groups import switch
 from localrun.cli.session import CancelOnInterrupt
-from localrun.client.interface import Generation
+from localrun.client.interface import EngineClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +36,23 @@ class RunOutput(OutputOptions):
         return self.json or self.jsonl
 
 
-class Generates(Protocol):
-    """The part of a client that answers."""
-
-    def generate(self, request: Request) -> Generation: ...
-
-
 def stream_answer(
-    client: Generates, request: Request, show_thinking: bool, *, jsonl: bool = False, as_text: bool = True
+    client: EngineClient,
+    request: Request,
+    take: Callable[[Event], None] = lambda event: None,
+    *,
+    show_thinking: bool,
+    jsonl: bool = False,
+    as_text: bool = True,
 ) -> Done:
-    """Run one request: text to stdout as it comes, or the events of --jsonl. Ctrl-C ends the answer, not us."""
+    """Run one request: text to stdout as it comes, or the events of --jsonl; `take` is given each of them first. Ctrl-C
+    ends the answer, not us."""
     show = _write_event if jsonl else _ShownAnswer(show_thinking, as_text).show
     with CancelOnInterrupt() as ctrl_c:
         if jsonl:
             write_json({"type": "start"})
         for event in ctrl_c.watch(client.generate(request)):
+            take(event)
             show(event)
             if isinstance(event, Done):
                 return event

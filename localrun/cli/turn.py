@@ -1,6 +1,6 @@
 """One turn of a chat: the question is in it before it is answered, the answer after that, whole or half."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.events import Completion, Done, Event
@@ -9,30 +9,11 @@ from localrun.chat.conversation import Chat, Policy
 from localrun.chat.overflow import OverflowPlan, adopt, drop_turn
 from localrun.chat.too_long import TooLong, describe_too_long
 from localrun.chat.tree import Message
-from localrun.chat.turn import Answer, TurnOptions, begin_turn, continue_turn, keep_answer
+from localrun.chat.turn import Answer, TurnOptions, begin_turn, continue_turn
 from localrun.cli.console import note
-from localrun.client.interface import EngineClient, Generation
+from localrun.client.interface import EngineClient
 
-
-class Listening:
-    """A client whose events `answer` takes too, for when it dies before it is done."""
-
-    def __init__(self, client: EngineClient, begun: Message | None = None) -> None:
-        self._client = client
-        self.answer = Answer(client.info, begun)
-
-    def generate(self, request: Request) -> Generation:
-        self.answer.temperature = request.sampling.temperature
-        generation = self._client.generate(request)
-        return Generation(self._heard(generation), generation.cancel)
-
-    def _heard(self, events: Iterator[Event]) -> Iterator[Event]:
-        for event in events:
-            self.answer.take(event)
-            yield event
-
-
-Stream = Callable[[Listening, Request], Done]
+Stream = Callable[[EngineClient, Request, Callable[[Event], None]], Done]
 
 
 def answer_in(
@@ -56,9 +37,9 @@ def answer_in(
             _tell(plan)
         else:
             request = continue_turn(chat, begun, options)
-        listening = Listening(client, begun)
+        answer = Answer(chat, question, request, client.info, begun)
         try:
-            done = stream(listening, request)
+            done = stream(client, request, answer.take)
             break
         except PromptTooLongError as error:
             told = describe_too_long(chat, question, client.info, error, options.max_tokens)
@@ -69,13 +50,13 @@ def answer_in(
                 chat.rewind(chat.tree[question].parent)
                 raise
         except BaseException as error:
-            known = error if isinstance(error, LocalrunError) else None
-            if not keep_answer(chat, question, listening.answer, error=known):
+            answer.error = error if isinstance(error, LocalrunError) else None
+            if not answer.keep():
                 chat.rewind(chat.tree[question].parent)
             raise
     c = done.completion
     if c.text or c.thinking or c.token_ids:
-        keep_answer(chat, question, listening.answer)
+        answer.keep()
     else:  # stopped before the first word
         chat.rewind(chat.tree[question].parent)
     return done

@@ -16,7 +16,7 @@ from localrun.base.request import LoadOptions, Sampling
 from localrun.base.settings import read_settings
 from localrun.chat.journal import Chat, ChatStore
 from localrun.chat.records import parse, split
-from localrun.chat.turn import Answer, TurnOptions, begin_turn, keep_answer
+from localrun.chat.turn import Answer, TurnOptions, begin_turn
 from localrun.client.local import LocalClient
 
 HOMES = sorted((Path(__file__).parent / "homes").glob("*.tar.xz"))
@@ -70,8 +70,9 @@ def test_a_chat_goes_on_from_what_was_computed(earlier: EarlierHome) -> None:
     chat.rewind(earlier.expected["rewound_to"])
     question = chat.add_user("And what else?")
     with earlier.load() as client:
-        answer = Answer(client.info)
-        for event in client.generate(begin_turn(chat, question.id, TURN, client.info.ctx)[0]):
+        request, _ = begin_turn(chat, question.id, TURN, client.info.ctx)
+        answer = Answer(chat, question.id, request, client.info)
+        for event in client.generate(request):
             answer.take(event)
     assert answer.done is not None
     figures = answer.done.completion
@@ -94,10 +95,11 @@ def test_what_is_written_now_is_read_by_that_version(earlier: EarlierHome) -> No
     chat = earlier.open_chat()
     question = chat.add_user((TextPart("above"), FilePart("notes.txt", "buy milk"), TextPart("below")))
     with earlier.load() as client:
-        answer = Answer(client.info)
-        for event in client.generate(begin_turn(chat, question.id, TURN, client.info.ctx)[0]):
+        request, _ = begin_turn(chat, question.id, TURN, client.info.ctx)
+        answer = Answer(chat, question.id, request, client.info)
+        for event in client.generate(request):
             answer.take(event)
-        assert keep_answer(chat, question.id, answer)
+        assert answer.keep()
     folder = writable_folder("chats")
     assert folder is not None
     records = [parse(record or b"") for _, record in split((folder / f"{chat.id}.jsonl").read_bytes())]

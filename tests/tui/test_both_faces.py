@@ -42,7 +42,7 @@ def asked_by_the_command_line(chat: Chat, question: str, ctx: int) -> Request:
     info = ModelInfo("m", "", "", "", "", "", ctx, 0, 0.0)
     requests: list[Request] = []
 
-    def stream(_: object, request: Request) -> Done:
+    def stream(_: object, request: Request, take: object) -> Done:
         requests.append(request)
         return DONE
 

@@ -53,7 +53,7 @@ def test_a_branch_that_is_chosen_before_an_answer_has_settled_is_shown(monkeypat
         assert first is not None
         monkeypatch.setattr(ChatPath, "show_kept", settle_late)
         await pilot.press("ctrl+r")
-        await until(pilot, lambda: session.turn and session.turn.answer_id not in (None, first))
+        await until(pilot, lambda: session.turn and session.turn.kept and session.turn.kept.id != first)
         await Branches(session).show(first)
         await until_text(pilot, "tails")
         settles.set()

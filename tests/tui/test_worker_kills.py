@@ -120,13 +120,12 @@ def check_half(pilot: Pilot[Any], turn: Turn) -> str:
         assert turn.error is None
         return "whole"
     assert isinstance(turn.error, EngineDiedError)
-    if turn.answer_id is None:
+    if turn.kept is None:
         assert turn.text == ""
         assert turn.error.message in notice(pilot)
         return "nothing"
-    answer = turn.chat.tree[turn.answer_id]
-    assert answer.interrupted
-    assert answer.text == turn.text != ""
+    assert turn.kept.interrupted
+    assert turn.kept.text == turn.text != ""
     assert "⚠ cut off" in text_of(views(pilot)[-1])
     return "half"
 

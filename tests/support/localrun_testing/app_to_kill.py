@@ -70,8 +70,8 @@ class TellingApp(LocalrunApp):
             self._is_loaded = True
             self._say(f"loaded {chat.id}")
         turn = self.session.turn
-        if turn is not None and turn.over and turn.answer_id is not None:
-            self._say_kept(turn.chat.tree[turn.answer_id])
+        if turn is not None and turn.over and turn.kept is not None:
+            self._say_kept(turn.kept)
 
     def _say_kept(self, message: ChatMessage) -> None:
         if message.id not in self._told and self.session.chat is not None:

@@ -1,4 +1,4 @@
-"""From a chat to what an engine is asked, and from its answer to what is kept. On the disk's thread."""
+"""From a chat to what an engine is asked. On the disk's thread."""
 
 from typing import TYPE_CHECKING
 
@@ -7,8 +7,6 @@ from localrun.base.settings import read_settings
 from localrun.chat.chat_settings import settings_of, think_of
 from localrun.chat.presets import sampling_of
 from localrun.chat.turn import TurnOptions, begin_turn, continue_turn
-from localrun.chat.turn import keep_answer as keep
-from localrun_tui.state.turn import Turn
 
 if TYPE_CHECKING:
     from localrun.chat.journal import Chat
@@ -34,15 +32,3 @@ def build_request(chat: "Chat", message_id: str, ctx: int) -> Request:
 def continue_request(chat: "Chat", cut: "Message") -> Request:
     """The request for the end of an answer that was cut."""
     return continue_turn(chat, cut, turn_options(chat))
-
-
-def keep_half(turn: Turn) -> None:
-    """Write down what has come so far, for the case that this program does not live to see the end."""
-    turn.draft = turn.draft or turn.chat.draft(turn.parent_id)
-    turn.draft.write(turn.text, turn.thinking)
-
-
-def keep_answer(turn: Turn) -> None:
-    """Write the answer down, whole or half; nothing where none came."""
-    answer = keep(turn.chat, turn.parent_id, turn, error=turn.error, ttft=turn.ttft, draft=turn.draft)
-    turn.answer_id = answer.id if answer else None

@@ -95,9 +95,13 @@ class Session:
     # ---- answers
 
     @property
+    def under_way(self) -> Turn | None:
+        """The answer on its way."""
+        return None if self.turn is None or self.turn.over else self.turn
+
+    @property
     def answering(self) -> bool:
-        """Whether an answer is on its way."""
-        return self.turn is not None and not self.turn.over
+        return self.under_way is not None
 
     async def send(self, content: Content) -> None:
         """Put the user's message on disk and answer it; while the one before is unanswered, it waits."""
@@ -154,8 +158,7 @@ class Session:
             request = await self.disk.run(self._request, chat, message_id, begun)
             if temperature is not None:
                 request = replace(request, sampling=replace(request.sampling, temperature=temperature))
-            self.turn = Turn(chat, message_id, client.info, self._keep, self._keep_half, begun)
-            self.turn.start(client, request)
+            self.turn = Turn(chat, message_id, request, client, self.disk, begun)
             self.post(TurnBegan(self.turn))
         finally:
             self.asking = False
@@ -182,21 +185,10 @@ class Session:
 
     async def stop(self) -> None:
         """End the answer under way and wait until what came of it is kept."""
-        turn = self.turn
-        if turn is not None and not turn.over:
+        if turn := self.under_way:
             self.waiting.hold()
             threading.Thread(target=turn.cancel, name="cancel", daemon=True).start()
             await asyncio.to_thread(turn.wait, 30.0)
-
-    def _keep(self, turn: Turn) -> None:
-        from localrun_tui.state.answers import keep_answer
-
-        self.disk.submit(keep_answer, turn).result()
-
-    def _keep_half(self, turn: Turn) -> None:
-        from localrun_tui.state.answers import keep_half
-
-        self.disk.submit(keep_half, turn)
 
     def _request(self, chat: "Chat", message_id: str, begun: "Message | None") -> Request:
         from localrun_tui.state.answers import build_request, continue_request
@@ -236,8 +228,7 @@ class Session:
 
     def close(self) -> None:
         """Keep what is there and end; waits a moment for the answer to be written."""
-        turn = self.turn
-        if turn is not None and not turn.over:
+        if turn := self.under_way:
             turn.cancel()
             turn.wait(_LAST_WORDS)
         self.model.close()

@@ -2,17 +2,15 @@
 
 import threading
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError, unexpected
-from localrun.base.events import ModelInfo
 from localrun.base.request import Request
 from localrun.chat.turn import Answer
 from localrun.client.interface import EngineClient, Generation
+from localrun_tui.state.store_thread import StoreThread
 
 if TYPE_CHECKING:
-    from localrun.chat.draft import Draft
     from localrun.chat.journal import Chat
     from localrun.chat.tree import Message
 
@@ -21,45 +19,30 @@ _BETWEEN_HALVES = 2.0  # seconds of an answer that a crash may cost
 
 
 class Turn(Answer):
-    """The answer to `parent_id` in `chat`. On the turn's thread `keep_half` is called from time to time while it
-    grows, and must not wait; `keep` is called once, when it is over."""
+    """An answer that fetches its own events, and is kept on the disk's thread: from time to time while it grows, and
+    when it is over."""
 
     def __init__(
         self,
         chat: "Chat",
-        parent_id: str,
-        info: ModelInfo,
-        keep: Callable[["Turn"], None],
-        keep_half: Callable[["Turn"], object],
+        question: str,
+        request: Request,
+        client: EngineClient,
+        disk: StoreThread,
         begun: "Message | None" = None,
     ) -> None:
-        super().__init__(info, begun)
-        self.chat = chat
-        self.parent_id = parent_id
-        self.answer_id: str | None = None  # set by `keep`
-        self.draft: Draft | None = None  # set by `keep_half`
-        self.error: LocalrunError | None = None
-        self.began = time.monotonic()
-        self._keep = keep
-        self._keep_half = keep_half
-        self._kept = self.began
+        super().__init__(chat, question, request, client.info, begun)
+        self._disk = disk
+        self._half_kept = self.began
         self._over = threading.Event()
         self._generation: Generation | None = None
         self._is_cancelled = False
-
-    @property
-    def ttft(self) -> float | None:
-        """Seconds that the user waited for the first token."""
-        return None if self.first_token is None else self.first_token - self.began
+        threading.Thread(target=self._run, args=(client, request), name="turn", daemon=True).start()
 
     @property
     def over(self) -> bool:
         """Whether it ended and was kept."""
         return self._over.is_set()
-
-    def start(self, client: EngineClient, request: Request) -> None:
-        self.temperature = request.sampling.temperature
-        threading.Thread(target=self._run, args=(client, request), name="turn", daemon=True).start()
 
     def cancel(self) -> None:
         """End it, from any thread; what has come is kept."""
@@ -84,7 +67,7 @@ class Turn(Answer):
         except Exception as error:  # the app goes on, whatever an engine raises
             self.error = unexpected(error)
         try:
-            self._keep(self)
+            self._disk.submit(self.keep).result()
         except LocalrunError as error:
             self.error = self.error or error
         finally:
@@ -92,6 +75,6 @@ class Turn(Answer):
 
     def _keep_from_time_to_time(self) -> None:
         now = time.monotonic()
-        if self.n_tokens and now - self._kept >= _BETWEEN_HALVES:
-            self._kept = now
-            self._keep_half(self)
+        if self.n_tokens and now - self._half_kept >= _BETWEEN_HALVES:
+            self._half_kept = now
+            self._disk.submit(self.keep_half)

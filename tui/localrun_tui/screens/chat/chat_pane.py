@@ -88,7 +88,7 @@ class ChatPane(Vertical):
     async def _follow(self, turn: Turn) -> None:
         async for _ in self.path.follow(turn):
             self.post_message(self.Changed())
-        if turn.answer_id is not None:
+        if turn.kept is not None:
             seconds = time.monotonic() - turn.began
             self._desktop.tell(turn.chat.title or "localrun", f"the answer is there ({ms(seconds * 1000)})", seconds)
         if await self.path.show_kept(turn):  # else another has taken its place
@@ -108,8 +108,8 @@ class ChatPane(Vertical):
             from localrun_tui.screens.chat.too_long import mend_too_long
 
             if await mend_too_long(self.app, session, turn, error):
-                self.composer.edit(turn.parent_id, turn.chat.tree[turn.parent_id].content)
-        elif turn.answer_id is None:
+                self.composer.edit(turn.question, turn.chat.tree[turn.question].content)
+        elif turn.kept is None:
             self.notice.say_error(error)
 
     @on(Changed)

@@ -75,7 +75,7 @@ class ChatPath:
         when = 0.0
         while (live := self.live) is not None and live.turn is turn and not turn.over:
             seconds = live.draw()
-            stage = turn.prefill, turn.first_token is None
+            stage = turn.prefill, turn.phase
             if stage != told or time.monotonic() - when > _TELL:
                 told, when = stage, time.monotonic()
                 yield
@@ -96,10 +96,9 @@ class ChatPath:
             if turn.chat is not self._session.chat:
                 return True
             live.show_new()
-            if turn.answer_id is None:
+            if (message := turn.kept) is None:
                 await live.view.remove()
             else:
-                message = turn.chat.tree[turn.answer_id]
                 live.view.document.note = note_of(message, self._reads_again(message), self._session.rates)
                 live.view.finish(message, self._branch(message))
                 self._shown.append(message.id)
@@ -127,7 +126,7 @@ class ChatPath:
         chat, live = self._session.chat, self.live
         if chat is None:
             return []
-        return chat.tree.path(live.turn.parent_id if live and live.turn.chat is chat else chat.tree.head)
+        return chat.tree.path(live.turn.question if live and live.turn.chat is chat else chat.tree.head)
 
     def _mark_unanswered(self) -> None:
         """Say below a last question that nobody answers what it waits for."""

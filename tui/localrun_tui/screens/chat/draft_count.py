@@ -23,7 +23,7 @@ class DraftCount:
         content = self._composer.message
         if content:
             await asyncio.sleep(_AT_REST)
-        live = self._session.turn if self._session.answering else None
-        size = await size_of_draft(self._session, content, self._path.tokens(live)) if content else ""
+        tokens = self._path.tokens(self._session.under_way)
+        size = await size_of_draft(self._session, content, tokens) if content else ""
         if self._composer.message == content:
             self._composer.border_subtitle = str(size)

@@ -29,7 +29,7 @@ class Figures:
         """Those of the message that has the focus, else of the last answer."""
         session, path = self._session, self._path
         stats = _stats(focused) or path.last_stats()
-        live = session.turn if session.answering else None
+        live = session.under_way
         left = live_parts(live) if live else stats_parts(stats)
         waiting = waiting_parts(len(session.waiting), session.waiting.held)
         self._top_bar.show_title(session.chat.title if session.chat else "")

@@ -4,8 +4,7 @@ import os
 import time
 
 from localrun.base.events import Channel
-from localrun.base.units import ms
-from localrun_tui.screens.chat.message_notes import live_note
+from localrun_tui.screens.chat.message_notes import live_note, thinking_title
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.state.turn import Turn
 
@@ -25,7 +24,6 @@ class LiveAnswer:
         self._worked = time.thread_time()  # of this thread, when it last began to draw
         self._cost = 0.0  # of a picture in the mean: seconds of this thread until the next is begun
         self._shown: dict[Channel, int] = {"answer": 0, "thinking": 0}  # characters
-        self._thought: float | None = None  # seconds until the answer began
 
     def draw(self) -> float:
         """Show what is new; gives seconds until it can be afforded again."""
@@ -42,14 +40,11 @@ class LiveAnswer:
     def show_new(self) -> None:
         """Show the text that came since the last time."""
         thinking, answer = self._new("thinking", self.turn.thinking), self._new("answer", self.turn.text)
-        document, now = self.view.document, time.monotonic() - self.turn.began
+        document = self.view.document
+        document.thinking_title = thinking_title(self.turn)
         if thinking:
             document.think(thinking)
-            document.thinking_title = f"Thinking … {ms(now * 1000)}"
         if answer:
-            if self._thought is None:
-                self._thought = now
-                document.thinking_title = f"Thought for {ms(now * 1000)}"
             document.feed(answer)
 
     def _new(self, channel: Channel, text: str) -> str:

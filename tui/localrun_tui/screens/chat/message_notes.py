@@ -17,26 +17,34 @@ from localrun_tui.widgets.meters import bar
 
 if TYPE_CHECKING:
     from localrun.chat.tree import Message
+    from localrun.chat.turn import Answer
     from localrun_tui.state.session import Session
-    from localrun_tui.state.turn import Turn
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
-def live_note(turn: "Turn") -> Content:
+def thinking_title(answer: "Answer") -> str:
+    """How long an answer on its way has been thought about, or was until its text began."""
+    if answer.begun is not None and answer.begun.text:  # by then it had been
+        return "Thought"
+    seconds = (answer.first_word or time.monotonic()) - answer.began
+    return f"{'Thought for' if answer.first_word else 'Thinking …'} {ms(seconds * 1000)}"
+
+
+def live_note(answer: "Answer") -> Content:
     """Of an answer on its way."""
     spinner = _SPINNER[int(time.monotonic() * 10) % len(_SPINNER)]
-    if turn.loop is not None:
-        return Content.styled(f"⟳ {turn.loop}", "$text-warning")
-    if turn.first_token is not None:
-        return Content() if turn.text else Content.styled(f"{spinner} thinking", "$foreground-muted")
-    prefill = turn.prefill
-    if prefill is None or not prefill.total:
-        return Content.styled(f"{spinner} starting", "$foreground-muted")
+    if answer.loop is not None:
+        return Content.styled(f"⟳ {answer.loop}", "$text-warning")
+    prefill = answer.prefill
+    if answer.phase == "writing":
+        return Content()
+    if answer.phase != "reading" or prefill is None:
+        return Content.styled(f"{spinner} {answer.phase}", "$foreground-muted")
     parts = [f" {prefill.done:,} of {prefill.total:,} tokens"]
     if prefill.cached:
         parts.append(f"{prefill.cached:,} from the cache")
-    left = eta(prefill, time.monotonic() - turn.began)
+    left = eta(prefill, time.monotonic() - answer.began)
     if left is not None:
         parts.append(f"{ms(left * 1000)} left")
     return Content.assemble(

@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from localrun.base.events import ModelInfo, Prefill
 from localrun.base.units import ms, tps
-from localrun_tui.state.turn import Turn
+from localrun.chat.turn import Answer
 from localrun_tui.widgets.meters import meter
 
 
@@ -50,17 +50,17 @@ def waiting_parts(n: int, held: bool) -> list[Content]:
     return [Content.styled(f"{words} {does}", "$text-accent")]
 
 
-def live_parts(turn: Turn) -> list[Content]:
+def live_parts(answer: Answer) -> list[Content]:
     """What an answer on its way is doing."""
     now = time.monotonic()
-    if turn.first_token is None:
-        return prefill_parts(turn.prefill, now - turn.began)
-    seconds = now - turn.first_token
-    rate = (turn.n_tokens - 1) / seconds if seconds > 0.2 and turn.n_tokens > 1 else 0.0
+    if answer.first_token is None:
+        return prefill_parts(answer.prefill, now - answer.began)
+    seconds = now - answer.first_token
+    rate = (answer.n_tokens - 1) / seconds if seconds > 0.2 and answer.n_tokens > 1 else 0.0
     parts = [Content.styled("● writing", "$success")]
     if rate:
         parts.append(Content(tps(rate)))
-    return [*parts, Content(f"{turn.n_tokens:,} tokens"), Content(f"began after {ms(1000 * (turn.ttft or 0.0))}")]
+    return [*parts, Content(f"{answer.n_tokens:,} tokens"), Content(f"began after {ms(1000 * (answer.ttft or 0.0))}")]
 
 
 def prefill_parts(prefill: Prefill | None, seconds: float) -> list[Content]:

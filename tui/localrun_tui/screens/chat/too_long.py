@@ -11,16 +11,16 @@ from localrun.chat.too_long import describe_too_long
 from localrun_tui.screens.dialogs.ask import AskOne
 
 if TYPE_CHECKING:
+    from localrun.chat.turn import Answer
     from localrun_tui.state.session import Session
-    from localrun_tui.state.turn import Turn
 
 _LARGER = "Ctrl+O loads the model with a larger context, where memory has room for it."
 
 
-async def mend_too_long(app: App[Any], session: "Session", turn: "Turn", error: PromptTooLongError) -> bool:
+async def mend_too_long(app: App[Any], session: "Session", answer: "Answer", error: PromptTooLongError) -> bool:
     """A prompt was too long: go on as the chat's policy says, or as the user chooses. Gives whether the user wants to
     shorten the message."""
-    chat, question = turn.chat, turn.parent_id
+    chat, question = answer.chat, answer.question
     if chat.policy == "drop" and await session.disk.run(drop_turn, chat, question):
         await session.answer(chat, question)
         return False
