@@ -88,7 +88,7 @@ class HttpServer(uvicorn.Server):
 @contextlib.contextmanager
 def stopped_by_signals(server: HttpServer) -> Iterator[list[int]]:
     """While open, SIGINT and SIGTERM have a server drain; a second one has it drop what is under way. Gives the signals
-    that came."""
+    that came. What is ignored, as Ctrl-C is in the background of a shell, stays so."""
     came: list[int] = []
 
     def stop(number: int, frame: object) -> None:
@@ -96,7 +96,8 @@ def stopped_by_signals(server: HttpServer) -> Iterator[list[int]]:
         server.should_exit = True
         came.append(number)
 
-    kept = {one: signal.signal(one, stop) for one in (signal.SIGINT, signal.SIGTERM)}
+    heard = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) != signal.SIG_IGN]
+    kept = {one: signal.signal(one, stop) for one in heard}
     try:
         yield came
     finally:

@@ -1,0 +1,125 @@
+"""`localrun serve` as a process: where it listens, how it ends, and what happens when its engine dies."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from localrun_testing.cli import COMMAND, environment, hear_interrupts, localrun
+from localrun_testing.schemas import check
+from localrun_testing.waiting import PATIENCE, until
+
+pytestmark = pytest.mark.process
+
+QUESTION = {"messages": [{"role": "user", "content": "Why is the second token faster?"}], "seed": 1}
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """A server of the built-in model, and what it says where it listens."""
+    command = [*COMMAND, "serve", "builtin", "--jsonl", "--threads", "1", *arguments]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        preexec_fn=hear_interrupts,
+    )
+    try:
+        assert process.stdout
+        line = process.stdout.readline()
+        assert line, process.stderr.read() if process.stderr else ""
+        said = json.loads(line)
+        check(said, "serve")
+        yield process, said
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_life_of_a_server(tmp_path: Path) -> None:
+    """One process for all of it: starting one takes a second."""
+    with served("--port", "0", "--no-swap") as (process, said):
+        address = f"{said['url']}/v1/chat/completions"
+        first = httpx.post(address, json=QUESTION, timeout=PATIENCE).json()
+        assert "KV cache" in first["choices"][0]["message"]["content"]
+
+        port = said["url"].rpartition(":")[2]
+        taken = localrun("serve", "builtin", "--port", port)
+        assert taken.code == 2
+        assert str(process.pid) in taken.err
+        assert "--port 0" in taken.err
+
+        assert localrun("top", "--json").json["model"]["name"] == "builtin"
+
+        (worker,) = [
+            child for child in psutil.Process(process.pid).children() if "worker_process" in " ".join(child.cmdline())
+        ]
+        with httpx.stream("POST", address, json={**QUESTION, "stream": True}, timeout=PATIENCE) as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            worker.kill()
+            rest = [line for line in lines if line.startswith("data: ")]
+        assert '"code":"engine_died"' in rest[-1] or rest[-1] == "data: [DONE]"
+        again = httpx.post(address, json=QUESTION, timeout=PATIENCE).json()
+        assert again["choices"] == first["choices"]
+
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE) == 0
+        assert process.stdout
+        assert process.stdout.read() == ""
+    assert localrun("top").code == 3
+
+
+def test_ctrl_c_lets_an_answer_end(tmp_path: Path) -> None:
+    path = tmp_path / "own.sock"
+    path.touch()
+    assert localrun("serve", "builtin", "--socket", path).code == 2
+    path.unlink()
+    with served("--socket", str(path)) as (process, said):
+        assert (said["url"], said["socket"]) == ("", str(path))
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        client = httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost")
+        body = {**QUESTION, "stream": True}
+        with client, client.stream("POST", "/v1/chat/completions", json=body, timeout=PATIENCE) as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            process.send_signal(signal.SIGINT)
+            assert [line for line in lines if line][-1] == "data: [DONE]"
+        assert process.wait(PATIENCE) == 130
+    with served("--socket", str(path)) as (process, _):  # what the last one left behind is no obstacle
+        assert until(path.is_socket)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--host", "0.0.0.0"), 2, "--api-key"),
+        (("--host", "203.0.113.1", "--api-key", "k"), 2, "203.0.113.1"),
+        (("--host", "no.such.host.invalid", "--api-key", "k"), 2, "no.such.host.invalid"),
+        (("--port", "70000"), 2, "65535"),
+        (("--parallel", "0"), 2, "1024"),
+        (("--keep-alive", "soon"), 2, "5m"),
+        (("--model", "no-such-model"), 3, "no-such-model"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_is_said_before_a_model_is_loaded(arguments: tuple[str, ...], code: int, said: str) -> None:
+    ran = localrun("serve", *arguments)
+    assert (ran.code, said in ran.err) == (code, True), ran.err
+
+
+def test_a_taken_port_of_another_program_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        ran = localrun("serve", "builtin", "--port", str(other.getsockname()[1]))
+    assert ran.code == 2
+    assert str(os.getpid()) in ran.err

@@ -1,0 +1,93 @@
+"""Clients that dawdle, and too many of them."""
+
+import contextlib
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from localrun_testing.fake_client import FakeClient
+from localrun_testing.served import Served, serving
+from localrun_testing.waiting import PATIENCE, until
+
+from localrun.base.request import LoadOptions, Request
+from localrun.server import connection, wire
+
+LONG = "x" * 400_000
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """A server that loses its patience at once, whose answers are long."""
+    monkeypatch.setattr(connection, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(wire, "STALL_SECONDS", 0.2)
+    monkeypatch.setattr(wire, "PING_SECONDS", 0.05)
+    fake = FakeClient(LoadOptions(Path()), answer)
+    with serving(lambda choice: fake) as running:
+        yield running
+
+
+def answer(request: Request) -> str:
+    text = str(request.messages[-1]["content"])
+    return LONG if text == "long" else text
+
+
+def connect(served: Served) -> socket.socket:
+    place = urlsplit(served.url)
+    assert place.hostname and place.port  # noqa: PT018
+    caller = socket.create_connection((place.hostname, place.port))
+    caller.settimeout(PATIENCE)
+    return caller
+
+
+def test_slow_headers_are_closed(hasty: Served) -> None:
+    with connect(hasty) as slow:
+        slow.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-slow:")
+        assert slow.recv(100) == b""
+    with connect(hasty) as answered_once:
+        answered_once.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        said = b""
+        while b'{"status":"ok"}' not in said:
+            assert (more := answered_once.recv(4096)), said
+            said += more
+        answered_once.sendall(b"GET /he")
+        assert answered_once.recv(100) == b""
+    assert httpx.get(f"{hasty.url}/health").status_code == 200
+
+
+def test_beyond_the_most_connections_one_is_told_to_come_back(hasty: Served) -> None:
+    with contextlib.ExitStack() as held:
+        for _ in range(connection.MAX_CONNECTIONS):
+            held.enter_context(connect(hasty))
+        late = held.enter_context(connect(hasty))
+        said = late.recv(4096)
+        assert said.startswith(b"HTTP/1.1 503 ")
+        assert b"retry-after: 1" in said
+    until(lambda: _is_well(hasty))
+
+
+def test_a_client_that_stops_reading_is_left(hasty: Served) -> None:
+    body = json.dumps({"messages": [{"role": "user", "content": "long"}], "stream": True}).encode()
+    with connect(hasty) as stalled:
+        stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
+        stalled.sendall(head.encode() + b"content-type: application/json\r\n\r\n" + body)
+        (live,) = until(lambda: list(hasty.service.registry.requests.values()))
+        until(lambda: live.outcome)
+    assert live.outcome == "left"
+
+
+def test_a_client_that_waits_is_kept_awake(hasty: Served) -> None:
+    body = {"messages": [{"role": "user", "content": "a…"}], "stream": True}
+    with httpx.stream("POST", f"{hasty.url}/v1/chat/completions", json=body) as response:
+        assert any(line == ": ping" for line in response.iter_lines())
+
+
+def _is_well(served: Served) -> bool:
+    with contextlib.suppress(httpx.HTTPError):
+        return httpx.get(f"{served.url}/health").status_code == 200
+    return False
