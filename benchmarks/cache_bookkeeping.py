@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from localrun.cache.block_file import pack
-from localrun.cache.disk import DiskTier
 from localrun.cache.groups import Group
 from localrun.cache.kinds.attention import Attention
 from localrun.cache.store import CacheStore
-from localrun.cache.trim import trim
-from localrun.engine.disk_cache import DiskCache
 from localrun.ops.kv import BLOCK_TOKENS
+from localrun.storage.block_file import pack
+from localrun.storage.block_files import BlockFiles
+from localrun.storage.disk_cache import DiskCache
+from localrun.storage.trim import trim
 
 SYSTEM = 40  # tokens that all chats begin with
 TURN = 100  # tokens of a question and its answer
@@ -39,19 +39,19 @@ def main() -> None:
         disk = fill(root, options.files)
         everything = f"{options.chats:,} chats and {options.files:,} files"
         report(f"{everything}, a pause after each turn", *turns(options.chats, 512, disk))
-        again = DiskTier(root, "again", disk.sizes)
+        again = BlockFiles(root, "again", disk.sizes)
         report(f"{everything}, turn after turn", *turns(options.chats, 512, again, pauses=False))
-        saving(DiskTier(root, "saved", disk.sizes))
+        saving(BlockFiles(root, "saved", disk.sizes))
         for what in ("looking for what follows the beginning", "looking again"):
             with timed(what):
                 list(disk.following(None))
         with timed("looking through all files to trim"):
             trim(root, 1 << 40)
         for n_tokens in (125_000, 1_000_000):
-            long_prompt(n_tokens, DiskTier(root, "long", [8]))
+            long_prompt(n_tokens, BlockFiles(root, "long", [8]))
 
 
-def turns(n_chats: int, window: int | None, disk: DiskTier | None, pauses: bool = True) -> tuple[Seconds, Seconds]:
+def turns(n_chats: int, window: int | None, disk: BlockFiles | None, pauses: bool = True) -> tuple[Seconds, Seconds]:
     """Seconds of bookkeeping of the second turn of each chat, in a memory that holds a tenth of them, and the seconds
     of reading files, which the engine's thread does not wait for.
 
@@ -99,7 +99,7 @@ def catch_up(cache: DiskCache) -> None:
         time.sleep(0.001)
 
 
-def saving(disk: DiskTier) -> None:
+def saving(disk: BlockFiles) -> None:
     rng, key, n_blocks = random.Random(3), None, 3000
     blocks = [rng.choices(range(1000), k=BLOCK_TOKENS) for _ in range(n_blocks)]
     started = time.perf_counter(), time.thread_time()
@@ -111,13 +111,13 @@ def saving(disk: DiskTier) -> None:
     print(f"writing a block in the background: {each}")
 
 
-def opened(store: CacheStore, disk: DiskTier) -> DiskCache:
+def opened(store: CacheStore, disk: BlockFiles) -> DiskCache:
     return DiskCache(store, disk, lambda pool, block: b"x" * 8, lambda pool, block, data: None, 1 << 40)
 
 
-def fill(root: Path, n_files: int) -> DiskTier:
+def fill(root: Path, n_files: int) -> BlockFiles:
     """A tier with so many blocks in chains of a hundred."""
-    disk = DiskTier(root, "many", [8, 8])
+    disk = BlockFiles(root, "many", [8, 8])
     rng, key = random.Random(1), None
     for n in range(n_files):
         ids = rng.choices(range(1000), k=BLOCK_TOKENS)
@@ -128,7 +128,7 @@ def fill(root: Path, n_files: int) -> DiskTier:
     return disk
 
 
-def long_prompt(n_tokens: int, disk: DiskTier) -> None:
+def long_prompt(n_tokens: int, disk: BlockFiles) -> None:
     store = CacheStore([Group((0,), Attention(1, 8, 8))], [n_tokens // BLOCK_TOKENS + 10])
     cache = opened(store, disk)
     ids = random.Random(2).choices(range(1000), k=n_tokens)

@@ -57,9 +57,9 @@ def write_home(root: Path) -> None:
     from localrun.chat.journal import ChatStore
     from localrun.chat.turn import Answer, TurnOptions, begin_turn
     from localrun.client.local import LocalClient
-    from localrun.engine import kept_weights
+    from localrun.engine import packed_weights
 
-    kept_weights.LEAST_BYTES = 0  # else a model of this size is packed at every start
+    packed_weights.LEAST_BYTES = 0  # else a model of this size is packed at every start
     write_setting("temperature", "0.5")
     write_setting("theme", "nord")
     store = ChatStore(writable_folder("chats"))

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from localrun.cache.blocks import NO_BLOCK
-from localrun.cache.keys import Key
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -21,7 +20,6 @@ class Node:
     children: dict[tuple[int, ...], "Node"] = field(default_factory=dict)  # none begins like all of another
     line: list["Node"] = field(default_factory=list)  # of the children in the order of their ids: like are neighbours
     chats: set[str] = field(default_factory=set)  # kept ones whose text goes through here; without any it stays in RAM
-    disk_key: Key | None = None  # its name on disk, once somebody asked for it
 
     def add(self, child: "Node") -> None:
         self.children[child.ids] = child

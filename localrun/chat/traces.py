@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from localrun.base.paths import folder
-from localrun.cache.disk import DISK_FOLDER
-from localrun.cache.erase import erase_chats
+from localrun.storage.block_files import DISK_FOLDER
+from localrun.storage.erase import erase_chats
 
 INDEX_NAME = "search.sqlite"
 

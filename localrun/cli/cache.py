@@ -12,11 +12,6 @@ from localrun.base.errors import LocalrunError, NotFoundError, UsageError
 from localrun.base.paths import folder
 from localrun.base.settings import read_settings
 from localrun.base.units import gib
-from localrun.cache.disk import DISK_FOLDER
-from localrun.cache.erase import erase_all, erase_chats, erase_fingerprints
-from localrun.cache.inventory import KeptChat, KeptModel, inventory
-from localrun.cache.label import Label
-from localrun.cache.packed_weights import PACKED_FOLDER, PackedModel, erase_packed, most_bytes, packed_models
 from localrun.chat.export import iso_date
 from localrun.chat.find import find_chat
 from localrun.chat.journal import ChatStore
@@ -24,6 +19,11 @@ from localrun.cli.chats import when
 from localrun.cli.completion import complete_chat, complete_model
 from localrun.cli.console import agreed, can_ask, note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, command, switch
+from localrun.storage.block_files import DISK_FOLDER
+from localrun.storage.erase import erase_all, erase_chats, erase_fingerprints
+from localrun.storage.inventory import KeptChat, KeptModel, inventory
+from localrun.storage.label import Label
+from localrun.storage.weight_store import PackedModel, WeightStore, erase_packed, total_bytes
 
 cache = typer.Typer(name="cache", help="What is kept on disk of what was computed: list it, clear it.")
 
@@ -32,7 +32,7 @@ _OLD = "(of an earlier version)"
 
 def list_cache(json: JsonSwitch = False) -> int:
     """What is kept, by model and chat: its size, and when it was used last."""
-    models, packed = inventory(_root()), packed_models(_packed_root())
+    models, packed = inventory(_root()), _packed().models()
     titles = _titles()
     if json:
         write_json([*(_as_row(model, titles) for model in models), *map(_packed_row, packed)])
@@ -47,9 +47,8 @@ def list_cache(json: JsonSwitch = False) -> int:
     total, budget = sum(model.nbytes for model in models), read_settings().disk_cache_bytes
     note(f"{gib(total)} of {gib(budget)} of chats (`localrun config disk_cache N` changes how many GiB)")
     if packed:
-        most = most_bytes(_packed_root(), read_settings().packed_weights_bytes)
-        taken = sum(one.nbytes for one in packed)
-        note(f"{gib(taken)} of {gib(most)} of packed weights (`localrun config packed_weights N`)")
+        most = _packed().limit(read_settings().packed_weights_bytes)
+        note(f"{gib(total_bytes(packed))} of {gib(most)} of packed weights (`localrun config packed_weights N`)")
     return 0
 
 
@@ -108,13 +107,13 @@ def _removal(root: Path, models: list[KeptModel], chat: str | None, model: str |
         work = partial(erase_chats, root, [name], for_good=False)
         return Removal(f"of the chat {_titles().get(name) or name}", _own_bytes(models, name), work)
     if model is not None:
-        packed = [one for one in packed_models(_packed_root()) if _is_named(one.label, model)]
+        packed = [one for one in _packed().models() if _is_named(one.label, model)]
         found = _find_model(models, model, packed)
-        nbytes = sum(one.nbytes for one in found) + sum(one.nbytes for one in packed)
+        nbytes = sum(one.nbytes for one in found) + total_bytes(packed)
         prints = [one.fingerprint for one in found]
         return Removal(f"of {model}", nbytes, lambda: erase_fingerprints(root, prints) + erase_packed(packed))
-    packed = packed_models(_packed_root())
-    nbytes = sum(one.nbytes for one in models) + sum(one.nbytes for one in packed)
+    packed = _packed().models()
+    nbytes = sum(one.nbytes for one in models) + total_bytes(packed)
     return Removal("of all models and chats", nbytes, lambda: erase_all(root) + erase_packed(packed))
 
 
@@ -125,8 +124,8 @@ def _root() -> Path:
     return home / DISK_FOLDER
 
 
-def _packed_root() -> Path:
-    return _root().parent / PACKED_FOLDER
+def _packed() -> WeightStore:
+    return WeightStore(_root().parent)
 
 
 def _titles() -> dict[str, str]:

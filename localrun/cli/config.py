@@ -6,7 +6,6 @@ import typer
 
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.settings import SETTINGS, check_key, config_file, read_settings, write_setting
-from localrun.cache.erase import erase_unwanted
 from localrun.cli.completion import complete_setting, complete_value
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
@@ -14,6 +13,7 @@ from localrun.cli.text_input import typed_text
 from localrun.hub.compatibility import stored_obstacle
 from localrun.hub.preview import find_on_hub
 from localrun.hub.resolve import resolve
+from localrun.storage.erase import erase_unwanted
 
 
 def config(

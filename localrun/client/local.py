@@ -31,10 +31,10 @@ from localrun.engine.answer import AnswerStream, completion, stream_answer
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import GenerationHandle
 from localrun.engine.load import LoadedModel, load
-from localrun.engine.mapped_files import DamagedWeightsError
 from localrun.engine.sampler import MAX_SEED, resolve_settings
 from localrun.fit.machine_rates import learn
 from localrun.model.load import Progress
+from localrun.storage.mapped_files import DamagedWeightsError
 from localrun.text.model_text import PromptIds
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from localrun.backends.interface import Backend
 from localrun.base.events import ModelInfo, Work
 from localrun.base.request import LoadOptions
 from localrun.engine.engine import Engine
-from localrun.engine.fingerprint import fingerprint
-from localrun.engine.from_disk import notes_of
 from localrun.engine.opened_model import OpenedModel
+from localrun.engine.packed_weights import notes_of
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.load import matrices_of_a_token
 from localrun.model.recording import record_shapes
 from localrun.ops.layouts import FILE, Layout
+from localrun.storage.identity import fingerprint
 
 WIDE = ("F32", "F16", "BF16")  # types whose numbers are multiplied as they are
 
@@ -50,7 +50,7 @@ def describe(
         notes=(*opened.source.warnings, *opened.text.notes, *backend_notes, *plan.notes, *from_disk, *slow, *lost),
         work=work_of_a_token(opened, layout, plan.config) if backend.measures_limits else None,
         can_roll=engine.can_roll,
-        fingerprint=fingerprint(engine.disk.disk.fingerprint, opened.text.template.sha256)[:16] if engine.disk else "",
+        fingerprint=fingerprint(engine.disk.files.fingerprint, opened.text.template.sha256)[:16] if engine.disk else "",
     )
 
 

@@ -10,17 +10,17 @@ from functools import partial
 from localrun.base.errors import EngineError, LocalrunError
 from localrun.cache.bulk import keys_of
 from localrun.cache.store import CacheStore
-from localrun.engine.disk_cache import DiskCache
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.generations import Generations
 from localrun.engine.handle import GenerationHandle
-from localrun.engine.mapped_files import LOOKED_AT, DamagedWeightsError, MappedFiles
 from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Scheduler, StepPlan
 from localrun.engine.view import StoreView
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
 from localrun.ops.largest_step import max_sequences
+from localrun.storage.disk_cache import DiskCache
+from localrun.storage.mapped_files import LOOKED_AT, DamagedWeightsError, MappedFiles
 
 IDLE_SECONDS = 1.0  # without work, before blocks are written to the disk
 CLOSE_SECONDS = 120.0  # for the engine to end, with all it has to write

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 
 from localrun.cache.sequence_cache import SequenceCache
-from localrun.engine.restore import Restore
+from localrun.storage.restore import Restore
 
 
 @dataclass(eq=False, slots=True)

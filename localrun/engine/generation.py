@@ -12,10 +12,10 @@ from localrun.cache.bulk import bulk_tokens, keys_of
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.figures import GenerationFigures
 from localrun.engine.loops import CHECK_TOKENS, loop_period
-from localrun.engine.restore import Restore
 from localrun.engine.sampler import SamplerSettings
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.token_counts import TokenCounts
+from localrun.storage.restore import Restore
 
 _numbers = itertools.count()
 

@@ -13,19 +13,11 @@ from localrun.base.machine import memory, resident
 from localrun.base.paths import writable_folder
 from localrun.base.processors import most_threads, usual_threads
 from localrun.base.request import LoadOptions
-from localrun.cache.chat_codec import ChatCodec, codec_of
-from localrun.cache.disk import DISK_FOLDER, DiskTier
-from localrun.cache.label import Label
 from localrun.cache.store import CacheStore
 from localrun.engine.describe import describe
-from localrun.engine.disk_cache import DiskCache
 from localrun.engine.engine import Engine
-from localrun.engine.fingerprint import fingerprint, without_sinks
-from localrun.engine.from_disk import changed_note, files_of, mappable_weights
-from localrun.engine.idle_check import IdleCheck
-from localrun.engine.kept_weights import KeptWeights, kept_weights
-from localrun.engine.mapped_files import MappedFiles
 from localrun.engine.opened_model import OpenedModel, open_model
+from localrun.engine.packed_weights import changed_note, files_of, kept_weights, mappable_weights
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.view import StoreView
 from localrun.fit.memory_plan import MemoryPlan
@@ -37,6 +29,14 @@ from localrun.model.recording import record_shapes
 from localrun.ops.kv import KVPlan
 from localrun.ops.layouts import F32, Layout
 from localrun.ops.numerics import NUMERICS_VERSION
+from localrun.storage.block_files import DISK_FOLDER, BlockFiles
+from localrun.storage.disk_cache import DiskCache
+from localrun.storage.identity import fingerprint
+from localrun.storage.idle_check import IdleCheck
+from localrun.storage.inventory import ChatCodec, codec_of
+from localrun.storage.label import Label
+from localrun.storage.mapped_files import MappedFiles
+from localrun.storage.weight_writer import WeightWriter
 from localrun.text.model_text import ModelText
 
 
@@ -53,7 +53,7 @@ class LoadedModel:
     threads: int
     file_bytes_per_token: int  # of weights, in the file's own encoding
     macs_per_token: int
-    kept: KeptWeights
+    kept: WeightWriter
     check: IdleCheck
 
     def memory(self, held: StoreView) -> tuple[MemoryPart, ...]:
@@ -155,7 +155,7 @@ def start_engine(
     store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy, options.prefix_cache)
     disk = None
     if opened.identity is not None and (weights := opened.identity.result()):
-        bits = (without_sinks(plan.config), plan.codecs, options.precision, backend.rounding, layout.name)
+        bits = (plan.config.without_sinks(), plan.codecs, options.precision, backend.rounding, layout.name)
         name = options.name or options.path.stem
         made_with = (options.precision, plan.codec.name, weights, NUMERICS_VERSION, store.block_tokens)
         label = Label(name, str(options.path), *made_with)
@@ -184,5 +184,5 @@ def open_disk_cache(store: CacheStore, runner: Runner, identity: str, label: Lab
     home = writable_folder("cache")
     if home is None:
         return None
-    tier = DiskTier(home / DISK_FOLDER, identity, runner.block_sizes, label, runner.sink_window)
-    return DiskCache(store, tier, runner.read, runner.write, budget)
+    files = BlockFiles(home / DISK_FOLDER, identity, runner.block_sizes, label, runner.sink_window)
+    return DiskCache(store, files, runner.read, runner.write, budget)

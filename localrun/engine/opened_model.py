@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from localrun.base.errors import ModelFileError
 from localrun.base.request import LoadOptions
-from localrun.engine.identity import Identity
 from localrun.formats.detect import open_model_file
 from localrun.formats.source import TensorSource
 from localrun.formats.weights import WeightFiles
@@ -13,6 +12,7 @@ from localrun.model.config import ModelConfig
 from localrun.model.load import read_config, read_weight_refs
 from localrun.model.precision import in_precision
 from localrun.model.weight_ref import WeightRef
+from localrun.storage.identity import Identity
 from localrun.text.model_text import ModelText, load_text
 
 

@@ -1,28 +1,32 @@
-"""Weights that memory has no room for: which may stay on disk, where they are kept, and what a user is told of it."""
+"""Packed weights of a model on disk: those that memory has no room for, and those left there for the next start."""
 
 import secrets
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from localrun.backends.interface import Backend
+from localrun.base.errors import DoesNotFitError
 from localrun.base.machine import Memory
 from localrun.base.paths import writable_folder
+from localrun.base.processors import memory_nodes
 from localrun.base.request import LoadOptions
 from localrun.base.units import gib, tps
-from localrun.cache.label import Label
-from localrun.cache.packed_weights import PACKED_FOLDER, packed_files
-from localrun.engine.fingerprint import fingerprint
-from localrun.engine.identity import Identity
 from localrun.engine.opened_model import OpenedModel
 from localrun.fit.disk_rate import disk_rate, may_map
 from localrun.fit.machine_rates import machine_rates
 from localrun.fit.mapped import Mappable, mappable, missed_bytes
 from localrun.fit.memory_plan import MemoryPlan
-from localrun.formats.packed_file import PackedFile
 from localrun.model.weight_ref import WeightRef
-from localrun.ops.layouts import Layout
+from localrun.ops.layouts import KeptMatrix, Layout
 from localrun.ops.numerics import NUMERICS_VERSION
+from localrun.storage.identity import Identity, fingerprint, known_identity
+from localrun.storage.label import Label
+from localrun.storage.packed_file import PackedFile
+from localrun.storage.weight_store import WeightStore
+from localrun.storage.weight_writer import Files, WeightWriter
+
+LEAST_BYTES = 64 << 20  # of a model's matrices: fewer are packed before anybody waits for it
 
 
 def mappable_weights(opened: OpenedModel, backend: Backend, layout: Layout, main: Memory) -> list[Mappable]:
@@ -45,11 +49,11 @@ def files_of(plan: MemoryPlan, options: LoadOptions, opened: OpenedModel, layout
     if not weights:  # they may be of a file that is another now: nobody is to find them again
         weights = secrets.token_hex(16)
     sizes = {part.name: part.nbytes for part in plan.mapped}
-    return packed_files_of(home / PACKED_FOLDER, weights, options, opened, layout, sizes)
+    return packed_files_of(WeightStore(home), weights, options, opened, layout, sizes)
 
 
 def packed_files_of(
-    root: Path,
+    store: WeightStore,
     weights: str,
     options: LoadOptions,
     opened: OpenedModel,
@@ -57,11 +61,11 @@ def packed_files_of(
     sizes: Mapping[str, int],
     limit: int | None = None,
 ) -> Mapping[str, PackedFile]:
-    """A file below `root` for each matrix of `sizes` of a model whose weights are told by `weights`. Raises DiskError,
+    """A file of `store` for each matrix of `sizes` of a model whose weights are told by `weights`. Raises DiskError,
     also where that and the files of other models would take more than `limit` bytes."""
     made_of = fingerprint(weights, options.precision, layout.name, NUMERICS_VERSION, opened.refs)
     label = Label(options.name or options.path.stem, str(options.path), options.precision, weights=weights)
-    return packed_files(root, made_of, replace(label, numerics=NUMERICS_VERSION), sizes, limit)
+    return store.files(made_of, replace(label, numerics=NUMERICS_VERSION), sizes, limit)
 
 
 def changed_note(files: Iterable[PackedFile]) -> tuple[str, ...]:
@@ -82,3 +86,35 @@ def notes_of(plan: MemoryPlan, active_bytes: int) -> tuple[str, ...]:
     missed = missed_bytes(plan.mapped, plan.budget_bytes - plan.needed_bytes)
     seconds = missed / disk + (active_bytes - missed) / rates.read_bytes / rates.share("decode", active_bytes)[0]
     return (f"{told}: expect about {tps(1 / seconds)} (the disk gives {disk / 1e9:.1f} GB/s)",)
+
+
+def kept_weights(
+    options: LoadOptions, opened: OpenedModel, backend: Backend, layout: Layout, plan: MemoryPlan
+) -> WeightWriter:
+    """What is there of a model that is about to be loaded, and where the rest goes; empty where nothing is kept."""
+    matrices = {name: ref for name, ref in opened.refs.items() if len(ref.shape) == 2 and not ref.mapped}
+    tensors = opened.source.tensors
+    sizes = {name: layout.nbytes(tensors[ref.name].qtype, *ref.shape) for name, ref in matrices.items()}
+    is_one_node = len(memory_nodes()) == 1  # where there are several, weights lie on that of whoever reads them
+    is_wanted = options.packed_weights != 0 and backend.maps_weights and not plan.mapped and is_one_node
+    home = writable_folder("cache") if is_wanted and sum(sizes.values()) >= LEAST_BYTES else None
+    if home is None:
+        return WeightWriter({}, dict)
+    store = WeightStore(home)
+    limit = store.limit(options.packed_weights)
+
+    def files(weights: str) -> Files:
+        return packed_files_of(store, weights, options, opened, layout, sizes, limit) if weights else {}
+
+    there: Files = {}
+    with suppress(DoesNotFitError):
+        there = files(known_identity(opened.files))
+    found = {name: file.found() for name, file in there.items()}
+    kept = {name: KeptMatrix(found.get(name)) for name in sizes}
+    identity = opened.identity
+
+    def all_files() -> Files:
+        return there or files((identity or Identity(opened.files)).result())
+
+    missing = [there[name] for name, matrix in found.items() if matrix is None]
+    return WeightWriter(kept, all_files, [file for file in there.values() if file not in missing], missing)

@@ -11,10 +11,10 @@ from itertools import islice
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.store import CacheStore
 from localrun.engine.admission import has_room
-from localrun.engine.disk_cache import DiskCache
 from localrun.engine.generation import GenerationState
-from localrun.engine.restore import Restore
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, max_rows
+from localrun.storage.disk_cache import DiskCache
+from localrun.storage.restore import Restore
 
 ALONE_SECONDS = 1.0  # a prefill chunk with nobody waiting
 SHARED_SECONDS = 0.2  # a prefill chunk while others decode

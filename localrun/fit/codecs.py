@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from localrun.base.errors import DoesNotFitError, UsageError
-from localrun.cache.chat_codec import ChatCodec
 from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
+from localrun.storage.inventory import ChatCodec
 
 BEST_FIRST = ("f16", "q8", "k8v4", "q4")
 LOSSLESS = ("f16", "q8")  # nobody sees a difference

@@ -10,7 +10,6 @@ from typing import Protocol
 from localrun.backends.interface import Backend
 from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.base.units import gib
-from localrun.cache.chat_codec import ChatCodec
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.bytes import layer_codecs
 from localrun.fit.codecs import ChosenCodec, choose_codec
@@ -19,6 +18,7 @@ from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
+from localrun.storage.inventory import ChatCodec
 
 MARGIN, MARGIN_PART = 512 << 20, 8  # left to other programs and to what is not counted: so much, or one part of so many
 SMALL_CONTEXT = 4096  # tokens that a hint speaks of

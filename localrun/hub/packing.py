@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from localrun.base.paths import writable_folder
-from localrun.cache.packed_weights import PACKED_FOLDER, room
 from localrun.hub.access import hub_cache
+from localrun.storage.weight_store import WeightStore
 
 
 def packing_room(download: int = 0) -> int:
@@ -13,7 +13,7 @@ def packing_room(download: int = 0) -> int:
     if home is None:
         return 0
     on_one_disk = _device(home) == _device(hub_cache())
-    return room(home / PACKED_FOLDER) - (download if on_one_disk else 0)
+    return WeightStore(home).room() - (download if on_one_disk else 0)
 
 
 def _device(path: Path) -> int:

@@ -8,7 +8,6 @@ from pathlib import Path
 from localrun.base.errors import HubError, NotFoundError, UsageError
 from localrun.base.paths import folder
 from localrun.base.settings import FILE_NAME, read_sources, write_setting
-from localrun.cache.packed_weights import PACKED_FOLDER, PackedModel, erase_packed, packed_of
 from localrun.formats.gguf_names import is_gguf, is_weights
 from localrun.formats.helper_files import helper_at, helper_beside_model
 from localrun.hub.access import hub_cache
@@ -20,6 +19,7 @@ from localrun.hub.partial import find_partials, is_abandoned, is_alive, orphans
 from localrun.hub.resolve import resolve_all
 from localrun.hub.safe_remove import refuse_links, remove_empty_folders, unlink_inside
 from localrun.hub.stored import StoredModel, shards_of
+from localrun.storage.weight_store import PackedModel, WeightStore, erase_packed, total_bytes
 
 _OWNERS = {
     "builtin": ("the built-in model is part of localrun", "it goes with `pip uninstall localrun`"),
@@ -76,8 +76,8 @@ def plan_removal(models: Sequence[StoredModel]) -> Removal:
         raise UsageError(f"{models[0].name} stays: {what}", hint)
     removal = _from_cache(models) if source == "hub" else _from_folder(models)
     home = folder("cache")
-    packed = tuple(packed_of(home / PACKED_FOLDER, [model.path for model in models])) if home else ()
-    return replace(removal, freed=removal.freed + sum(one.nbytes for one in packed), packed=packed)
+    packed = tuple(WeightStore(home).models_at([model.path for model in models])) if home else ()
+    return replace(removal, freed=removal.freed + total_bytes(packed), packed=packed)
 
 
 def remove(removal: Removal, models: Sequence[StoredModel]) -> bool:

@@ -187,3 +187,10 @@ class ModelConfig:
             for spec in self.layers
         )
         return replace(self, layers=tuple(layers))
+
+    def without_sinks(self) -> ModelConfig:
+        """The config less the window beside the first block.
+
+        What is computed before that hides anything does not depend on it, nor on the context that it derives from.
+        """
+        return replace(self, layers=tuple(replace(spec, sink_window=None) for spec in self.layers))

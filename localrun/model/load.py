@@ -15,7 +15,6 @@ from localrun.base.units import gib
 from localrun.formats.files import bad_file, shown
 from localrun.formats.finite import first_not_finite
 from localrun.formats.floats import read_floats
-from localrun.formats.packed_file import DiskError, KeptMatrix, PackedFile
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
@@ -27,8 +26,9 @@ from localrun.model.layer_weights import (
 )
 from localrun.model.weight_ref import WeightRef
 from localrun.model.weights import weight_refs
-from localrun.ops.layouts import MAPPED, Layout, Packed, RowReader, Vector
+from localrun.ops.layouts import MAPPED, KeptMatrix, Layout, Packed, RowReader, Vector
 from localrun.ops.memory import ran_out
+from localrun.storage.packed_file import DiskError, PackedFile
 
 if TYPE_CHECKING:
     import torch

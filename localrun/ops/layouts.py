@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from localrun.formats.packed_file import KeptMatrix, PackedFile
 from localrun.formats.quant import QUANT_TYPES
 
 if TYPE_CHECKING:
@@ -19,6 +18,25 @@ if TYPE_CHECKING:
 
 SLAB_BYTES = 1 << 20  # of a file read, and packed, at a time
 Vector: TypeAlias = Any  # of f32 numbers, as a backend takes it: an ndarray for the native library, else a Tensor
+
+
+class MatrixFile(Protocol):
+    """A packed matrix on disk: storage/packed_file.py."""
+
+    def mapped(self, pack: Callable[[], Iterator[memoryview]], in_parts: bool = False) -> memoryview:
+        """The matrix, uint8 [n_bytes]; where it is not there, what `pack` gives piece by piece is written first.
+
+        `in_parts`: a step reads stretches of it that it names before.
+        """
+        ...
+
+
+@dataclass(slots=True)
+class KeptMatrix:
+    """One that memory holds, and the disk for the next start: found there, or packed by this one. uint8 [n_bytes]"""
+
+    found: memoryview | None = None
+    packed: memoryview | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +53,7 @@ class RowReader:
     device: torch.device | None = None  # None: main memory
     granule: int = 1
     in_parts: bool = False  # a step uses some of the rows: those of experts, or of tokens
-    file: PackedFile | None = None  # where the packed matrix stays, and is mapped from; None: it is held in memory
+    file: MatrixFile | None = None  # where the packed matrix stays, and is mapped from; None: it is held in memory
     kept: KeptMatrix | None = None  # where one that is held in memory may be found, and is left for the next start
 
     def slab_rows(self, multiple: int = 1) -> int:

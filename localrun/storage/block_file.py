@@ -1,8 +1,10 @@
-"""One block as a file: a head, the token ids, then its parts. Whatever is not exactly what was packed is nothing."""
+"""One block as a file: its name, a head, the token ids, then its parts. Whatever differs from that is nothing."""
 
+import hashlib
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import BufferedReader
 from itertools import accumulate
 from pathlib import Path
@@ -12,6 +14,27 @@ from localrun.base.small_file import open_regular
 MAGIC = b"lrkv\x02\r\n\x1a"
 _MAX_IDS = 4096  # of a block that somebody else may have written
 _HEAD = struct.Struct("<8s16sIII")  # magic, fingerprint, ids, parts, CRC-32 of all that follows the head
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The name of a block: by all ids up to its end, `n_tokens` of them; `before` names the block it follows."""
+
+    before: bytes
+    own: bytes
+    n_tokens: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.before.hex()}-{self.own.hex()}"
+
+
+def digest(*parts: bytes) -> bytes:
+    """16 bytes that stand for `parts`, each delimited by its length."""
+    hashed = hashlib.sha256()
+    for part in parts:
+        hashed.update(len(part).to_bytes(8, "little") + part)
+    return hashed.digest()[:16]
 
 
 def pack(fingerprint: bytes, ids: Sequence[int], parts: Sequence[bytes]) -> list[bytes]:

@@ -19,11 +19,20 @@ from typing import BinaryIO
 from localrun.base.files import replace_file
 from localrun.base.lock import locked
 from localrun.base.small_file import open_regular
-from localrun.cache.block_file import claimed_ids, most_bytes, n_shared, pack, pack_ids, parse, unpack_ids
-from localrun.cache.claims import Claims, is_erased
-from localrun.cache.keys import Key, digest
-from localrun.cache.label import NO_LABEL, Label, write_label
-from localrun.cache.stored import BUCKET_DIGITS, LOCK, SUFFIX, UNFINISHED
+from localrun.storage.block_file import (
+    Key,
+    claimed_ids,
+    digest,
+    most_bytes,
+    n_shared,
+    pack,
+    pack_ids,
+    parse,
+    unpack_ids,
+)
+from localrun.storage.claims import Claims, is_erased
+from localrun.storage.inventory import BUCKET_DIGITS, LOCK, SUFFIX, UNFINISHED
+from localrun.storage.label import NO_LABEL, Label, write_label
 
 DISK_FOLDER = "kv"  # in the folder of caches
 REMEMBERED = 8192  # files whose ids are known without opening them
@@ -43,7 +52,7 @@ class Found:
         return start + n_shared(pack_ids(self.ids), pack_ids(token_ids[start : self.key.n_tokens]))
 
 
-class DiskTier:
+class BlockFiles:
     """Blocks of one fingerprint below `root`. Nothing here knows an engine: any thread may read while others write.
 
     The fingerprint says everything the bytes depend on: weights, tokenizer, backend, numerics, codecs, rope. `window`

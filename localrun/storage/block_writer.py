@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from localrun.base.files import disk_usage
-from localrun.cache.disk import DiskTier
-from localrun.cache.keys import Key
-from localrun.cache.total import known_total, note_total
-from localrun.cache.trim import trim
+from localrun.storage.block_file import Key
+from localrun.storage.block_files import BlockFiles
+from localrun.storage.trim import known_total, note_total, trim
 
 QUEUE_BYTES = 8 << 20  # of blocks on their way to the disk
 FEWEST_QUEUED = 4  # blocks
@@ -32,23 +31,23 @@ class Unwritten:
     chats: tuple[str, ...]
 
 
-class DiskWriter:
+class BlockWriter:
     """Writes what it is given, and keeps all that is on disk within `budget` bytes. Called on the engine's thread.
 
     `problem` is why nothing is written any more, in words for the user. When the disk fails it takes what comes and
     drops it: nobody waits for it.
     """
 
-    def __init__(self, disk: DiskTier, budget: int, saved: set[bytes]) -> None:
+    def __init__(self, files: BlockFiles, budget: int, saved: set[bytes]) -> None:
         """`saved`: hashes of blocks that are on disk, or on their way; those that are removed leave it."""
-        self.disk, self.budget, self.saved = disk, budget, saved
+        self.files, self.budget, self.saved = files, budget, saved
         self.problem = ""
         self.nbytes = 0  # on disk, as far as is known
         self.n_given = self.n_written = 0  # blocks that it was given, and those that it is done with
         self.last_read = 0.0  # when somebody looked for a block, by time.monotonic
         self._given_up = False  # nobody waits for it any more
         self._ending = threading.Event()  # nobody reads any more
-        self._queue: queue.Queue[Unwritten | None] = queue.Queue(max(FEWEST_QUEUED, QUEUE_BYTES // sum(disk.sizes)))
+        self._queue: queue.Queue[Unwritten | None] = queue.Queue(max(FEWEST_QUEUED, QUEUE_BYTES // sum(files.sizes)))
         self._claims: deque[tuple[Key, str]] = deque()  # of blocks that are on disk
         self._thread = threading.Thread(target=self._write_all, name="localrun-disk-cache", daemon=True)
         self._thread.start()
@@ -124,21 +123,21 @@ class DiskWriter:
             if not self.problem:
                 work()
         except OSError as error:
-            self.problem = f"nothing more is kept on disk: {error.strerror or error}: {self.disk.root}"
+            self.problem = f"nothing more is kept on disk: {error.strerror or error}: {self.files.root}"
         except Exception as error:  # a bug of ours must not stop the engine
             self.problem = f"nothing more is kept on disk: {type(error).__name__}: {error}"
 
     def _begin(self) -> None:
-        known = known_total(self.disk.root)
+        known = known_total(self.files.root)
         self.nbytes = known or 0
         if known is None or known > self.budget:
             self._trim()
-        if disk_usage(self.disk.root).free < sum(self.disk.sizes):  # tell now whoever asks only once
+        if disk_usage(self.files.root).free < sum(self.files.sizes):  # tell now whoever asks only once
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _write(self, block: Unwritten) -> None:
         self._write_claims()
-        self.nbytes += self.disk.save(block.key, block.ids, block.parts, block.chats)
+        self.nbytes += self.files.save(block.key, block.ids, block.parts, block.chats)
         if self.nbytes > self.budget:
             self._trim()
 
@@ -147,7 +146,7 @@ class DiskWriter:
         if self.nbytes > self.budget:
             self._trim()
         elif self.n_written:
-            note_total(self.disk.root, self.nbytes)
+            note_total(self.files.root, self.nbytes)
 
     def _write_claims(self) -> None:
         claimed: dict[str, list[Key]] = {}
@@ -155,12 +154,12 @@ class DiskWriter:
             key, chat = self._claims.popleft()
             claimed.setdefault(chat, []).append(key)
         for chat, keys in claimed.items():
-            self.disk.claim(keys, [chat])
+            self.files.claim(keys, [chat])
 
     def _trim(self) -> None:
         """Make room for a while, not only for the next block: looking through all that is there takes time."""
         room = self.budget - self.budget // 16 if self.nbytes > self.budget else self.budget
-        self.nbytes, removed = trim(self.disk.root, room, self.disk.label)
-        note_total(self.disk.root, self.nbytes, looked=True)
-        own = self.disk.fingerprint.hex()
+        self.nbytes, removed = trim(self.files.root, room, self.files.label)
+        note_total(self.files.root, self.nbytes, looked=True)
+        own = self.files.fingerprint.hex()
         self.saved.difference_update(bytes.fromhex(block.own) for block in removed if block.fingerprint == own)

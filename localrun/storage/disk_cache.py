@@ -11,17 +11,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
-from localrun.cache.disk import DiskTier, Found
-from localrun.cache.erase import erase_fingerprints
-from localrun.cache.keys import Key
-from localrun.cache.label import read_label
 from localrun.cache.node import Node
 from localrun.cache.store import CacheStore
-from localrun.cache.stored import fingerprints
-from localrun.engine.disk_writer import DiskWriter, Unwritten
+from localrun.storage.block_file import Key
+from localrun.storage.block_files import BlockFiles, Found
+from localrun.storage.block_writer import BlockWriter, Unwritten
+from localrun.storage.erase import erase_fingerprints
+from localrun.storage.inventory import fingerprints
+from localrun.storage.label import read_label
 
 Read = Callable[[int, int], bytes]  # (pool, block) -> the backend's private bytes
 Write = Callable[[int, int, memoryview], None]
@@ -38,18 +38,19 @@ class Missing:
 
 
 class DiskCache:
-    """Moves blocks between a store and a DiskTier. All is called on the engine's thread, but what says otherwise.
+    """Moves blocks between a store and a BlockFiles. All is called on the engine's thread, but what says otherwise.
 
     `n_dropped` counts blocks that were lost since the disk was slower than the engine.
     """
 
-    def __init__(self, store: CacheStore, disk: DiskTier, read: Read, write: Write, budget: int) -> None:
+    def __init__(self, store: CacheStore, files: BlockFiles, read: Read, write: Write, budget: int) -> None:
         """`budget`: bytes on disk, of all models together."""
-        self.store, self.disk, self.read, self.write = store, disk, read, write
+        self.store, self.files, self.read, self.write = store, files, read, write
         self.saved: set[bytes] = set()  # hashes of blocks that are on disk, or on their way
         self.restored: WeakSet[Node] = WeakSet()  # what came from the disk
         self.n_dropped = 0
-        self.writer = DiskWriter(disk, budget, self.saved)
+        self._keys: WeakKeyDictionary[Node, Key] = WeakKeyDictionary()  # names on disk, once somebody asked for them
+        self.writer = BlockWriter(files, budget, self.saved)
         self._unsaved: deque[Node] = deque()
         store.on_claim, store.tree.on_evict = self._note_claim, self._spill
 
@@ -69,7 +70,7 @@ class DiskCache:
     def find(self, missing: Missing) -> Iterator[Found]:
         """Read what is there, block by block. From any thread."""
         self.writer.last_read = time.monotonic()
-        for found in self.disk.read_on(missing.before, missing.token_ids, missing.n_known):
+        for found in self.files.read_on(missing.before, missing.token_ids, missing.n_known):
             self.writer.last_read = time.monotonic()
             yield found
 
@@ -99,7 +100,7 @@ class DiskCache:
                 self.store.tree.let_go(node, blocks)
         if last is None:
             return 0
-        self.disk.touch(last.key)
+        self.files.touch(last.key)
         return max(0, last.n_shared(token_ids) - match.n_tokens)
 
     def save_one(self) -> float | None:
@@ -123,7 +124,7 @@ class DiskCache:
         self._unsaved.clear()
         self.writer.problem = "what was computed with damaged weights is not kept"
         self.writer.close(())
-        root, weights = self.disk.root, self.disk.label.weights
+        root, weights = self.files.root, self.files.label.weights
         with suppress(OSError):
             erase_fingerprints(root, [one.name for one in fingerprints(root) if read_label(one).weights == weights])
 
@@ -137,7 +138,7 @@ class DiskCache:
         """One block from the disk into the tree. Raises OutOfBlocks."""
         fill = [partial(self._fill, pool, data) if data else None for pool, data in enumerate(one.parts)]
         node = self.store.insert(parent, one.ids, fill)
-        node.disk_key = one.key
+        self._keys[node] = one.key
         self.saved.add(one.key.own)
         self.restored.add(node)
         return node
@@ -147,13 +148,13 @@ class DiskCache:
 
     def _key(self, node: Node) -> Key:
         way: list[Node] = []
+        key: Key | None = None
         above: Node | None = node
-        while above is not None and above.disk_key is None and above.parent is not None:
+        while above is not None and above.parent is not None and (key := self._keys.get(above)) is None:
             way.append(above)
             above = above.parent
-        key = above.disk_key if above is not None else None
         for one in reversed(way):
-            key = one.disk_key = self.disk.key(key, one.ids)
+            key = self._keys[one] = self.files.key(key, one.ids)
         assert key is not None
         return key
 
@@ -174,7 +175,7 @@ class DiskCache:
     def _unwritten(self, node: Node) -> Unwritten | None:
         """A node as it is to be written; None where there is no need to, or no use in it."""
         key = self._key(node)
-        begins = key.before == self.disk.fingerprint
+        begins = key.before == self.files.fingerprint
         if not self.store.tree.holds(node) or key.own in self.saved or not (begins or key.before in self.saved):
             return None
         return self._read(node, key)

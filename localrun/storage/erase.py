@@ -11,12 +11,11 @@ from localrun.base.lock import locked
 from localrun.base.paths import folder
 from localrun.base.settings import read_settings
 from localrun.base.units import gib
-from localrun.cache.claims import Claims, mark_erased
-from localrun.cache.disk import DISK_FOLDER
-from localrun.cache.packed_weights import PACKED_FOLDER, erase_packed, packed_models
-from localrun.cache.stored import LOCK, fingerprints, stored_blocks
-from localrun.cache.total import forget_total
-from localrun.cache.trim import tidy
+from localrun.storage.block_files import DISK_FOLDER
+from localrun.storage.claims import Claims, mark_erased
+from localrun.storage.inventory import LOCK, fingerprints, stored_blocks
+from localrun.storage.trim import forget_total, tidy
+from localrun.storage.weight_store import WeightStore, erase_packed
 
 
 def erase_chats(root: Path, chats: Collection[str], for_good: bool = True) -> int:
@@ -87,8 +86,7 @@ def erase_unwanted(setting: str) -> str:
         if setting == "disk_cache" and settings.disk_cache_bytes == 0:
             return f"{gib(erase_all(home / DISK_FOLDER) if home else 0)} of what was computed of chats"
         if setting == "packed_weights" and settings.packed_weights_bytes == 0:
-            packed = packed_models(home / PACKED_FOLDER) if home else []
-            return f"{gib(erase_packed(packed))} of packed weights"
+            return f"{gib(erase_packed(WeightStore(home).models()) if home else 0)} of packed weights"
         return ""
     except OSError as error:
         raise LocalrunError(f"{error.filename} cannot be removed: {error.strerror}", "check its permissions") from None

@@ -98,6 +98,18 @@ def _is_still(real: Path, opened: Stamp) -> bool:
     return opened.is_settled and stamp_at(real).exact == opened.exact
 
 
+def fingerprint(*parts: object) -> str:
+    """A hash of all that blocks or packed weights depend on: those kept under another one are of no use.
+
+    Blocks: the weights' identity, config, backend, instruction set, numerics, codecs, precision.
+    They count by their repr, which names all fields of a dataclass.
+    """
+    hashed = hashlib.sha256()
+    for part in map(repr, parts):
+        hashed.update(len(part).to_bytes(8, "little") + part.encode())
+    return hashed.hexdigest()
+
+
 def checksum(file: Path) -> str:
     """A hash of the CRC-32 of every chunk: sums tell changes, and are as fast as reading is."""
     hashed, buffer = hashlib.sha256(), memoryview(bytearray(CHUNK_BYTES))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from localrun.base.processors import let_others_go_first
-from localrun.engine.mapped_files import MappedFiles
+from localrun.storage.mapped_files import MappedFiles
 
 CLOSE_SECONDS = 1.0  # for what was found to be noted
 

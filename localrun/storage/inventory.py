@@ -1,11 +1,61 @@
-"""What is kept on disk, by model and by chat."""
+"""What blocks are on disk: file by file, by model and by chat, and in which codec a chat is."""
 
+import os
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from localrun.cache.claims import Claims
-from localrun.cache.label import Label, read_label
-from localrun.cache.stored import StoredBlock, fingerprints, stored_blocks
+from localrun.storage.claims import FOLDER, Claims, file_name, read_claims
+from localrun.storage.label import Label, read_label
+
+SUFFIX = ".kv"
+UNFINISHED = ".tmp"  # behind that, while it is written
+BUCKET_DIGITS = 3  # of what a block follows name its folder, in which a hundred thousand blocks are a few; once 2
+LOCK = "lock"  # beside the fingerprints: whoever changes anything below the root holds it
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBlock:
+    """One file; `before` and `own` are the halves of its name. `last_used` in seconds since 1970."""
+
+    fingerprint: str
+    before: str
+    own: str
+    path: str
+    nbytes: int
+    last_used: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.before}-{self.own}"
+
+
+def fingerprints(root: Path) -> list[Path]:
+    """The folders of all fingerprints."""
+    with suppress(OSError):
+        return sorted(path for path in root.iterdir() if len(path.name) == 32 and path.is_dir())
+    return []
+
+
+def stored_blocks(root: Path, is_locked: bool = False) -> Iterator[StoredBlock]:
+    """All blocks of all fingerprints. Where the caller has it locked, what writers that died left unfinished goes."""
+    for folder in fingerprints(root):
+        yield from _blocks_in(folder.name, folder, is_locked)
+
+
+def _blocks_in(fingerprint: str, folder: Path | str, is_locked: bool) -> Iterator[StoredBlock]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                before, _, own = entry.name.removesuffix(SUFFIX).partition("-")
+                if len(entry.name) <= BUCKET_DIGITS and entry.is_dir(follow_symlinks=False):
+                    yield from _blocks_in(fingerprint, entry.path, is_locked)
+                elif entry.name.endswith(SUFFIX):
+                    status = entry.stat(follow_symlinks=False)
+                    yield StoredBlock(fingerprint, before, own, entry.path, status.st_size, status.st_mtime)
+                elif is_locked and entry.name.endswith(UNFINISHED):
+                    os.unlink(entry.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +116,24 @@ def _model(folder: Path, blocks: dict[str, StoredBlock]) -> KeptModel:
         max(block.last_used for block in blocks.values()),
         tuple(sorted(chats, key=lambda chat: -chat.last_used)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCodec:
+    """`n_tokens` are kept in it, of all branches of the chat."""
+
+    name: str
+    n_tokens: int
+
+
+def codec_of(root: Path, chat: str, path: Path, precision: str, numerics: int) -> ChatCodec | None:
+    """The one last written of this chat with this model; None where nothing is kept that could still be used."""
+    found: list[tuple[float, ChatCodec]] = []
+    for folder in fingerprints(root):
+        label, claims = read_label(folder), folder / FOLDER / file_name(chat)
+        if (label.path, label.precision, label.numerics) == (str(path), precision, numerics):
+            with suppress(OSError):
+                n_tokens = label.block_tokens * len(read_claims(claims))
+                found.append((claims.stat().st_mtime, ChatCodec(label.codec, n_tokens)))
+    _, newest = max(found, key=lambda one: one[0], default=(0.0, None))
+    return newest if newest is not None and newest.n_tokens else None

@@ -4,6 +4,7 @@ Most are packed weights; some models leave a table in their own file. Whoever wr
 between two steps, and whoever cuts it off ends the process: the first is seen here, by size and time.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import cycle, islice
@@ -11,10 +12,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from localrun.base.errors import EngineError, LocalrunError
-from localrun.cache.verified import note_verified, read_verified
+from localrun.base.files import write_whole
+from localrun.base.lock import locked
+from localrun.base.state_file import read_state
 from localrun.formats.files import Stamp, bad_file, was_written_to
-from localrun.formats.packed_file import PackedFile
+from localrun.storage.packed_file import LOCK, PackedFile
 
+VERIFIED_FILE = "verified.json"  # in the folder of a model: what each file was known by when it was found whole
 LOOKED_AT = 16  # files of packed weights after a step: a look at all takes longer than what is won
 
 
@@ -80,3 +84,14 @@ class MappedFiles:
             with suppress(OSError):
                 file.remove()
         self.problem = self.problem or DamagedWeightsError(damaged)
+
+
+def read_verified(folder: Path) -> dict[str, list[int]]:
+    """By the names of files what they were known by; empty where nothing can be read."""
+    return read_state(folder / VERIFIED_FILE)
+
+
+def note_verified(folder: Path, stamps: dict[str, list[int]]) -> None:
+    """Add these, where anything can be written; other processes may do so, too."""
+    with suppress(OSError), locked(folder / LOCK):
+        write_whole(folder / VERIFIED_FILE, json.dumps(read_verified(folder) | stamps))

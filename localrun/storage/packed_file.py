@@ -14,7 +14,6 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from localrun.base.errors import DoesNotFitError
@@ -178,14 +177,6 @@ class PackedFile:
             f"weights larger than memory cannot be kept in {self.path.parent}: {reason}",
             "set LOCALRUN_HOME to a folder on a disk that can be written to",
         )
-
-
-@dataclass(slots=True)
-class KeptMatrix:
-    """One that memory holds, and the disk for the next start: found there, or packed by this one. uint8 [n_bytes]"""
-
-    found: memoryview | None = None
-    packed: memoryview | None = None
 
 
 def _write_all(fd: int, data: memoryview) -> None:

@@ -5,8 +5,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from localrun.cache.disk import Found
-from localrun.engine.disk_cache import DiskCache
+from localrun.storage.block_files import Found
+from localrun.storage.disk_cache import DiskCache
 
 READ_AHEAD = 16  # blocks that have been read and not yet been put into the tree
 PORTION = 4  # blocks that are put there between two looks at the clock

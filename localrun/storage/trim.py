@@ -9,13 +9,18 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from localrun.base.files import write_whole
 from localrun.base.lock import locked
-from localrun.cache.claims import ERASED, MARKED_SECONDS, Claims
-from localrun.cache.label import FILE as LABEL_FILE
-from localrun.cache.label import NO_LABEL, Label, read_label
-from localrun.cache.stored import LOCK, StoredBlock, fingerprints, stored_blocks
+from localrun.base.small_file import read_small
+from localrun.storage.claims import ERASED, MARKED_SECONDS, Claims
+from localrun.storage.inventory import LOCK, StoredBlock, fingerprints, stored_blocks
+from localrun.storage.label import FILE as LABEL_FILE
+from localrun.storage.label import NO_LABEL, Label, read_label
 
 MAX_AGE_SECONDS = 30 * 86400  # unused for so long goes: as long as a deleted chat can be brought back
+TOTAL_FILE = "total"  # beside the fingerprints: bytes, and when somebody looked last, so that a start need not
+TOTAL_BYTES = 256  # of those two numbers, at most
+LOOK_SECONDS = 86400  # after which it is time to look again: what nobody used for a month goes, too
 
 
 def trim(root: Path, budget: int, label: Label = NO_LABEL) -> tuple[int, list[StoredBlock]]:
@@ -111,3 +116,27 @@ def tidy(root: Path, left: Sequence[StoredBlock]) -> None:
         for mark in (root / ERASED).iterdir():
             if mark.stat().st_mtime < time.time() - MARKED_SECONDS:
                 mark.unlink()
+
+
+def known_total(root: Path) -> int | None:
+    """Bytes that all blocks take, as they were counted last; None where somebody should look."""
+    nbytes, looked = _read_total(root)
+    return nbytes if 0 <= time.time() - looked < LOOK_SECONDS else None
+
+
+def note_total(root: Path, nbytes: int, looked: bool = False) -> None:
+    """`looked`: counted just now. What others write meanwhile is missed until somebody looks. Raises OSError."""
+    if root.is_dir():
+        write_whole(root / TOTAL_FILE, f"{nbytes} {time.time() if looked else _read_total(root)[1]}")
+
+
+def forget_total(root: Path) -> None:
+    with suppress(OSError):
+        (root / TOTAL_FILE).unlink()
+
+
+def _read_total(root: Path) -> tuple[int, float]:
+    with suppress(OSError, ValueError):
+        nbytes, looked = read_small(root / TOTAL_FILE, TOTAL_BYTES).decode("ascii").split()
+        return int(nbytes), float(looked)
+    return 0, 0.0

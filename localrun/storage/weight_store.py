@@ -9,7 +9,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,8 +17,8 @@ from pathlib import Path
 from localrun.base.files import disk_usage, make_private
 from localrun.base.lock import locked
 from localrun.base.units import gib
-from localrun.cache.label import Label, read_label, write_label
-from localrun.formats.packed_file import FORM, LOCK, SUFFIX, DiskError, PackedFile
+from localrun.storage.label import Label, read_label, write_label
+from localrun.storage.packed_file import FORM, LOCK, SUFFIX, DiskError, PackedFile
 
 PACKED_FOLDER = "weights"  # in the folder of caches
 MAX_AGE_SECONDS = 30 * 86400
@@ -38,93 +38,98 @@ class PackedModel:
     last_used: float
 
 
-def packed_models(root: Path) -> list[PackedModel]:
-    """The one last used first."""
-    found = []
-    with suppress(OSError):
-        for folder in root.iterdir():
-            with suppress(OSError):
-                files = [path.stat() for path in folder.iterdir() if SUFFIX in path.name]
-                nbytes, used = sum(status.st_size for status in files), folder.stat().st_mtime
-                found.append(PackedModel(folder, read_label(folder), len(files), nbytes, used))
-    return sorted(found, key=lambda model: -model.last_used)
+class WeightStore:
+    """The packed weights below the folder of caches, of all models. A folder that is not there holds none."""
+
+    def __init__(self, caches: Path) -> None:
+        self.root = caches / PACKED_FOLDER
+
+    def models(self) -> list[PackedModel]:
+        """The one last used first."""
+        found = []
+        with suppress(OSError):
+            for folder in self.root.iterdir():
+                with suppress(OSError):
+                    files = [path.stat() for path in folder.iterdir() if SUFFIX in path.name]
+                    nbytes, used = sum(status.st_size for status in files), folder.stat().st_mtime
+                    found.append(PackedModel(folder, read_label(folder), len(files), nbytes, used))
+        return sorted(found, key=lambda model: -model.last_used)
+
+    def models_at(self, paths: Collection[Path]) -> list[PackedModel]:
+        """What was packed of the models at these paths, in any precision."""
+        names = {str(path) for path in paths}
+        return [model for model in self.models() if model.label.path in names]
+
+    def room(self) -> int:
+        """Bytes that packed weights may take of the disk, with those that are there already."""
+        disk = disk_usage(self.root)
+        return disk.free + total_bytes(self.models()) - min(SPARE, disk.total // SPARE_PART)
+
+    def limit(self, wanted: int | None) -> int:
+        """Bytes that those of models may take that memory holds: what the user wants, None: a part of what is free."""
+        return self.room() // KEPT_PART if wanted is None else wanted
+
+    def files(
+        self, made_of: str, label: Label, sizes: Mapping[str, int], limit: int | None = None
+    ) -> dict[str, PackedFile]:
+        """A file for each matrix of `sizes` (bytes by name), with room on the disk for those that are not there yet.
+
+        `made_of` says all that their bytes depend on, `limit` how many all models may take together. Raises DiskError
+        where there is not enough room.
+        """
+        made_of, label = f"{made_of}\nform {FORM}", replace(label, form=FORM)
+        folder = self.root / hashlib.sha256(made_of.encode()).hexdigest()[:32]
+        files = {name: _file(folder, name, nbytes, made_of) for name, nbytes in sizes.items()}
+        try:
+            self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self.root)
+            with locked(self.root / LOCK):
+                folder.mkdir(exist_ok=True, mode=0o700)
+                write_label(folder, label)
+                os.utime(folder)
+                missing = sum(file.n_bytes for file in files.values() if not file.is_there())
+                self._make_room(folder, label, missing, limit)
+        except OSError as error:
+            raise DiskError(
+                f"weights larger than memory cannot be kept in {self.root}: {error.strerror or type(error).__name__}",
+                "set LOCALRUN_HOME to a folder on a disk that can be written to",
+            ) from error
+        return files
+
+    def _make_room(self, own: Path, label: Label, missing: int, limit: int | None) -> None:
+        """Remove what other models have there, as far as need be. Raises DiskError."""
+        there = self.models()
+        others = [model for model in there if model.folder != own]
+        disk = shutil.disk_usage(self.root)
+        free = max(0, disk.free - min(SPARE, disk.total // SPARE_PART))
+        if limit is not None:
+            free = min(free, limit - total_bytes(there))
+        if missing > max(0, free + total_bytes(others)):
+            where = f"the disk of {self.root}, where {gib(disk.free)} are free"
+            hint = "free some space, set LOCALRUN_HOME to a larger disk, or choose a smaller precision"
+            raise DiskError(f"{gib(missing)} of packed weights do not fit {where}", hint)
+        oldest = time.time() - MAX_AGE_SECONDS
+        for model in reversed(others):
+            is_useless = model.label.form != FORM or _is_earlier(model.label, label)
+            if is_useless or model.last_used < oldest or free < missing:
+                with suppress(OSError):
+                    free += erase_packed([model])
 
 
-def packed_of(root: Path, paths: Collection[Path]) -> list[PackedModel]:
-    """What was packed of the models at these paths, in any precision."""
-    names = {str(path) for path in paths}
-    return [model for model in packed_models(root) if model.label.path in names]
-
-
-def room(root: Path) -> int:
-    """Bytes that packed weights may take of the disk, with those that are there already."""
-    disk = disk_usage(root)
-    there = sum(model.nbytes for model in packed_models(root))
-    return disk.free + there - min(SPARE, disk.total // SPARE_PART)
-
-
-def most_bytes(root: Path, wanted: int | None) -> int:
-    """Of packed weights of models that memory holds: as many as the user wants, None: a part of what is free."""
-    return room(root) // KEPT_PART if wanted is None else wanted
+def total_bytes(models: Iterable[PackedModel]) -> int:
+    return sum(model.nbytes for model in models)
 
 
 def erase_packed(models: Collection[PackedModel]) -> int:
     """Gives the bytes removed; who runs such a model goes on with what it has mapped. Raises OSError."""
     for model in models:
         shutil.rmtree(model.folder)
-    return sum(model.nbytes for model in models)
-
-
-def packed_files(
-    root: Path, made_of: str, label: Label, sizes: Mapping[str, int], limit: int | None = None
-) -> dict[str, PackedFile]:
-    """A file for each matrix of `sizes` (bytes by name), with room on the disk for those that are not there yet.
-
-    `made_of` says all that their bytes depend on, `limit` how many all models may take together. Raises DiskError where
-    there is not enough room.
-    """
-    made_of, label = f"{made_of}\nform {FORM}", replace(label, form=FORM)
-    folder = root / hashlib.sha256(made_of.encode()).hexdigest()[:32]
-    files = {name: _file(folder, name, nbytes, made_of) for name, nbytes in sizes.items()}
-    try:
-        root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        make_private(root)
-        with locked(root / LOCK):
-            folder.mkdir(exist_ok=True, mode=0o700)
-            write_label(folder, label)
-            os.utime(folder)
-            missing = sum(file.n_bytes for file in files.values() if not file.is_there())
-            _make_room(root, folder, label, missing, limit)
-    except OSError as error:
-        raise DiskError(
-            f"weights larger than memory cannot be kept in {root}: {error.strerror or type(error).__name__}",
-            "set LOCALRUN_HOME to a folder on a disk that can be written to",
-        ) from error
-    return files
+    return total_bytes(models)
 
 
 def _file(folder: Path, name: str, nbytes: int, made_of: str) -> PackedFile:
     seal = hashlib.sha256(f"{made_of}\n{name}\n{nbytes}".encode()).digest()
     return PackedFile(folder / f"{name}{SUFFIX}", nbytes, seal)
-
-
-def _make_room(root: Path, own: Path, label: Label, missing: int, limit: int | None) -> None:
-    """Remove what other models have there, as far as need be. Raises DiskError."""
-    there = packed_models(root)
-    others = [model for model in there if model.folder != own]
-    disk = shutil.disk_usage(root)
-    free = max(0, disk.free - min(SPARE, disk.total // SPARE_PART))
-    if limit is not None:
-        free = min(free, limit - sum(model.nbytes for model in there))
-    if missing > max(0, free + sum(model.nbytes for model in others)):
-        told = f"{gib(missing)} of packed weights do not fit the disk of {root}, where {gib(disk.free)} are free"
-        raise DiskError(told, "free some space, set LOCALRUN_HOME to a larger disk, or choose a smaller precision")
-    oldest = time.time() - MAX_AGE_SECONDS
-    for model in reversed(others):
-        is_useless = model.label.form != FORM or _is_earlier(model.label, label)
-        if is_useless or model.last_used < oldest or free < missing:
-            with suppress(OSError):
-                free += erase_packed([model])
 
 
 def _is_earlier(label: Label, now: Label) -> bool:

@@ -10,14 +10,14 @@ import pytest
 
 from localrun.base import lock, state_file
 from localrun.base.state_file import change_state, read_state
-from localrun.cache.label import NO_LABEL, Label, read_label, write_label
-from localrun.cache.total import known_total, note_total
-from localrun.engine import identity
 from localrun.fit.disk_rate import disk_rate
 from localrun.fit.machine_file import read_machine, write_machine
 from localrun.fit.machine_rates import known_rates
 from localrun.formats.files import stamp_at
 from localrun.hub.library import mark_used, scan
+from localrun.storage import identity
+from localrun.storage.label import NO_LABEL, Label, read_label, write_label
+from localrun.storage.trim import known_total, note_total
 
 DAMAGED: dict[str, bytes] = {
     "empty": b"",

@@ -8,9 +8,9 @@ from localrun_testing.cli import Terminal, localrun
 from localrun_testing.faces import Faces
 from localrun_testing.schemas import check
 
-from localrun.cache.disk import DISK_FOLDER, DiskTier
-from localrun.cache.label import Label
 from localrun.chat.journal import ChatStore
+from localrun.storage.block_files import DISK_FOLDER, BlockFiles
+from localrun.storage.label import Label
 
 SIZE = 40_000
 
@@ -30,7 +30,8 @@ def chats(home: Path, root: Path) -> tuple[str, str]:
         chat.add_user(f"about {text}")
         ids.append(chat.id)
     small, large = (
-        DiskTier(root, name, (SIZE,), Label(name, f"/models/{name}.gguf", "Q8_0", "f16")) for name in ("small", "large")
+        BlockFiles(root, name, (SIZE,), Label(name, f"/models/{name}.gguf", "Q8_0", "f16"))
+        for name in ("small", "large")
     )
     for disk, texts, chat_id in (
         (small, "abc", ids[0]),

@@ -22,7 +22,6 @@ from localrun.base.errors import UsageError
 from localrun.base.machine import Memory
 from localrun.base.settings import read_settings
 from localrun.base.units import gib
-from localrun.cache.label import Label, write_label
 from localrun.cli import consent, remove
 from localrun.cli.app import run_command_line
 from localrun.cli.fit import parse_size
@@ -34,6 +33,7 @@ from localrun.hub.resolve import resolve
 from localrun.hub.verdicts import rough_verdict
 from localrun.model.archs.mixtral import Mixtral
 from localrun.model.archs.qwen3_moe import Qwen3Moe
+from localrun.storage.label import Label, write_label
 
 N_PARAMS = sum(prod(shape) for shape in tensors_of(320, 2).values())
 Run = Callable[..., tuple[int, str, str]]

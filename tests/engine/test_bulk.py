@@ -13,17 +13,17 @@ from localrun_testing.chained_executor import ChainedExecutor, truth
 from localrun_testing.small_model import FULL, finish, greedy, small_model, text
 
 from localrun.cache.bulk import MARK, bulk_tokens
-from localrun.cache.disk import DiskTier
-from localrun.cache.label import Label
 from localrun.cache.reuse import WHY_AGAIN
 from localrun.cache.store import CacheStore
 from localrun.engine import generation
-from localrun.engine.disk_cache import DiskCache
 from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationState
 from localrun.engine.runner import Runner
 from localrun.engine.scheduler import StepPlan
 from localrun.ops.interface import CancelFlag, Logits
+from localrun.storage.block_files import BlockFiles
+from localrun.storage.disk_cache import DiskCache
+from localrun.storage.label import Label
 
 SPAN, CTX, N_BLOCKS = 128, 2048, 100
 
@@ -38,7 +38,7 @@ class Watched:
         store = CacheStore(runner.groups, [N_BLOCKS], (), runner.copy)
         cache = None
         if disk is not None:
-            tier = DiskTier(disk, "chained", runner.block_sizes, Label("m", "p", "x", "f16", "w", 1, 64))
+            tier = BlockFiles(disk, "chained", runner.block_sizes, Label("m", "p", "x", "f16", "w", 1, 64))
             cache = DiskCache(store, tier, runner.read, runner.write, 1 << 30)
         self.engine = Engine(runner, store, CTX, disk=cache)
         self.computed: Counter[int] = Counter()  # rows by position

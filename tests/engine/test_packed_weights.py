@@ -21,27 +21,26 @@ from localrun.base.errors import DoesNotFitError, ModelFileError
 from localrun.base.machine import Memory
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
-from localrun.cache import packed_weights
-from localrun.cache.label import Label, write_label
 from localrun.engine import load as load_module
-from localrun.engine.from_disk import files_of
 from localrun.engine.generation import GenerationRequest
 from localrun.engine.handle import Finished
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.opened_model import open_model
+from localrun.engine.packed_weights import files_of
 from localrun.engine.sampler import SamplerSettings
 from localrun.fit import estimate
 from localrun.fit.estimate import Candidate, FitRow, Question, fit_table
 from localrun.fit.mapped import Mappable
 from localrun.fit.rates import Rates
 from localrun.fit.shape import make_shape
-from localrun.formats import packed_file
-from localrun.formats.packed_file import FOOTER_BYTES, FORM, DiskError, PackedFile
 from localrun.hub import preview
 from localrun.hub.preview import fit_stored
 from localrun.hub.stored import stored_at
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.model.load import allocated_bytes
+from localrun.storage import packed_file, weight_store
+from localrun.storage.label import Label, write_label
+from localrun.storage.packed_file import FOOTER_BYTES, FORM, DiskError, PackedFile
 
 BUILTIN = resource("builtin/localrun-tiny.gguf")
 RESIDENT = 1 << 28  # of a process, as it is planned with
@@ -52,7 +51,7 @@ pytestmark = pytest.mark.skipif(load_library() is None, reason="weights are mapp
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(load_module, "resident", lambda: RESIDENT)
-    monkeypatch.setattr("localrun.engine.from_disk.disk_rate", lambda: 1e9)
+    monkeypatch.setattr("localrun.engine.packed_weights.disk_rate", lambda: 1e9)
     return tmp_path / "home" / "cache" / "weights"
 
 
@@ -212,7 +211,7 @@ def test_what_others_left_makes_room(home: Path, monkeypatch: pytest.MonkeyPatch
         os.utime(home / name, (time.time() - age, time.time() - age))
     usage = shutil.disk_usage(home)
     least_free(monkeypatch)
-    free = packed_weights.SPARE + (2 << 20)
+    free = weight_store.SPARE + (2 << 20)
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(total=1 << 40, free=free))
     _, loaded = answer_of()
     assert 2 << 20 < loaded.plan.mapped_bytes < 5 << 20

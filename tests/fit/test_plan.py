@@ -17,7 +17,6 @@ from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.base.errors import DoesNotFitError, UsageError
-from localrun.cache.chat_codec import ChatCodec
 from localrun.engine.runner import cache_layers
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.codecs import ChosenCodec, choose_codec, q4_objection
@@ -26,6 +25,7 @@ from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import MARGIN, LoadRequest, longest_context, margin_of, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS, KVPlan
+from localrun.storage.inventory import ChatCodec
 
 GIB = 1 << 30
 CODECS = list(KV_CODECS)

@@ -12,8 +12,6 @@ import pytest
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 
 from localrun.base.errors import HubError, UsageError
-from localrun.cache.label import Label, write_label
-from localrun.cache.packed_weights import PACKED_FOLDER
 from localrun.hub import safe_remove
 from localrun.hub.access import Access, read_access
 from localrun.hub.api import read_repo
@@ -24,6 +22,8 @@ from localrun.hub.library import scan
 from localrun.hub.removal import discard, plan_partials, plan_removal
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
+from localrun.storage.label import Label, write_label
+from localrun.storage.weight_store import PACKED_FOLDER
 
 Serve = Callable[..., FakeHub]
 DATA = {name: random.Random(name).randbytes(20_000) for name in ("q8", "q4", "other")}

@@ -14,15 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localrun.base.lock import locked
-from localrun.cache.block_file import claimed_ids, n_shared, pack_ids, unpack_ids
-from localrun.cache.claims import mark_erased
-from localrun.cache.disk import DiskTier
-from localrun.cache.erase import erase_chats
-from localrun.cache.keys import Key, digest
 from localrun.cache.node import common_prefix
-from localrun.cache.stored import BUCKET_DIGITS, stored_blocks
-from localrun.cache.total import note_total
-from localrun.cache.trim import trim
+from localrun.storage.block_file import Key, claimed_ids, digest, n_shared, pack_ids, unpack_ids
+from localrun.storage.block_files import BlockFiles
+from localrun.storage.claims import mark_erased
+from localrun.storage.erase import erase_chats
+from localrun.storage.inventory import BUCKET_DIGITS, stored_blocks
+from localrun.storage.trim import note_total, trim
 
 IDS = tuple(range(64))
 PARTS = (b"k" * 300, b"", b"v" * 100)
@@ -30,34 +28,34 @@ SIZES = (300, 50, 100)
 CHATS = ("a",)
 
 
-def tier(root: Path, fingerprint: str = "weights a, f16", sizes: tuple[int, ...] = SIZES) -> DiskTier:
-    return DiskTier(root, fingerprint, sizes)
+def tier(root: Path, fingerprint: str = "weights a, f16", sizes: tuple[int, ...] = SIZES) -> BlockFiles:
+    return BlockFiles(root, fingerprint, sizes)
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> DiskTier:
+def disk(tmp_path: Path) -> BlockFiles:
     return tier(tmp_path)
 
 
-def saved(disk: DiskTier, ids: tuple[int, ...] = IDS, parts: tuple[bytes, ...] = PARTS) -> Key:
+def saved(disk: BlockFiles, ids: tuple[int, ...] = IDS, parts: tuple[bytes, ...] = PARTS) -> Key:
     key = disk.key(None, ids)
     disk.save(key, ids, parts, CHATS)
     return key
 
 
-def the_file(disk: DiskTier) -> Path:
+def the_file(disk: BlockFiles) -> Path:
     (block,) = stored_blocks(disk.root)
     return Path(block.path)
 
 
-def test_what_was_saved_comes_back(disk: DiskTier) -> None:
+def test_what_was_saved_comes_back(disk: BlockFiles) -> None:
     key = disk.key(None, IDS)
     assert disk.save(key, IDS, PARTS, CHATS) == the_file(disk).stat().st_size
     assert tuple(map(bytes, disk.load(key, IDS) or ())) == PARTS
     assert disk.save(key, IDS, PARTS, CHATS) == 0, "it is there"
 
 
-def test_only_its_owner_can_read_it(disk: DiskTier) -> None:
+def test_only_its_owner_can_read_it(disk: BlockFiles) -> None:
     before = os.umask(0)
     try:
         saved(disk)
@@ -82,7 +80,7 @@ def test_every_flipped_bit_is_a_miss(tmp_path_factory: pytest.TempPathFactory, a
     assert not disk.path(key).exists(), "a damaged file is removed"
 
 
-def test_every_cut_and_every_surplus_is_a_miss_and_removed(disk: DiskTier) -> None:
+def test_every_cut_and_every_surplus_is_a_miss_and_removed(disk: BlockFiles) -> None:
     content = (saved(disk), the_file(disk).read_bytes())[1]
     for damaged in (*(content[:n] for n in range(len(content))), content + b"\0", content + bytes(10_000)):
         key = saved(disk)
@@ -92,20 +90,20 @@ def test_every_cut_and_every_surplus_is_a_miss_and_removed(disk: DiskTier) -> No
 
 
 @pytest.mark.parametrize("damage", [lambda c: c + b"more", lambda c: c[:-1], lambda c: c[:99] + b"x" + c[100:]])
-def test_saving_a_block_replaces_a_damaged_one(disk: DiskTier, damage: Callable[[bytes], bytes]) -> None:
+def test_saving_a_block_replaces_a_damaged_one(disk: BlockFiles, damage: Callable[[bytes], bytes]) -> None:
     key = saved(disk)
     the_file(disk).write_bytes(damage(the_file(disk).read_bytes()))
     saved(disk)
     assert tuple(map(bytes, disk.load(key, IDS) or ())) == PARTS
 
 
-def test_a_part_that_an_older_file_lacks_is_added_and_none_is_lost(disk: DiskTier) -> None:
+def test_a_part_that_an_older_file_lacks_is_added_and_none_is_lost(disk: BlockFiles) -> None:
     key = saved(disk)
     saved(disk, parts=(b"", b"r" * 50, b""))
     assert tuple(map(bytes, disk.load(key, IDS) or ())) == (PARTS[0], b"r" * 50, PARTS[2])
 
 
-def test_other_ids_other_fingerprint_other_sizes_are_misses(disk: DiskTier, tmp_path: Path) -> None:
+def test_other_ids_other_fingerprint_other_sizes_are_misses(disk: BlockFiles, tmp_path: Path) -> None:
     key = saved(disk)
     assert disk.load(key, (*IDS[:-1], 99)) is None
     key = saved(disk)
@@ -119,7 +117,7 @@ def test_other_ids_other_fingerprint_other_sizes_are_misses(disk: DiskTier, tmp_
     assert other.load(key, IDS) is None
 
 
-def test_a_key_depends_on_everything_before_it(disk: DiskTier) -> None:
+def test_a_key_depends_on_everything_before_it(disk: BlockFiles) -> None:
     first, other = disk.key(None, IDS), disk.key(None, IDS[::-1])
     assert disk.key(first, IDS).own != disk.key(other, IDS).own
     assert disk.key(first, IDS).own != disk.key(first, IDS[:-1]).own
@@ -130,7 +128,7 @@ def test_a_window_counts_from_the_first_position_on_where_it_hides_something(tmp
     windows = (None, 128, 200, 320)
     chains: list[list[bytes]] = []
     for window in windows:
-        disk = DiskTier(tmp_path, "f", SIZES, window=window)
+        disk = BlockFiles(tmp_path, "f", SIZES, window=window)
         key, chain = None, []
         for _ in range(8):
             key = disk.key(key, IDS)
@@ -143,7 +141,7 @@ def test_a_window_counts_from_the_first_position_on_where_it_hides_something(tmp
     assert len({chain[-1] for chain in chains}) == len(windows)
 
 
-def test_what_follows_a_block_is_found_with_its_ids(disk: DiskTier) -> None:
+def test_what_follows_a_block_is_found_with_its_ids(disk: BlockFiles) -> None:
     first = saved(disk)
     after = {ids: disk.key(first, ids) for ids in ((1, 2, 3), (1, 2), (9,) * 64)}
     for ids, key in after.items():
@@ -153,7 +151,7 @@ def test_what_follows_a_block_is_found_with_its_ids(disk: DiskTier) -> None:
     assert list(disk.following(after[1, 2])) == []
 
 
-def test_reading_on_gives_whole_blocks_and_then_the_one_that_shares_most(disk: DiskTier) -> None:
+def test_reading_on_gives_whole_blocks_and_then_the_one_that_shares_most(disk: BlockFiles) -> None:
     first = saved(disk)
     second = disk.key(first, (7,) * 64)
     disk.save(second, (7,) * 64, PARTS, CHATS)
@@ -168,7 +166,7 @@ def test_reading_on_gives_whole_blocks_and_then_the_one_that_shares_most(disk: D
     assert [one.ids for one in disk.read_on(second, wanted[128:])] == [(8, 9)]
 
 
-def test_a_hostile_file_among_those_that_follow_is_no_more_than_a_miss(disk: DiskTier) -> None:
+def test_a_hostile_file_among_those_that_follow_is_no_more_than_a_miss(disk: BlockFiles) -> None:
     saved(disk)
     path = the_file(disk)
     for content in (b"", b"x", b"\xff" * 40, b"\xff" * 10_000):
@@ -179,7 +177,7 @@ def test_a_hostile_file_among_those_that_follow_is_no_more_than_a_miss(disk: Dis
 
 
 @pytest.mark.skipif(os.name != "posix", reason="windows has no such pipes")
-def test_a_pipe_in_the_place_of_a_block_is_a_miss_and_gives_way(disk: DiskTier) -> None:
+def test_a_pipe_in_the_place_of_a_block_is_a_miss_and_gives_way(disk: BlockFiles) -> None:
     key = saved(disk)
     path = the_file(disk)
     path.unlink()
@@ -190,7 +188,7 @@ def test_a_pipe_in_the_place_of_a_block_is_a_miss_and_gives_way(disk: DiskTier) 
     assert tuple(map(bytes, disk.load(key, IDS) or ())) == PARTS
 
 
-def test_a_thousand_chats_that_begin_alike_are_opened_once(disk: DiskTier, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thousand_chats_that_begin_alike_are_opened_once(disk: BlockFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [(*range(40), n) for n in range(300)]
     for ids in texts:
         saved(disk, ids)
@@ -200,7 +198,7 @@ def test_a_thousand_chats_that_begin_alike_are_opened_once(disk: DiskTier, monke
         opened.append(path)
         return claimed_ids(path)
 
-    monkeypatch.setattr("localrun.cache.disk.claimed_ids", counted)
+    monkeypatch.setattr("localrun.storage.block_files.claimed_ids", counted)
     for ids in texts[::30]:
         assert [one.ids for one in disk.read_on(None, [*ids, 1])] == [ids]
     assert len(opened) == len(texts)
@@ -211,7 +209,7 @@ def test_shared_ids_are_counted_as_one_by_one(a: list[int], b: list[int]) -> Non
     assert n_shared(pack_ids(a), pack_ids(b)) == common_prefix(a, b)
 
 
-def test_what_follows_is_looked_for_among_few_files_however_many_there_are(disk: DiskTier) -> None:
+def test_what_follows_is_looked_for_among_few_files_however_many_there_are(disk: BlockFiles) -> None:
     for n in range(600):
         before = Key(b"", digest(str(n).encode()), 64)
         disk.save(disk.key(before, (n,)), (n,), PARTS, CHATS)
@@ -231,7 +229,7 @@ def test_a_forbidden_folder_is_a_miss_and_saving_says_so(tmp_path: Path) -> None
     assert trim(disk.root, 0) == (0, [])
 
 
-def test_what_a_dead_process_left_is_removed_by_who_changes_something_and_not_by_who_looks(disk: DiskTier) -> None:
+def test_what_a_dead_process_left_is_removed_by_who_changes_something_and_not_by_who_looks(disk: BlockFiles) -> None:
     saved(disk)
     left = the_file(disk).with_name("a.kv.tmp")
     left.write_bytes(b"half")
@@ -241,7 +239,7 @@ def test_what_a_dead_process_left_is_removed_by_who_changes_something_and_not_by
     assert not left.exists()
 
 
-def test_a_whole_block_that_replaced_a_damaged_one_stays(disk: DiskTier, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_block_that_replaced_a_damaged_one_stays(disk: BlockFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between reading what is damaged and removing it another process may save the block again."""
     key = saved(disk)
     disk.path(key).write_bytes(b"damaged")
@@ -249,17 +247,17 @@ def test_a_whole_block_that_replaced_a_damaged_one_stays(disk: DiskTier, monkeyp
     @contextmanager
     def after_another(path: Path) -> Iterator[None]:
         with monkeypatch.context() as patch:
-            patch.setattr("localrun.cache.disk.locked", locked)
+            patch.setattr("localrun.storage.block_files.locked", locked)
             saved(tier(disk.root))
         with locked(path):
             yield
 
-    monkeypatch.setattr("localrun.cache.disk.locked", after_another)
+    monkeypatch.setattr("localrun.storage.block_files.locked", after_another)
     assert tuple(map(bytes, disk.load(key, IDS) or ())) == PARTS
     assert disk.path(key).exists()
 
 
-def test_a_chat_that_another_process_cleared_is_claimed_anew(disk: DiskTier) -> None:
+def test_a_chat_that_another_process_cleared_is_claimed_anew(disk: BlockFiles) -> None:
     key = saved(disk)
     erase_chats(disk.root, CHATS, for_good=False)
     assert saved(disk) == key
@@ -267,7 +265,7 @@ def test_a_chat_that_another_process_cleared_is_claimed_anew(disk: DiskTier) -> 
     assert disk.path(key).exists()
 
 
-def test_where_a_killed_writer_left_half_a_block_the_next_one_writes_all(disk: DiskTier) -> None:
+def test_where_a_killed_writer_left_half_a_block_the_next_one_writes_all(disk: BlockFiles) -> None:
     key = saved(disk)
     path = disk.path(key)
     path.rename(path.with_name(f"{path.name}.tmp"))
@@ -280,10 +278,10 @@ def test_where_a_killed_writer_left_half_a_block_the_next_one_writes_all(disk: D
 HAMMER = """
 import random, sys, time
 from pathlib import Path
-from localrun.cache.disk import DiskTier
-from localrun.cache.erase import erase_chats
-from localrun.cache.trim import trim
-disk = DiskTier(Path(sys.argv[1]), "f", (3000, 500))
+from localrun.storage.block_files import BlockFiles
+from localrun.storage.erase import erase_chats
+from localrun.storage.trim import trim
+disk = BlockFiles(Path(sys.argv[1]), "f", (3000, 500))
 rng = random.Random(int(sys.argv[2]))
 hits, until = 0, time.monotonic() + float(sys.argv[3])
 while time.monotonic() < until or not hits:
@@ -305,12 +303,12 @@ print(hits)
 FOLLOWED = """
 import sys, time
 from pathlib import Path
-from localrun.cache.disk import DiskTier
-from localrun.cache.erase import erase_chats
-from localrun.cache.stored import stored_blocks
-from localrun.cache.trim import trim
+from localrun.storage.block_files import BlockFiles
+from localrun.storage.erase import erase_chats
+from localrun.storage.inventory import stored_blocks
+from localrun.storage.trim import trim
 root, number, until = Path(sys.argv[1]), int(sys.argv[2]), time.monotonic() + float(sys.argv[3])
-disk, n = DiskTier(root, f"model {number if number % 2 else 0}", (300,)), 0
+disk, n = BlockFiles(root, f"model {number if number % 2 else 0}", (300,)), 0
 mine, condemned = f"chat{number}", f"condemned{number}"
 while time.monotonic() < until or n == 0:
     n += 1

@@ -18,17 +18,17 @@ from localrun.base.events import Completion, Done
 from localrun.base.machine import Memory
 from localrun.base.request import KVCodecName, LoadOptions, Message, Request, Sampling
 from localrun.base.resources import resource
-from localrun.cache.disk import DiskTier
 from localrun.cache.groups import Group
-from localrun.cache.keys import Key
 from localrun.cache.kinds.attention import Attention
 from localrun.cache.store import CacheStore
 from localrun.client.local import LocalClient
 from localrun.engine import load as load_module
-from localrun.engine.disk_cache import DiskCache
-from localrun.engine.disk_writer import QUEUE_BYTES
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import LoadRequest, plan_load
+from localrun.storage.block_file import Key
+from localrun.storage.block_files import BlockFiles
+from localrun.storage.block_writer import QUEUE_BYTES
+from localrun.storage.disk_cache import DiskCache
 
 LONG = "Tell me about the KV cache. " * 12
 CHAT: list[Message] = [{"role": "user", "content": LONG + "What is a KV cache?"}]
@@ -287,13 +287,13 @@ def test_blocks_are_written_when_nobody_reads_or_when_there_is_no_room_for_more(
 ) -> None:
     written: list[bytes] = []
 
-    def save(disk: DiskTier, key: Key, *_: object) -> int:
+    def save(disk: BlockFiles, key: Key, *_: object) -> int:
         written.append(key.own)
         return 1
 
-    monkeypatch.setattr(DiskTier, "save", save)
+    monkeypatch.setattr(BlockFiles, "save", save)
     store = CacheStore([Group((0,), Attention(1, 8, 8))], [100])
-    tier = DiskTier(home / "kv", "f", [QUEUE_BYTES // 8])
+    tier = BlockFiles(home / "kv", "f", [QUEUE_BYTES // 8])
     cache = DiskCache(store, tier, lambda pool, block: b"x", lambda pool, block, data: None, BUDGET)
     cache.writer.last_read = time.monotonic() + 1000  # as if all that time somebody read
     ids = list(range(64 * 12))

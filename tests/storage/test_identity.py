@@ -13,12 +13,11 @@ from localrun_testing.small_model import FULL
 from localrun_testing.tiny_models import save
 
 from localrun.base.resources import resource
-from localrun.engine import identity
-from localrun.engine.fingerprint import fingerprint
-from localrun.engine.identity import CHUNK_BYTES, Identity, known_identity
 from localrun.formats.files import stamp_at
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
+from localrun.storage import identity
+from localrun.storage.identity import CHUNK_BYTES, Identity, fingerprint, known_identity
 
 HUB_NAME = "ab" * 32
 
@@ -99,7 +98,7 @@ def test_a_file_is_read_once_and_again_when_it_may_have_changed(
     of(model)
     assert len(read) == 2, "written a moment ago: its times do not tell yet whether it changes"
     now = time.time_ns()
-    monkeypatch.setattr("localrun.engine.identity.time.time_ns", lambda: now + 10**10)
+    monkeypatch.setattr("localrun.storage.identity.time.time_ns", lambda: now + 10**10)
     for _ in range(3):
         assert of(model) == before
     assert len(read) == 3
@@ -180,7 +179,7 @@ def test_what_was_remembered_may_be_damaged(model: Path, home: Path, content: st
 @pytest.mark.skipif(os.name != "posix", reason="windows has no such limits")
 def test_a_full_disk_leaves_nothing_behind(model: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time_ns()
-    monkeypatch.setattr("localrun.engine.identity.time.time_ns", lambda: now + 10**10)
+    monkeypatch.setattr("localrun.storage.identity.time.time_ns", lambda: now + 10**10)
     with full_disk():
         assert of(model)
     assert [path.name for path in (home / "cache").iterdir()] == ["state.lock"]

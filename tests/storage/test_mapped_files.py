@@ -21,15 +21,15 @@ from localrun.base.errors import LocalrunError, ModelFileError
 from localrun.base.events import Completion, Done, Token
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
-from localrun.cache.label import Label, write_label
 from localrun.client.local import LocalClient
 from localrun.engine import engine
-from localrun.engine.idle_check import IdleCheck
-from localrun.engine.mapped_files import DamagedWeightsError, MappedFiles
 from localrun.engine.runner import Runner
-from localrun.formats.packed_file import FOOTER_BYTES, FORM, PackedFile
 from localrun.model import load as load_module
 from localrun.model.load import allocated_bytes
+from localrun.storage.idle_check import IdleCheck
+from localrun.storage.label import Label, write_label
+from localrun.storage.mapped_files import DamagedWeightsError, MappedFiles
+from localrun.storage.packed_file import FOOTER_BYTES, FORM, PackedFile
 
 BUILTIN = resource("builtin/localrun-tiny.gguf")
 MUCH = 100 << 20  # bytes of disk, more than a model here takes
@@ -244,10 +244,11 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from localrun.base.request import LoadOptions
-from localrun.engine import identity, kept_weights
+from localrun.engine import packed_weights
+from localrun.storage import identity
 from localrun.engine.load import load
-from localrun.formats.packed_file import PackedFile
-kept_weights.LEAST_BYTES, kept_weights.memory_nodes, identity.SETTLED_SECONDS = 0, lambda: [[0]], -1.0
+from localrun.storage.packed_file import PackedFile
+packed_weights.LEAST_BYTES, packed_weights.memory_nodes, identity.SETTLED_SECONDS = 0, lambda: [[0]], -1.0
 left = [3]
 def die(work):
     def wrapped(*given):
@@ -256,7 +257,7 @@ def die(work):
     return wrapped
 what = sys.argv[2]
 if what == "writing":
-    import localrun.formats.packed_file as there
+    import localrun.storage.packed_file as there
     there.replace_file = die(there.replace_file)
 else:
     PackedFile.is_damaged = die(PackedFile.is_damaged)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localrun.formats.packed_file import PackedFile
+from localrun.storage.packed_file import PackedFile
 
 
 @pytest.mark.skipif(os.name != "posix", reason="windows has no such pipes")

@@ -13,8 +13,8 @@ from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.interface import Generation
 from localrun.client.local import LocalClient
-from localrun.engine import restore as restore_module
-from localrun.engine.disk_cache import DiskCache
+from localrun.storage import restore as restore_module
+from localrun.storage.disk_cache import DiskCache
 
 LONG = "Tell me about the KV cache. " * 40
 

@@ -22,10 +22,10 @@ from localrun_testing.integer_model import (
 )
 from localrun_testing.waiting import until
 
-from localrun.cache.claims import read_claims
-from localrun.cache.disk import DiskTier
-from localrun.cache.keys import Key
-from localrun.engine.disk_cache import DiskCache
+from localrun.storage.block_file import Key
+from localrun.storage.block_files import BlockFiles
+from localrun.storage.claims import read_claims
+from localrun.storage.disk_cache import DiskCache
 
 MODELS: dict[str, Callable[[], IntegerModel]] = {
     "full": lambda: IntegerModel([FULL, FULL], ["f16", "f16"], n_blocks=14),
@@ -108,7 +108,7 @@ def test_what_no_kept_chat_holds_never_reaches_the_disk(tmp_path: Path, opened: 
     while disk.save_one() is not None:
         pass
     written(disk)
-    names = read_claims(disk.disk.folder / "chats" / "kept")
+    names = read_claims(disk.files.folder / "chats" / "kept")
     assert {path.stem for path in tmp_path.rglob("*.kv")} == names
     assert len(names) == 6
 
@@ -118,14 +118,14 @@ def test_a_disk_that_is_slower_loses_blocks_and_counts_them_and_nobody_waits(
 ) -> None:
     model = MODELS["full"]()
     goes_on = threading.Event()
-    save = DiskTier.save
+    save = BlockFiles.save
 
-    def slow(self: DiskTier, key: Key, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:
+    def slow(self: BlockFiles, key: Key, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:
         assert goes_on.wait(60)
         return save(self, key, ids, parts, chats)
 
-    monkeypatch.setattr(DiskTier, "save", slow)
-    monkeypatch.setattr("localrun.engine.disk_writer.QUEUE_BYTES", 0)
+    monkeypatch.setattr(BlockFiles, "save", slow)
+    monkeypatch.setattr("localrun.storage.block_writer.QUEUE_BYTES", 0)
     disk = disk_cache(model, tmp_path)
     opened.append(disk)
     for n in range(8):
@@ -153,9 +153,9 @@ def test_a_disk_that_fails_says_so_and_holds_up_nobody(
         raise failure
 
     if where != "load":
-        monkeypatch.setattr(DiskTier, where, fail)
+        monkeypatch.setattr(BlockFiles, where, fail)
     else:  # as where the folder may not be looked into
-        monkeypatch.setattr("localrun.cache.disk.is_erased", fail)
+        monkeypatch.setattr("localrun.storage.block_files.is_erased", fail)
     for n in range(8):
         serve(model, text(330, n), chat=f"{n}", disk=disk)
     until(lambda: disk.writer.problem or (disk.writer.is_idle))
@@ -182,9 +182,9 @@ def test_a_full_disk_is_told_before_there_is_anything_to_write(tmp_path: Path, m
 def test_closing_does_not_wait_for_a_disk_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = MODELS["full"]()
     hangs = threading.Event()
-    monkeypatch.setattr("localrun.engine.disk_writer.STALLED_SECONDS", 0.05)
-    monkeypatch.setattr("localrun.engine.disk_writer.QUEUE_BYTES", 0)
-    monkeypatch.setattr(DiskTier, "save", lambda *_, **__: hangs.wait(60) and 0)
+    monkeypatch.setattr("localrun.storage.block_writer.STALLED_SECONDS", 0.05)
+    monkeypatch.setattr("localrun.storage.block_writer.QUEUE_BYTES", 0)
+    monkeypatch.setattr(BlockFiles, "save", lambda *_, **__: hangs.wait(60) and 0)
     disk = disk_cache(model, tmp_path)
     for n in range(8):
         serve(model, text(330, n), chat=f"{n}", disk=disk)
@@ -197,7 +197,7 @@ def test_closing_does_not_wait_for_a_disk_that_hangs(tmp_path: Path, monkeypatch
 def test_closing_without_a_writer_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a forked child, where only the forking thread goes on."""
     monkeypatch.setattr(threading.Thread, "start", lambda self: None)
-    monkeypatch.setattr("localrun.engine.disk_writer.QUEUE_BYTES", 0)
+    monkeypatch.setattr("localrun.storage.block_writer.QUEUE_BYTES", 0)
     model = MODELS["full"]()
     disk = disk_cache(model, tmp_path)
     for n in range(8):

@@ -9,19 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localrun.cache.claims import Claims
-from localrun.cache.disk import DiskTier
-from localrun.cache.keys import Key
-from localrun.cache.label import Label
-from localrun.cache.stored import LOCK, StoredBlock, fingerprints, stored_blocks
-from localrun.cache.total import known_total, note_total
-from localrun.cache.trim import in_order, tidy, trim
+from localrun.storage.block_file import Key
+from localrun.storage.block_files import BlockFiles
+from localrun.storage.claims import Claims
+from localrun.storage.inventory import LOCK, StoredBlock, fingerprints, stored_blocks
+from localrun.storage.label import Label
+from localrun.storage.trim import in_order, known_total, note_total, tidy, trim
 
 SIZES = (1000,)
 PART = (bytes(1000),)
 
 
-def grow(disk: DiskTier, texts: list[str], chat: str = "a") -> dict[str, Key]:
+def grow(disk: BlockFiles, texts: list[str], chat: str = "a") -> dict[str, Key]:
     """Each text is a chain of blocks, a letter each; equal beginnings are shared. Gives the key of every prefix."""
     keys: dict[str, Key] = {}
     for text in texts:
@@ -32,11 +31,11 @@ def grow(disk: DiskTier, texts: list[str], chat: str = "a") -> dict[str, Key]:
     return keys
 
 
-def left(disk: DiskTier, keys: dict[str, Key]) -> set[str]:
+def left(disk: BlockFiles, keys: dict[str, Key]) -> set[str]:
     return {text for text, key in keys.items() if disk.path(key).exists()}
 
 
-def used(disk: DiskTier, keys: dict[str, Key], **seconds: int) -> None:
+def used(disk: BlockFiles, keys: dict[str, Key], **seconds: int) -> None:
     for text, at in seconds.items():
         os.utime(disk.path(keys[text]), (at, at))
 
@@ -65,7 +64,7 @@ def test_after_any_removal_what_each_block_follows_is_there_and_older_texts_went
 
 
 def test_a_chain_one_block_over_the_budget_loses_its_end(tmp_path: Path) -> None:
-    disk = DiskTier(tmp_path, "f", SIZES)
+    disk = BlockFiles(tmp_path, "f", SIZES)
     keys = grow(disk, ["abcdefghijklmnopqrst"])
     one = next(stored_blocks(tmp_path)).nbytes
     nbytes, removed = trim(tmp_path, 19 * one)
@@ -75,7 +74,7 @@ def test_a_chain_one_block_over_the_budget_loses_its_end(tmp_path: Path) -> None
 
 
 def test_the_use_of_a_text_is_the_use_of_all_that_it_follows(tmp_path: Path) -> None:
-    disk = DiskTier(tmp_path, "f", SIZES)
+    disk = BlockFiles(tmp_path, "f", SIZES)
     now = int(time.time())
     keys = grow(disk, ["abc", "abd", "xyz"])
     used(disk, keys, a=now - 900, ab=now - 900, abc=now - 800, abd=now - 100, x=now - 500, xy=now - 400, xyz=now - 300)
@@ -87,7 +86,7 @@ def test_the_use_of_a_text_is_the_use_of_all_that_it_follows(tmp_path: Path) -> 
 
 
 def test_what_cannot_be_reached_goes_before_what_can(tmp_path: Path) -> None:
-    disk = DiskTier(tmp_path, "f", SIZES)
+    disk = BlockFiles(tmp_path, "f", SIZES)
     now = int(time.time())
     keys = grow(disk, ["abcd", "xy"])
     used(disk, keys, x=now - 900, xy=now - 900)
@@ -110,9 +109,9 @@ def test_what_nobody_can_use_any_more_goes_first_and_other_models_do_not(tmp_pat
         "deleted model": Label("d", str(tmp_path / "deleted.gguf"), weights="w", numerics=4),
     }
     (tmp_path / "m.gguf").touch()
-    tiers = {name: DiskTier(root, name, SIZES, label) for name, label in labels.items()}
+    tiers = {name: BlockFiles(root, name, SIZES, label) for name, label in labels.items()}
     keys = {name: grow(disk, ["ab"]) for name, disk in tiers.items()}
-    unlabelled = DiskTier(root, "from before there were labels", SIZES)
+    unlabelled = BlockFiles(root, "from before there were labels", SIZES)
     grow(unlabelled, ["ab"])
     (unlabelled.folder / "label.json").unlink()
     an_hour_ago = int(time.time()) - 3600
@@ -125,7 +124,7 @@ def test_what_nobody_can_use_any_more_goes_first_and_other_models_do_not(tmp_pat
 
 
 def test_what_nobody_used_for_a_month_goes_and_with_it_what_was_said_of_it(tmp_path: Path) -> None:
-    disk = DiskTier(tmp_path, "f", SIZES)
+    disk = BlockFiles(tmp_path, "f", SIZES)
     keys = grow(disk, ["ab"], "old") | grow(disk, ["xy"], "new")
     month_ago = int(time.time()) - 31 * 86400
     used(disk, keys, a=month_ago, ab=month_ago, x=month_ago)
@@ -157,7 +156,7 @@ def test_a_start_knows_the_total_of_the_last_end_for_a_day(tmp_path: Path, monke
     note_total(tmp_path, 300)
     assert known_total(tmp_path) == 300
     now = time.time()
-    monkeypatch.setattr("localrun.cache.total.time.time", lambda: now + 86401)
+    monkeypatch.setattr("localrun.storage.trim.time.time", lambda: now + 86401)
     note_total(tmp_path, 400)
     assert known_total(tmp_path) is None, "the last look was a day ago"
     (tmp_path / "total").write_text("damaged")
@@ -167,5 +166,5 @@ def test_a_start_knows_the_total_of_the_last_end_for_a_day(tmp_path: Path, monke
 def test_a_folder_that_another_process_tidied_away_meanwhile_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("localrun.cache.trim.fingerprints", lambda root: [root / ("ab" * 16)])
+    monkeypatch.setattr("localrun.storage.trim.fingerprints", lambda root: [root / ("ab" * 16)])
     tidy(tmp_path, [])

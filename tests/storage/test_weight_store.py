@@ -15,18 +15,18 @@ from localrun.backends.cpu.bindings import CpuCalls
 from localrun.backends.cpu.library import load_library
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
-from localrun.cache.label import Label, write_label
-from localrun.cache.packed_weights import erase_packed, packed_models
-from localrun.engine import kept_weights
+from localrun.engine import packed_weights
 from localrun.engine.generation import GenerationRequest
 from localrun.engine.handle import Finished
-from localrun.engine.identity import Identity, known_identity
-from localrun.engine.kept_weights import KeptWeights
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
 from localrun.formats.detect import open_model_file
-from localrun.formats.packed_file import FORM, PackedFile
 from localrun.model.load import Progress, allocated_bytes
+from localrun.storage.identity import Identity, known_identity
+from localrun.storage.label import Label, write_label
+from localrun.storage.packed_file import FORM, PackedFile
+from localrun.storage.weight_store import WeightStore, erase_packed
+from localrun.storage.weight_writer import WeightWriter
 
 BUILTIN = resource("builtin/localrun-tiny.gguf")
 MUCH = 100 << 20  # bytes of disk, more than a model here takes
@@ -124,7 +124,7 @@ def test_one_that_ends_early_leaves_whole_matrices_and_the_next_goes_on(
         written.add(file.path.name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(KeptWeights, "write", lambda _: None)
+        patch.setattr(WeightWriter, "write", lambda _: None)
         first = start(path)
     with monkeypatch.context() as patch:
         patch.setattr(PackedFile, "_write", end_after_three)
@@ -172,7 +172,7 @@ def test_a_file_that_is_replaced_while_it_loads_answers_for_itself_next_time(
 
 def test_it_takes_no_more_of_the_disk_than_it_may(home: Path, path: Path) -> None:
     answer(start(path))
-    (own,) = packed_models(home)
+    (own,) = WeightStore(home.parent).models()
     erase_packed([own])
     for name, age in (("a", 3), ("b", 2), ("c", 1)):
         (home / name).mkdir(parents=True)
@@ -198,7 +198,7 @@ def test_nothing_is_kept_where_nobody_wants_it(home: Path, path: Path, monkeypat
         ("LEAST_BYTES", 1 << 30),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(kept_weights, name, value)
+            patch.setattr(packed_weights, name, value)
             answer(start(path))
     assert not home.exists()
 
@@ -208,7 +208,7 @@ def test_a_disk_that_fills_up_stops_nobody(home: Path, path: Path, monkeypatch: 
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     expected = answer(start(path, limit=0))
-    monkeypatch.setattr("localrun.formats.packed_file._write_all", full)
+    monkeypatch.setattr("localrun.storage.packed_file._write_all", full)
     assert answer(start(path)) == expected
     assert not list(home.glob("*/*.packed")) + list(home.glob("*/*.tmp"))
 

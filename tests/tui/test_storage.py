@@ -7,8 +7,8 @@ from localrun_testing.model_screens import ScreenApp
 from localrun_testing.pilots import drive, until, until_text
 from textual.pilot import Pilot
 
-from localrun.cache.packed_weights import PACKED_FOLDER
 from localrun.chat.journal import ChatStore
+from localrun.storage.weight_store import PACKED_FOLDER
 from localrun_tui.screens.models.storage_rows import storage_rows
 from localrun_tui.screens.models.storage_screen import StorageScreen
 

@@ -12,20 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localrun.cache.blocks import NO_BLOCK
-from localrun.cache.disk import DiskTier
 from localrun.cache.groups import Group, make_groups, ring_pools
 from localrun.cache.kinds.attention import Attention
 from localrun.cache.kinds.compressed import Compressed
 from localrun.cache.kinds.interface import CacheKind
 from localrun.cache.kinds.latent import Latent
 from localrun.cache.kinds.recurrent import Recurrent
-from localrun.cache.label import Label
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.cache.store import CacheStore
-from localrun.engine.disk_cache import DiskCache
 from localrun.engine.runner import cache_input
 from localrun.ops.interface import SequenceInput
 from localrun.ops.kv import KV_CODECS
+from localrun.storage.block_files import BlockFiles
+from localrun.storage.disk_cache import DiskCache
+from localrun.storage.label import Label
 
 PRIME = (1 << 61) - 1
 F16, Q8 = KV_CODECS["f16"], KV_CODECS["q8"]
@@ -258,7 +258,7 @@ def disk_cache(model: IntegerModel, root: Path, budget: int = 1 << 30) -> DiskCa
             own = struct.unpack_from(f"<{model.size}Q", data, 8 * model.size * n)
             model.memory[pool, block, layer] = list(own)
 
-    return DiskCache(model.store, DiskTier(root, "paper", sizes, Label(block_tokens=model.size)), read, write, budget)
+    return DiskCache(model.store, BlockFiles(root, "paper", sizes, Label(block_tokens=model.size)), read, write, budget)
 
 
 def serve(

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localrun.base.paths import folder
-from localrun.cache.disk import DISK_FOLDER
-from localrun.cache.erase import erase_all
-from localrun.cache.inventory import inventory
-from localrun.cache.packed_weights import PACKED_FOLDER, erase_packed, packed_models
 from localrun.hub.aliases import without_aliases
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.library import scan, unfinished
 from localrun.hub.partial import is_alive
 from localrun.hub.removal import discard
 from localrun.hub.stored import StoredModel
+from localrun.storage.block_files import DISK_FOLDER
+from localrun.storage.erase import erase_all
+from localrun.storage.inventory import inventory
+from localrun.storage.weight_store import WeightStore, erase_packed, total_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ def _copies(models: Sequence[StoredModel]) -> StorageRow:
 
 
 def _packed() -> StorageRow:
-    packed = packed_models(_cache(PACKED_FOLDER))
-    size = sum(one.nbytes for one in packed)
+    packed = WeightStore(_caches()).models()
+    size = total_bytes(packed)
     about = "so that models start sooner; the next load packs them again"
     return StorageRow("Packed weights", size, size, about, (lambda: erase_packed(packed)) if packed else None)
 
 
 def _blocks() -> StorageRow:
-    root = _cache(DISK_FOLDER)
+    root = _caches() / DISK_FOLDER
     size = sum(model.nbytes for model in inventory(root))
     about = "what was computed of chats; a chat reopens slower without it"
     return StorageRow("Computed of chats", size, size, about, (lambda: erase_all(root)) if size else None)
@@ -79,6 +79,5 @@ def _chats() -> StorageRow:
     return StorageRow("Chats", size, 0, f"{len(files)} of them; the list of chats deletes one")
 
 
-def _cache(name: str) -> Path:
-    home = folder("cache")
-    return (home or Path("nowhere")) / name
+def _caches() -> Path:
+    return folder("cache") or Path("nowhere")

@@ -227,6 +227,6 @@ class SettingsScreen(Screen[bool]):
 def _set(key: str, value: str | None) -> None:
     """Write a setting; one that keeps nothing on disk removes what an earlier one kept."""
     write_setting(key, value)
-    from localrun.cache.erase import erase_unwanted
+    from localrun.storage.erase import erase_unwanted
 
     erase_unwanted(key)
