@@ -16,7 +16,7 @@ from localrun_testing.waiting import PATIENCE, until
 from localrun.base.request import LoadOptions, Request
 from localrun.server import connection, wire
 
-LONG = "x" * 400_000
+LONG = "x" * 40_000
 
 
 @pytest.fixture
