@@ -24,6 +24,7 @@ COMMANDS = {
     "run": ("run", "run", _CHAT),
     "chat": ("chat", "chat", _CHAT),
     "serve": ("serve", "serve", _CHAT),
+    "launch": ("launch", "launch", _CHAT),
     "search": ("search", "search", _MODELS),
     "fit": ("fit", "fit", _MODELS),
     "pull": ("pull", "pull_model", _MODELS),

@@ -25,6 +25,13 @@ class MonitorClient:
             raise NotFoundError("no server runs", "`localrun serve` starts one")
         self._owner = owner
 
+    @property
+    def url(self) -> str:
+        """Its address. UsageError where it has only a Unix socket."""
+        if not self._owner.url:
+            raise UsageError("that server listens on a Unix socket only", "start it without --socket")
+        return self._owner.url
+
     def state(self) -> dict[str, Any]:
         """The loaded model and the requests under way, as `top --json` shows them."""
         return self._ask("GET", "/v1/localrun/requests")

@@ -52,7 +52,8 @@ def test_slow_headers_are_closed(hasty: Served) -> None:
         answered_once.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
         said = b""
         while b'{"status":"ok"}' not in said:
-            assert (more := answered_once.recv(4096)), said
+            more = answered_once.recv(4096)
+            assert more, said
             said += more
         answered_once.sendall(b"GET /he")
         assert answered_once.recv(100) == b""

@@ -1,0 +1,90 @@
+"""`localrun launch`: start another program on the model of this machine."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from localrun.base.errors import EngineError, NotFoundError, UsageError
+from localrun.base.nearest import did_you_mean
+from localrun.cli.completion import complete_word
+from localrun.cli.console import write
+from localrun.cli.groups import ModelOptions, switch
+from localrun.server.client_programs import PROGRAMS, ServerAddress, Setup
+from localrun.server.monitor_client import KEY_VARIABLE, MonitorClient
+from localrun.server.owner import running_server
+
+_PLACEHOLDER = ServerAddress("http://127.0.0.1:11434", "", "MODEL", 32_768)
+
+
+def launch(
+    program: Annotated[
+        str, typer.Argument(metavar="PROGRAM", help=", ".join(PROGRAMS), autocompletion=complete_word(*PROGRAMS))
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="for the program", show_default=False)
+    ] = None,
+    *,
+    only_print: Annotated[bool, switch("--print", "show the command with its variables, and start nothing")] = False,
+    model: ModelOptions,
+) -> int:
+    """Start a program that talks to a server, on the one that runs, or on one that ends with it. Nothing of the
+    program's own settings is changed."""
+    if program not in PROGRAMS:
+        raise UsageError(f"there is no program {program} to launch", did_you_mean(program, PROGRAMS) or _names())
+    known = PROGRAMS[program]
+    if only_print:
+        server = _address(MonitorClient()) if running_server() else _PLACEHOLDER
+        write(_as_shell(known.setup(server), arguments or []) + "\n")
+        return 0
+    if shutil.which(known.setup(_PLACEHOLDER).command[0]) is None:
+        raise NotFoundError(f"{program} is not installed", f"`{known.install}` installs it")
+    with _server(model) as server:
+        setup = known.setup(server)
+        environment = {**os.environ, **setup.environment}
+        return subprocess.run([*setup.command, *(arguments or [])], env=environment, check=False).returncode
+
+
+@contextmanager
+def _server(model: ModelOptions) -> Iterator[ServerAddress]:
+    """The server that runs, if no model was named or it has that one; else one of our own, until the block is left."""
+    if running_server() is not None:
+        if model.model is not None:
+            raise UsageError("a server runs already", "leave --model out, or stop that server")
+        yield _address(MonitorClient())
+        return
+    named = [] if model.model is None else ["--model", model.model, "--precision", model.precision]
+    command = [sys.executable, "-m", "localrun", "serve", "--port", "0", "--jsonl", *named]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            line = process.stdout.readline()
+            if not line:
+                raise EngineError("the server did not start", "what it said stands above")
+            yield _address(MonitorClient(json.loads(line)["url"]))
+        finally:
+            process.terminate()
+
+
+def _address(monitor: MonitorClient) -> ServerAddress:
+    """What a running server says of itself."""
+    loaded = monitor.state().get("model")
+    if not isinstance(loaded, dict):
+        raise NotFoundError("the running server has no model loaded", "ask it something, or start it again")
+    return ServerAddress(monitor.url, os.environ.get(KEY_VARIABLE, ""), str(loaded["name"]), int(loaded["ctx"]))
+
+
+def _as_shell(setup: Setup, arguments: list[str]) -> str:
+    variables = [f"{name}={shlex.quote(value)}" for name, value in setup.environment.items()]
+    return " \\\n  ".join([*variables, shlex.join([*setup.command, *arguments])])
+
+
+def _names() -> str:
+    return f"there are {', '.join(PROGRAMS)}"

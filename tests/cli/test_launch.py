@@ -1,0 +1,66 @@
+"""Programs that are started on the model of this machine."""
+
+import os
+from pathlib import Path
+
+import pytest
+from localrun_testing.cli import localrun
+
+from localrun.cli.app import run_command_line
+from localrun.server.client_programs import PROGRAMS, ServerAddress
+
+SERVER = ServerAddress("http://127.0.0.1:5", "secret", "a model", 4096)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_is_told_where_the_model_is_and_which(name: str) -> None:
+    setup = PROGRAMS[name].setup(SERVER)
+    told = " ".join([*setup.command, *setup.environment.values()])
+    assert SERVER.url in told
+    assert SERVER.model in told
+    assert SERVER.key in told
+
+
+@pytest.mark.parametrize("name", ["codex", "claude", "opencode"])
+def test_agents_know_how_much_context_there_is(name: str) -> None:
+    setup = PROGRAMS[name].setup(SERVER)
+    assert "4096" in " ".join([*setup.command, *setup.environment.values()])
+
+
+def test_print_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["launch", "claude", "--print", "--", "-p", "two words"]) == 0
+    shown = capsys.readouterr().out
+    assert "ANTHROPIC_BASE_URL=http://127.0.0.1:11434" in shown
+    assert shown.endswith("claude --model MODEL -p 'two words'\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [(("clawed", "--print"), 2, "claude"), (("codex",), 3, "npm install"), ((), 2, "PROGRAM")],
+)
+def test_what_cannot_be_launched(
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert run_command_line(["launch", *arguments]) == code
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.process
+def test_a_program_runs_on_a_server_of_its_own_that_ends_with_it(tmp_path: Path) -> None:
+    program = tmp_path / "llm"
+    program.write_text(
+        '#!/bin/sh\n[ "$1 $2" = "openai endpoint" ] && curl --silent --fail "${3}/models" && echo "$@" && exit 5\n'
+    )
+    program.chmod(0o700)
+    ran = localrun(
+        "launch", "llm", "--model", "builtin", "--", "hello", PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    )
+    assert ran.code == 5, ran.err
+    assert '"id":"builtin"' in ran.out
+    assert ran.out.rstrip().endswith("-m builtin hello")
+    assert localrun("top").code == 3
