@@ -1,4 +1,4 @@
-"""What runs a model's steps: a backend with the recorded program and the memory of the cache."""
+"""Interface of an executor: it runs steps with the recorded program and the memory of the cache."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

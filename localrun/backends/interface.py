@@ -1,4 +1,4 @@
-"""What a backend answers for: one folder each, found through `registry`. Asking imports neither torch nor numpy."""
+"""The interface of a backend: one folder each, found through `registry`. Asking imports neither torch nor numpy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Backend(Protocol):
     def name(self) -> str: ...
     @property
     def note(self) -> str:
-        """What a user who chose it should know; empty where there is nothing."""
+        """A note for a user who chose it; empty where there is nothing to say."""
         ...
 
     @property
@@ -37,12 +37,12 @@ class Backend(Protocol):
     def in_main_memory(self) -> bool: ...
     @property
     def program_bytes(self) -> int:
-        """What the process holds without any model: libraries, and a large tokenizer."""
+        """Bytes of the process without any model: libraries, and a large tokenizer."""
         ...
 
     @property
     def growth_bytes(self) -> int:
-        """What the program itself grows by while it loads a model and answers, beside all that is counted."""
+        """Bytes that the program itself grows by while it loads a model and answers, beside all that is counted."""
         ...
 
     @property
@@ -75,7 +75,7 @@ class Backend(Protocol):
         ...
 
     def fault(self) -> str:
-        """What a user is worse off for, where it should work on every machine and does not; otherwise empty."""
+        """Why this backend is degraded here although it should work on every machine; empty where it is not."""
         ...
 
     def trial(self) -> str:
@@ -83,11 +83,11 @@ class Backend(Protocol):
         ...
 
     def summary(self) -> str:
-        """What computes, in a few words; empty where its name says it all. Asked where it is available."""
+        """The device that computes, in a few words; empty where its name says it all. Asked where it is available."""
         ...
 
     def details(self) -> dict[str, Any]:
-        """What `doctor --json` shows of it besides."""
+        """Further fields for `doctor --json`."""
         ...
 
     def why_not(self, model: Recording, matrix_types: Iterable[str]) -> str:
@@ -99,7 +99,7 @@ class Backend(Protocol):
         ...
 
     def memory(self, main: Memory) -> Memory:
-        """What there is where it computes; `main` is main memory now."""
+        """Memory of the device that computes; `main` is main memory now."""
         ...
 
     def peak_bytes(self) -> int:

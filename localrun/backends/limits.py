@@ -1,4 +1,4 @@
-"""What a device can do at best: the figures that speeds are held against."""
+"""Limits of a device: the figures that speeds are held against."""
 
 import statistics
 from collections.abc import Sequence

@@ -20,7 +20,7 @@ HINT = "leave --backend away, or see what `localrun doctor` says"
 
 
 def usual_backend(model: Recording | None = None) -> Backend:
-    """What computes on this machine when nothing else is asked for: any model, or this one."""
+    """The backend that `auto` takes on this machine: for any model, or for this one."""
     for name in FASTEST_FIRST:
         backend = BACKENDS[name]
         if not backend.why_unavailable() and not (model and backend.why_not(model, ())):
@@ -29,7 +29,7 @@ def usual_backend(model: Recording | None = None) -> Backend:
 
 
 def usual_memory() -> Memory:
-    """What there is, and is free, where the usual backend computes."""
+    """Memory, total and free, where the usual backend computes."""
     return usual_backend().memory(memory())
 
 

@@ -74,7 +74,7 @@ Table = dict[str, tuple[int, int]]  # by name: offset or value, and size
 
 
 def expected() -> Table:
-    """What `abi.py` says."""
+    """Layouts of structures as `abi.py` declares them."""
     table: Table = {name: (value, 0) for name, value in CONSTANTS.items()}
     for name, structure in STRUCTURES.items():
         table[name] = (0, ctypes.sizeof(structure))
@@ -85,7 +85,7 @@ def expected() -> Table:
 
 
 def found(cdll: ctypes.CDLL) -> Table:
-    """What the library says."""
+    """Layouts of structures as the library declares them."""
     cdll.lr_abi.restype = POINTER(_Entry)
     entries = cdll.lr_abi()
     table: Table = {}

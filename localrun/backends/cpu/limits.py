@@ -1,4 +1,4 @@
-"""What this machine can do at best, measured by the library's own threads. Torch-free."""
+"""Limits of this machine, measured by the library's own threads. Torch-free."""
 
 import ctypes
 import time

@@ -29,7 +29,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """What the library's buffers take for a row of a step and for a row of logits; and shapes of heads."""
+    """Sizes of the library's buffers for a row of a step and for a row of logits; and shapes of heads."""
 
     row_bytes: int
     logits_bytes: int
@@ -78,7 +78,7 @@ def buffers_within(op: Instruction) -> Iterator[Rows]:
 
 
 def bytes_between(op: Instruction) -> int:
-    """What a kernel keeps for a row beside its buffers."""
+    """Bytes that a kernel keeps for a row beside its buffers."""
     if isinstance(op, GatedDeltaRule):
         return 4 * 2 * (op.n_key_heads * op.key_dim + op.n_value_heads)
     if isinstance(op, SelectiveScan):
@@ -89,5 +89,5 @@ def bytes_between(op: Instruction) -> int:
 
 
 def state_block_bytes(size: int) -> int:
-    """What a state of `size` f32 numbers takes: whole cache lines."""
+    """Bytes of a state of `size` f32 numbers: whole cache lines."""
     return -(-4 * size // 64) * 64

@@ -1,4 +1,4 @@
-"""What is the same on every GPU of an architecture."""
+"""Properties that all GPUs of an architecture share."""
 
 ENDING = ".cu"  # of its kernels
 AMPERE = 80

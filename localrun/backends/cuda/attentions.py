@@ -41,7 +41,7 @@ def rope_append(
     sink_q_out: Tensor | None,
     rows: int,
 ) -> Launch:
-    """What `op` says, with these operands: q, k and v, f32 [rows, heads · head_dim]."""
+    """Launch `op`, a RopeAppend, on these operands: q, k and v, f32 [rows, heads · head_dim]."""
     n_stored = 0 if k is None else 2 * place.n_kv_heads
     cos, sin, sink_cos, sink_sin = angles(op, step)
     half = 0 if cos is None else cos.shape[-1]
@@ -70,7 +70,7 @@ def attend(
     partial: Tensor,
     n_alone: int = 0,
 ) -> Iterator[Launch]:
-    """What `op` says, with these operands: q -> out, f32 [rows, n_heads · head_dim].
+    """Launch `op`, an Attention, on these operands: q -> out, f32 [rows, n_heads · head_dim].
 
     No sequence of the step has more than n_units · 512 tokens. `partial`: f32 [partial_numbers(…)], overwritten.
     n_alone: at most so many of many rows are alone.
@@ -88,7 +88,7 @@ def attend(
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """What attention reads and writes."""
+    """Buffers that attention reads and writes."""
 
     q: Tensor
     sink_query: Tensor | None
@@ -110,7 +110,7 @@ def units(
     first: int = 0,
     which: Tensor | None = None,
 ) -> Iterator[Launch]:
-    """So many rows, from number `first` on or those that `which` names: their units, each by itself, and the merge."""
+    """Launch the units of rows, from number `first` on or those that `which` names, each by itself, and the merge."""
     f32, n_places = of.keys.dtype is torch.float32, places(op, n_units)
     tiles_of_group = -(-place.n_heads // place.n_kv_heads // COLUMNS)
     sink_query = None if of.sink_query is None else of.sink_query[first:]

@@ -24,6 +24,6 @@ def bulk_numbers(linears: Sequence[Linear], rows: int, span: int) -> tuple[int, 
 
 
 def memory_bytes(model: Recording, rows: int, span: int) -> int:
-    """What `bulk_linears.BulkMemory` takes, and the library beside it."""
+    """Bytes of `bulk_linears.BulkMemory` and of the library beside it."""
     linears = [each.instruction for each in model.instructions if isinstance(each.instruction, Linear)]
     return 2 * sum(bulk_numbers(linears, rows, span)) + LIBRARY_BYTES

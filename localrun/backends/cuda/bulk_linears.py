@@ -42,7 +42,7 @@ def reads_in_bulk(op: Linear) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BulkMemory:
-    """What one linear after the other uses; bf16, flat."""
+    """Buffers that one linear after the other uses; bf16, flat."""
 
     x: Tensor  # of all rows
     weights: Tensor  # of all matrices of a linear
@@ -71,7 +71,7 @@ def linear(
     out_scale: float = 1.0,
     act: LinearActivation = "none",
 ) -> Iterator[Launch]:
-    """What linears.linear says, of x, f32 [whole spans, n_in], by way of bf16: numbers, weights and sums."""
+    """Compute linears.linear of x, f32 [whole spans, n_in], by way of bf16: numbers, weights and sums."""
     rows, n_in = x.shape
     n_outs = [weight.packed.n_rows for weight in weights]
     width, firsts = sum(n_outs), [sum(n_outs[:index]) for index in range(len(n_outs))]

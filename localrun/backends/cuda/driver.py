@@ -1,4 +1,4 @@
-"""What NVIDIA's driver says of the first GPU, through ctypes: no torch, no context, milliseconds."""
+"""Facts about the first GPU from NVIDIA's driver, through ctypes: no torch, no context, milliseconds."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class MemoryInfo(ctypes.Structure):
 
 
 def free_bytes(driver: Any, device: ctypes.c_int) -> int | None:
-    """What no program uses now: asked of the management library, for the driver answers inside a context only."""
+    """Bytes free now, as the management library reports them: the driver answers inside a context only."""
     bus, handle, found = ctypes.create_string_buffer(64), ctypes.c_void_p(), MemoryInfo()
     with suppress(OSError):
         management = library(MANAGEMENT)

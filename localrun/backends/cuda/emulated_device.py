@@ -113,7 +113,7 @@ def void(_: object) -> None:
 
 
 def _value(argument: Argument, wanted: str, where: str) -> ctypes.c_void_p | ctypes.c_int32 | ctypes.c_float:
-    """What a parameter of that letter is set from."""
+    """The ctypes value for a parameter of that letter."""
     given = letter(argument, "cpu", where)
     if given != wanted:
         raise ValueError(f"{where} is {NAMES[given]}, but the kernel takes {NAMES[wanted]}")

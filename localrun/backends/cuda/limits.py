@@ -1,4 +1,4 @@
-"""What a GPU can do at best, by its clocks and widths: known at once, without torch and without a context."""
+"""Limits of a GPU from its clocks and widths: known at once, without torch and without a context."""
 
 from localrun.backends.cuda.driver import Gpu
 from localrun.backends.limits import Limits

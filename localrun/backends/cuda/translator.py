@@ -1,4 +1,4 @@
-"""What CUDA does for the instructions that need more than a kernel of the same name."""
+"""CUDA launches for instructions that need more than a kernel of the same name."""
 
 from __future__ import annotations
 

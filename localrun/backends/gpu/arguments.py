@@ -1,4 +1,4 @@
-"""What a launch is given, checked once when it is bound: a kernel that reads a wrong pointer says nothing."""
+"""Checks of launch arguments, done once when they are bound: a kernel that reads a wrong pointer says nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What backends answer alike that run a recorded program by kernels of our own."""
+"""Base of backends that run a recorded program by kernels of our own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class GpuBackend(ReferenceBackend):
     @property
     @abstractmethod
     def chip(self) -> str:
-        """What decides the bits of results, besides kernels and torch."""
+        """The device, as far as it decides the bits of results, besides kernels and torch."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class GpuBackend(ReferenceBackend):
         return f"{self.chip}; {proven(self.gpu_name)}"
 
     def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
-        """What the reference operations compute on the device, with weights that are decoded as they are used."""
+        """Parts that the reference operations compute on the device, with weights that are decoded as they are used."""
         return left_to_torch(model, codecs, all_codecs=self.all_codecs)
 
     def layout_name(self, qtype: str) -> str:

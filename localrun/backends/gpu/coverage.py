@@ -1,4 +1,4 @@
-"""What of a model kernels of ours compute, and what torch computes on the device, slower. Torch-free."""
+"""Coverage of a model by our kernels; torch computes the rest on the device, slower. Torch-free."""
 
 from functools import lru_cache
 
@@ -30,7 +30,7 @@ def left_to_torch(model: Recording, codecs: tuple[KVCodec, ...], *, all_codecs: 
 
 
 def part_without_kernels(op: Instruction, model: Recording, codecs: tuple[KVCodec, ...], all_codecs: bool) -> str:
-    """What an instruction is a part of where torch computes it; otherwise empty."""
+    """The part of a model that an instruction belongs to where torch computes it; otherwise empty."""
     if isinstance(op, Attention):
         head_dim = model.layers[op.layer].head_dim
         if not (all_codecs or codecs[op.layer].native):

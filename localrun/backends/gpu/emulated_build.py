@@ -78,7 +78,7 @@ def _with_entries(text: str) -> str:
 
 
 def entry(name: str, function: str) -> str:
-    """What the host calls to launch `function` as kernel `name`, and to learn what it takes."""
+    """C++ source through which the host calls `function` as kernel `name` and asks for its parameters."""
     return (
         f'extern "C" const char* emu_parameters_of_{name}(void) {{ return emu_parameters({function}); }}\n'
         f'extern "C" int emu_start_{name}(const uint32_t* grid, const uint32_t* block, uint32_t shared, '
@@ -110,7 +110,7 @@ def _kept(content: str, ending: str) -> Path:
 
 @cache
 def _compiler() -> str:
-    """What compiles, and for which processor: both decide what comes out."""
+    """Compiler and target processor: both decide the compiled code."""
     return _run(*_COMPILE, "-v", "-E", "-x", "c++", os.devnull)
 
 

@@ -13,7 +13,7 @@ from localrun.formats.decode_iq import EVEN_SIGNS, grid_table
 
 
 def signed(grid: str, codes: Tensor, sign_bits: Tensor) -> Tensor:
-    """What `codes` name, negative where a bit of `sign_bits` (uint8 [n, 32]) is set. int8 bits as uint8 [n, 256]"""
+    """Values of `codes`, negative where a bit of `sign_bits` (uint8 [n, 32]) is set. int8 bits as uint8 [n, 256]"""
     magnitudes = grid_bytes(grid, codes.device)[codes.long()].flatten(1)
     return torch.where(planes(sign_bits, 1, 1).bool(), -magnitudes, magnitudes).view(torch.uint8)
 

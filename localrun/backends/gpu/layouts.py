@@ -22,7 +22,7 @@ Tiles: TypeAlias = CodeTiles | FloatTiles
 
 @cache
 def tiles_of(qtype: str) -> Tiles:
-    """What packs the layout that holds a quant type."""
+    """The packer of the layout that holds a quant type."""
     layout = layout_of(qtype)
     return CodeTiles(*astuple(layout)) if isinstance(layout, CodeLayout) else FloatTiles(*astuple(layout))
 

@@ -63,7 +63,7 @@ def take(row: np.void, change: LogitAdjust) -> list[np.ndarray]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is found of the logits: int32 [rows, 2 · 256 + 2], ids, values, logsumexp and whether all is finite."""
+    """Candidates of the logits: int32 [rows, 2 · 256 + 2], ids, values, logsumexp and whether all is finite."""
 
     numbers: Tensor
 

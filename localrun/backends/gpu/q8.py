@@ -49,7 +49,7 @@ class Q8:
         self.groups[:, : len(x), 1] = codes.sum(-1, dtype=torch.int32).T
 
     def decoded(self, n_cols: int) -> Tensor:
-        """What the codes stand for, f32 [rows, n_cols]."""
+        """Values of the codes, f32 [rows, n_cols]."""
         codes = self.codes.view(len(self.codes), -1, 4, 4, 4).transpose(2, 3).reshape(len(self.codes), -1, GROUP)
         scales = self.groups[:, : len(codes), 0].contiguous().view(torch.float32).T
         return (codes.float() * scales.unsqueeze(2)).flatten(1)[:, :n_cols]

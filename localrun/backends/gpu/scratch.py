@@ -51,7 +51,7 @@ def buffer_bytes(model: Recording, *, coded: bool, span: int = 0) -> int:
 
 
 def partial_bytes(place: CacheLayer, ctx: int) -> int:
-    """What the units of a text leave to be merged, for the rows of small steps."""
+    """Bytes of partial results that the units of a text leave to be merged, for the rows of small steps."""
     return 4 * partial_numbers(SPLIT_ROWS, bucket_units(ctx), place.n_heads, place.head_dim)
 
 

@@ -48,7 +48,7 @@ def why_not(title: str, cases: Mapping[str, Callable[[D], str]], device: D, iden
 
 
 def found_out(title: str, identity: str, find: Callable[[], bool]) -> bool:
-    """What `find` says of a device, asked once for as long as `identity` stays the same."""
+    """Result of `find` for a device, computed once for as long as `identity` stays the same."""
     mark = _mark(title, identity)
     with suppress(OSError):
         if mark and (known := read_small(mark, MAX_MARK_BYTES)) in (b"yes", b"no"):

@@ -45,7 +45,7 @@ def turned(x: Tensor, weight: Tensor, eps: float, step: StepTensors) -> Tensor:
 
 
 def attended(q: Tensor, keys: Tensor, values: Tensor, scale: float) -> Tensor:
-    """What the last rows of one text get: q [rows, heads, dim], keys and values [tokens, KV heads, dim] in order."""
+    """Attention of the last rows of a text: q [rows, heads, dim], keys and values [tokens, KV heads, dim] in order."""
     n, heads, _ = q.shape
     k, v = (x.double().repeat_interleave(heads // x.shape[1], 1) for x in (keys, values))
     scores = torch.einsum("rhd,thd->rht", q.double(), k) * scale

@@ -1,4 +1,4 @@
-"""All that changes from step to step, on the device: filled in main memory and copied in one go.
+"""Tensors that change from step to step, on the device: filled in main memory and copied in one go.
 
 Launches are bound to a bucket of rows, so each bucket has places of its own for everything, all in the same memory.
 Rows that pad a bucket have position -1 and store nothing.
@@ -54,7 +54,7 @@ class StepTensors:
 
 @dataclass(frozen=True, slots=True)
 class StepShape:
-    """What decides where the parts of a step lie: the same in every step of a model."""
+    """Sizes that decide where the parts of a step lie: the same in every step of a model."""
 
     n_groups: int
     rope_halves: tuple[int, ...]  # [rope kinds]: pairs that turn

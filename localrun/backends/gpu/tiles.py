@@ -80,7 +80,7 @@ class CodeTiles(CodeLayout):
         return values.flatten(1)[:, :n_cols]
 
     def unpack_codes(self, planes: list[Tensor], rows: Tensor) -> Tensor:
-        """What the codes stand for, f32 [n, 64 · tiles]."""
+        """Values of the codes, f32 [n, 64 · tiles]."""
         tile, pair, half = rows // ROWS, rows % 8, rows % ROWS // 8
         words: Tensor | int = 0
         shift = 0
@@ -137,6 +137,6 @@ def by_row_pairs(rows: Tensor, n: int) -> Tensor:
 
 
 def of_row(region: Tensor, dtype: torch.dtype, shape: tuple[int, ...], rows: Tensor) -> Tensor:
-    """What `by_row_pairs` put down for some rows. uint8 [row tiles, bytes] -> [n, tiles, *shape]"""
+    """Unpack rows that `by_row_pairs` packed. uint8 [row tiles, bytes] -> [n, tiles, *shape]"""
     pairs = region.view(dtype).view(len(region), -1, 8, *shape, 2)[rows // ROWS, :, rows % 8]
     return pairs[torch.arange(len(rows), device=rows.device), ..., rows % ROWS // 8]

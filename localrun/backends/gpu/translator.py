@@ -36,7 +36,7 @@ from localrun.ops.recording import Recorded
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """What launches are bound to: so many rows, padding included, and texts of at most so many units of 512 tokens."""
+    """Sizes that launches are bound to: rows, padding included, and the most units of 512 tokens of a text."""
 
     rows: int
     n_units: int
@@ -85,7 +85,7 @@ class Translator(ABC):
         return codec.native and place.value_dim is None and has_head_dim(place.head_dim)
 
     def launches(self, recorded: Sequence[Recorded], bucket: Bucket, step: StepTensors) -> list[Launch]:
-        """What the instructions come to, in order."""
+        """Launches of the instructions, in order."""
         self.bucket, self.step = bucket, step
         self.quantized = set[int]()  # slots whose quantised form has been made
         made: list[Launch] = []

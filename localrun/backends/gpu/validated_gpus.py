@@ -5,7 +5,7 @@ MEASURED: tuple[str, ...] = ()  # names, as `python -m benchmarks.gpu_check` pri
 
 
 def proven(gpu: str) -> str:
-    """What is known of the kernels on a GPU of that name, in a few words."""
+    """Evidence for the kernels on a GPU of that name, in a few words."""
     if gpu in MEASURED:
         return "kernels measured on this GPU"
     return "kernels proven on an emulator, never measured on this GPU: benchmarks.gpu_check makes a report"

@@ -13,7 +13,7 @@ ROWS, COLUMNS = 16, 64  # of a tile
 
 
 class Scale(IntEnum):
-    """What a group of columns is multiplied with, and what is added. The numbers are those of layouts.cuh."""
+    """Scales of a group of columns: a factor, and a summand. The numbers are those of layouts.cuh."""
 
     FP16 = 0
     FP16_MIN = 1  # and one that is added

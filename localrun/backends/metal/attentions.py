@@ -74,7 +74,7 @@ def rope_append(
     sink_q_out: Tensor | None,
     rows: int,
 ) -> Launch:
-    """What `op` says, with these operands: q, k and v, f32 [rows, heads · head_dim]."""
+    """Launch `op`, a RopeAppend, on these operands: q, k and v, f32 [rows, heads · head_dim]."""
     place, n_stored = cache.place, 0 if k is None else 2 * cache.place.n_kv_heads
     cos, sin, sink_cos, sink_sin = angles(op, step)
     pairs = 0 if cos is None else cos.shape[-1]
@@ -102,7 +102,7 @@ def attend(
     partial: Tensor,
     n_alone: int = 0,
 ) -> Iterator[Launch]:
-    """What `op` says, with these operands: q -> out, f32 [rows, n_heads · head_dim].
+    """Launch `op`, an Attention, on these operands: q -> out, f32 [rows, n_heads · head_dim].
 
     No sequence of the step has more than n_units · 512 tokens. `partial`: f32 [partial_numbers(…)], overwritten.
     n_alone: at most so many of many rows are alone.
@@ -122,7 +122,7 @@ def attend(
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """What attention reads and writes."""
+    """Buffers that attention reads and writes."""
 
     step: StepTensors
     op: Attention
@@ -143,7 +143,7 @@ class Operands:
 def units(
     device: Device, of: Operands, n_units: int, partial: Tensor, rows: int, which: Tensor | None = None
 ) -> Iterator[Launch]:
-    """So many rows, the first or those that `which` names: their units, each by itself, and the merge."""
+    """Launch the units of rows, the first or those that `which` names, each by itself, and the merge."""
     cache, op, n_places = of.cache, of.op, places(of.op, n_units)
     place = cache.place
     tiles_of_head = -(-place.n_heads // place.n_kv_heads // columns(place.head_dim))

@@ -92,7 +92,7 @@ class EmulatedShader:
     def _value(
         self, place: int, argument: Tensor | int | float | None, arg_casts: str | dict[int, str] | None
     ) -> ctypes.c_void_p | ctypes.c_int32 | ctypes.c_int64 | ctypes.c_float:
-        """What is bound: an address, or a number of as many bytes as torch would set."""
+        """The bound value: an address, or a number of as many bytes as torch would set."""
         import torch
 
         wanted, where = self.parameters[place], f"argument {place} of {self.name}"

@@ -20,7 +20,7 @@ STAYS_FREE = 512 << 20
 
 
 def usual_limit(total: int) -> int:
-    """What macOS lets a GPU wire where nobody said otherwise."""
+    """Bytes that macOS lets a GPU wire unless somebody set another limit."""
     return total * 2 // 3 if total <= SMALL_MAC else total * 3 // 4
 
 

@@ -60,7 +60,7 @@ def attention_of_few(device: Device) -> str:
 
 
 def attention_of_many(device: Device) -> str:
-    """So many rows that tiles of them share the keys."""
+    """Check attention of enough rows that tiles of them share the keys."""
     return attention(device, 90, 40)
 
 

@@ -1,4 +1,4 @@
-"""What macOS tells of its machine, without torch."""
+"""Facts about the machine from macOS, without torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Metal does for the instructions that need more than a kernel of the same name.
+"""Metal launches for instructions that need more than a kernel of the same name.
 
 Every launch costs a dispatch, so few rows are normed by the linears that read them, where nothing else does.
 """

@@ -57,7 +57,7 @@ class ReferenceBackend:
 
     @property
     def chip(self) -> str:
-        """What computes: another one may round otherwise."""
+        """The processor or GPU that computes: another one may round otherwise."""
         return self.torch_name
 
     @property
@@ -133,7 +133,7 @@ class ReferenceBackend:
         raise DoesNotFitError("memory ran out while making room for the KV cache", "try a smaller context with --ctx")
 
     def make_executor(self, request: ExecutorRequest) -> Executor:
-        """What `executor` gives, without a word about memory."""
+        """The executor, without its memory."""
         from localrun.backends.reference.executor import ReferenceExecutor
         from localrun.backends.reference.ops import ReferenceOps
         from localrun.backends.reference.rows import RowReferenceOps

@@ -15,7 +15,7 @@ MAIN_MEMORY = torch.device("cpu")
 
 
 class Runs(Protocol):
-    """What computes steps."""
+    """An object that computes steps."""
 
     def run(self, step: StepInput) -> Handle: ...
 

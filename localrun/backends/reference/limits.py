@@ -1,4 +1,4 @@
-"""What the processor can do at best, measured by numpy: for machines without the native library."""
+"""Limits of the processor, measured by numpy: for machines without the native library."""
 
 import time
 from collections.abc import Callable

@@ -11,7 +11,7 @@ from localrun.ops.layouts import F32, Packed
 
 
 class Products(Protocol):
-    """What of the operations a mixture is made of."""
+    """The operations that a mixture is made of."""
 
     def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None = None) -> Tensor: ...
     def product(self, x: Tensor, weight: LinearWeight) -> Tensor: ...

@@ -95,7 +95,7 @@ class BlockStore:
 
 
 class SequenceBlocks:
-    """What a sequence holds in one layer, by logical block. Which form is read follows from positions alone."""
+    """Blocks of a sequence in one layer, by logical block. Which form is read follows from positions alone."""
 
     def __init__(self, first: int, coded: tuple[Tensor, Tensor], exact: dict[int, tuple[Tensor, Tensor]]) -> None:
         """`coded`: blocks first, first + 1, …, each [n, block_tokens, n_kv_heads, head_dim]; `exact`: read instead
@@ -211,7 +211,7 @@ class KVPool:
             ring.write((ring_of_row, place.index, self.offsets), k, v)
 
     def blocks(self, layer: int, sequence: int) -> SequenceBlocks:
-        """What a sequence of the step holds in a layer."""
+        """Blocks of a sequence of the step in a layer."""
         group, index = self.layers[layer].group, self.layers[layer].index
         view, coded, ring = self.step.sequences[sequence], self.store(group, ring=False), self.ring[group]
         exact = {}
