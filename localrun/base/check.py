@@ -1,4 +1,4 @@
-"""What may be asked for: every figure of a request is looked at here, before anything is computed."""
+"""Checks of requests: every figure is looked at here, before anything is computed."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -61,7 +61,7 @@ def check_number(name: str, value: object) -> None:
 
 
 def check_bias(bias: object, vocab_size: int = 1 << 31) -> None:
-    """What is added to logits, by token id."""
+    """Check the biases that are added to logits, by token id."""
     if not isinstance(bias, Mapping):
         check(False, "logit_bias", bias, "{token id: number} is needed")
         return

@@ -11,7 +11,7 @@ from localrun.base.units import gib
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """What somebody wrote."""
+    """Text that somebody wrote."""
 
     text: str
 
@@ -45,7 +45,7 @@ def text_of(content: Content) -> str:
 
 
 def typed_text(content: Content) -> str:
-    """What was written, without the files."""
+    """The text of a message, without its files."""
     return "\n\n".join(part.text for part in content if isinstance(part, TextPart))
 
 

@@ -1,4 +1,4 @@
-"""What an engine tells a face while it works: plain frozen dataclasses that cross threads and processes."""
+"""Events from an engine to a face while it works: plain frozen dataclasses that cross threads and processes."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -11,7 +11,7 @@ StopReason = Literal["stop", "length", "cancelled", "loop"]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What computing one token takes: bytes of weights, as they are held, and multiply-adds."""
+    """Cost of computing one token: bytes of weights, as they are held, and multiply-adds."""
 
     weight_bytes: int
     macs: int  # of 8-bit numbers
@@ -21,7 +21,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Meanwhile:
-    """What may have held an answer up besides its own work, as far as it was measured.
+    """Interference with an answer from outside, as far as it was measured.
 
     Shares are of all processors of the machine, None where the answer was too short to tell.
     """
@@ -40,7 +40,7 @@ class Meanwhile:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What was loaded. Sizes in bytes, times in milliseconds.
+    """Description of a loaded model. Sizes in bytes, times in milliseconds.
 
     Of a remote engine only what its server says is known: the rest is empty or 0.
     """
@@ -125,7 +125,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class CacheFigures:
-    """What the KV cache had of a prompt, and what it holds now, in tokens. None is what a server does not tell."""
+    """Tokens of a prompt found in the KV cache, and tokens it holds now. None is what a server does not tell."""
 
     cache_note: str = ""  # why no more of the prompt was cached
     restored_tokens: int = 0  # of the cached ones, read back from disk
@@ -224,7 +224,7 @@ class MemoryPart:
 
 @dataclass(frozen=True, slots=True)
 class CacheView:
-    """What the KV cache holds right now."""
+    """Contents of the KV cache right now."""
 
     n_tokens: int  # of the last sequence
     ctx: int

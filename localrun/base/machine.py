@@ -1,4 +1,4 @@
-"""What memory this machine has left. Torch-free."""
+"""Memory of this machine, total and free. Torch-free."""
 
 import sys
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def _unused_on_macos() -> int | None:
 
 
 def _limits() -> Iterator[tuple[str, tuple[int, int]]]:
-    """What limits this process, and (limit, what is left of it)."""
+    """Limits of this process by name, as (limit, bytes left of it)."""
     group = memory_left()
     if group is not None:
         yield "a control group", group

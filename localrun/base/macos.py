@@ -1,4 +1,4 @@
-"""What macOS tells of the machine it runs on, by sysctl."""
+"""Facts about the machine from macOS, by sysctl."""
 
 import ctypes
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What somebody may have meant by a word that is none."""
+"""Suggestions for a word that is none we know."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

@@ -1,4 +1,4 @@
-"""What a face asks of an engine: how to load a model, and what to generate. Plain data, no torch."""
+"""Requests from a face to an engine: how to load a model, and what to generate. Plain data, no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -84,7 +84,7 @@ class Setting:
 
     @property
     def range(self) -> str:
-        """What it may be, in words; empty where any text will do."""
+        """Accepted values in words; empty where any text will do."""
         return self.parse.range if isinstance(self.parse, whole | real) else ", ".join(self.choices)
 
 
@@ -140,7 +140,7 @@ assert set(SETTINGS) == {field.name for field in fields(Settings)}
 
 
 def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
-    """What LOCALRUN_* and config.toml say. UsageError names the variable, or the file and line, that is wrong."""
+    """Read LOCALRUN_* and config.toml. UsageError names the variable, or the file and line, that is wrong."""
     return Settings(**{key: value for key, (value, _) in read_sources(environ).items()})
 
 
@@ -204,7 +204,7 @@ def write_setting(key: str, value: str | None) -> Path:
 
 
 def unknown_settings() -> list[tuple[str, str]]:
-    """What there is to tell of keys of config.toml that are no settings, and a hint. Raises like read_settings."""
+    """Messages about keys of config.toml that are no settings, each with a hint. Raises like read_settings."""
     path = config_file()
     return list(_unknown(path, *read_toml(path)))
 
@@ -231,7 +231,7 @@ def _read_file(path: Path | None) -> dict[str, Any]:
 
 
 def _unknown(path: Path | None, keys: Iterable[str], source: str) -> Iterator[tuple[str, str]]:
-    """What to tell of each key that is no setting, and a hint."""
+    """A message about each key that is no setting, and a hint."""
     for key in keys:
         if key not in SETTINGS:
             where = f"{path}, line {line_of(key, source)}"

@@ -20,7 +20,7 @@ LOCK = "state.lock"  # beside the files
 
 
 def read_state(path: Path | None) -> dict[str, Any]:
-    """What a file holds; empty where there is none, or none that can be read. Every number is finite."""
+    """Contents of a state file; empty where there is none, or none that can be read. Every number is finite."""
     with suppress(OSError, ValueError, RecursionError):
         data = read_small(path, MAX_BYTES) if path else b"{}"
         value = json.loads(data, parse_int=_whole, parse_float=_finite, parse_constant=_finite)

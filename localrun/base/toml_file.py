@@ -17,7 +17,7 @@ _NESTED = re.compile(
 
 
 def read_toml(path: Path | None) -> tuple[dict[str, Any], str]:
-    """What a file says, and its text; nothing where there is none. UsageError names the file, and the line if one is
+    """Parse a file, and return its text too; nothing without a file. UsageError names the file, and the line if one is
     wrong."""
     try:
         data = read_small(path, MAX_BYTES) if path else b""
