@@ -11,13 +11,13 @@ MARK = 1 << 31  # of a key; ids are below it
 
 
 def bulk_tokens(n_prompt: int, span: int) -> int:
-    """So many of the first tokens of a prompt are read in bulk: its whole spans, but for its last token, which is never
-    in one. `span`: tokens of a span; 0 where there is one arithmetic for all."""
+    """Number of prompt tokens computed by the bulk kernels: whole spans only, never the last token. `span`: tokens of a
+    span; 0 where there is one arithmetic for all."""
     return (n_prompt - 1) // span * span if span else 0
 
 
 def keys_of(prompt: list[int], span: int) -> list[int]:
-    """What names the tokens of a prompt in the cache: the same list where nothing of it is read in bulk."""
+    """Names of the tokens of a prompt in the cache: the same list where nothing of it is read in bulk."""
     n = bulk_tokens(len(prompt), span)
     return [*(token | MARK for token in prompt[:n]), *prompt[n:]] if n else prompt
 

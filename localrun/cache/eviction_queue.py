@@ -63,7 +63,7 @@ class EvictionQueue:
         return self.pool.references[node.blocks[self.index]] == 1
 
     def _let_go(self, tail: Tail) -> list[Node]:
-        """Gives the nodes that are in no tail now."""
+        """Yield the nodes that are in no tail now."""
         del self.tails[tail]
         left = []
         for node in tail:

@@ -16,7 +16,7 @@ Blocks = Sequence[int]  # one block a pool, NO_BLOCK where a pool has none
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What the tree knows of a sequence: the full nodes on its way, and one more it shares `n_tail` tokens with."""
+    """The part of a sequence in the tree: the full nodes on its way, and one more it shares `n_tail` tokens with."""
 
     path: list[Node]
     tail: Node | None

@@ -44,7 +44,7 @@ class ReusePlanner:
         return replace(reuse, note=joined(notes), evicted=evicted)
 
     def held(self, match: Match) -> Held:
-        """What the tree has of a match."""
+        """The nodes of a match that the tree still has."""
         nodes = [*match.path, *([match.tail] if match.tail else ())]
         ends = [number * self.block_tokens + len(node.ids) for number, node in enumerate(nodes)]
         return Held([node.blocks for node in nodes], ends)
@@ -96,7 +96,7 @@ class ReusePlanner:
         return start // size * size
 
     def why_not_longer(self, match: Match, n_prompt: int) -> str:
-        """What a reader of `--stats` wants to know when tokens that might have been known are not."""
+        """Explain to a reader of `--stats` why tokens that might have been known are not."""
         if match.n_tokens >= n_prompt - 1:
             return ""
         if match.evicted:

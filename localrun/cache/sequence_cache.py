@@ -1,4 +1,4 @@
-"""What one sequence holds of the cache. Ints only, no tensors."""
+"""Blocks of one sequence in the cache. Ints only, no tensors."""
 
 from dataclasses import dataclass
 

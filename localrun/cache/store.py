@@ -1,4 +1,4 @@
-"""What sequences hold of the cache: blocks, out of the pools and the prefix tree. Ints only."""
+"""Store of the cache: blocks of sequences, out of the pools and the prefix tree. Ints only."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

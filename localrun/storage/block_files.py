@@ -113,7 +113,7 @@ class BlockFiles:
                         yield self._claimed_ids(entry)
 
     def read_on(self, before: Key | None, token_ids: Sequence[int], n_known: int = 0) -> Iterator[Found]:
-        """What is there of `token_ids`, which come after the block `before`: full blocks, then the one that shares most
+        """Read the blocks of `token_ids`, which come after the block `before`: full ones, then the one that shares most
         of what comes next, if that is more than the `n_known` tokens that are known already."""
         start, size = 0, self.block_tokens
         while start + size <= len(token_ids):

@@ -1,4 +1,4 @@
-"""What the blocks of one fingerprint were computed with, for people, and for telling what nobody can use any more."""
+"""Labels of fingerprints: model, codec and settings of blocks, for people and for finding blocks out of use."""
 
 import json
 import os

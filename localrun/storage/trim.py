@@ -1,4 +1,4 @@
-"""What of the disk cache goes first: what is of no use, then the ends of texts, the least recently used before others.
+"""Eviction order of the disk cache: what is of no use, then the ends of texts, the least recently used before others.
 
 A block is of use only behind those it follows. So it counts as used when what follows it was, and goes after that.
 """

@@ -1,4 +1,4 @@
-"""What a layer keeps of a sequence, and how sequences use the blocks that hold it. Ints only, no tensors.
+"""Kinds of cache: what a layer keeps of a sequence, and how sequences use the blocks. Ints only, no tensors.
 
 A kind of memory is one file beside this one: a CacheKind says what a layer keeps, how many bytes that takes and by
 which PoolRules its blocks are used. Store, prefix tree, disk tier and fit ask these, and know no kind by name.
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class CacheKind(Protocol):
-    """What one layer keeps. Layers of one kind and codec share their blocks: they are a Group."""
+    """The kind of cache of one layer. Layers of one kind and codec share their blocks: they are a Group."""
 
     def __hash__(self) -> int: ...
 
     @property
     def title(self) -> str:
-        """What is kept, for people; empty for keys and values."""
+        """Name of the kind for people; empty for keys and values."""
 
     @property
     def window(self) -> int | None:
@@ -36,7 +36,7 @@ class CacheKind(Protocol):
 
     @property
     def is_bounded(self) -> bool:
-        """What a sequence holds stops growing."""
+        """Whether the blocks of a sequence stop growing."""
 
     @property
     def entry_tokens(self) -> int:
@@ -58,7 +58,7 @@ class CacheKind(Protocol):
         """Blocks that a chat of `ctx` tokens leaves in the tree, as far as there are so many."""
 
     def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
-        """What a backend has to know of layer `index` of a group, whose queries have `n_heads` heads."""
+        """Parameters of layer `index` of a group for a backend; its queries have `n_heads` heads."""
 
     def rules(self, block_tokens: int, pool: int, ring: int | None) -> list[PoolRules]:
         """Those of the group's pool and, where it has one, of its pool of 16-bit blocks; both by number."""
@@ -120,11 +120,11 @@ class PoolRules(Protocol):
 
     @property
     def accumulates(self) -> bool:
-        """What a token leaves here stays in all that follows: nothing may be computed from inexact tokens."""
+        """Whether a token changes all that follows: nothing may be computed from inexact tokens."""
 
     @property
     def keeps_tails(self) -> bool:
-        """What is read at the end of a text, and at its branch points, outlasts other blocks."""
+        """Whether blocks at the end of a text, and at its branch points, outlast other blocks."""
 
     def table(self, pool: BlockPool) -> BlockTable:
         """An empty one, for a new sequence."""

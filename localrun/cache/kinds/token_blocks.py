@@ -78,7 +78,7 @@ class TokenBlocks:
         return n_computed
 
     def offers(self, reuse: Reuse, points: BranchPoints, block: int, ended: bool) -> bool:
-        """What was replayed is exact from where the tokens are that were not known."""
+        """Whether `block` may be shared: a replay is exact only from the tokens on that were not known."""
         return not (reuse.replays and self.is_rebuilt) or block >= self.first_block(reuse.n_tokens)
 
     def reads(self, n_tokens: int) -> range:
