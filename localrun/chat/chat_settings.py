@@ -1,4 +1,4 @@
-"""What a chat sets for itself: the model it is held with, and how that answers. It goes before config.toml."""
+"""Settings of one chat: the model it is held with, and how that answers. They go before config.toml."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -40,7 +40,7 @@ def settings_of(chat: Chat, settings: Settings) -> Settings:
 
 
 def own_change(text: str) -> tuple[str, SettingValue]:
-    """What `temperature 0.3` sets for a chat, to give to `Chat.set`; `none` takes a setting back. Raises UsageError."""
+    """Parse `temperature 0.3` to a change for `Chat.set`; `none` takes a setting back. Raises UsageError."""
     name, _, value = text.strip().partition(" ")
     name, value = name.replace("-", "_"), value.strip()
     choices: dict[str, tuple[str, ...]] = {"preset": tuple(filter(None, PRESETS)), "think": get_args(Think)}

@@ -1,4 +1,4 @@
-"""What one may type after a slash: the same commands in the app and in plain chat, in its palette and in its help."""
+"""Slash commands: the same in the app and in plain chat, in its palette and in its help."""
 
 import re
 from dataclasses import dataclass

@@ -74,13 +74,13 @@ class Chat:
 
     @property
     def policy(self) -> Policy:
-        """What happens at the end of the context: stop, drop the oldest turns, or roll the window."""
+        """The choice at the end of the context: stop, drop the oldest turns, or roll the window."""
         value = self._text("policy")
         return cast(Policy, value) if value in get_args(Policy) else "stop"
 
     @property
     def waiting(self) -> tuple[Content, ...]:
-        """What the user has sent while an answer was on its way, until each is a message."""
+        """Messages sent while an answer was on its way, until each is a message of the tree."""
         texts = self._settings.get("waiting")
         texts = [texts] if isinstance(texts, str) else texts if isinstance(texts, list) else []
         return tuple(parts_in(text) for text in texts if isinstance(text, str) and text)
@@ -180,7 +180,7 @@ class Chat:
         return path[next((i for i, message in enumerate(path) if message.id == self.horizon), 0) :]
 
     def request_messages(self, leaf: str | None = None) -> list[RequestMessage]:
-        """What to send for an answer to `leaf`, or to the end of the selected branch."""
+        """Messages to send for an answer to `leaf`, or to the end of the selected branch."""
         return request_messages(self.visible(leaf), self.system)
 
     def known_ids(self, leaf: str | None = None) -> tuple[int, ...]:

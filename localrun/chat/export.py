@@ -53,7 +53,7 @@ def to_json(chat: Chat) -> str:
 
 
 def as_data(chat: Chat) -> dict[str, Any]:
-    """What `to_json` writes."""
+    """The data that `to_json` writes."""
     messages = exported_messages(chat.tree.path(chat.tree.head), chat.system)
     return {
         "id": chat.id,

@@ -42,7 +42,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What there is below `root`; not `is_whole` where there is too much for one look."""
+    """Files below `root`; not `is_whole` where there is too much for one look."""
 
     root: Path
     found: tuple[Found, ...]
@@ -98,7 +98,7 @@ def place_of(wanted: str, here: Path) -> tuple[Path, str]:
 
 
 def read_found(chosen: Sequence[Found]) -> Attached:
-    """What was chosen: files, each by the name it was found by, and of a folder those in it and below. UsageError where
+    """Read the chosen files, each by the name it was found by, and of a folder those in it and below. UsageError where
     it is too much, or nothing."""
     files: list[Found] = []
     left_out: list[LeftOut] = []

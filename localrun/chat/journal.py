@@ -149,7 +149,7 @@ def _check_written(chat: Chat) -> None:
 
 
 def summary_of(chat: Chat) -> ChatSummary:
-    """What a list shows of a chat in memory."""
+    """Summary of a chat in memory, for a list."""
     return ChatSummary(
         chat.id,
         chat.title,

@@ -1,4 +1,4 @@
-"""What does not go along of a folder or a glob, and why."""
+"""Files of a folder or a glob that are left out, and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

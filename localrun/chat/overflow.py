@@ -1,4 +1,4 @@
-"""What happens when a chat outgrows the context. Nothing is cut that the user was not told of."""
+"""Policies for a chat that outgrows the context. Nothing is cut that the user was not told of."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ POLICIES: dict[Policy, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class OverflowPlan:
-    """What the model is shown of a chat. Counts are tokens, exact as far as the given sizes are.
+    """The part of a chat that the model is shown. Counts are tokens, exact as far as the given sizes are.
 
     `horizon` is the first message it sees all of; None while it sees everything. `fits` is whether an answer can begin.
     """

@@ -44,7 +44,7 @@ class Prompt:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What is to be filled in, in the order it stands there, with what it is where nothing is said."""
+        """Variables of a template in their order, each with its default."""
         found: dict[str, str] = {}
         for name, usual in _VARIABLE.findall(self.text):
             found[name] = found.get(name) or usual.strip()

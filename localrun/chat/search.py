@@ -89,7 +89,7 @@ def snippet(text: str, words: list[str]) -> str:
 
 
 def _rows(store: ChatStore, chat_id: str) -> Iterator[_Row]:
-    """What can be found of one chat; nothing of one that is gone."""
+    """Rows of one chat in the index; none of one that is gone."""
     with suppress(LocalrunError):
         chat = store.peek(chat_id)
         messages = [message for message in chat.tree.messages() if not message.lost]

@@ -1,4 +1,4 @@
-"""What a list shows of each chat, read without taking its messages apart."""
+"""Summaries of chats for lists, read without taking their messages apart."""
 
 import os
 import re

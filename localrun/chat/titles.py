@@ -26,7 +26,7 @@ def wants_short_title(chat: Chat) -> bool:
 
 
 def title_request(chat: Chat) -> Request:
-    """What to ask for one. It goes on from what is computed already, and nothing of it is kept."""
+    """The request for a title. It goes on from what is computed already, and nothing of it is kept."""
     ask = {"role": "user", "content": _ASK}
     return Request(
         messages=tuple(in_turn([*chat.request_messages(), ask])),

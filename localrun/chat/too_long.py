@@ -46,7 +46,7 @@ def describe_too_long(
 
 
 def _reading_cost(chat: Chat, question: str, plan: OverflowPlan, policy: Policy) -> str:
-    """What going on so has the model read, and how long that takes at the speed of the last answer. After a drop all
+    """Tokens to read for this choice, and how long that takes at the speed of the last answer. After a drop all
     that is left is read again; a window that rolls on keeps what was read."""
     path = chat.tree.path(question)
     known = sum(turn_sizes(chat.visible(question))[:-1]) if policy == "roll" else plan.n_hidden

@@ -1,4 +1,4 @@
-"""What holds the text of a chat besides its own file: the index of the search, and blocks of the KV cache on disk."""
+"""Erasing the text of a chat outside its file: the index of the search, and blocks of the KV cache on disk."""
 
 from pathlib import Path
 
