@@ -110,7 +110,7 @@ def run_command_line(arguments: list[str], begin: Callable[[], None] = lambda: N
 
 
 def _invoke(arguments: list[str]) -> int:
-    """What typer's own call does, which also turns Ctrl-C and an end of input into bare exit codes."""
+    """Run typer's own call, which also turns Ctrl-C and an end of input into bare exit codes."""
     named = arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS
     line = typer.main.get_command(command_line(named))
     try:

@@ -99,7 +99,7 @@ def _policy(chat: LineChat, wanted: str) -> None:
 
 
 def _chat_settings(chat: LineChat, change: str) -> None:
-    """What the chat sets for itself, after a change if there is one."""
+    """Show the settings of the chat, after a change if there is one."""
     if change:
         name, value = own_change(change)
         chat.chat.set(**{name: value})

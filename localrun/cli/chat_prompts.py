@@ -29,7 +29,7 @@ def keep_last(chat: LineChat, name: str) -> None:
 
 
 def _ask(chat: LineChat, variable: str, usual: str) -> str:
-    """What a variable is to be; without a person, what it usually is."""
+    """Ask for the value of a variable; without a person, take its default."""
     if not chat.talks:
         return usual
     try:

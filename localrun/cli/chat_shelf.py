@@ -1,4 +1,4 @@
-"""What plain chat does with chats as a whole: list, open, name, put in order, delete and bring back."""
+"""Commands of plain chat for chats as a whole: list, open, name, put in order, delete and bring back."""
 
 from pathlib import Path
 

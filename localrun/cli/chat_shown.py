@@ -1,4 +1,4 @@
-"""What was said, as plain chat shows it: messages, branches and versions."""
+"""Display of a chat in plain chat: messages, branches and versions."""
 
 from localrun.base.errors import UsageError
 from localrun.chat.overflow import horizon_of

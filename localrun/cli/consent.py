@@ -40,7 +40,7 @@ def _agrees(found: Preview, variant: Variant, why: str) -> bool:
 
 
 def offer(found: Preview, variant: Variant, why: str) -> str:
-    """What a person should know before saying yes: size, fit and licence."""
+    """Size, fit and licence of a model, for a person who is asked to download it."""
     return "\n".join(
         (
             f"  from      {found.wanted.repo} ({found.licence or 'no licence named'})",

@@ -18,7 +18,7 @@ FIRST_NOTE_SECONDS, NEXT_NOTE_SECONDS = 2.0, 5.0
 
 
 class ReaderGoneError(Exception):
-    """Nobody reads stdout any more: stop at once, and quietly."""
+    """The reader of stdout is gone: stop at once, and quietly."""
 
 
 def open_streams() -> None:
@@ -109,7 +109,7 @@ def tell(text: str) -> None:
 
 
 def show_progress(line: str) -> None:
-    """What goes on now, on one line of a terminal's stderr, over the last; empty at the end."""
+    """Show progress on one line of a terminal's stderr, over the last; empty at the end."""
     if is_terminal(sys.stderr):
         tell(f"\r{line:<70}" + ("" if line else "\r"))
 

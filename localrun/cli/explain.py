@@ -50,7 +50,7 @@ def explain(
     no_kv_cache: NoCache = False,
     json: JsonSwitch = False,
 ) -> int:
-    """What the KV cache does here: measured numbers beside their formulas, one topic or all of them."""
+    """Measure what the KV cache does here: numbers beside their formulas, one topic or all of them."""
     if topic is not None and topic not in WORDS:
         raise UsageError(f"there is no topic {topic!r}", f"one of {', '.join(WORDS)}")
     names = [topic] if topic else [*WORDS]

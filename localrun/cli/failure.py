@@ -67,7 +67,7 @@ def _say(code: int, kind: str, message: str, hint: str, as_json: bool) -> int:
 
 
 def _usage_error(error: typer.TyperException, arguments: Sequence[str]) -> UsageError:
-    """What is wrong with the words of the call, and which of them may have been meant."""
+    """The error for wrong words of the call, and which of them may have been meant."""
     context = getattr(error, "ctx", None)
     first = [word for word in arguments[:1] if not word.startswith("-")]
     command = context.command_path if context else " ".join(["localrun", *first])

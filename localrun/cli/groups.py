@@ -98,7 +98,7 @@ OfflineSwitch = Annotated[bool, switch("--offline", "open no connection", _MODEL
 
 @dataclass(frozen=True, slots=True)
 class HubOptions:
-    """What to do about a model that is not on disk."""
+    """Options for a model that is not on disk."""
 
     pull: Annotated[bool, switch("--pull", "download MODEL without asking", _MODEL)] = False
     offline: OfflineSwitch = False

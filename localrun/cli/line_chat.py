@@ -126,7 +126,7 @@ class LineChat:
             note(status_line(c, self.chat.policy))
 
     def _choose(self, told: TooLong) -> Policy:
-        """What to do about a prompt that is too long; without a person, nothing."""
+        """Ask how to go on with a prompt that is too long; without a person, do nothing."""
         if not self.talks:
             return "stop"
         note(f"{told.title}. {told.text}")

@@ -1,4 +1,4 @@
-"""What comes out of an answer: its text as it comes, or JSON for a program."""
+"""Output of an answer: its text as it comes, or JSON for a program."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from localrun.client.interface import EngineClient
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """What comes out."""
+    """Options for the output."""
 
     stats: Annotated[bool, switch("--stats", "speed and memory, on stderr")] = False
     jsonl: Annotated[bool, switch("--jsonl", "events as they happen, one JSON object a line")] = False

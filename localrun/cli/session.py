@@ -100,7 +100,7 @@ def open_measured(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """What all requests of one command share. `as_data`: what comes out is JSON, for a program."""
+    """State that all requests of one command share. `as_data`: what comes out is JSON, for a program."""
 
     flags: AnswerOptions
     as_data: bool = False

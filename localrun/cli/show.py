@@ -47,7 +47,7 @@ def show(
     offline: OfflineSwitch = False,
     json: JsonSwitch = False,
 ) -> int:
-    """What is in a model: its architecture, its types, its context, what its KV cache costs. Before a download too."""
+    """Show what is in a model: architecture, types, context, and what its KV cache costs. Before a download too."""
     if named and model.model:
         raise UsageError("two models are named", "leave one out")
     wanted = replace(model, model=named or model.model)

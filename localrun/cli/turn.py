@@ -63,7 +63,7 @@ def answer_in(
 
 
 def _tell(plan: OverflowPlan | None) -> None:
-    """What the model is not shown from now on."""
+    """Tell from which message on the model sees the chat."""
     if plan and plan.n_hidden:
         note(f"{plan}")
 

@@ -26,7 +26,7 @@ def _check_of(descriptor: TypeDescriptor) -> RuntimeParam:
 
 
 def _own_words(parameter: core.TyperArgument | core.TyperOption, ctx: object) -> str | None:
-    """What stands beside a parameter in the help: our word for the value of an option, and no name of a Python type."""
+    """The value of an option in the help, by our word for it, and no name of a Python type."""
     return parameter.metavar if isinstance(parameter, core.TyperOption) and parameter.metavar else None
 
 
