@@ -61,7 +61,7 @@ def first_choice(model: str | None, precision: str) -> ModelChoice | None:
 
 
 def held_by(choice: ModelChoice, name: str = "") -> "HeldWith":
-    """What a chat remembers of the model that answers in it. `name` is what it calls itself, for a server whose first
+    """The model that answers in a chat, to be kept with it. `name` is what it calls itself, for a server whose first
     one answers."""
     from localrun.chat.chat_settings import HeldWith
     from localrun.hub.stored import StoredModel

@@ -6,7 +6,7 @@ MAX_LINE = 1 << 20
 
 
 class StreamError(ValueError):
-    """What came is no stream of events."""
+    """The response is no stream of events."""
 
 
 def read_events(read_line: Callable[[int], bytes]) -> Iterator[str]:

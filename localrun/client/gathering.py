@@ -1,4 +1,4 @@
-"""What a worker says in a short while, in as few messages as that takes."""
+"""Batching of a worker's messages, so that as few as possible are sent."""
 
 from collections.abc import Iterator
 

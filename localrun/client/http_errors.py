@@ -1,4 +1,4 @@
-"""What a server says when it does not answer, as the error a user can act on."""
+"""Errors of a server that does not answer, as ones a user can act on."""
 
 import json
 from email.message import Message

@@ -1,4 +1,4 @@
-"""What every face holds: one interface to an engine, wherever that runs."""
+"""The engine client: one interface for every face, wherever the engine runs."""
 
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -52,7 +52,7 @@ class EngineClient(Protocol):
         ...
 
     def view(self) -> CacheView | None:
-        """What the KV cache holds; None where the engine does not tell."""
+        """Contents of the KV cache; None where the engine does not tell."""
         ...
 
     def close(self) -> None: ...

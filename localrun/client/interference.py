@@ -1,4 +1,4 @@
-"""What went on around an answer: other programs, memory that ran out, a container's limit, heat, other answers."""
+"""Interference with an answer: other programs, memory that ran out, a container's limit, heat, other answers."""
 
 import sys
 
@@ -21,7 +21,7 @@ class InterferenceWatch:
         self.stopped, self.hot = stopped_seconds(), throttled_seconds()
 
     def meanwhile(self, figures: GenerationFigures, changed: tuple[int, int] | None) -> Meanwhile:
-        """What was going on since; `changed` is that of PromptIds."""
+        """The interference since the start; `changed` is that of PromptIds."""
         now, faults = Clock.now(), page_faults()
         seconds = now.wall - self.clock.wall
         tells = seconds >= LEAST_SECONDS

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Options(TypedDict, total=False):
-    """What every call takes; what is left out is chosen by the model's makers, or by localrun."""
+    """Options of every call; what is left out is chosen by the model's makers, or by localrun."""
 
     max_tokens: int | None  # longest answer; None: to the end of the context
     temperature: float | None  # 0 always takes the likeliest token
@@ -152,7 +152,7 @@ def one_message(prompt: str) -> list[Message]:
 
 
 def texts(generation: Generation) -> Iterator[str]:
-    """What belongs to the answer."""
+    """The pieces of text that belong to the answer."""
     try:
         with python_spelling():
             for event in generation:

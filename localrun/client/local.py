@@ -100,7 +100,7 @@ class LocalClient:
         return PromptView(len(ids), self.model.engine.n_known(ids), tuple(ids) if pieces else (), shown)
 
     def view(self) -> CacheView:
-        """What the KV cache holds now; of the sequence that was begun last, block by block."""
+        """Contents of the KV cache now; of the sequence that was begun last, block by block."""
         engine, plan = self.model.engine, self.model.plan
         held = engine.view()
         groups = zip(engine.runner.groups, held.states, strict=True)

@@ -56,7 +56,7 @@ class ModelSlot:
         return self.info
 
     async def view(self) -> CacheView | None:
-        """What the KV cache holds."""
+        """Contents of the KV cache."""
         return await asyncio.to_thread(self.client.view) if self.client else None
 
     def held_bytes(self) -> int:

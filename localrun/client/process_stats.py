@@ -1,4 +1,4 @@
-"""What the system tells of a process: what it holds, whether it is stopped, and how much it has computed.
+"""Statistics of a process from the system: memory, whether it is stopped, and time of the processor.
 
 `pid` None is a process that was never started, and of one that has ended nothing is told.
 """

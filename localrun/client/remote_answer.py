@@ -52,7 +52,7 @@ class RemoteAnswer:
             yield from self._content(content)
 
     def flush(self) -> Iterator[Token]:
-        """What was held back because it might have been a tag."""
+        """Text that was held back because it might have been a tag."""
         if self._splitter is not None:
             for channel, text in self._splitter.flush():
                 yield self._token(channel, text)

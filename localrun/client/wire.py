@@ -1,4 +1,4 @@
-"""What a client and its worker process say to each other: dataclasses as JSON in frames, over two pipes.
+"""Messages between a client and its worker process: dataclasses as JSON in frames, over two pipes.
 
 A frame is four bytes that name the shape of all messages, four bytes of length, and the body. The name changes with
 any field of any message, so a worker of another version is noticed at its first frame.
@@ -90,14 +90,14 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """What happened since the last ones."""
+    """Events since the last ones."""
 
     events: tuple[Event, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Viewed:
-    """What the cache holds."""
+    """Contents of the cache."""
 
     view: CacheView | None
 
@@ -111,7 +111,7 @@ class Previewed:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What was measured: a TopicReport as plain data."""
+    """A measured TopicReport as plain data."""
 
     report: dict[str, Any]
 

@@ -91,7 +91,7 @@ class WorkerClient:
             answer.leave()
 
     def view(self) -> CacheView | None:
-        """What the KV cache holds; None while there is no engine to ask."""
+        """Contents of the KV cache; None while there is no engine to ask."""
         answer = self._ask(View())
         return answer.view if isinstance(answer, Viewed) else None
 
@@ -228,4 +228,4 @@ class WorkerClient:
 
 
 class _LoadGoesOnError(Exception):
-    """Nobody waits for the load any more."""
+    """The caller stopped waiting for the load, which goes on."""
