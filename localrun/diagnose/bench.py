@@ -142,7 +142,7 @@ def summary(
 
 
 def diagnosis_of(model: LoadedModel, case: Case, seconds: float, limits: Limits | None, around: Meanwhile) -> str:
-    """What limits a case with one sequence, in words."""
+    """The limit of a case with one sequence, in words."""
     if limits is None or case.batch > 1:
         return ""
     middle = case.depth + case.n // 2

@@ -98,7 +98,7 @@ def _cause(facts: Facts, stage: Stage, found: Pace | None) -> Cause:
 
 
 def _held_up(facts: Facts, stage: Stage) -> Cause | None:
-    """What was in the way of an answer that kept neither memory nor arithmetic busy."""
+    """The obstacle to an answer that kept neither memory nor arithmetic busy."""
     around, took = facts.meanwhile, facts.stages[stage]
     n_own = facts.computed_tokens if stage == "prefill" else facts.completion_tokens
     if around.stopped_ms >= WORTH * took:

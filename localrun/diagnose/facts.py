@@ -1,4 +1,4 @@
-"""What was measured of one answer, as far as it may explain why it was slow. Torch-free."""
+"""Measured facts of one answer, as far as they may explain why it was slow. Torch-free."""
 
 from __future__ import annotations
 

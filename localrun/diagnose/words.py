@@ -11,7 +11,7 @@ SURE = 0.6  # of the bandwidth: from here on more threads do not help
 
 
 class Words(NamedTuple):
-    """What is the matter, why, and what helps, which is empty where nobody can tell."""
+    """The problem, its reason, and a remedy, which is empty where nobody can tell."""
 
     title: str
     why: str

@@ -1,4 +1,4 @@
-"""What answering several at once costs: weights are read once for all."""
+"""Topic `batch`: the cost of answering several at once, where weights are read once for all."""
 
 from localrun.diagnose.bench import Case, bench, blocks_for
 from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport

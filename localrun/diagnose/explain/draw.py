@@ -28,7 +28,7 @@ def pictures(report: TopicReport, width: int = WIDTH) -> Iterator[str]:
 
 
 def conclusion(report: TopicReport, width: int = WIDTH) -> list[str]:
-    """What to do."""
+    """The advice at the end."""
     return textwrap.wrap(f"→ {report.conclusion}", width, subsequent_indent="  ")
 
 
@@ -101,7 +101,7 @@ def number(value: float, unit: str) -> str:
 
 
 def split(line: Sequence[float], n: int) -> list[Sequence[float]]:
-    """So many neighbouring parts."""
+    """Divide into so many neighbouring parts."""
     return [line[i * len(line) // n : (i + 1) * len(line) // n] for i in range(n)]
 
 

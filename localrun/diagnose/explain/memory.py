@@ -1,4 +1,4 @@
-"""What the cache takes: by layers, heads, codec and context, counted and allocated."""
+"""Topic `memory`: the size of the cache by layers, heads, codec and context, counted and allocated."""
 
 from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS

@@ -87,7 +87,7 @@ def loaded(model: LoadedModel, opened: OpenedModel, source: TensorSource) -> Ite
 
 
 def measured(first: LoadedModel, other: LoadedModel, texts: Texts, source: TensorSource) -> Taken:
-    """What the texts say of `other`, and how far it is from `first` over the whole vocabulary."""
+    """Score `other` on the texts, and its distance from `first` over the whole vocabulary."""
     score = Score()
     engines = [(one.engine.runner, one.engine.store) for one in ((first, other) if other is not first else (first,))]
     for ids, begin in texts:
@@ -108,7 +108,7 @@ def measured(first: LoadedModel, other: LoadedModel, texts: Texts, source: Tenso
 
 
 def report(source: TensorSource, taken: Mapping[str, Taken]) -> TopicReport:
-    """All that was measured."""
+    """The report of all measurements."""
     words = WORDS["precision"]
     figures: list[Figure] = []
     for name, one in taken.items():
@@ -147,7 +147,7 @@ def advice(taken: Mapping[str, Taken]) -> str:
 
 
 def truth(source: TensorSource) -> str:
-    """What the weights were before, said honestly; and where few of them can be held in two bits."""
+    """Say honestly what the weights were before; and where few of them can be held in two bits."""
     matrices = [info.qtype for info in source.tensors.values() if len(info.shape) > 1]
     kind = Counter(matrices).most_common(1)[0][0]
     said = f"The file holds {kind}: those weights, decoded, are the truth here; what making them cost is not seen."
@@ -158,7 +158,7 @@ def truth(source: TensorSource) -> str:
 
 
 def too_large(model: LoadedModel, n_params: int) -> TopicReport:
-    """What formulas say, where measuring would take long; and what it would cost."""
+    """The report by formula, where measuring would take long; and what it would cost."""
     words = WORDS["precision"]
     kinds = {"F16": "F16", **{name.upper(): qtype for name, qtype in PRECISIONS.items()}}
     bits = {name: bits_of(name) * held_share(qtype) for name, qtype in kinds.items()}  # in memory: some are unpacked

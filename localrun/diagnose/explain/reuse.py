@@ -1,4 +1,4 @@
-"""What is kept between the turns of a chat: only what is new is read."""
+"""Topic `reuse`: tokens kept between the turns of a chat, so that only what is new is read."""
 
 from localrun.diagnose.explain.texts import SAMPLE
 from localrun.diagnose.explain.topic_report import Ask, Bars, Figure, TopicReport

@@ -26,7 +26,7 @@ class Written:
 
 
 def sample_ids(model: LoadedModel, n: int) -> list[int]:
-    """So many ids of a plain English text, repeated as often as it takes."""
+    """Token ids of a plain English text, `n` of them, repeated as often as it takes."""
     ids = model.text.tokenizer.encode(SAMPLE, bos=True)
     return [ids[0], *((ids[1:] * (n // len(ids[1:]) + 1))[: n - 1])]
 

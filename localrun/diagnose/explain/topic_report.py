@@ -1,4 +1,4 @@
-"""What a topic of `localrun explain` says: measured numbers beside the formulas that foretell them. Torch-free."""
+"""Report on a topic of `localrun explain`: measured numbers beside the formulas that predict them. Torch-free."""
 
 from __future__ import annotations
 

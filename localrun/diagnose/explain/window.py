@@ -1,4 +1,4 @@
-"""What a sliding window saves: keys and values of the last tokens alone."""
+"""Topic `window`: the saving of a sliding window, with keys and values of the last tokens alone."""
 
 from localrun.diagnose.explain.topic_report import Curve, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS

@@ -1,4 +1,4 @@
-"""What the cache is for: the same answer with and without it."""
+"""Topic `cache`: the same answer with and without the cache."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

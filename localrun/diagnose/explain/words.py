@@ -1,4 +1,4 @@
-"""What each topic is about, in the order that a newcomer reads them: the same words beside measured numbers and beside
+"""Texts of the topics, in the order that a newcomer reads them: the same words beside measured numbers and beside
 those that are foretold. No imports: `--help` and the palette read it, too."""
 
 from dataclasses import dataclass

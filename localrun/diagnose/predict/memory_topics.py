@@ -100,7 +100,7 @@ def window(times: Times) -> TopicReport:
 
 
 def token_formula(what: WhatIf) -> str:
-    """What a token takes, in the numbers of this model where all its layers are alike."""
+    """Formula for the bytes of a token, in the numbers of this model where all its layers are alike."""
     layers = [spec for spec in what.config.layers if spec.has_attention]
     shapes = {(spec.n_kv_heads, spec.head_dim) for spec in layers}
     codec = what.kv_codec

@@ -9,7 +9,7 @@ NOTEWORTHY = 0.02  # of the exact number; a smaller difference is what rounding 
 
 
 def kv_correction(what: WhatIf) -> str:
-    """What a token takes in 16 bits, as textbooks round it and exactly; empty where there is nothing to correct."""
+    """Bytes of a token in 16 bits, as textbooks round it and exactly; empty where there is nothing to correct."""
     said, config = what.size.textbook_kv, what.size.shape.config
     if not said:
         return ""
@@ -23,7 +23,7 @@ def kv_correction(what: WhatIf) -> str:
 
 
 def weights_correction(what: WhatIf) -> str:
-    """What the weights take by the rule of thumb, and exactly; empty where they agree."""
+    """Bytes of the weights by the rule of thumb, and exactly; empty where they agree."""
     if not what.size.params or what.heads not in (None, heads_of(what.size.shape.config)):
         return ""
     bits = int(what.bits)

@@ -18,7 +18,7 @@ class Times:
 
     @property
     def roofline(self) -> Roofline:
-        """What is usually reached: the same for all sizes and precisions, so that they compare."""
+        """The speed usually reached: the same for all sizes and precisions, so that they compare."""
         return usual_roofline(self.rates)
 
     def prefill(self, n_tokens: int, start: int = 0) -> Seconds:
