@@ -40,7 +40,7 @@ class AnswerStream:
             yield self.token(token_id if index == 0 else None, channel, text)
 
     def flush(self) -> Iterator[Token]:
-        """What was held back, once no more tokens come."""
+        """Text that was held back, once no more tokens come."""
         for channel, text in self.parser.flush():
             yield self.token(None, channel, text)
         rest = "" if self.hit else self.stops.flush()

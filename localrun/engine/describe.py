@@ -1,4 +1,4 @@
-"""What is told of a model that was loaded: its name and kind, what it takes, and what the user should know."""
+"""Build the ModelInfo of a loaded model: name, kind, memory, notes for the user."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def describe(
 
 
 def slow_parts(backend: Backend, layout: Layout, opened: OpenedModel, plan: MemoryPlan) -> list[str]:
-    """What is slower than it could be, and why."""
+    """Parts that are slower than they could be, and why."""
     decoded = "weights are decoded each time they are used: memory is short, and this is slow"
     parts = " and ".join(backend.without_kernels(record_shapes(opened.config), plan.codecs))
     by_torch = f"slow: torch computes {parts}, for which there are no {backend.name} kernels yet"
@@ -63,7 +63,7 @@ def slow_parts(backend: Backend, layout: Layout, opened: OpenedModel, plan: Memo
 
 
 def work_of_a_token(opened: OpenedModel, layout: Layout, config: ModelConfig) -> Work:
-    """What a token takes, to be held against the limits of the device."""
+    """The cost of a token, to be held against the limits of the device."""
     tensors, matrices = opened.source.tensors, matrices_of_a_token(opened.refs)
     seeing_all = [spec for spec in config.layers if spec.kind == "full"]
     return Work(

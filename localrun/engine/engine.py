@@ -90,7 +90,7 @@ class Engine:
         )
 
     def view(self) -> StoreView:
-        """What the cache holds now, from any thread. Raises EngineError where the engine is gone."""
+        """Contents of the cache now, from any thread. Raises EngineError where the engine is gone."""
         if (why := self.why_gone()) is not None:
             raise why
         with self.lock:
@@ -197,7 +197,7 @@ class Engine:
             return None
 
     def _end(self) -> None:
-        """Nobody is left waiting, and nothing is left in memory."""
+        """End all answers that wait, and free the memory."""
         self.has_ended = True
         self.generations.cancel_all()
         while not self.inbox.empty():
@@ -239,7 +239,7 @@ class Engine:
             self.generations.finish_ended()
 
     def _why_wrong(self, plan: StepPlan, logits: Logits) -> LocalrunError | None:
-        """What a step read of files was not what it should have been."""
+        """Explain a step that read something else from files than it should have."""
         why = self.files.look(LOOKED_AT)
         if why is not None or not self.files.packed:  # only packed weights can be to blame
             return why

@@ -1,4 +1,4 @@
-"""What is measured of one generation. No tensors."""
+"""Figures of one generation. No tensors."""
 
 import time
 from dataclasses import dataclass, field

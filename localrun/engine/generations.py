@@ -39,7 +39,7 @@ class Generations:
         self.scheduler.add(handle.sequence)
 
     def view(self) -> StoreView:
-        """What the cache holds now."""
+        """Contents of the cache now."""
         if self.last is None:
             return view_store(self.store, self.block_sizes, 0, self.last_states, 0)
         states, n_bytes = self.last_states, self.last.figures.kv_bytes

@@ -57,7 +57,7 @@ class LoadedModel:
     check: IdleCheck
 
     def memory(self, held: StoreView) -> tuple[MemoryPart, ...]:
-        """What was planned to be taken at most, and what is, while the cache holds that."""
+        """The planned peak of memory, and the memory in use, while the cache holds that."""
         plan = self.plan
         return (
             MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.weights)),
@@ -172,7 +172,7 @@ def start_executor(backend: Backend, model: Model, plan: MemoryPlan, threads: in
 
 
 def codec_before(options: LoadOptions) -> ChatCodec | None:
-    """What the chat that is gone on with is kept in."""
+    """The codec that the chat that is gone on with is kept in."""
     home = writable_folder("cache") if options.chat_id else None
     if home is None:
         return None

@@ -69,14 +69,14 @@ def packed_files_of(
 
 
 def changed_note(files: Iterable[PackedFile]) -> tuple[str, ...]:
-    """What a user should know where packed weights are not what was written; empty where they are."""
+    """Note for the user where packed weights are not what was written; empty where they are."""
     n = sum(file.was_changed() for file in files)
     what = "a file" if n == 1 else f"{n} files"
     return (f"{what} of packed weights on the disk changed since they were written: packed again",) * bool(n)
 
 
 def notes_of(plan: MemoryPlan, active_bytes: int) -> tuple[str, ...]:
-    """What a user should know where weights stay on disk. A token reads `active_bytes` of all of them."""
+    """Notes for the user where weights stay on disk. A token reads `active_bytes` of all of them."""
     if not plan.mapped:
         return ()
     told = f"memory is short: {gib(plan.mapped_bytes)} of weights stay on disk and are read as they are used"

@@ -165,7 +165,7 @@ def cache_layers(config: ModelConfig, codecs: Sequence[KVCodec] | None = None) -
 
 
 def adjust_of(sequence: GenerationState, draft: Sequence[int] = ()) -> LogitAdjust | None:
-    """What a request does to its logits, once the tokens of `draft` have been answered, too; None: nothing."""
+    """The changes a request makes to its logits, once the tokens of `draft` have been answered, too; None: nothing."""
     settings = sequence.request.settings
     if not settings.adjusts_logits and not sequence.request.logit_bias:
         return None

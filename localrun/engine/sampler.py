@@ -1,4 +1,4 @@
-"""What a request asks of the sampler, with every choice made; the chain itself is `ops.sampling`."""
+"""Sampler settings of a request, with every choice made; the chain itself is `ops.sampling`."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the next step computes: a row of every running decode, and chunks of prompts in the rows that are left.
+"""Scheduler: the rows of the next step, one for every running decode, and chunks of prompts in those that are left.
 
 Ints only, no tensors.
 """

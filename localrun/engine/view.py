@@ -1,4 +1,4 @@
-"""What the cache holds of one sequence, for people to look at. No tensors."""
+"""View of one sequence in the cache, for people to look at. No tensors."""
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass

@@ -62,7 +62,7 @@ class BlockWriter:
 
     @property
     def is_idle(self) -> bool:
-        """All that it was given is written."""
+        """Whether everything it was given is written."""
         return self._queue.empty() and self.n_written == self.n_given
 
     def give(self, block: Unwritten) -> None:

@@ -30,7 +30,7 @@ BUSY_SECONDS = 0.1  # until a writer that has as many may take another
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What memory lacks of a prompt: `token_ids` after the block `before`, of which `n_known` are known."""
+    """The part of a prompt that memory lacks: `token_ids` after the block `before`, of which `n_known` are known."""
 
     before: Key | None
     token_ids: Sequence[int]
@@ -60,7 +60,7 @@ class DiskCache:
         return 0 if missing is None else self.insert(token_ids, self.find(missing))
 
     def missing(self, token_ids: Sequence[int]) -> Missing | None:
-        """What to look for on the disk; None where memory has all."""
+        """The blocks to look for on the disk; None where memory has all."""
         match = self.store.tree.match(token_ids)
         if match.n_tokens >= len(token_ids) - 1:
             return None
@@ -130,7 +130,7 @@ class DiskCache:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know of it."""
+        """Notes for the user about the disk cache."""
         lost = f"{self.n_dropped:,} blocks were not kept: the disk is slower than what is computed"
         return (*([self.writer.problem] if self.writer.problem else ()), *([lost] if self.n_dropped else ()))
 
@@ -167,7 +167,7 @@ class DiskCache:
             self._unsaved.append(node)
 
     def _left(self) -> Iterator[Unwritten]:
-        """What is not on disk yet, read block by block."""
+        """Blocks that are not on disk yet, read one by one."""
         while self._unsaved:
             if (block := self._unwritten(self._unsaved.popleft())) is not None:
                 yield block

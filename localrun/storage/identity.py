@@ -48,7 +48,7 @@ class Identity:
 
 
 def known_identity(source: WeightFiles) -> str:
-    """What an Identity would find, where nothing has to be read through for that; else empty."""
+    """The result of an Identity where no file has to be read through for it; else empty."""
     try:
         known = _read_known()
         contents = [_known_content(file.resolve(), stamp, known) for file, stamp in _files_of(source)]
@@ -58,7 +58,7 @@ def known_identity(source: WeightFiles) -> str:
 
 
 def content_of(file: Path, opened: Stamp) -> str:
-    """What stands for the bytes that a file had when it was opened; empty where it may have others now.
+    """A name for the bytes that a file had when it was opened; empty where it may have others now.
 
     Raises OSError or LocalrunError.
     """

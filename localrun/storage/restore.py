@@ -52,7 +52,7 @@ class Restore:
         self.seconds = time.perf_counter() - self._started
 
     def give_up(self) -> None:
-        """Nobody wants it any more."""
+        """Cancel the restore."""
         self.is_over = True
 
     def _read(self, found: Iterable[Found]) -> None:
