@@ -61,7 +61,7 @@ class GroupBlocks:
 
 
 class CacheShape:
-    """What decides how large a cache is, but for its context and codec: the model, who keeps it, the user's window."""
+    """Everything that decides the size of a cache, but for context and codec: model, layers that keep it, window."""
 
     def __init__(self, config: ModelConfig, backend: Backend, window: int | None = None) -> None:
         self.config, self.backend, self.window = config, backend, window

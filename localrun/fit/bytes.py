@@ -8,7 +8,7 @@ from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 
 
 def layer_codecs(config: ModelConfig, codec: KVCodec) -> tuple[KVCodec, ...]:
-    """What every layer is stored in where a user wants `codec`."""
+    """The codec of every layer where a user wants `codec`."""
     return tuple(spec.cache.codec(codec) for spec in config.layers)
 
 

@@ -86,7 +86,7 @@ def _best(safe: Sequence[str], fitting: Mapping[str, int], ctx: int | None, most
 
 
 def _too_long(ctx: int | None, name: str, fitting: Mapping[str, int], note: str = "") -> DoesNotFitError:
-    """What would fit instead of `name`: another codec with this context, or a smaller context."""
+    """The nearest choice that fits instead of `name`: another codec with this context, or a smaller context."""
     others = [f"--kv {other}" for other in BEST_FIRST if ctx and ctx <= fitting.get(other, 0)]
     if fitting[name] > 0:
         others.append(f"--ctx {fitting[name]}" + (f" --kv {name}" if note or name != "f16" else ""))

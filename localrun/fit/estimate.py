@@ -94,7 +94,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of one machine: bytes that are free, how fast it is; for which context, and how many chats.
+    """A question about one machine: bytes that are free, how fast it is; for which context, and how many chats.
 
     `disk` tells the bytes a second of weights that stay on disk, 0 where that is not known; None: none may.
     """
@@ -214,7 +214,7 @@ def _rows(
 
 
 def _short_of_disk(shape: Shape, candidates: Sequence[Candidate], question: Question) -> str:
-    """What to say where nothing fits for want of room on the disk; empty where more of it would not help."""
+    """Message where nothing fits for want of room on the disk; empty where more of it would not help."""
     rooms = [candidate.disk_room for candidate in candidates if candidate.disk_room is not None]
     if not rooms:
         return ""

@@ -1,4 +1,4 @@
-"""What is known of this machine's speed: measured where nobody knows, remembered in a file."""
+"""Rates of this machine: measured where they are unknown, remembered in a file."""
 
 import platform
 import time
@@ -18,7 +18,7 @@ PROBE = 2  # raised when what is measured changes: older figures are left alone 
 
 
 def machine_rates(refresh: bool = False) -> Rates:
-    """What is known of this machine; where that is nothing, old, or was taken in bad company, it is measured now."""
+    """Rates of this machine; where they are unknown, old, or were taken in bad company, they are measured now."""
     known, measured_at = _known()
     age = time.time() - measured_at
     if known and not refresh and 0 <= age < (IDLE_SECONDS if known.idle else BUSY_SECONDS):
@@ -30,7 +30,7 @@ def machine_rates(refresh: bool = False) -> Rates:
 
 
 def known_rates() -> Rates | None:
-    """What is known of this machine; nothing is measured now."""
+    """Known rates of this machine; nothing is measured now."""
     return _known()[0]
 
 
@@ -71,7 +71,7 @@ def _key() -> str:
 
 
 def _known() -> tuple[Rates | None, float]:
-    """What the file says of this machine, and when it was measured; a file that is no such file says nothing."""
+    """Rates of this machine from the file, and when they were measured; a file that is no such file says nothing."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         known = read_machine()[_key()]
         read, macs, wide = (float(known[name]) for name in ("read_bytes", "macs", "wide_macs"))

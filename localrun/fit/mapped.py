@@ -70,7 +70,7 @@ def total_bytes(parts: Iterable[Mappable]) -> int:
 
 
 def missed_bytes(parts: Sequence[Mappable], cached: int) -> float:
-    """What a token reads from the disk, where `cached` bytes of these parts find room in memory.
+    """Bytes that a token reads from the disk, where `cached` bytes of these parts find room in memory.
 
     Systems drop what was not used for longest. What every token reads goes round: either all of it finds room, or none
     of it is still there when its turn comes again. Experts of one text are mostly those of its last tokens.

@@ -1,4 +1,4 @@
-"""What was planned for a load: a context and what it costs. Torch-free."""
+"""Memory plan of a load: a context and what it costs. Torch-free."""
 
 from dataclasses import dataclass
 
@@ -48,7 +48,7 @@ class MemoryPlan:
 
     @property
     def kv_bytes(self) -> int:
-        """What keys and values may take in all: those of one chat and of chats that are kept."""
+        """Bytes that keys and values may take in all: those of one chat and of chats that are kept."""
         return sum(group.nbytes for group in self.groups)
 
     @property
@@ -58,7 +58,7 @@ class MemoryPlan:
 
     @property
     def needed_bytes(self) -> int:
-        """What one chat that fills the context needs of the memory."""
+        """Bytes that one chat that fills the context needs."""
         return self._beside_cache + self.needed_kv_bytes
 
     @property

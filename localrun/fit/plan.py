@@ -1,4 +1,4 @@
-"""What fits: the codec, the context and the blocks of a load, solved from exact bytes. Torch-free."""
+"""Planning of a load: codec, context and blocks that fit, solved from exact bytes. Torch-free."""
 
 import math
 from collections.abc import Sequence
@@ -120,7 +120,7 @@ def plan_load(request: LoadRequest) -> MemoryPlan:
 
 
 def _planned(choice: ChosenCodec, budget: Budget, shape: CacheShape, threads: int, keep_chats: bool) -> MemoryPlan:
-    """All that follows from a context and its codec."""
+    """The plan that follows from a context and its codec."""
     ctx, codec = choice.ctx, choice.codec
     config = final_config(shape.config, ctx, shape.window)
     groups, scratch = shape.groups(ctx, codec), shape.scratch_bytes(ctx, codec, threads)
@@ -144,7 +144,7 @@ def _planned(choice: ChosenCodec, budget: Budget, shape: CacheShape, threads: in
 
 
 def margin_of(budget: int) -> int:
-    """What a plan leaves of so many bytes: less of a small container than of a large machine."""
+    """Bytes that a plan leaves free of so many: less of a small container than of a large machine."""
     return min(MARGIN, budget // MARGIN_PART)
 
 
@@ -197,7 +197,7 @@ def _refusal(error: DoesNotFitError, budget: Budget, shape: CacheShape, threads:
 
 
 def _precision_hint(budget: Budget, shape: CacheShape, threads: int) -> str:
-    """What would fit where nothing does beside these weights."""
+    """Hint at a precision that fits where nothing does beside these weights."""
     for_weights = budget.room + budget.weights - _least(shape, threads)
     bits = 8 * for_weights / make_shape(shape.config, tied=True).n_params
     if bits < FEWEST_BITS:

@@ -50,7 +50,7 @@ class Rates:
         )
 
     def after(self, phase: Phase, work: Work, n_tokens: int, seconds: float, kv_bytes: float = 0.0) -> "Rates":
-        """What is known after an answer that computed `n_tokens` in `seconds`: never less than before.
+        """Rates after an answer that computed `n_tokens` in `seconds`: never less than before.
 
         One that was faster than a limit, with weights too large for a cache, shows that the limit is higher.
         """

@@ -12,7 +12,7 @@ Limit = Literal["memory", "arithmetic"]
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """What reading and what multiplying would take alone. They go on side by side: the longer one is the limit."""
+    """Seconds that reading and multiplying would take alone. They go on side by side: the longer one is the limit."""
 
     memory: float
     arithmetic: float
@@ -49,7 +49,7 @@ class Roofline:
         )
 
     def prefill(self, work: Work, n_tokens: int, seen: float, kv_bytes: float) -> Seconds:
-        """So many tokens of a prompt, each of which sees `seen` before it on average: weights are read once a step."""
+        """Time of `n` prompt tokens, each of which sees `seen` before it on average: weights are read once a step."""
         steps = -(-n_tokens // MAX_ROWS)
         wide = work.wide_macs + seen * work.attention_macs
         return Seconds(
@@ -59,13 +59,13 @@ class Roofline:
 
 
 def roofline(rates: Rates, weight_bytes: float) -> tuple[Roofline, bool]:
-    """What a model reaches whose token reads so many bytes of weights, and whether answers here have shown it."""
+    """Speed of a model whose token reads so many bytes of weights, and whether answers here have shown it."""
     read_share, measured = rates.share("decode", weight_bytes)
     return _reached(rates, read_share, rates.share("prefill", weight_bytes)[0]), measured
 
 
 def usual_roofline(rates: Rates) -> Roofline:
-    """What is reached where no answer has shown better."""
+    """Speed reached where no answer has shown better."""
     return _reached(rates, READ_SHARE, MAC_SHARE)
 
 

@@ -1,4 +1,4 @@
-"""What the layers of models keep that cannot run yet, as their metadata says it. Torch-free.
+"""Cache layers of models that cannot run yet, from their metadata. Torch-free.
 
 Sizes only: latents (DeepSeek V2, V3), recurrent states beside attention (Qwen3-Next and its kind, Mamba), compressed
 entries (DeepSeek V4), windows by layer, and layers that read the cache of another.

@@ -1,4 +1,4 @@
-"""What weights take in memory, which is not always what they take in a file. Torch-free."""
+"""Bytes of weights in memory, which are not always those in a file. Torch-free."""
 
 import math
 import re
