@@ -31,7 +31,7 @@ def folder_templates(folder: Path, tokenizer_config: Metadata, notes: list[str])
 
 
 def spare_template(folder: Path, tokenizer_config: Metadata) -> str | None:
-    """What the usual template of a folder is without a file of its own; empty for none. None where it has no file."""
+    """The template a folder would use without a file of its own; empty for none. None where it has no file."""
     if not (folder / OWN_FILE).is_file():
         return None
     return _listed(tokenizer_config.get("chat_template"), tokenizer_config.path).get("default", "")

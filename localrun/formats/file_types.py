@@ -1,4 +1,4 @@
-"""What a file really is, by its first bytes: to name the mistake instead of saying "bad magic"."""
+"""Type of a file by its first bytes: to name the mistake instead of saying "bad magic"."""
 
 import re
 from dataclasses import dataclass

@@ -22,7 +22,7 @@ _COARSE_NS = 2_000_000_000  # from one time to the next, on file systems that kn
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What tells one version of a file from the next: `exact`, with all that the system knows of it.
+    """Identity of one version of a file: `exact`, with all that the system knows of it.
 
     Two are equal by size and time alone: network file systems invent new inodes. `is_settled`: the file was last
     written so long before this was taken that its time would tell the next change, too.

@@ -8,7 +8,7 @@ from localrun.formats.quant import QUANT_TYPES
 
 
 def read_floats(qtype: str, raw: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """What `raw` (uint8) of type `qtype` stands for, f32 of `shape`. Raises ModelFileError where sizes disagree."""
+    """Decode `raw` (uint8) of type `qtype` to f32 of `shape`. Raises ModelFileError where sizes disagree."""
     if qtype in FLOATS and raw.nbytes == QUANT_TYPES[qtype].nbytes(shape):
         return FLOATS[qtype](raw).reshape(tuple(shape))
     import torch

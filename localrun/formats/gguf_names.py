@@ -1,4 +1,4 @@
-"""What the name of a file says of GGUF: that it is one, and which part of a split model."""
+"""GGUF file names: whether a file is one, and which part of a split model."""
 
 import re
 

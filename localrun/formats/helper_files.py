@@ -47,7 +47,7 @@ _BESIDE = (
 
 
 def declared_helper(values: Mapping[str, Any]) -> str:
-    """What a GGUF is in place of a model, by its key-values; empty for a model."""
+    """The helper that a GGUF is instead of a model, by its key-values; empty for a model."""
     kind, arch = values.get("general.type"), values.get("general.architecture")
     if isinstance(kind, str) and kind.lower() in _TYPES:
         return _TYPES[kind.lower()]
@@ -59,7 +59,7 @@ def declared_helper(values: Mapping[str, Any]) -> str:
 
 
 def helper_at(path: Path) -> str:
-    """What a GGUF on disk is in place of a model: by what it says itself, and by its name where it cannot be read."""
+    """The helper that a GGUF on disk is instead of a model: by its key-values, or its name where it cannot be read."""
     try:
         return declared_helper(skim_gguf(fetch_from(path), path.stat().st_size, path))
     except (LocalrunError, OSError):
@@ -67,7 +67,7 @@ def helper_at(path: Path) -> str:
 
 
 def named_helper(path: str) -> str:
-    """What a GGUF is in place of a model, by its name, whatever lies beside it; empty for what may be a model."""
+    """The helper that a GGUF is by its name, whatever lies beside it; empty for what may be a model."""
     name = PurePath(path).name
     if name.startswith("._") or "__MACOSX" in PurePath(path).parts:
         return APPLE_DOUBLE
@@ -79,7 +79,7 @@ def named_helper(path: str) -> str:
 
 
 def helper_beside_model(name: str, repo: str) -> str:
-    """What a file is by its name where a model lies beside it: `mtp-gem-Q8_0.gguf` beside `gem-Q4_K_M.gguf`.
+    """The helper that a file is by its name where a model lies beside it: `mtp-gem-Q8_0.gguf` beside `gem-Q4_K_M.gguf`.
 
     A word that the repository or folder `repo` has in its own name says nothing.
     """

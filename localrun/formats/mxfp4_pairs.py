@@ -26,7 +26,7 @@ class Mxfp4Pair:
         return self.scales.shape[-1]
 
     def joined(self, name: str) -> TensorInfo:
-        """What they are together; it lies where its codes do."""
+        """The tensor of both; it lies where its codes do."""
         shape, mxfp4 = (*self.scales.shape[:-1], 32 * self.blocks_of_row), QUANT_TYPES["MXFP4"]
         return TensorInfo(name, shape, mxfp4.name, mxfp4.nbytes(shape), self.codes.file, self.codes.offset)
 

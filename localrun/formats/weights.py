@@ -15,7 +15,7 @@ _PIECE_BYTES = 8 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class WeightFiles:
-    """What GGUF files and safetensors folders share. `stamps` holds every file as it was when it was checked, `beside`
+    """Base of GGUF files and safetensors folders. `stamps` holds every file as it was when it was checked, `beside`
     those without tensors that tell how ids come about, as they were before they were read."""
 
     path: Path

@@ -50,7 +50,7 @@ class PackedFile:
 
     @property
     def known_by(self) -> list[int]:
-        """What tells the file that was mapped from any other, and from itself once it is written to."""
+        """Identity of the mapped file, which differs from any other's, and from its own once it is written to."""
         return list(self.stamp.exact) if self.stamp else []
 
     def is_there(self) -> bool:
@@ -87,7 +87,7 @@ class PackedFile:
             return None
 
     def write(self, pack: Callable[[], Iterator[memoryview]]) -> None:
-        """What `pack` gives piece by piece, where it is not there. Of several processes one writes. Raises OSError."""
+        """Write the pieces of `pack` unless they are there. Of several processes one writes. Raises OSError."""
         with locked(self.path.parent / LOCK):
             if not self.is_there():
                 self._write(pack())
