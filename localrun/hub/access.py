@@ -25,14 +25,14 @@ class Access:
 
     @property
     def warning(self) -> str:
-        """What to tell a user whose token goes elsewhere than to Hugging Face; empty when all is well."""
+        """Warning for a user whose token goes elsewhere than to Hugging Face; empty when all is well."""
         if self.token and self.endpoint != HUGGING_FACE:
             return f"your Hugging Face token goes to {self.endpoint} (HF_ENDPOINT): unset HF_TOKEN if that is not yours"
         return ""
 
 
 def read_access(offline: bool = False, environ: Mapping[str, str] = os.environ) -> Access:
-    """What the environment says now; `offline` is the flag. UsageError for an endpoint that is none."""
+    """Access as the environment says now; `offline` is the flag. UsageError for an endpoint that is none."""
     endpoint = (environ.get("HF_ENDPOINT") or HUGGING_FACE).rstrip("/")
     try:
         parts = urlsplit(endpoint)

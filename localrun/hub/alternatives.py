@@ -1,4 +1,4 @@
-"""What to take in the place of a model that cannot be run: the nearest of the catalogue that can."""
+"""The nearest model of the catalogue that can run, in the place of one that cannot."""
 
 import math
 import re

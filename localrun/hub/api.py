@@ -1,4 +1,4 @@
-"""What the hub knows: its models by a search term, and the files of one. Plain data; nothing is written to disk."""
+"""The hub's listings: its models by a search term, and the files of one. Plain data; nothing is written to disk."""
 
 import json
 import time

@@ -44,13 +44,13 @@ class CachedRepo:
         return [path for path in named if path.is_symlink() and leads_to(path) not in places and path.exists()]
 
     def bookkeeping(self) -> list[Path]:
-        """What the cache notes about revisions: which commit `main` was, and which files a revision lacks."""
+        """The cache's notes about revisions: which commit `main` was, and which files a revision lacks."""
         refs = [path for path in files_below(self.folder / "refs") if is_commit(_first_words(path))]
         return refs + [path for path in files_below(self.folder / ".no_exist") if path.lstat().st_size == 0]
 
 
 def needed(cache: Path, going: Iterable[Path] = ()) -> set[Bytes]:
-    """What any name in the cache leads to, those of files that are about to go left out."""
+    """Blobs that any name in the cache leads to, those of files that are about to go left out."""
     gone = set(going)
     places = (path for repo in entries(cache) for path in files_below(repo / "snapshots"))
     return {leads_to(path) for path in places if path not in gone}

@@ -1,4 +1,4 @@
-"""What a precision of a model takes, by how much is known of it: as `fit` looks at them."""
+"""Candidates of a model, one a precision, by how much is known of it: as `fit` looks at them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def offered(variant: Variant, shape: Shape | None, missing: int) -> Candidate:
 
 
 def quantised(precision: str, shape: Shape) -> Candidate:
-    """What floats are quantised to while they are loaded, of which only the shape is known."""
+    """The candidate of floats quantised to `precision` while they are loaded; only their shape is known."""
     qtype = PRECISIONS[precision]
     if shape.config.hidden_size % QUANT_TYPES[qtype].block_size:  # most matrices have rows of that many
         qtype = ODD_ROWS_TYPE

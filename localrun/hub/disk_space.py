@@ -34,7 +34,7 @@ def _disk_full(cache: Path, missing: int) -> HubError:
 
 @contextmanager
 def disk_errors(cache: Path) -> Iterator[None]:
-    """What the file system refuses, as the HubError that says so."""
+    """Turn refusals of the file system into the HubError that says so."""
     try:
         yield
     except OSError as error:

@@ -48,7 +48,7 @@ class Response:
         self.sock = sock
 
     def read_into(self, buffer: memoryview) -> int:
-        """What has come of the body, at most a buffer full; 0 at its end. NetworkError when the connection breaks."""
+        """Read from the body, at most a buffer full; 0 at its end. NetworkError when the connection breaks."""
         try:
             return self._raw.readinto1(buffer)
         except (OSError, http.client.HTTPException) as error:

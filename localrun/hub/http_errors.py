@@ -1,4 +1,4 @@
-"""What the hub says when it says no, as the error a user can act on."""
+"""Errors of the hub when it refuses, as ones a user can act on."""
 
 import math
 

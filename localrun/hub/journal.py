@@ -69,7 +69,7 @@ def read_chunks(journal: Path, n_chunks: int) -> dict[int, int]:
 
 
 def read_lines(journal: Path, n_chunks: int) -> bytes:
-    """What follows the first line; nothing where the journal cannot be read, or is larger than so many chunks need."""
+    """Lines after the first; nothing where the journal cannot be read, or is larger than so many chunks need."""
     try:
         whole = read_small(journal, _MAX_HEAD + _MAX_LINES * max(n_chunks, 1), follow_links=False)
     except OSError:

@@ -1,4 +1,4 @@
-"""What is on disk: the built-in model, localrun's models folder, the Hugging Face cache, other programs' models."""
+"""Models on disk: the built-in model, localrun's models folder, the Hugging Face cache, other programs' models."""
 
 import os
 import time
@@ -78,7 +78,7 @@ def _read_used() -> dict[str, float]:
 
 
 def _times(used: Mapping[str, object]) -> dict[str, float]:
-    """What is a time that calendars can show."""
+    """Times of use by path, without those that no calendar can show."""
     times = ((path, seconds) for path, seconds in used.items() if isinstance(seconds, int | float))
     return {path: float(seconds) for path, seconds in times if 0 <= seconds < _LATEST}
 

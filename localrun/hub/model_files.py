@@ -43,7 +43,7 @@ def weights_in(folder: Path) -> list[Path]:
 
 
 def files_of_folder(folder: Path) -> list[Path]:
-    """What makes the safetensors model in a folder; whatever else is there is somebody's own."""
+    """Files of the safetensors model in a folder; whatever else is there is somebody's own."""
     found = [*folder.iterdir(), *entries(folder / MORE_TEMPLATES)]
     names = {path.relative_to(folder).as_posix() for path in found if path.is_file() or path.is_symlink()}
     weights = {name for name in names if name.endswith(".safetensors")}
@@ -60,7 +60,7 @@ def _indexed(index: Path) -> set[str]:
 
 
 def entries(place: Path) -> list[Path]:
-    """What is in a folder, sorted; empty when it cannot be read."""
+    """Entries of a folder, sorted; empty when it cannot be read."""
     try:
         return sorted(place.iterdir())
     except OSError:

@@ -1,4 +1,4 @@
-"""What the name of a model, a file or a repository says: precision, shard, repository and file."""
+"""Names of models, files and repositories, parsed: precision, shard, repository and file."""
 
 import re
 from collections.abc import Callable, Iterable

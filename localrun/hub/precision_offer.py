@@ -25,7 +25,7 @@ NEVER_AUTO = ("q4",)  # it breaks some models, so it is for those who ask for it
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What the menu is about: a model on disk, a repository of the hub, or both. `stored` is highlighted first."""
+    """The subject of the menu: a model on disk, a repository of the hub, or both. `stored` is highlighted first."""
 
     name: str
     stored: StoredModel | None = None
@@ -56,7 +56,7 @@ class Precision:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """All that was found out about a subject. `notes` are for the user, `found` is what a download starts from.
+    """Everything known about a subject. `notes` are for the user, `found` is what a download starts from.
 
     `wished` are the settings, for what the menu begins with.
     """

@@ -1,4 +1,4 @@
-"""What a model is before it is here: its repository, its precisions and their sizes, its shape, and what would fit."""
+"""Preview of a model before its download: repository, precisions and their sizes, shape, and what would fit."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Preview:
 
 
 def find_on_hub(model: str, precision: str = "auto") -> Wanted | None:
-    """What `model` means on the hub: a name of the catalogue, or `org/repo`; None when it can be neither."""
+    """Find `model` on the hub: a name of the catalogue, or `org/repo`; None when it can be neither."""
     asked = "" if precision.lower() == "auto" else precision
     for name, of_name in ((model, ""), *([tuple(model.rsplit(":", 1))] if ":" in model else [])):
         if known := catalogue_name(name):
@@ -233,5 +233,5 @@ def _unreadable(http: Http, repo: RemoteRepo, variants: Sequence[Variant]) -> di
 
 
 def _missing_bytes(http: Http, repo: RemoteRepo, variant: Variant) -> int:
-    """What is still to be downloaded."""
+    """Bytes still to be downloaded."""
     return sum(file.size for file in variant.files if find_stored(http.access.cache, repo, file) is None)

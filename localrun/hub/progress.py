@@ -1,4 +1,4 @@
-"""What a download tells those who watch it, in plain events; and a `Control` to stop it."""
+"""Events of a download for those who watch it; and a `Control` to stop it."""
 
 import threading
 import time

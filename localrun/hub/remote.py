@@ -1,4 +1,4 @@
-"""What a model is, before its download: the header of a GGUF or a config.json, by a few small requests."""
+"""A model before its download: the header of a GGUF or a config.json, by a few small requests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

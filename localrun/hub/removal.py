@@ -69,7 +69,7 @@ class Removal:
 
 
 def plan_removal(models: Sequence[StoredModel]) -> Removal:
-    """What removing these precisions of one model means. UsageError for a model that is not ours to remove."""
+    """Plan the removal of these precisions of one model. UsageError for a model that is not ours to remove."""
     source = models[0].source
     if source in _OWNERS:
         what, hint = _OWNERS[source]

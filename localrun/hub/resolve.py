@@ -22,7 +22,7 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model")
 
 
 def resolve(model: str, precision: str = "auto") -> StoredModel:
-    """What `model` means: an existing path, a name on disk, `builtin`, or `org/repo[:file or precision]`.
+    """Find `model`: an existing path, a name on disk, `builtin`, or `org/repo[:file or precision]`.
 
     `NAME:PRECISION` is split only where the whole names nothing; `precision` does the same for any MODEL. Without one
     the last used is taken, else the usual one. NotFoundError says what there is instead, or what a power cut has taken.

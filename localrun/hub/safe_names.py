@@ -1,4 +1,4 @@
-"""What a name from the hub must look like before any of it becomes part of a path on disk."""
+"""Checks of names from the hub before any of them becomes part of a path on disk."""
 
 import re
 from pathlib import PureWindowsPath

@@ -22,7 +22,7 @@ def same_names(asked: str, names: Iterable[str]) -> list[str]:
 
 
 def near_names(asked: str, stored: Sequence[StoredModel] = ()) -> list[str]:
-    """What may be meant, the best first: of what is on disk, else of the catalogue; else names spelled like it."""
+    """Names that may be meant, best first: of what is on disk, else of the catalogue; else names spelled like it."""
     on_disk = {model.name: model.name for model in stored}
     catalogue = {name: f"{name} {model['title']}" for name, model in read_catalogue().items() if name != BUILTIN}
     found = [*_short_for(asked, on_disk), *_short_for(asked, catalogue)]

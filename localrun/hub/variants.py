@@ -27,7 +27,7 @@ class Variant:
 
     @property
     def bytes(self) -> int:
-        """What there is to download."""
+        """Bytes to download."""
         return sum(file.size for file in self.files)
 
     @property
@@ -36,7 +36,7 @@ class Variant:
 
     @property
     def names(self) -> set[str]:
-        """What a person may call a file of it: its path, or its name alone."""
+        """Names that a person may call a file of it by: its path, or its name alone."""
         return {name for file in self.weights for name in (file.path, PurePosixPath(file.path).name)}
 
     @property
