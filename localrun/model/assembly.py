@@ -48,7 +48,7 @@ class Assembler(ABC):
         """A vector of one."""
 
     def scale(self, name: str) -> float | Vector:
-        """What the products of a matrix are multiplied by; of experts one number each."""
+        """The factor that the products of a matrix are multiplied by; of experts one number each."""
         return 1.0
 
     def weights(self, config: ModelConfig) -> ModelWeights:

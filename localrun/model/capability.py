@@ -45,7 +45,7 @@ def obstacle(source: TensorSource) -> str:
 
 
 def flaw(source: TensorSource) -> str:
-    """What is wrong with a model as far as its headers and its vectors tell, in half a sentence: they are a few MB.
+    """The flaw of a model as far as its headers and its vectors tell, in half a sentence: they are a few MB.
 
     Of matrices the loader tells the first number that is none.
     """

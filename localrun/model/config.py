@@ -1,4 +1,4 @@
-"""What a model is, in one vocabulary, whatever file it came from. Torch-free."""
+"""ModelConfig: a model in one vocabulary, whatever file it came from. Torch-free."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Mixture:
 
 
 class RecurrentMixer(Protocol):
-    """What a recurrent layer has in the place of attention. A frozen dataclass: its repr names what it computes."""
+    """Mixer of a recurrent layer, in the place of attention. A frozen dataclass: its repr names what it computes."""
 
     @property
     def state_size(self) -> int:
@@ -138,7 +138,7 @@ class LayerSpec:
 
     @property
     def cache(self) -> CacheKind:
-        """What the layer keeps of a sequence."""
+        """The kind of cache that the layer keeps of a sequence."""
         if self.mixer is not None:
             return Recurrent(self.mixer.state_size)
         if self.shares_cache is not None or self.kind == "none":

@@ -91,7 +91,7 @@ def projections(ops: Ops, a: Value, weights: AttentionWeights) -> tuple[Value | 
 
 
 def per_layer_inputs(ops: Ops, x: Value, table: PerLayerTable, config: ModelConfig) -> Value:
-    """What every layer is given of a token besides -> f32 [R, n_layers · size]: a row of the table, and a projection
+    """Per-layer embedding of each token -> f32 [R, n_layers · size]: a row of the table, and a projection
     of the embedding."""
     row = embedded(ops, table.embed, config.per_layer_size**0.5)
     (projected,) = ops(Linear(x, (table.projection,), out_scale=config.hidden_size**-0.5))
@@ -166,7 +166,7 @@ def router_of(spec: LayerSpec, layer: LayerWeights) -> Router:
 
 
 def normed(ops: Ops, x: Value, norm: Vector | None, eps: float) -> Value:
-    """What a block reads of the residual stream."""
+    """Input of a block: the residual stream, normalised where there is a norm."""
     return x if norm is None else ops(Norm(x, norm, eps))[0]
 
 

@@ -189,7 +189,7 @@ class Fields(Mapping[str, Any]):
                 _ = self[name]
 
     def value(self, key: str) -> Any:
-        """What the file says under one of its own keys; None where it does not. ModelFileError for a number that is
+        """The value of one of the file's own keys; None where there is none. ModelFileError for a number that is
         none, wherever in the value it stands: JSON as Python writes it may have some."""
         value = self.values_by_key.get(key)
         if (found := _not_finite(key, value)) is not None:
@@ -253,7 +253,7 @@ class Fields(Mapping[str, Any]):
 
 
 def _not_finite(where: str, value: object) -> str | None:
-    """What a value holds of NaN and infinities, as "key.part[0] is nan"; None where it holds none."""
+    """The first NaN or infinity in a value, as "key.part[0] is nan"; None where it holds none."""
     if isinstance(value, float):
         return None if isfinite(value) else clean(f"{where} is {value}")
     if isinstance(value, dict):

@@ -9,7 +9,7 @@ from localrun.ops.layouts import Vector
 
 @dataclass(frozen=True, slots=True)
 class AttentionWeights:
-    """What makes queries, keys, values and, where there is one, the gate of their result; and the output matrix.
+    """Weights of queries, keys, values and, where there is one, the gate of their result; and the output matrix.
 
     Without `v` values are what `k` makes; without `k` the layer reads the keys and values of another. `sinks` are
     scores that join the softmax of each head.
@@ -76,7 +76,7 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True)
 class PerLayerTable:
-    """What makes that which every layer is given of a token besides, those of all layers one after the other."""
+    """The per-layer embedding table, all layers concatenated."""
 
     embed: LinearWeight  # [vocab, n_layers · size]
     projection: LinearWeight  # [n_layers · size, hidden]

@@ -245,7 +245,7 @@ class Loader(Assembler):
         return self.counted(raw)
 
     def bytes_read(self, ref: WeightRef) -> int:
-        """What is read of the files for a weight: vectors whole, else its rows and those in turns with them."""
+        """Bytes read of the files for a weight: vectors whole, else its rows and those in turns with them."""
         if stays_in_file(self.source, ref):
             return 0
         if len(ref.shape) == 1:
@@ -260,7 +260,7 @@ class Loader(Assembler):
         return self.counted(raw)
 
     def counted(self, raw: np.ndarray) -> np.ndarray:
-        """What has been read, once the progress of it is told."""
+        """Return `raw`, once its bytes are counted and the progress is told."""
         self.done += raw.nbytes
         self.progress(self.done, self.total)
         return raw

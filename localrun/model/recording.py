@@ -15,7 +15,7 @@ from localrun.ops.recording import Recording, record_instructions
 
 @lru_cache(maxsize=8)
 def record_shapes(config: ModelConfig) -> Recording:
-    """What a step of the model is, for all that is asked of it ahead of a load.
+    """Record a step of the model on shapes alone, for all that is asked of it ahead of a load.
 
     Queries see a window and the first block wherever a context or a user may have it so: no context makes more of it.
     """

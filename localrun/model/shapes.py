@@ -96,7 +96,7 @@ def mixture_shapes(hidden: int, spec: LayerSpec, mixture: Mixture) -> Shapes:
 
 
 def made_of_a_token(spec: LayerSpec) -> tuple[str, ...]:
-    """What a layer has matrices for, of keys and values."""
+    """Which of keys and values a layer has matrices for."""
     if spec.shares_cache is not None:
         return ()
     return ("k",) if spec.k_is_v else ("k", "v")

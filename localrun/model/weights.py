@@ -87,7 +87,7 @@ class Namer:
                 yield f"layers.{index}.{name}", ref
 
     def scale_refs(self, refs: Mapping[str, WeightRef]) -> dict[str, WeightRef]:
-        """What a GGUF says beside its matrices that their products are multiplied by (NVFP4): one number, or one each
+        """Scales that a GGUF has beside its matrices for their products (NVFP4): one number, or one each
         expert. A router has none; some architectures have other uses for tensors of such names."""
         if not self.gguf:
             return {}
@@ -242,13 +242,13 @@ class Namer:
 
     @cached_property
     def unread(self) -> set[str]:
-        """What files keep of layers that read the keys and values of another."""
+        """Tensors that files keep of layers that read the keys and values of another."""
         sharing = (index for index, spec in enumerate(self.config.layers) if spec.shares_cache is not None)
         return {self.name(weight, index) for index in sharing for weight in ("k", "v", "k_norm")}
 
 
 def hf_prefix(source: TensorSource, embed: str, norm: str) -> str:
-    """What stands before the embedding in a checkpoint, or before the last norm where an output is all there is of
+    """The prefix of the embedding in a checkpoint, or of the last norm where an output is all there is of
     it: `model.`, `language_model.model.`, …"""
     found = next((name.removesuffix(embed) for name in source.tensors if name.endswith(embed)), None)
     usual = (prefix for prefix in PREFIXES if prefix + norm in source.tensors)

@@ -80,7 +80,7 @@ def arch_of(source: TensorSource) -> Arch:
 
 
 def _declared(source: TensorSource) -> str:
-    """What a GGUF calls its architecture. Raises ModelFileError where it does not, or not in words."""
+    """The architecture a GGUF declares. Raises ModelFileError where it does not, or not in words."""
     name = source.metadata.get("general.architecture")
     if isinstance(name, str) and name:
         others = [key.removesuffix(_LAYERS) for key in source.metadata if key.endswith(_LAYERS) and key.count(".") == 1]

@@ -1,4 +1,4 @@
-"""What decoder architectures share; an architecture overrides only what sets it apart. Torch-free."""
+"""Base of decoder architectures; an architecture overrides only what sets it apart. Torch-free."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -14,7 +14,7 @@ GATING: dict[int, Literal["softmax", "sigmoid"]] = {1: "softmax", 2: "sigmoid"} 
 
 @dataclass(frozen=True, slots=True)
 class ExpertRules:
-    """What the files of an architecture leave out about its experts."""
+    """Facts about experts that the files of an architecture leave out."""
 
     score: Literal["softmax", "sigmoid"] = "softmax"  # where a GGUF does not say
     normalize: bool = True  # weights of the chosen ones sum to one, where a GGUF does not say

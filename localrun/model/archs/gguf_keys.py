@@ -57,7 +57,7 @@ def check_keys(fields: Fields, config: ModelConfig) -> None:
 
 
 def numbers_of(config: ModelConfig) -> dict[str, set[float]]:
-    """What a model is run with, by the key that may say so; of parts that it does not have there is nothing to say."""
+    """Values a model is run with, by the key that may say so; none for parts that it does not have."""
     windowed = [spec for spec in config.layers if spec.kind == "window"]
     turned = [config.ropes[spec.rope] for spec in config.layers if spec.has_attention and spec.rope is not None]
     turned_there = [config.ropes[spec.rope] for spec in windowed if spec.rope is not None]

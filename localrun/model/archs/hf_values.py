@@ -1,4 +1,4 @@
-"""What the config classes of transformers (5.23) hold for keys that a config.json leaves out: one row a class.
+"""Defaults of the config classes of transformers (5.23) for keys that a config.json leaves out: one row a class.
 
 A row has every key of its class that changes what is computed; other keys of a config.json are not read. None stands
 for what a class works out from other keys, as is done here, and for what there is not.

@@ -1,4 +1,4 @@
-"""What architectures with Mamba-2 layers share: how files speak of them and keep their weights. Torch-free."""
+"""Mamba-2 layers, as all architectures with them share it: their keys and weights in files. Torch-free."""
 
 from collections.abc import Mapping
 from math import inf

@@ -147,6 +147,6 @@ HF_GPT_OSS_NAMES: dict[str, str] = {
 
 
 def gguf_name(spellings: str, tensors: Container[str], index: int = 0) -> str:
-    """What one file calls a tensor of layer `index`: the first spelling that it has, else the usual one."""
+    """The name of a tensor of layer `index` in one file: the first spelling that it has, else the usual one."""
     names = [spelling.format(index) for spelling in spellings.split()]
     return next((name for name in names if name in tensors), names[0])

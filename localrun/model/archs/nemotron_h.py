@@ -75,7 +75,7 @@ class NemotronH(MambaArch):
         return replace(base, ffn_size=0)
 
     def blocks(self, fields: Fields) -> Sequence[Block]:
-        """What each layer is: in a GGUF by the sizes it has, else as the file says it."""
+        """The block of each layer: in a GGUF by the sizes it has, else as the file says it."""
         if fields.format == "gguf":
             return [self.block_of_sizes(fields.of_layer(index)) for index in range(fields["n_layers"])]
         said = next((said for key in LAYER_LISTS if (said := fields.value(key))), None)
