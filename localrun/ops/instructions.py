@@ -1,4 +1,4 @@
-"""What a step is made of: every operation with its operands. The one place that says what an operation takes.
+"""Instructions: every operation of a step with its operands. The one place that says what an operation takes.
 
 The decoder gives them to a recorder once; the reference executes them as they are, the native library translates them
 into its own. An operand that changes from step to step is a Slot while a program is recorded and what a backend

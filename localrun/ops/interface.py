@@ -1,4 +1,4 @@
-"""What a step reads and gives: everything that changes from one step to the next stands in one StepInput.
+"""Interface of a step: everything that changes from one step to the next stands in one StepInput.
 
 Shapes: R rows (one per token of the step), S sequences, L rows that want logits.
 """
@@ -90,7 +90,7 @@ class CancelFlag:
 
 @dataclass(slots=True)
 class StepInput:
-    """All that one step reads. `cancel` is looked at between ops; a step cut short commits nothing."""
+    """Input of one step. `cancel` is looked at between ops; a step cut short commits nothing."""
 
     token_ids: Sequence[int]  # [R]
     positions: Sequence[int]  # [R]
@@ -114,7 +114,7 @@ class StepCancelled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Logits:
-    """What a step knows of its next tokens, until the next step. The full rows stay where they were computed."""
+    """Logits of a step, until the next step. The full rows stay where they were computed."""
 
     rows: np.ndarray | Tensor  # f32 [L, vocab], adjusted
     top_ids: np.ndarray  # int32 or int64 [L, ≤256], best first, ties by lower id

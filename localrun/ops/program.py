@@ -13,7 +13,7 @@ class Interpreter(Protocol):
 
     def begin(self, step: StepInput) -> None: ...
     def receive(self, value: Any) -> Any:
-        """What another interpreter computed, copied to where this one computes."""
+        """Copy what another interpreter computed to where this one computes."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a decoder asks for, written down once: the list of instructions that every step replays. Torch-free."""
+"""Recording of a decoder: the list of instructions that every step replays. Torch-free."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -44,7 +44,7 @@ class Recorder:
 
 
 def record_instructions(forward: Forward) -> tuple[Recorded, ...]:
-    """What `forward` asks for, in order, each with the slots nothing reads after it. The last one gives the Logits."""
+    """Record `forward` as instructions, each with the slots nothing reads after it. The last one gives the Logits."""
     recorder = Recorder()
     result = forward(recorder)
     assert recorder.recorded[-1].results == (result.index,)

@@ -1,4 +1,4 @@
-"""What a step's positions mean to queries and keys: cosines and sines once per rope kind, and scales of queries."""
+"""Rope of a step's positions: cosines and sines once per rope kind, and scales of queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,5 +44,5 @@ def kept_run(kind: RopeKind, run: int) -> Angles:
 
 
 def query_scales(positions: Sequence[int], beta: float, floor: int) -> np.ndarray:
-    """What the queries at `positions` are multiplied by, f32: it grows each time another `floor` tokens lie before."""
+    """Factors of the queries at `positions`, f32: they grow each time another `floor` tokens lie before."""
     return np.asarray(1.0 + beta * np.log1p(np.asarray(positions) // floor), dtype=np.float32)

@@ -39,7 +39,7 @@ class Candidates:
 
     @property
     def mass(self) -> float:
-        """What a draw is scaled by: everything, or all that is left."""
+        """The mass that a draw is scaled by: everything, or all that is left."""
         return self.reached[-1] if self.complete else 1.0
 
     def best(self, n: int) -> "Candidates":
