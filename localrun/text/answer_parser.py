@@ -1,4 +1,4 @@
-"""What a model writes, from token ids to thinking and answer."""
+"""Parser of an answer, from token ids to thinking and answer."""
 
 from localrun.base.events import Channel
 from localrun.text.detokenizer import Detokenizer
@@ -26,7 +26,7 @@ class AnswerParser:
         return self._shown(self._split(self._detokenizer.push(token_id)))
 
     def flush(self) -> list[Piece]:
-        """What was held back, once no more tokens come."""
+        """Text that was held back, once no more tokens come."""
         pieces = self._split(self._detokenizer.flush())
         return self._shown(pieces + (self._splitter.flush() if self._splitter else []))
 

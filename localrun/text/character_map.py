@@ -4,7 +4,7 @@ _MAX_REPLACEMENT = 256  # bytes; the longest in use is a word of Arabic in 33
 
 
 def character_map_problem(data: bytes) -> str:
-    """What is wrong with a character map, or nothing."""
+    """The flaw of a character map, or nothing."""
     n_trie_bytes = int.from_bytes(data[:4], "little")
     replacements = data[4 + n_trie_bytes :]
     if not n_trie_bytes or n_trie_bytes % 4 or not replacements:

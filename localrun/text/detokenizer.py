@@ -25,7 +25,7 @@ class Detokenizer:
         return "" if token_id in self._silent else self._decoder.decode(self._tokenizer.piece(token_id))
 
     def flush(self) -> str:
-        """What is left at the end: U+FFFD when the last character is incomplete."""
+        """Text that is left at the end: U+FFFD when the last character is incomplete."""
         return self._decoder.decode(b"", final=True)
 
 

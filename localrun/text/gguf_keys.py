@@ -43,7 +43,7 @@ _MAX_TOKENS = 1 << 22
 
 @dataclass(frozen=True)
 class TokenizerKeys:
-    """What a file says of its tokenizer. Raises ModelFileError: UNSUPPORTED for a kind we do not have, or BAD_VOCAB."""
+    """Tokenizer keys of a file. Raises ModelFileError: UNSUPPORTED for a kind we do not have, or BAD_VOCAB."""
 
     data: Metadata
     path: str

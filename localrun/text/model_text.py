@@ -65,7 +65,7 @@ class PromptIds:
 
 @dataclass(frozen=True, slots=True)
 class ModelText:
-    """What turns requests into ids. `file_notes` are for the user."""
+    """The tokenizer and template of a model: turns requests into ids. `file_notes` are for the user."""
 
     tokenizer: Tokenizer
     template: ChatTemplate
@@ -80,7 +80,7 @@ class ModelText:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know of the files. Reads the chat template if that has another to take its place."""
+        """Notes about the files for the user. Reads the chat template if that has another to take its place."""
         spared = self.template.spare is not None and self.template.problem
         return (*self.file_notes, left_out(f"{OWN_FILE}: {spared}")) if spared else self.file_notes
 

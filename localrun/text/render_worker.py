@@ -96,7 +96,7 @@ class Renderer:
 
 
 def answer(renderer: Renderer, request: dict[str, Any]) -> dict[str, Any]:
-    """What happened, as plain data; `kind` says who is to blame for an error."""
+    """The result as plain data; `kind` says who is to blame for an error."""
     try:
         calls: dict[str, Callable[..., dict[str, Any]]] = {"render": renderer.render, "inspect": renderer.inspect}
         return calls[request.pop("call")](**request)

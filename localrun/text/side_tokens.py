@@ -25,7 +25,7 @@ Special = tuple[dict[str, AddedToken], list[AddedToken]]  # by what they are for
 
 
 def side_tokens(files: FolderFiles, own: Tokens, notes: list[str]) -> tuple[list[AddedToken], dict[str, int]]:
-    """What is to be added behind `own`, the added tokens of tokenizer.json, and the ids that files wish for by text.
+    """Tokens to add behind `own`, the added tokens of tokenizer.json, and the ids that files wish for by text.
 
     Raises ModelFileError BAD_CONFIG for a tokenizer_config.json that is malformed; of other files a note tells.
     """
@@ -116,7 +116,7 @@ def _as_special(token: AddedToken, roles: set[str]) -> AddedToken:
 def _optional(
     read: Callable[[Mapping[str, Any], Path], T], values: Mapping[str, Any], path: Path, notes: list[str], without: T
 ) -> T:
-    """What `read` makes of a file that can be done without; `without` it and a note where it is malformed."""
+    """Apply `read` to a file that can be done without; `without` it and a note where it is malformed."""
     try:
         return read(values, path)
     except ModelFileError as error:

@@ -31,7 +31,7 @@ CHATML = (
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a template can do. `variables` are all names it asks for; `thinking` is its on/off switch, if it has one."""
+    """Abilities of a template. `variables`: all names it asks for; `thinking`: its on/off switch, if it has one."""
 
     variables: frozenset[str]
     system: bool
@@ -41,7 +41,7 @@ class Capabilities:
     efforts: tuple[str, ...] = ()  # words for how hard to think that it knows, least first
 
     def thinking_arguments(self, on: bool) -> dict[str, Any]:
-        """What to render with, so that the model thinks or does not; nothing for a template without a choice."""
+        """Arguments to render with, so that the model thinks or does not; nothing for a template without a choice."""
         if self.thinking:
             return {self.thinking: on}
         if "thinking_mode" in self.variables:
@@ -102,7 +102,7 @@ class ChatTemplate:
 
     @cached_property
     def problem(self) -> str:
-        """What is wrong with its source; empty for one that can be read."""
+        """The flaw of its source; empty for one that can be read."""
         try:
             self._call("inspect")
         except ModelFileError as error:

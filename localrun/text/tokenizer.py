@@ -77,7 +77,7 @@ class Tokenizer:
 
     @property
     def normalizer(self) -> dict[str, Any] | None:
-        """What is done to a text before it is encoded, as tokenizer.json writes it."""
+        """The normalizer applied to a text before it is encoded, as tokenizer.json writes it."""
         part = self._encoder.normalizer
         parsed: dict[str, Any] | None = None if part is None else json.loads(part.__getstate__())
         return parsed

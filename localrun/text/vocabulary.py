@@ -1,4 +1,4 @@
-"""What a model's tokens are, whichever file they come from."""
+"""Vocabulary of a model, whichever file it comes from."""
 
 import re
 from dataclasses import dataclass
