@@ -157,7 +157,7 @@ class LocalrunApp(PlainEnd):
         await self._begin_with(await self.push_screen_wait(FirstRunScreen()))
 
     async def _begin_with(self, answer: "Answer") -> None:
-        """What was chosen on the first screen."""
+        """Go on with the choice of the first screen."""
         if answer == "downloads":
             self.action_downloads()
         elif answer == "models":

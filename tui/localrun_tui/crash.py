@@ -27,7 +27,7 @@ class PlainEnd(App[None]):
 
     @property
     def unsent(self) -> Content:
-        """What was being written."""
+        """The text that was being written."""
         return ()
 
     def _handle_exception(self, error: Exception) -> None:

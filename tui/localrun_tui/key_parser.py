@@ -1,4 +1,4 @@
-"""What the bytes of a terminal mean: keys and pastes that Textual's own parser takes for others."""
+"""Parser of terminal input: keys and pastes that Textual's own parser takes for others."""
 
 import re
 from collections.abc import Iterator

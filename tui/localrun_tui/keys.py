@@ -14,7 +14,7 @@ _CHATS = ("chat.new", "chat.history", "chat.settings", "chat.rename", "chat.find
 
 
 def groups() -> list[tuple[str, list[BindingType]]]:
-    """What one may want to do, with the bindings for it."""
+    """Bindings by what one may want to do."""
     from localrun_tui.screens.chat.chat_screen import ChatScreen
     from localrun_tui.screens.chat.editor import Editor
     from localrun_tui.screens.chat.find_bar import FindBar

@@ -28,7 +28,7 @@ class _Writer:
         return Content("".join(self._texts), spans=self._spans)
 
     def styled(self, node: SyntaxTreeNode, style: str | Style) -> None:
-        """What is inside of `node`, with `style` on all of it."""
+        """The inside of `node`, with `style` on all of it."""
         start = self._length
         self._inside(node)
         if style and self._length > start:

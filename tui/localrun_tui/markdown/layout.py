@@ -93,6 +93,6 @@ class _Layout:
 
 
 def _text_of(item: SyntaxTreeNode) -> str:
-    """What an item begins with, where that is a paragraph."""
+    """The first paragraph of an item, if it begins with one."""
     first = item.children[0] if item.children else None
     return first.children[0].content if first is not None and first.type == "paragraph" and first.children else ""

@@ -1,4 +1,4 @@
-"""What is wider than the screen: cut to a window that moves, with a mark on each side where there is more."""
+"""Lines wider than the screen: cut to a window that moves, with a mark on each side where there is more."""
 
 from dataclasses import dataclass
 

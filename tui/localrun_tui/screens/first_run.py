@@ -70,7 +70,7 @@ class FirstRunScreen(Screen[Answer]):
         self.call_after_refresh(run_in_background, self, _find_first, self._advise, self._cannot_advise)
 
     def _offer_to_go_on(self, downloads: Downloads) -> None:
-        """What was begun and not finished goes before all else."""
+        """Offer to go on with an unfinished download before all else."""
         left = [one for one in downloads.all() if one.state == "unfinished"]
         if not left or any(answer == "downloads" for answer, _, _ in self._ways):
             return
@@ -120,7 +120,7 @@ class _Ways(MarkedOptions):
 
 
 def _find_first(task: object) -> "CatalogueRow | None":
-    """What it takes is imported here: it would hold up the first frame."""
+    """Find a first model. Its imports stand here: they would hold up the first frame."""
     from localrun.backends.registry import usual_memory
     from localrun.hub.catalogue_rows import catalogue_rows, first_model
 

@@ -1,4 +1,4 @@
-"""What commands refer to: a chat in which something was said, and its last question."""
+"""The current chat for commands: one in which something was said, and its last question."""
 
 from typing import TYPE_CHECKING
 

@@ -15,7 +15,7 @@ from localrun.base.sanitize import clean
 
 
 def editor_command(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """What $VISUAL or $EDITOR say. UsageError where neither does."""
+    """The command in $VISUAL or $EDITOR. UsageError where neither is set."""
     for name in ("VISUAL", "EDITOR"):
         try:
             if words := shlex.split(environ.get(name, "")):

@@ -1,4 +1,4 @@
-"""What the session tells the screens."""
+"""Messages from the session to the screens."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ class LoadBegan(Message):
 
     @property
     def words(self) -> str:
-        """What the user should know of it; empty for a load that was asked for."""
+        """A note about it for the user; empty for a load that was asked for."""
         if self.instead_of is None:
             return ""
         both = (self.choice, self.instead_of)

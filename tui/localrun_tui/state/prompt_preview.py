@@ -1,4 +1,4 @@
-"""What the model would be given, before it is: exactly, where the engine tells, else by a guess that says so."""
+"""Preview of the prompt before it is sent: exact, where the engine tells, else a guess that says so."""
 
 import asyncio
 from dataclasses import dataclass

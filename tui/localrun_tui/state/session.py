@@ -133,7 +133,7 @@ class Session:
             await self.waiting.sent()
 
     async def end_reword(self, content: Content | None) -> None:
-        """What waits is changed, or left as it was; then all goes on as before."""
+        """End the change of a waiting message; then all goes on as before."""
         if await self.waiting.end_reword(content):
             await self.send_waiting()
 
@@ -201,7 +201,7 @@ class Session:
 
     @property
     def problem(self) -> str:
-        """What could not be written just now."""
+        """The reason why something could not be written just now."""
         return self.chat.problem if self.chat else ""
 
     async def new_chat(self) -> "Chat":

@@ -21,7 +21,7 @@ class Shelf:
         self._post(ChatChanged())
 
     async def duplicate(self, chat_id: str) -> str:
-        """Gives the id of the copy."""
+        """Return the id of the copy."""
         copy = await self._disk.run(lambda: self._disk.store().duplicate(chat_id))
         return copy.id
 

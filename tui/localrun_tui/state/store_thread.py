@@ -22,7 +22,7 @@ class StoreThread:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="disk")
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
-        """What `work` gives; the event loop goes on meanwhile."""
+        """Run `work` on the thread and return its result; the event loop goes on meanwhile."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
     def submit(self, work: Callable[..., T], *arguments: Any) -> "Future[T]":
@@ -31,7 +31,7 @@ class StoreThread:
 
     @property
     def notice(self) -> str:
-        """What is not kept from the start, for the user."""
+        """A notice of what is not kept from the start, for the user."""
         return self._store.notice if self._store else ""
 
     def store(self) -> "ChatStore":

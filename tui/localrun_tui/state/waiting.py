@@ -53,7 +53,7 @@ class WaitingMessages:
             self._reworded = None if at == index else at - (index < at), self._reworded[1]
 
     async def sent(self) -> None:
-        """What was taken is a message now."""
+        """Keep the messages that still wait, once one was sent."""
         await self._keep(self.contents)
 
     def hold(self) -> None:

@@ -33,7 +33,7 @@ class Row(Visual):
         self.below = below
 
     def lines(self, width: int) -> list[Content]:
-        """What is drawn in `width` cells."""
+        """Drawn lines, `width` cells wide."""
         shown = [(column, cell) for column, cell in zip(self.columns, self.cells, strict=True)]
         shown = [(column, cell) for column, cell in shown if width >= column.from_width]
         fixed = sum(column.width for column, _ in shown) + GAP * (len(shown) - 1)

@@ -1,4 +1,4 @@
-"""All that is known here of Textual's inside, so that an answer that grows takes little from the engine beside it."""
+"""Our one use of Textual's private compositor, so that an answer that grows takes little from the engine beside it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -131,7 +131,7 @@ class Growing(Widget):
 
 
 def _lines(widget: Widget, crop: Region) -> list[Strip]:
-    """What Textual itself has for these lines; it is slow with scrollbars, which have neither borders nor padding."""
+    """Textual's own strips of these lines; it is slow with scrollbars, which have neither borders nor padding."""
     if not isinstance(widget, ScrollBar) or crop.column_span != (0, widget.size.width):
         return widget.render_lines(crop)
     return _filtered(widget, [widget.render_line(y) for y in crop.line_range])

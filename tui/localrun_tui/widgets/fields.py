@@ -10,7 +10,7 @@ from localrun.base.sanitize import clean
 
 
 def pasted(text: str) -> str:
-    """What a terminal hands over as a paste, as text: many send CR where a line ends."""
+    """The text of a paste as a terminal sends it: many send CR where a line ends."""
     return clean(re.sub("\r\n?", "\n", text))
 
 

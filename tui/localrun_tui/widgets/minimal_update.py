@@ -1,4 +1,4 @@
-"""What is written to the terminal, and no more: of each picture the cells that differ from what is there; lines that
+"""Minimal updates of the terminal: of each picture the cells that differ from what is there; lines that
 moved up are moved by the terminal itself. Over ssh an answer then costs little more than its text."""
 
 import sys
@@ -23,7 +23,7 @@ _BESIDE = 4  # columns at the right where a scrollbar may be
 
 
 class ShownRows:
-    """What the terminal shows, row by row, as far as that is known. `erases`: whether it fills lines that come in with
+    """Rows that the terminal shows, as far as that is known. `erases`: whether it fills lines that come in with
     the background that is set."""
 
     def __init__(self, erases: bool | None = None) -> None:

@@ -37,7 +37,7 @@ class RowWriter:
         self._fg = self._bg = ""  # the style that is set; what is drawn next often has the same
 
     def take(self) -> str:
-        """All that was written since the last time: one style after the other, that which is set before others."""
+        """Everything written since the last time: one style after the other, that which is set before others."""
         set_now = self._bg, self._fg
         for _, y, x, cells in sorted(self._strokes, key=lambda stroke: (stroke[0] != set_now, *stroke[:3])):
             self.write(f"\x1b[{y + 1};{x + 1}H")
@@ -62,7 +62,7 @@ class RowWriter:
             self._fg, self._bg = fg, bg
 
     def change(self, y: int, before: Strip | None, row: Strip, console: Console) -> None:
-        """What differs in a row; all of it where signs are in it whose width terminals disagree about."""
+        """Write the cells of a row that differ; all of it where terminals disagree about the width of its signs."""
         if before is not None and before._segments == row._segments:
             return
         if before is None or not (_is_plain(before.text) and _is_plain(row.text)):

@@ -16,5 +16,5 @@ def toast(
 
 
 def toast_error(node: DOMNode, error: LocalrunError) -> None:
-    """What went wrong, and what to try."""
+    """Show an error, and what to try."""
     toast(node, error.message, error.hint, "error")

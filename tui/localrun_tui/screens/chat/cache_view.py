@@ -21,7 +21,7 @@ _EXACT = {"f16", "f32"}
 
 
 def legend(states: set[str], width: int) -> list[Content]:
-    """What the signs mean: only of those that occur."""
+    """Legend of the signs that occur."""
     entries = [
         Content.assemble((sign, style), f" {what}") for key, (sign, style, what) in STATES.items() if key in states
     ]

@@ -57,7 +57,7 @@ class ChatPane(Vertical):
         self._draft_count = DraftCount(session, self.path, self.composer)
 
     def _earlier(self) -> list[Content]:
-        """What the user said in this chat; nothing while something waits above the editor, which the key goes to."""
+        """Earlier prompts of this chat; none while something waits above the editor, which the key goes to."""
         chat = self._session.chat
         if chat is None or self.waiting.display:
             return []

@@ -1,4 +1,4 @@
-"""What holds for one chat: its system prompt, how it samples, and what happens when the context is full."""
+"""Settings screen of one chat: its system prompt, how it samples, and what happens when the context is full."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -66,7 +66,7 @@ class MarkedRadioButton(RadioButton):
 
 
 class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
-    """Gives the settings, or None when they were left as they are. `usual` is what holds for all chats."""
+    """Return the settings, or None when they were left as they are. `usual` is what holds for all chats."""
 
     CSS_PATH = "chat_settings.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -48,7 +48,7 @@ class Composer(Vertical):
 
     @dataclass
     class Refused(TextualMessage):
-        """What was typed cannot be sent as it is."""
+        """The typed text cannot be sent as it is."""
 
         error: LocalrunError
 
@@ -62,7 +62,7 @@ class Composer(Vertical):
         """The user wants to see the newest text."""
 
     class Drafted(TextualMessage):
-        """What is written is another message now."""
+        """The draft has changed."""
 
     class LeaveUp(TextualMessage):
         """The user wants to go up to the messages."""
@@ -124,14 +124,14 @@ class Composer(Vertical):
 
     @property
     def message(self) -> Content:
-        """What would be sent, files included; of a command, nothing."""
+        """The message that would be sent, files included; of a command, nothing."""
         text = self.editor.text.strip()
         typed = "" if is_command(text) and self.edited is None else unescaped(text)
         return self._content(typed) if typed or self.attachments else ()
 
     @property
     def unsent(self) -> Content:
-        """All that is written, files included, with what comes back after a message is worded anew."""
+        """Everything written, files included, with what comes back after a message is worded anew."""
         written = self._content(self.editor.text)
         return _together(self._draft, written) if self.edited is not None else written
 

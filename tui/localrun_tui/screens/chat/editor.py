@@ -13,7 +13,7 @@ _LONG_PASTE = 4000  # characters; more becomes a chip instead of flooding the li
 
 
 class Writer(Protocol):
-    """What the editor asks of the composer around it."""
+    """The composer, as the editor uses it."""
 
     @property
     def has_menu(self) -> bool: ...
@@ -66,7 +66,7 @@ class Editor(TextField):
 
     @property
     def before_cursor(self) -> str:
-        """What stands in the line up to the cursor."""
+        """The text of the line up to the cursor."""
         row, column = self.cursor_location
         return self.document.get_line(row)[:column]
 

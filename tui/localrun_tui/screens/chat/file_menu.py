@@ -20,7 +20,7 @@ _FRESH = 20.0  # seconds for which a walk holds
 
 
 def behind_at(before_cursor: str) -> str | None:
-    """What was typed behind an @ that begins a word, a quote before a name with spaces included; None elsewhere, as in
+    """The text behind an @ that begins a word, a quote before a name with spaces included; None elsewhere, as in
     an address of mail."""
     match = _BEHIND_AT.search(before_cursor)
     return match[1] if match else None
@@ -73,7 +73,7 @@ class FileMenu:
 
 
 def named_folder(root: Path, wanted: str) -> str:
-    """What stands up to the last / of what is wanted, where that is a folder below `root`; else empty."""
+    """The typed path up to its last /, where that is a folder below `root`; else empty."""
     folder = wanted[: wanted.rfind("/") + 1]
     return folder if folder and ".." not in folder and not is_glob(folder) and (root / folder).is_dir() else ""
 

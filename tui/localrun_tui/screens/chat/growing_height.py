@@ -4,7 +4,7 @@ import time
 
 
 class GrowingHeight:
-    """Gives at most the lines that come in `seconds`; what says a line now and then shows no empty one below it."""
+    """Leave room for the lines that come in `seconds`, at most; a slow answer shows no empty line below it."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.seconds = seconds

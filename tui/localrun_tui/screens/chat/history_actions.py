@@ -1,4 +1,4 @@
-"""What can be done with chats, from their list, from the chat itself and from the palette."""
+"""Actions on chats, from their list, from the chat itself and from the palette."""
 
 import re
 from pathlib import Path

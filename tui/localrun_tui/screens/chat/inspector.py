@@ -1,4 +1,4 @@
-"""What the engine did for the last answer, and what it holds in memory: live, in plain words."""
+"""Inspector: what the engine did for the last answer, and what it holds in memory, live and in plain words."""
 
 import time
 from collections.abc import Mapping
@@ -90,7 +90,7 @@ class Inspector(VerticalScroll, can_focus=True):
             self.post_message(self.WantsView())
 
     def show_view(self, view: CacheView | None) -> None:
-        """What the cache holds; None where the engine does not tell."""
+        """Show the contents of the cache; None where the engine does not tell."""
         self._view = view
         self._show_lines()
 
@@ -125,7 +125,7 @@ def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list
 
 
 def _remote(stats: Mapping[str, Any], width: int) -> list[Content]:
-    """What a server said of its answer; the rest only it knows."""
+    """Figures that a server told of its answer; the rest only it knows."""
     known = []
     if (prompt := stats.get("prompt_tokens")) is not None:
         cached = stats.get("cached_tokens")
@@ -160,7 +160,7 @@ def _advice(advice: Words, width: int) -> list[Content]:
 
 
 def _engine(info: ModelInfo | None, width: int) -> list[Content]:
-    """What computes, and in which form it holds what."""
+    """The device that computes, and the form in which it holds what."""
     if info is None or info.backend == "remote":
         return []
     parts = [f"{gib(info.weights_bytes)} of weights" if info.weights_bytes else "", f"on {info.backend}"]

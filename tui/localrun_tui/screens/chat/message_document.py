@@ -1,4 +1,4 @@
-"""What one message says, and how it is laid out in lines. No widget: `message_view.py` draws them."""
+"""Layout of one message in lines. No widget: `message_view.py` draws them."""
 
 from typing import TYPE_CHECKING
 
@@ -81,7 +81,7 @@ class MessageDocument:
     # ---- lines
 
     def lines(self, width: int) -> list[Content]:
-        """All that is drawn, in `width` cells, one at least. Lines of text are no longer than one reads with ease."""
+        """Lines of the whole message in `width` cells, at least one. Text is no wider than one reads with ease."""
         width = max(width if self.wide.whole else min(width, _MEASURE), 1)
         return [*self._head(width), *(self._with_hits(line) for line in self._body(width)), *self._foot(width)]
 

@@ -131,7 +131,7 @@ class MessageView(Growing, can_focus=True):
         return self.document.source
 
     def lines(self, width: int) -> list[Content]:
-        """All that is drawn, in `width` cells."""
+        """Lines of the whole message, in `width` cells."""
         if self._lines is None or self._lines[0] != width:
             self._lines = width, self.document.lines(width)
         return self._lines[1]

@@ -14,7 +14,7 @@ class Notice(Static):
         self._is_of_load = False
 
     def say_of_load(self, text: str) -> None:
-        """What is true until the load has ended."""
+        """Show a notice that holds until the load has ended."""
         self.say(text)
         self._is_of_load = True
 
@@ -29,7 +29,7 @@ class Notice(Static):
         self.display = bool(text)
 
     def say_error(self, error: LocalrunError) -> None:
-        """What went wrong, and what to try."""
+        """Show an error, and what to try."""
         self.say(f"✕ {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
 
     def clear(self) -> None:

@@ -82,7 +82,7 @@ class NumberRow(Vertical):
 
 
 def wrong(name: str, text: str) -> str:
-    """What is wrong with a number as typed; empty when nothing is, and for an empty box."""
+    """The problem of a number as typed; empty when there is none, and for an empty box."""
     try:
         if text.strip():
             SETTINGS[name].parse(text.strip())

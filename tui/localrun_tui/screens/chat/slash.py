@@ -1,4 +1,4 @@
-"""What the commands do in the app. Typed behind a slash and chosen in the palette, they are the same."""
+"""Slash commands in the app. Typed behind a slash and chosen in the palette, they are the same."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

@@ -51,7 +51,7 @@ def waiting_parts(n: int, held: bool) -> list[Content]:
 
 
 def live_parts(answer: Answer) -> list[Content]:
-    """What an answer on its way is doing."""
+    """Progress of an answer on its way."""
     now = time.monotonic()
     if answer.first_token is None:
         return prefill_parts(answer.prefill, now - answer.began)

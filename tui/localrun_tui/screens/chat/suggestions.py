@@ -1,4 +1,4 @@
-"""What is offered above the editor while one types: commands behind a slash, files behind an @."""
+"""Suggestions above the editor while one types: commands behind a slash, files behind an @."""
 
 import asyncio
 import re

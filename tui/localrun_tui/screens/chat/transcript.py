@@ -1,4 +1,4 @@
-"""What was said, from the latest message upwards. Only the last messages are widgets; earlier ones come on demand."""
+"""Transcript of a chat, from the latest message upwards. Only the last are widgets; earlier ones come on demand."""
 
 from collections.abc import Callable, Sequence
 

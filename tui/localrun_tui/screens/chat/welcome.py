@@ -1,4 +1,4 @@
-"""What an empty chat shows: what one may do now, and with which model."""
+"""Welcome screen of an empty chat: what one may do now, and with which model."""
 
 from textual.content import Content
 from textual.widgets import Static

@@ -17,14 +17,14 @@ from localrun_tui.widgets.columns import say
 
 
 def version_lines(message: Message, width: int) -> list[Content]:
-    """What it says, in `width` cells."""
+    """Text of a version, in `width` cells."""
     document = MessageDocument(message, "")
     document.thinking_open = True
     return document.lines(width)[1:]
 
 
 class CompareScreen(ModalScreen[str | None]):
-    """Gives the id of the version that was chosen: the one on the right, which ← and → change. `shown` is the one that
+    """Return the id of the version that was chosen: the one on the right, which ← and → change. `shown` is the one that
     the chat shows, on the left."""
 
     CSS_PATH = "compare_screen.tcss"

@@ -1,4 +1,4 @@
-"""What the model sees: the exact prompt, token by token, and which of them are computed already."""
+"""Prompt screen: exactly what the model sees, token by token, and which of them are computed already."""
 
 from typing import ClassVar
 
@@ -23,7 +23,7 @@ CACHED, NEW, OUTSIDE = ("▓", "$success"), ("█", "$warning"), ("·", "$foregr
 
 
 def fate(position: int, view: PromptView, ctx: int) -> tuple[str, str]:
-    """What becomes of the token at a position: reused, computed, or out of sight where the window rolls on."""
+    """The treatment of the token at a position: reused, computed, or out of sight where the window rolls on."""
     if ctx and view.n_tokens >= ctx and SINK_TOKENS <= position < view.n_tokens + 1 - (ctx - SINK_TOKENS):
         return OUTSIDE
     return CACHED if position < view.n_cached else NEW

@@ -56,7 +56,7 @@ class Download:
 
     @property
     def choice(self) -> ModelChoice | None:
-        """What to load once it is there."""
+        """The model to load once it is there."""
         return ModelChoice(self.stored, self.stored.precision, self.ctx, self.kv) if self.stored else None
 
 

@@ -1,4 +1,4 @@
-"""What the downloads do on threads: look for what is left, ask the hub, clean up, find what has arrived."""
+"""Work of the downloads on threads: look for what is left, ask the hub, clean up, find what has arrived."""
 
 import time
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _ENDING_SECONDS = 5.0
 
 
 def find_unfinished() -> list[Download]:
-    """What an earlier run has begun and nobody works on."""
+    """Find downloads that an earlier run has begun and nobody works on."""
     found: dict[str, Download] = {}
     for journal, head, there in unfinished():
         if not is_alive(journal, head):

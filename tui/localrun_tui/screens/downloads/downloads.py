@@ -43,7 +43,7 @@ _WORDS = {
 
 
 class HasDownloads(Protocol):
-    """What the app must have for the screens of models."""
+    """The part of the app that the screens of models need."""
 
     downloads: Downloads
 

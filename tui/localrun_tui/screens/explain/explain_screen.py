@@ -196,7 +196,7 @@ class ExplainScreen(Screen[None]):
         self.query_one("#measured", Static).update(self._measured_content(width))
 
     def _measured_content(self, width: int) -> Content:
-        """What was measured of this topic, or how to measure it."""
+        """The measured report of this topic, or how to measure it."""
         report, name = self._measured.get(self.topic), self._info.name if self._info else ""
         if report is None:
             return say(f"m measures this here, on {shown_name(name)}" if self._explain else "", MUTED)

@@ -1,4 +1,4 @@
-"""What the screen has to know of this machine and of the model that is loaded; reads files, and may measure."""
+"""State of this machine and of the model that is loaded; reads files, and may measure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

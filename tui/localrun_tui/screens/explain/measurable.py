@@ -1,4 +1,4 @@
-"""What measures topics on the model that is loaded, if anything does."""
+"""Measuring topics on the model that is loaded, if that is possible."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What can be turned on the screen: each parameter, the values it goes through, and how it reads. No widgets."""
+"""Parameters of the screen: the values each goes through, and how it reads. No widgets."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -87,7 +87,7 @@ def stored_card(model: StoredModel, budget: int) -> ModelCard:
 
 
 def catalogue_card(row: CatalogueRow) -> ModelCard:
-    """What the catalogue knows, with the precision that this machine would run."""
+    """Card of a model from the catalogue, with the precision that this machine would run."""
     entry, best = row.entry, row.best
     thinks = " Thinks first." if entry.get("thinking") else ""
     return ModelCard(

@@ -1,4 +1,4 @@
-"""What the lists of models show: plain rows, read from disk, catalogue and hub. No widgets; call it on a thread."""
+"""Rows of the lists of models, read from disk, catalogue and hub. No widgets; call it on a thread."""
 
 import time
 from collections.abc import Sequence
@@ -107,12 +107,12 @@ def speed(row: FitRow | None) -> str:
 
 
 def sizes(row: FitRow) -> str:
-    """What a precision of the catalogue takes: the same words and figures wherever a model is offered."""
+    """Sizes of a precision of the catalogue: the same words and figures wherever a model is offered."""
     return f"≈{gib(row.file_bytes)} to download, ≈{gib(row.total_bytes)} of memory"
 
 
 def copies_note(row: DiskRow) -> str:
-    """What a user should know about the same bytes in several places."""
+    """Note for the user about the same bytes in several places."""
     return f"the same bytes {row.copies} times: {gib(row.extra)} could be free" if row.copies > 1 else ""
 
 

@@ -182,7 +182,7 @@ class RemoteSection(Section[ServerModel]):
 
 
 def _models_of(endpoint: Endpoint, task: Task) -> list[ServerModel]:
-    """What a server offers; a line that says why when it cannot be asked."""
+    """Models that a server offers; a line that says why when it cannot be asked."""
     from localrun.client.remote_models import list_models
 
     try:
@@ -203,7 +203,7 @@ SECTIONS: dict[str, type[Section[Any]]] = {
 
 
 def subject_of(row: DiskRow | CatalogueRow | HubRow) -> Subject:
-    """What the precision menu is to show for a row."""
+    """The subject of the precision menu for a row."""
     if isinstance(row, HubRow):
         repo = row.found.repo
         return Subject(repo, wanted=find_on_hub(repo))
@@ -215,7 +215,7 @@ def subject_of(row: DiskRow | CatalogueRow | HubRow) -> Subject:
 
 
 def machine_line() -> Content:
-    """What there is to run on."""
+    """One line about the machine."""
     now = usual_memory()
     from localrun.base.units import gib
 

@@ -181,7 +181,7 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
             self.dismiss(ModelChoice(one.stored, one.stored.precision, self.ctx, self._codec(one)))
 
     def _codec(self, one: Precision) -> KVCodecName:
-        """What the row showed, so that what was promised is what is loaded."""
+        """The codec that the row showed, so that what was promised is what is loaded."""
         return cast(KVCodecName, one.fit.kv_codec if one.fit else self.kv)
 
     def _offer_download(self, one: Precision) -> None:

@@ -38,7 +38,7 @@ class Section(ModelList[T]):
         raise NotImplementedError
 
     def look_for(self, words: str) -> None:
-        """What the user typed above."""
+        """Search for the typed text."""
         self.filter(words)
 
     def detail(self, item: Item[T]) -> Content:

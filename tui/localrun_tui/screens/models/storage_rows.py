@@ -1,4 +1,4 @@
-"""What localrun takes on the disk, and what of it can be had back. No widgets; call it on a thread."""
+"""Rows of the storage screen: disk space taken, and how much can be freed. No widgets; call it on a thread."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What takes room on the disk, how much of it can be had back, and having it back."""
+"""Storage screen: what takes room on the disk, how much of it can be freed, and freeing it."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""What each setting is about, and what people call it. No widgets."""
+"""Groups and titles of the settings. No widgets."""
 
 GROUPS: dict[str, dict[str, str]] = {
     "Model": {

@@ -1,4 +1,4 @@
-"""What the settings screen lists: every setting with its value and what set it, and the servers. No widgets."""
+"""Rows of the settings screen: every setting with its value and what set it, and the servers. No widgets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,12 +56,12 @@ def server_rows() -> list[ServerRow]:
 
 
 def edited(row: SettingRow) -> str:
-    """What the box begins with when a setting is changed."""
+    """The text that the box begins with when a setting is changed."""
     return "" if row.source == DEFAULT else row.value
 
 
 def problem(setting: Setting, text: str) -> str:
-    """What is wrong with a value as typed; empty when nothing is."""
+    """The problem of a value as typed; empty when there is none."""
     try:
         setting.parse(text)
     except ValueError as error:

@@ -150,7 +150,7 @@ class SettingsScreen(Screen[bool]):
 
     @on(Input.Changed, "#editor")
     def _check(self) -> str:
-        """What is wrong with what is typed now."""
+        """The problem of what is typed now."""
         row, typed = self._editing, self._editor.value
         wrong = problem(row.setting, typed) if row and typed else ""
         self.query_one("#problem", Static).update(say(wrong))
