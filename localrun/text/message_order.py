@@ -65,7 +65,7 @@ def arrange(template: ChatTemplate, messages: Sequence[Message]) -> Arranged:
 
 
 def order_of(template: ChatTemplate) -> MessageOrder:
-    """What a template does with unusual orders, found by trying once."""
+    """The treatment of unusual orders by a template, found by trying once."""
     return _found_order(template.source, template.bos_token, template.eos_token)
 
 
