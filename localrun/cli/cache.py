@@ -31,7 +31,7 @@ _OLD = "(of an earlier version)"
 
 
 def list_cache(json: JsonSwitch = False) -> int:
-    """What is kept, by model and chat: its size, and when it was used last."""
+    """List the disk cache by model and chat: its size, and when it was used last."""
     models, packed = inventory(_root()), _packed().models()
     titles = _titles()
     if json:
@@ -93,7 +93,7 @@ def clear_cache(
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What is to go: "of all models and chats", its bytes, and what removes it and gives the bytes that are free."""
+    """A planned removal: "of all models and chats", bytes, and a function that removes it and returns the bytes."""
 
     what: str
     nbytes: int
@@ -144,7 +144,7 @@ def _is_named(label: Label, wanted: str) -> bool:
 
 
 def _find_model(models: list[KeptModel], wanted: str, packed: list[PackedModel]) -> list[KeptModel]:
-    """All that is kept of a model, in any codec."""
+    """Everything kept of a model, in any codec."""
     found = [one for one in models if _is_named(one.label, wanted)]
     if not found and not packed:
         names = ", ".join(sorted({one.label.model for one in models if one.label.model}))

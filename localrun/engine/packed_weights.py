@@ -91,7 +91,7 @@ def notes_of(plan: MemoryPlan, active_bytes: int) -> tuple[str, ...]:
 def kept_weights(
     options: LoadOptions, opened: OpenedModel, backend: Backend, layout: Layout, plan: MemoryPlan
 ) -> WeightWriter:
-    """What is there of a model that is about to be loaded, and where the rest goes; empty where nothing is kept."""
+    """Packed weights of a model about to be loaded, and where the rest goes; empty where nothing is kept."""
     matrices = {name: ref for name, ref in opened.refs.items() if len(ref.shape) == 2 and not ref.mapped}
     tensors = opened.source.tensors
     sizes = {name: layout.nbytes(tensors[ref.name].qtype, *ref.shape) for name, ref in matrices.items()}

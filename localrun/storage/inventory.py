@@ -1,4 +1,4 @@
-"""What blocks are on disk: file by file, by model and by chat, and in which codec a chat is."""
+"""Inventory of the blocks on disk: file by file, by model and by chat, and in which codec a chat is."""
 
 import os
 from collections.abc import Iterator

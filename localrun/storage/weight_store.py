@@ -29,7 +29,7 @@ KEPT_PART = 8  # of what the disk has free, for weights that memory holds, too
 
 @dataclass(frozen=True, slots=True)
 class PackedModel:
-    """What is on disk of one model. `last_used` in seconds since 1970."""
+    """Packed weights of one model on disk. `last_used` in seconds since 1970."""
 
     folder: Path
     label: Label
@@ -56,7 +56,7 @@ class WeightStore:
         return sorted(found, key=lambda model: -model.last_used)
 
     def models_at(self, paths: Collection[Path]) -> list[PackedModel]:
-        """What was packed of the models at these paths, in any precision."""
+        """Packed weights of the models at these paths, in any precision."""
         names = {str(path) for path in paths}
         return [model for model in self.models() if model.label.path in names]
 
@@ -121,7 +121,7 @@ def total_bytes(models: Iterable[PackedModel]) -> int:
 
 
 def erase_packed(models: Collection[PackedModel]) -> int:
-    """Gives the bytes removed; who runs such a model goes on with what it has mapped. Raises OSError."""
+    """Return the bytes removed; who runs such a model goes on with what it has mapped. Raises OSError."""
     for model in models:
         shutil.rmtree(model.folder)
     return total_bytes(models)
