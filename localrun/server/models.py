@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 from localrun.base.errors import LocalrunError, NotFoundError
 from localrun.client.choice import ModelChoice
@@ -15,6 +16,8 @@ from localrun.hub.stored import StoredModel
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal
 
+PATIENCE_SECONDS = 30.0  # that requests of the loaded model may go before one for another
+
 
 def model_id(stored: StoredModel, listed: list[StoredModel]) -> str:
     """The name of a model in every protocol: as `localrun list` shows it, with the precision where it has several."""
@@ -22,21 +25,27 @@ def model_id(stored: StoredModel, listed: list[StoredModel]) -> str:
     return f"{stored.name}:{stored.precision}" if several and stored.precision else stored.name
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    wanted: ModelChoice
+    since: float  # on the monotonic clock
+
+
 class ModelHost:
     """Holds at most one model, which any number of requests share; one for another model waits until they are done."""
 
     def __init__(self, slot: ModelSlot, first: ModelChoice, options: ServerOptions) -> None:
-        self.slot, self._first, self._options = slot, first, options
+        self.slot, self._usual, self._options = slot, first, options
         self._free = asyncio.Condition()
+        self._waiting: list[_Waiting] = []
         self._n_users = 0
-        self._is_changing = False
         self._unload: asyncio.TimerHandle | None = None
         self.unload_at: float | None = None  # on the clock of time.time
 
     @property
     def choice(self) -> ModelChoice:
         """The model that is loaded, or that will be for a request that names none."""
-        return self.slot.choice or self._first
+        return self._usual
 
     @asynccontextmanager
     async def use(self, name: str, keep_alive: float | None = None) -> AsyncIterator[EngineClient]:
@@ -72,7 +81,7 @@ class ModelHost:
 
     async def load(self, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
         """Load the first model ahead of requests."""
-        await self.slot.load(self._first, progress)
+        await self.slot.load(self._usual, progress)
 
     async def close(self) -> None:
         """Free the model."""
@@ -80,26 +89,36 @@ class ModelHost:
         await asyncio.to_thread(self.slot.close)
 
     async def _acquire(self, wanted: ModelChoice) -> EngineClient:
+        waiting = _Waiting(wanted, time.monotonic())
         async with self._free:
-            await self._free.wait_for(lambda: self._is_ready_for(wanted))
-            self._keep()
-            if self.slot.client is None or self.slot.choice != wanted:
-                self._is_changing = True
-                try:
+            self._waiting.append(waiting)
+            try:
+                await self._free.wait_for(lambda: self._is_ready_for(waiting))
+                self._keep()
+                if not self._is_loaded(wanted):
                     await self._change(wanted)
-                finally:
-                    self._is_changing = False
-                    self._free.notify_all()
-            assert self.slot.client is not None
-            self._n_users += 1
-            return self.slot.client
+                assert self.slot.client is not None
+                self._n_users += 1
+                return self.slot.client
+            finally:
+                self._waiting.remove(waiting)
+                self._free.notify_all()
 
-    def _is_ready_for(self, wanted: ModelChoice) -> bool:
-        is_loaded = self.slot.client is not None and self.slot.choice == wanted
-        return not self._is_changing and (is_loaded or self._n_users == 0)
+    def _is_loaded(self, choice: ModelChoice) -> bool:
+        return self.slot.client is not None and self.slot.choice == choice
+
+    def _is_ready_for(self, waiting: "_Waiting") -> bool:
+        """The loaded model's requests go on together, but not past one for another model that has waited for long: then
+        the order is that of their coming."""
+        if not self._is_loaded(waiting.wanted):
+            return self._n_users == 0 and waiting is self._waiting[0]
+        longest = time.monotonic() - PATIENCE_SECONDS
+        return not any(
+            other.since < min(waiting.since, longest) and not self._is_loaded(other.wanted) for other in self._waiting
+        )
 
     async def _change(self, wanted: ModelChoice) -> None:
-        """Load another model; where that fails the one before comes back."""
+        """Load another model; where that fails the one before comes back, and stays the usual one."""
         before = self.slot.choice if self.slot.client is not None else None
         try:
             await self.slot.load(wanted, lambda done, total: None)
@@ -110,6 +129,7 @@ class ModelHost:
                 with suppress(LocalrunError, LoadGivenUpError):
                     await self.slot.load(before, lambda done, total: None)
             raise
+        self._usual = wanted
 
     async def _release(self, keep_alive: float | None) -> None:
         async with self._free:
@@ -128,7 +148,7 @@ class ModelHost:
 
     async def _unload_idle(self) -> None:
         async with self._free:
-            if self._n_users == 0 and not self._is_changing:
+            if self._n_users == 0:
                 self._keep()
                 await asyncio.to_thread(self.slot.close)
                 self._free.notify_all()

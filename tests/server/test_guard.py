@@ -76,7 +76,12 @@ def test_every_route_but_health_needs_the_key(locked: Served) -> None:
         if route.path != "/health" and method != "HEAD"
     ]
     assert len(routes) >= 3
-    wrong = ({}, {"authorization": "Bearer wrong"}, {"x-api-key": "secre"}, {"authorization": "secret"})
+    wrong: tuple[dict[str, str], ...] = (
+        {},
+        {"authorization": "Bearer wrong"},
+        {"x-api-key": "secre"},
+        {"authorization": "secret"},
+    )
     with httpx.Client(base_url=locked.url) as client:
         for method, path in routes:
             for headers in wrong:

@@ -78,7 +78,7 @@ def test_a_system_message_in_the_middle_is_marked_as_one() -> None:
 
 def test_parts_are_joined_as_parts() -> None:
     parts = [{"type": "text", "text": "one"}]
-    messages = [{"role": "user", "content": parts}, {"role": "user", "content": "two"}]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": parts}, {"role": "user", "content": "two"}]
     (joined,) = arrange(ChatTemplate(TEMPLATES["alternates"]), messages).messages
     assert "".join(part["text"] for part in joined["content"]) == "one\n\ntwo"
 

@@ -1,0 +1,194 @@
+"""Which model answers: shared, changed for another, unloaded when nobody asks."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from localrun_testing.fake_client import FakeClient
+
+from localrun.base.errors import DoesNotFitError
+from localrun.base.request import LoadOptions
+from localrun.client.choice import ModelChoice, builtin
+from localrun.client.model_slot import ModelSlot
+from localrun.hub.stored import StoredModel
+from localrun.server import models
+from localrun.server.models import ModelHost
+from localrun.server.options import ServerOptions, seconds
+from localrun.server.refusal import Refusal
+
+
+def stored(name: str) -> StoredModel:
+    return StoredModel(name, "Q8_0", Path(f"/{name}.gguf"), 1, "gguf", "models")
+
+
+CHOICES = {name: ModelChoice(stored(name), "Q8_0") for name in ("one", "two", "huge")}
+
+
+@dataclass
+class Host:
+    """A host whose models are fakes; `loaded` names them in the order of their loads."""
+
+    models: ModelHost
+    loaded: list[str] = field(default_factory=list)
+    used: list[str] = field(default_factory=list)
+
+    async def use(self, name: str, until: asyncio.Event, keep_alive: float | None = None) -> None:
+        async with self.models.use(name, keep_alive):
+            self.used.append(name)
+            await until.wait()
+
+    def begin(self, name: str, until: asyncio.Event) -> "asyncio.Task[None]":
+        return asyncio.ensure_future(self.use(name, until))
+
+
+@asynccontextmanager
+async def hosting(options: ServerOptions = ServerOptions()) -> AsyncIterator[Host]:  # noqa: B008
+    loaded: list[str] = []
+
+    def open_client(choice: ModelChoice, progress: Callable[[int, int], None]) -> FakeClient:
+        assert isinstance(choice.stored, StoredModel)
+        if choice.stored.name == "huge":
+            raise DoesNotFitError("it takes 90 GiB of 24", "take a smaller one")
+        loaded.append(choice.stored.name)
+        return FakeClient(LoadOptions(Path()), lambda request: "")
+
+    host = ModelHost(ModelSlot(open_client), CHOICES["one"], options)
+    host.find = lambda name: CHOICES[name or "one"]  # type: ignore[method-assign]
+    try:
+        yield Host(host, loaded)
+    finally:
+        await host.close()
+
+
+async def settle() -> None:
+    """Let everything go on as far as it can: loads take a thread."""
+    for _ in range(20):
+        await asyncio.sleep(0.005)
+
+
+def test_requests_for_one_model_share_it_and_another_waits() -> None:
+    async def story() -> None:
+        async with hosting() as host:
+            end, other_end = asyncio.Event(), asyncio.Event()
+            first = [host.begin("one", end) for _ in range(3)]
+            other = host.begin("two", other_end)
+            await settle()
+            assert (host.used, host.loaded) == (["one"] * 3, ["one"])
+            late = host.begin("one", end)  # goes on with the loaded model
+            await settle()
+            assert host.used == ["one"] * 4
+            end.set()
+            await asyncio.gather(*first, late)
+            await settle()
+            assert host.loaded == ["one", "two"]
+            other_end.set()
+            await other
+
+    asyncio.run(story())
+
+
+def test_after_its_patience_another_model_goes_before_what_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "PATIENCE_SECONDS", 0.0)
+
+    async def story() -> None:
+        async with hosting() as host:
+            end, both = asyncio.Event(), asyncio.Event()
+            first = host.begin("one", end)
+            await settle()
+            rest = [host.begin("two", both)]
+            await settle()
+            rest.append(host.begin("one", both))
+            await settle()
+            assert host.used == ["one"]
+            both.set()
+            end.set()
+            await asyncio.gather(first, *rest)
+            assert (host.used, host.loaded) == (["one", "two", "one"], ["one", "two", "one"])
+
+    asyncio.run(story())
+
+
+def test_a_swap_that_fails_leaves_the_model_that_was_there() -> None:
+    async def story() -> None:
+        async with hosting() as host:
+            done = asyncio.Event()
+            done.set()
+            await host.use("one", done)
+            with pytest.raises(DoesNotFitError, match="90 GiB"):
+                await host.use("huge", done)
+            assert host.models.slot.info
+            assert host.models.choice == CHOICES["one"]
+            await host.use("", done)
+            assert host.used == ["one", ""]
+
+    asyncio.run(story())
+
+
+def test_who_leaves_while_waiting_holds_nothing_up() -> None:
+    async def story() -> None:
+        async with hosting() as host:
+            end = asyncio.Event()
+            first = host.begin("one", end)
+            await settle()
+            impatient = host.begin("two", end)
+            await settle()
+            impatient.cancel()
+            end.set()
+            await asyncio.gather(first, impatient, return_exceptions=True)
+            await host.use("one", end)
+            assert host.loaded == ["one"]
+
+    asyncio.run(story())
+
+
+def test_a_model_that_nobody_asks_for_is_unloaded() -> None:
+    async def story() -> None:
+        async with hosting() as host:
+            done = asyncio.Event()
+            done.set()
+            await host.use("one", done, keep_alive=0.0)
+            await settle()
+            assert host.models.slot.client is None
+            await host.use("one", done, keep_alive=None)
+            assert host.loaded == ["one", "one"]
+            assert host.models.unload_at is not None
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "./x.gguf", "../x.gguf", "~/x", "C:\\x.gguf", "a/b/c.gguf", "no-such"])
+def test_models_are_named_never_placed(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.gguf").write_bytes(b"GGUF")
+    host = ModelHost(
+        ModelSlot(lambda choice, progress: FakeClient(LoadOptions(Path()), str)), builtin(), ServerOptions()
+    )
+    with pytest.raises(Refusal) as caught:
+        host.find(path)
+    assert (caught.value.status, caught.value.code) == (404, "model_not_found")
+    assert host.find("builtin:latest").stored == host.find("BUILTIN").stored == builtin().stored
+
+
+def test_the_loaded_model_answers_to_other_names_only_where_that_was_said() -> None:
+    slot = ModelSlot(lambda choice, progress: FakeClient(LoadOptions(Path()), str))
+    usual = ServerOptions()
+    assert ModelHost(slot, CHOICES["one"], replace(usual, any_model=True)).find("gpt-4") == CHOICES["one"]
+    with pytest.raises(Refusal, match="--no-swap"):
+        ModelHost(slot, CHOICES["one"], replace(usual, no_swap=True)).find("builtin")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("5m", 300.0), ("1h30m", 5400.0), ("90", 90.0), (90, 90.0), (0, 0.0), ("0", 0.0), (-1, None), ("-1m", None)],
+)
+def test_times_as_clients_write_them(text: object, wanted: float | None) -> None:
+    assert seconds(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["soon", "", "5 m", "m", "1e400", "nan", True, None, [1], "5m-3"])
+def test_what_is_no_time(text: object) -> None:
+    with pytest.raises(ValueError, match="time"):
+        seconds(text)
