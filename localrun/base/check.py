@@ -16,6 +16,7 @@ def check_request(request: Request) -> None:
     check_sampling(request.sampling)
     check_bias(request.sampling.logit_bias)
     check_number("max_tokens", request.max_tokens)
+    check_number("ctx", request.ctx)
     check_choice("think", request.think, get_args(Think))
     check_choice("overflow", request.overflow, get_args(Overflow))
     check(isinstance(request.stop_on_loop, bool), "stop_on_loop", request.stop_on_loop, "True or False is needed")

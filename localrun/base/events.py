@@ -166,6 +166,7 @@ class Completion:
     notes: tuple[str, ...] = ()
     thinking_tokens: int | None = None  # of completion_tokens
     loop_period: int = 0  # tokens that it ended up repeating over and over; 0: it did not
+    stop_string: str = ""  # that ended it; empty where none did
     work: Work | None = None
     meanwhile: Meanwhile | None = None
     timings: Timings = Timings()

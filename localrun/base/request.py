@@ -74,3 +74,4 @@ class Request:
     overflow: Overflow = "stop"  # at the end of the context: end the answer, or forget the middle
     stop_on_loop: bool = False  # end an answer that only repeats itself; it is said either way
     chat_id: str = ""  # the kept chat that this belongs to; without one, nothing of it goes to the disk
+    ctx: int | None = None  # tokens that prompt and answer may have, if the model is loaded for more

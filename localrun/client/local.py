@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from localrun.base.check import check_request
+from localrun.base.errors import prompt_too_long
 from localrun.base.events import (
     Accepted,
     CacheView,
@@ -83,7 +84,11 @@ class LocalClient:
 
     def _room(self, request: Request) -> int:
         """Tokens of the context that a prompt may have at most; 0 for any."""
-        return 0 if request.overflow == "roll" else self.info.ctx
+        return 0 if request.overflow == "roll" else self._ctx(request)
+
+    def _ctx(self, request: Request) -> int:
+        """Tokens of the context that a request may fill."""
+        return min(self.info.ctx, request.ctx or self.info.ctx)
 
     def warm(self, token_ids: list[int], chat: str = "") -> None:
         """Compute a prompt in the background, unless a later call or a request does so first."""
@@ -185,11 +190,14 @@ class LocalClient:
 
     def _generation(self, request: Request, prompt: PromptIds) -> GenerationRequest:
         rolls = request.overflow == "roll"
-        room = self.info.ctx if rolls else max(1, self.info.ctx - len(prompt.ids))
+        ctx, n_prompt = self._ctx(request), len(prompt.ids)
+        if n_prompt >= ctx and not rolls:
+            raise prompt_too_long(f"{n_prompt:,} tokens", ctx, n_prompt)
+        room = self.info.ctx if rolls else ctx - n_prompt
         seed = request.sampling.seed
         return GenerationRequest(
             prompt=tuple(prompt.ids),
-            max_tokens=room if request.max_tokens is None else request.max_tokens,
+            max_tokens=room if request.max_tokens is None else min(request.max_tokens, room),
             stop_ids=self.model.text.tokenizer.eog_ids,
             settings=resolve_settings(request.sampling, self.model.text.sampling),
             seed=secrets.randbelow(MAX_SEED) if seed is None else seed,

@@ -103,6 +103,7 @@ def completion(
         path=info.path,
         notes=(*info.notes, *prompt.notes),
         loop_period=state.loop_period,
+        stop_string=answer.stops.found,
         work=info.work,
         timings=timings(figures, info.load_ms, prompt),
         cache=CacheFigures(

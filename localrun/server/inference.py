@@ -23,7 +23,7 @@ class InferenceRequest:
     is_stream: bool
     n: int = 1  # answers to each prompt
     session: str = ""  # what the client calls the conversation; empty: it does not say
-    keep_alive: float | None = None  # seconds that the model stays loaded after it; None: as the server was told
+    keep_alive: float | None = None  # seconds that the model stays loaded, or inf; None: as the server was told
     ignored: tuple[str, ...] = ()  # fields that have no effect here
     with_figures: bool = True  # whether the answer tells of itself in a `localrun` object
 

@@ -1,12 +1,14 @@
 """Bodies of requests: bounded, JSON, and read field by field, so that an error names the field."""
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from starlette.requests import Request as HttpRequest
 
 from localrun.base.settings import SETTINGS
+from localrun.server.options import seconds
 from localrun.server.refusal import Refusal
 
 Json = dict[str, Any]
@@ -83,6 +85,16 @@ class Body:
             return SETTINGS[key].parse(value)
         except ValueError as error:
             raise self.wrong(name, str(error)) from None
+
+    def seconds(self, name: str) -> float | None:
+        """A time, as `5m` or 300; inf for a negative one, which is for ever."""
+        if name not in self:
+            return None
+        try:
+            found = seconds(self.values[name])
+        except ValueError as error:
+            raise self.wrong(name, str(error)) from None
+        return math.inf if found is None else found
 
     def choice(self, name: str, choices: tuple[str, ...], usual: str) -> str:
         value = self.text(name, usual)

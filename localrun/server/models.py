@@ -1,6 +1,7 @@
 """The model that answers: loaded when it is asked for, changed for another, unloaded when nobody asks."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -135,7 +136,7 @@ class ModelHost:
         async with self._free:
             self._n_users -= 1
             self._free.notify_all()
-            if self._n_users == 0 and keep_alive is not None:
+            if self._n_users == 0 and keep_alive is not None and math.isfinite(keep_alive):
                 self.unload_at = time.time() + keep_alive
                 loop = asyncio.get_running_loop()
                 self._unload = loop.call_later(keep_alive, lambda: asyncio.ensure_future(self._unload_idle()))

@@ -44,6 +44,7 @@ def read_chat(body: Body) -> InferenceRequest:
         is_stream=body.flag("stream"),
         n=body.whole("n", 1, 1, MAX_ANSWERS) or 1,
         session=body.text("prompt_cache_key"),
+        keep_alive=body.seconds("keep_alive"),
         ignored=tuple(name for name in IGNORED if name in body),
         with_figures=body.values.get("localrun") is not False,
     )

@@ -5,22 +5,22 @@ from collections.abc import Iterable
 
 class StopStrings:
     """Finds the first stop string to be complete, wherever the stream is cut. Text that may still become one is held
-    back. The stop string itself is never emitted, nor is anything after it."""
+    back. The stop string itself is never emitted, nor is anything after it: it is `found`, empty before."""
 
     def __init__(self, stops: Iterable[str]) -> None:
         self._stops = [stop for stop in stops if stop]
         self._held = ""
-        self._hit = False
+        self.found = ""
 
     def push(self, text: str) -> tuple[str, bool]:
         """(text that is safe to emit, whether a stop string was found)."""
-        if self._hit:
+        if self.found:
             return "", True
         text = self._held + text
-        found = [(start + len(stop), start) for stop in self._stops if (start := text.find(stop)) >= 0]
+        found = [(start + len(stop), start, stop) for stop in self._stops if (start := text.find(stop)) >= 0]
         if found:
-            self._hit, self._held = True, ""
-            return text[: min(found)[1]], True
+            (_, start, self.found), self._held = min(found), ""
+            return text[:start], True
         safe = first_partial(text, self._stops)
         self._held = text[safe:]
         return text[:safe], False

@@ -59,6 +59,16 @@ def test_the_same_prompt_again_is_cached_but_for_its_last_token_and_answers_the_
     assert again.token_ids == first.token_ids
 
 
+def test_a_request_may_fill_less_than_the_context(client: LocalClient) -> None:
+    whole = finish(client.generate(ask(max_tokens=12)))
+    n_prompt = whole.prompt_tokens or 0
+    limited = finish(client.generate(ask(max_tokens=12, ctx=n_prompt + 5)))
+    assert (limited.stop_reason, limited.token_ids) == ("length", whole.token_ids[:5])
+    assert finish(client.generate(ask(max_tokens=12, ctx=1 << 20))).token_ids == whole.token_ids
+    with pytest.raises(PromptTooLongError):
+        client.generate(ask(ctx=n_prompt))
+
+
 def test_a_conversation_goes_on_from_the_cache(client: LocalClient) -> None:
     request = ask("Hi, my name is Ada.")
     first = finish(client.generate(request))
@@ -71,11 +81,12 @@ def test_a_conversation_goes_on_from_the_cache(client: LocalClient) -> None:
 
 
 def test_a_stop_string_ends_the_answer_before_it(client: LocalClient) -> None:
-    free = finish(client.generate(ask(max_tokens=20))).text
+    whole = finish(client.generate(ask(max_tokens=20)))
+    free = whole.text
     stop = free[4:7]
     done = finish(client.generate(ask(max_tokens=20, stop=(stop,))))
     assert done.text == free[: free.index(stop)]
-    assert done.stop_reason == "stop"
+    assert (done.stop_reason, done.stop_string, whole.stop_string) == ("stop", stop, "")
 
 
 def test_leaving_the_stream_cancels_the_rest(client: LocalClient) -> None:

@@ -59,6 +59,7 @@ def test_stop_strings_cut_where_the_first_of_them_is_complete(text: str, stops: 
     matches = [(end, end - len(stop)) for end in range(len(text) + 1) for stop in stops if text[:end].endswith(stop)]
     assert hit == bool(matches)
     assert shown == (text[: min(matches)[1]] if matches else text)
+    assert search.found == (text[min(matches)[1] : min(matches)[0]] if matches else "")
 
 
 @given(st.text("ab", max_size=30), st.text("ab", min_size=2, max_size=4), CUTS)

@@ -71,6 +71,7 @@ COMPLETION = {
     "prefill_ms": field(NUMBER, "time to read the prompt"),
     "decode_ms": field(NUMBER, "time to write the answer"),
     "loop_period": field(WHOLE, "tokens that the answer ended up repeating over and over; 0: it did not", minimum=0),
+    "stop_string": field(TEXT, "the stop string that ended the answer; empty where none did"),
     "computed_tokens": field([WHOLE, "null"], "of the prompt, computed this time, replayed ones included", minimum=0),
     "held_tokens": field([WHOLE, "null"], "of prompt and answer, in the KV cache when it ended", minimum=0),
     "kept_kv_bytes": field([WHOLE, "null"], "KV cache of other chats, kept to be gone on with", minimum=0),
