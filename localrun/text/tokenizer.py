@@ -10,7 +10,7 @@ from typing import Any
 
 import tokenizers
 
-from localrun.base.errors import EngineError
+from localrun.base.errors import EngineError, UsageError
 from localrun.text.folder_tokenizer import read_folder_tokenizer
 from localrun.text.gguf_encoder import build_encoder
 from localrun.text.gguf_vocabulary import read_gguf_vocabulary
@@ -19,6 +19,8 @@ from localrun.text.tokenizer_errors import tokenizer_errors
 from localrun.text.vocabulary import Vocabulary
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
+LONGEST_RUN = 1 << 20  # characters; of one word the encoder keeps some two hundred bytes for each
+_LONG_RUN = re.compile(rf"(?<!\S)\S{{{LONGEST_RUN}}}\S|(?<!\s)\s{{{LONGEST_RUN}}}\s")
 
 
 class Tokenizer:
@@ -84,7 +86,9 @@ class Tokenizer:
 
     def encode(self, text: str, *, special: bool = False, bos: bool = False) -> list[int]:
         """Ids of `text`. `special`: the text of a control token becomes that token, else it stays text.
-        `bos`: begin with exactly one BOS if the model wants one. Lone surrogates, which are no text, become U+FFFD."""
+        `bos`: begin with exactly one BOS if the model wants one. Lone surrogates, which are no text, become U+FFFD.
+        Raises UsageError for a word, or white space, of more than LONGEST_RUN characters."""
+        _check_runs(text)
         text = _SURROGATES.sub("\ufffd", text)
         ids = self._encode(text, special)
         if not special and not self.control_ids.isdisjoint(ids):
@@ -119,6 +123,15 @@ class Tokenizer:
         with self._lock, tokenizer_errors(error):
             self._encoder.encode_special_tokens = not special
             return self._encoder.encode(text, add_special_tokens=False).ids
+
+
+def _check_runs(text: str) -> None:
+    """Raises UsageError for a word, or white space, of more than LONGEST_RUN characters."""
+    found = _LONG_RUN.search(text) if len(text) > LONGEST_RUN else None
+    if found:
+        what = "white space" if found[0].isspace() else "a word"
+        message = f"the text has {what} of more than {LONGEST_RUN:,} characters"
+        raise UsageError(message, "give a part of it, or see whether it is text")
 
 
 def tokenizer_from_gguf(metadata: Mapping[str, Any], path: str | Path = "") -> Tokenizer:

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from localrun_testing.vocabularies import byte_level, sentencepiece, small_bpe, tokenizer_json
 
-from localrun.base.errors import PromptTooLongError
+from localrun.base.errors import PromptTooLongError, UsageError
 from localrun.base.request import LoadOptions, Request
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.text.byte_level import BYTE_TO_CHAR
 from localrun.text.fewest_tokens import fewest_tokens
-from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
+from localrun.text.tokenizer import LONGEST_RUN, Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
 
 NFC = {"type": "NFC"}
 STRIPPED = {"id": 260, "content": "<x>", "special": True, "normalized": False, "lstrip": True, "rstrip": True}
@@ -55,6 +55,28 @@ def test_long_tokens_count_only_where_a_text_may_hold_them(tokenizers: list[Toke
 def test_a_vocabulary_that_lacks_bytes_tells_nothing(tmp_path: Path) -> None:
     unknown = small_bpe(model={"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]})
     assert fewest_tokens(tokenizer_from_folder(tokenizer_json(tmp_path, unknown)), "z" * 9999, 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("part", "what"), [("a", "a word"), ("x1!", "a word"), (" ", "white space"), ("\n\t", "white space")]
+)
+def test_a_run_without_an_end_is_refused_before_it_is_encoded(
+    part: str, what: str, tokenizers: list[Tokenizer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded: list[str] = []
+    tokenizer, between = tokenizers[0], "a" if part.isspace() else " "
+    run = part * (LONGEST_RUN // len(part)) + part[: LONGEST_RUN % len(part)]
+
+    def encode(text: str, special: bool) -> list[int]:
+        encoded.append(text)
+        return []
+
+    monkeypatch.setattr(tokenizer, "_encode", encode)
+    tokenizer.encode(f"{run}{between}{run}")
+    assert encoded.pop()
+    with pytest.raises(UsageError, match=f"has {what} of more than 1,048,576 characters"):
+        tokenizer.encode(f"hello{between}{run}{run[0]}{between}")
+    assert not encoded
 
 
 def test_nothing_is_encoded_of_a_prompt_that_cannot_fit(monkeypatch: pytest.MonkeyPatch) -> None:
