@@ -28,6 +28,12 @@ def main() -> None:
             code = run_command_line(sys.argv[1:], interrupt.end_waiting)
     except KeyboardInterrupt:  # before the app has begun, or while an error is told
         code = 130
+    except Exception as error:  # of an import: what comes after is told by the command line and the app themselves
+        from localrun.cli.console import open_streams
+        from localrun.cli.failure import report
+
+        open_streams()
+        code = report(error, sys.argv[1:])
     interrupt.leave_to_system()
     sys.exit(code)
 

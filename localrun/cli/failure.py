@@ -5,13 +5,15 @@ import shlex
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-
-import typer
+from typing import TYPE_CHECKING
 
 from localrun.base.errors import DoesNotFitError, LocalrunError, UsageError
 from localrun.base.nearest import did_you_mean
 from localrun.base.sanitize import clean
 from localrun.cli.console import ReaderGoneError, close_stdout, note, tell, write_json
+
+if TYPE_CHECKING:  # this is imported to tell that typer cannot be
+    import typer
 
 CANCELLED, READER_GONE = 130, 141
 DOES_NOT_FIT = DoesNotFitError.exit_code
@@ -51,9 +53,25 @@ def _as_localrun_error(error: BaseException, arguments: Sequence[str]) -> Localr
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):  # of stdout: files have their own
         close_stdout()
         return LocalrunError("cannot write the answer: no space left on device", "free some space, or write elsewhere")
+    if (module := _failed_import(error)) is not None:
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        return LocalrunError(
+            f"{module} cannot be imported: {why}", "install localrun anew, and see what `pip check` says"
+        )
+    import typer
+
     if isinstance(error, typer.TyperException):
         return _usage_error(error, arguments)
     return None
+
+
+def _failed_import(error: BaseException) -> str | None:
+    """The module that could not be imported, as it is missing or its code fails; None where no import raised this."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"]
+    names = [str(name) for frame in frames if (name := frame.f_globals.get("__name__")) != "__main__"]
+    if isinstance(error, ImportError):
+        return error.name or (names or ["a package"])[-1]
+    return names[-1] if names else "a package" if isinstance(error, SyntaxError) else None
 
 
 def _say(code: int, kind: str, message: str, hint: str, as_json: bool) -> int:
@@ -66,7 +84,7 @@ def _say(code: int, kind: str, message: str, hint: str, as_json: bool) -> int:
     return code
 
 
-def _usage_error(error: typer.TyperException, arguments: Sequence[str]) -> UsageError:
+def _usage_error(error: "typer.TyperException", arguments: Sequence[str]) -> UsageError:
     """The error for wrong words of the call, and which of them may have been meant."""
     context = getattr(error, "ctx", None)
     first = [word for word in arguments[:1] if not word.startswith("-")]

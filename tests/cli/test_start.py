@@ -1,7 +1,11 @@
-"""What a start of the program does not spend time on."""
+"""What a start of the program does not spend time on, and what it says where it cannot be."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 COUNTED = """
 import atexit, gc, runpy, sys
@@ -14,3 +18,44 @@ runpy.run_module("localrun", run_name="__main__")
 def test_a_start_hardly_looks_for_garbage() -> None:
     done = subprocess.run([sys.executable, "-c", COUNTED], capture_output=True, text=True, check=True)
     assert int(done.stderr.splitlines()[-1]) < 30  # as Python comes it is hundreds
+
+
+APP = """
+import localrun.__main__
+import localrun.cli.open_app
+localrun.cli.open_app.begins_app = lambda arguments: not arguments
+localrun.__main__.main()
+"""
+BROKEN = {  # a package: its code, and what is said of it
+    "textual": (
+        "raise ImportError('no such name', name='textual.app')",
+        "textual.app cannot be imported: ImportError: no",
+    ),
+    "rich": ("raise RuntimeError('two\\nlines')", "rich cannot be imported: RuntimeError: two lines"),
+    "typer": ("x = 1", "localrun.cli.completion cannot be imported: AttributeError: module 'typer' has no"),
+    "tokenizers": ("def (", "SyntaxError: invalid syntax (tokenizers.py, line 1)"),
+    "numpy": ("raise OSError('libblas.so: cannot open')", "numpy cannot be imported: OSError: libblas.so: cannot open"),
+}
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments"),
+    [
+        *(("textual", ()), ("rich", ())),
+        ("typer", ("run", "--json")),
+        *(("tokenizers", arguments) for arguments in (("run", "hi"), ("tokenize", "hi"))),
+        ("numpy", ("chat",)),
+    ],
+)
+def test_a_broken_package_is_told_of_in_a_line(package: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    code, told = BROKEN[package]
+    (tmp_path / f"{package}.py").write_text(code)
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path), "LOCALRUN_HOME": str(tmp_path / "home")}
+    called = [sys.executable, "-c", APP, *arguments]
+    done = subprocess.run(called, capture_output=True, text=True, input="hi\n", env=environ, check=False)
+    assert done.returncode == 1
+    first, hint = done.stderr.splitlines()
+    assert first.startswith("localrun: ")
+    assert told in first
+    assert "pip check" in hint
+    assert ("--json" in arguments) == (told in done.stdout)
