@@ -146,7 +146,8 @@ PER_LAYER = ("n_heads", "n_kv_heads", "ffn_size")  # may be a list with a number
 class Fields(Mapping[str, Any]):
     """The hyperparameters of one file by our names; a bad value is a ModelFileError naming the file's own key.
 
-    `defaults` (by our names) stand in for keys the file leaves out; a key it sets to null is not left out.
+    `defaults` (by our names) stand in for keys the file leaves out; a key it sets to null is not left out. `spellings`
+    has the file's own word for keys that were renamed as it was read.
     """
 
     def __init__(
@@ -156,25 +157,32 @@ class Fields(Mapping[str, Any]):
         prefix: str,
         path: str,
         defaults: Mapping[str, Number | None] = MappingProxyType({}),
+        spellings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.values_by_key = values
         self.format = format
         self.prefix = prefix
         self.path = path
         self.defaults = defaults
+        self.spellings = spellings
 
     def within(self, values: Mapping[str, Any]) -> "Fields":
         """The same schema over a nested dictionary of the same file."""
         return Fields(values, self.format, self.prefix, self.path)
+
+    def spelled_as(self, spellings: Mapping[str, str]) -> "Fields":
+        """The same fields, some of which the file has other words for."""
+        return Fields(self.values_by_key, self.format, self.prefix, self.path, self.defaults, spellings)
 
     def of_layer(self, index: int) -> "Fields":
         """The fields as one layer has them, where the file has lists."""
         lists = {self.key(FIELDS[name]): self.values_by_key[self.key(FIELDS[name])] for name in self.listed()}
         for key, values in lists.items():
             if len(values) != self["n_layers"]:
-                raise self.error(f"{clean(key)} has {len(values)} numbers for {self['n_layers']} layers")
+                raise self.error(f"{self.spelled(key)} has {len(values)} numbers for {self['n_layers']} layers")
         own = {key: values[index] for key, values in lists.items()}
-        return Fields({**self.values_by_key, **own}, self.format, self.prefix, self.path, self.defaults)
+        values_there = {**self.values_by_key, **own}
+        return Fields(values_there, self.format, self.prefix, self.path, self.defaults, self.spellings)
 
     def listed(self) -> list[str]:
         """The fields that differ between layers."""
@@ -192,9 +200,13 @@ class Fields(Mapping[str, Any]):
         """The value of one of the file's own keys; None where there is none. ModelFileError for a number that is
         none, wherever in the value it stands: JSON as Python writes it may have some."""
         value = self.values_by_key.get(key)
-        if (found := _not_finite(key, value)) is not None:
+        if (found := _not_finite(self.spelled(key), value)) is not None:
             raise self.error(f"{found}, not a finite number")
         return value
+
+    def spelled(self, key: str) -> str:
+        """A key as the file spells it, for a message."""
+        return clean(self.spellings.get(key, key))
 
     def key(self, field: Field) -> str:
         """The name of a field in this file; empty when the format has none."""
@@ -214,7 +226,7 @@ class Fields(Mapping[str, Any]):
             return self.defaults[name]
         if value is None:
             if field.default is REQUIRED:
-                raise self.error(f"the hyperparameter {clean(key)} is missing")
+                raise self.error(f"the hyperparameter {self.spelled(key)} is missing")
             return field.default
         return self.checked(field, key, value)
 
@@ -222,7 +234,7 @@ class Fields(Mapping[str, Any]):
         """A field that this architecture cannot do without."""
         value = self[name]
         if value is None:
-            raise self.error(f"the hyperparameter {clean(self.key(FIELDS[name]))} is missing")
+            raise self.error(f"the hyperparameter {self.spelled(self.key(FIELDS[name]))} is missing")
         return value
 
     def __iter__(self) -> Iterator[str]:
@@ -232,20 +244,21 @@ class Fields(Mapping[str, Any]):
         return len(FIELDS)
 
     def checked(self, field: Field, key: str, value: Any) -> Number:
+        said = self.spelled(key)
         if isinstance(value, list):  # one number for all layers, unless it is asked for as one of them has it
             if not value or any(item != value[0] for item in value):
-                raise ModelFileError("UNSUPPORTED", f"{clean(key)} differs between layers", path=self.path)
+                raise ModelFileError("UNSUPPORTED", f"{said} differs between layers", path=self.path)
             value = value[0]
         if field.kind is bool and isinstance(value, bool):
             return value
         if field.kind is bool:
-            raise self.error(f"{clean(key)} should be true or false, not {type(value).__name__}")
+            raise self.error(f"{said} should be true or false, not {type(value).__name__}")
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise self.error(f"{clean(key)} should be a number, not {type(value).__name__}")
+            raise self.error(f"{said} should be a number, not {type(value).__name__}")
         if not field.low <= value <= field.high:  # false for NaN too
-            raise self.error(f"{clean(key)} is {clean(repr(value)[:24])}, outside {field.low:,} … {field.high:,}")
+            raise self.error(f"{said} is {clean(repr(value)[:24])}, outside {field.low:,} … {field.high:,}")
         if field.kind is int and value != int(value):
-            raise self.error(f"{clean(key)} is {value}, not a whole number")
+            raise self.error(f"{said} is {value}, not a whole number")
         return field.kind(value)
 
     def error(self, message: str) -> ModelFileError:

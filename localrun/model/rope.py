@@ -42,13 +42,15 @@ def rope_from_gguf(
     found = {name: fields.first(prefix, spellings) for name, spellings in GGUF_KEYS.items()}
     scaling = {name: value for name, (_, value) in found.items()}
     if scaling["factor"] is None:
-        scaling["factor"] = fields.value(f"{fields.prefix}.rope.scale_linear")
+        found["factor"] = fields.first(f"{fields.prefix}.rope.", "scale_linear")
+        scaling["factor"] = found["factor"][1]
     if scaling["factor"] is None:
         scaling["factor"] = 1.0
     scaled = scaling["factor"] not in (0.0, 1.0)  # zero stands for one there
     scaling["rope_type"] = scaling["rope_type"] or (usual if scaled else "none")
     scaling["mscale"] = 1.0 if scaling["mscale"] is None else scaling["mscale"]
     scaling["truncate"] = truncate
+    fields = fields.spelled_as({name: key for name, (key, _) in found.items()})
     check_dims(fields, dims)
     whole = 1.0 if scaling["rope_type"] == "yarn" else 0.0  # how much of YaRN there is; -1 leaves it to the type
     for name, honoured in (("ext_factor", (whole, -1.0)), ("yarn_attn_factor", (1.0,))):
@@ -80,7 +82,7 @@ def rope_from_hf(fields: Fields, scaling: Mapping[str, Any], theta: float, dims:
     original = scaling.get("original_max_position_embeddings") if own is None else own
     rope_type = scaling.get("rope_type")
     if rope_type is None and "factor" in scaling:
-        raise fields.error("rope_scaling has a factor and no rope_type")
+        raise fields.error("rope scaling has a factor and no rope_type")
     return scaled_rope(
         fields,
         {**scaling, "rope_type": rope_type or "default", "original_max_position_embeddings": original},
@@ -199,7 +201,7 @@ def _factors(fields: Fields, scaling: Mapping[str, Any], name: str, dims: int) -
     values = scaling.get(name)
     if isinstance(values, (list, tuple)) and len(values) == dims // 2 and all(map(_is_divisor, values)):
         return tuple(float(value) for value in values)
-    raise fields.error(f"rope scaling needs {dims // 2} positive numbers in {name}")
+    raise fields.error(f"rope scaling needs {dims // 2} positive numbers in {fields.spelled(name)}")
 
 
 def _is_divisor(value: object) -> bool:
@@ -213,7 +215,7 @@ def _number(
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
         shown = clean(repr(value)[:24])
-        raise fields.error(f"rope scaling needs {name} between {low:g} and {high:g}, not {shown}")
+        raise fields.error(f"rope scaling needs {fields.spelled(name)} between {low:g} and {high:g}, not {shown}")
     return float(value)
 
 

@@ -1,6 +1,7 @@
 """GGUF files that are sound as files and impossible as models: a ModelFileError each, quickly and in little memory."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,14 @@ def test_weights_that_are_no_numbers(
     assert caught.value.offset is not None
     info = source.tensors[name]
     assert info.offset < caught.value.offset < info.offset + info.nbytes
+
+
+@pytest.mark.parametrize("name", ["yarn_beta_fast", "beta_fast", "beta_slow", "yarn_log_multiplier", "factor"])
+def test_a_number_of_the_rope_is_named_as_the_file_spells_it(name: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
+    spelled = f".rope.scaling.{name}"
+    source = open_gguf(write_changed(tiny_folder("qwen3-yarn"), tmp_path / "bad.gguf", key(spelled, "x")))
+    with pytest.raises(ModelFileError, match=rf"qwen3{re.escape(spelled)} between"):
+        read_config(source)
 
 
 AS_MUCH = (("qwen3-yarn", 1.0), ("qwen3-yarn", -1.0), ("llama", 0.0), ("llama", -1.0))

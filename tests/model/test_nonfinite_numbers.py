@@ -15,6 +15,7 @@ from localrun.hub.access import Access
 from localrun.hub.api import read_repo
 from localrun.hub.compatibility import require_runnable
 from localrun.hub.http import Http
+from localrun.model.archs.hf_classes import ALIASES
 from localrun.model.load import read_config
 from localrun.text.model_text import load_text
 
@@ -82,6 +83,24 @@ def test_in_a_key_that_is_used(key: str, tiny_folder: TinyFile, tmp_path: Path) 
         read_config(open_safetensors(folder))
     assert key in caught.value.message
     assert caught.value.path == str(folder / "config.json")
+
+
+TINY = {
+    "granitemoehybrid": "granite-hybrid",
+    "qwen3_moe": "qwen3-moe",
+    "gpt_oss": "gpt-oss",
+    "nemotron_h": "nemotron-h",
+}
+
+
+@pytest.mark.parametrize(("model_type", "alias"), [(name, alias) for name, row in ALIASES.items() for alias in row])
+@pytest.mark.parametrize("value", ["NaN", '{"a": [Infinity]}'])
+def test_in_another_spelling_of_a_key(
+    model_type: str, alias: str, value: str, tiny_folder: TinyFile, tmp_path: Path
+) -> None:
+    folder = written(tiny_folder(TINY.get(model_type, model_type)), tmp_path, "config.json", f'"{alias}": {value}')
+    with pytest.raises(ModelFileError, match=rf"\b{alias}\b"):
+        read_config(open_safetensors(folder))
 
 
 def test_in_a_setting_of_the_sampler(tiny_folder: TinyFile, tmp_path: Path) -> None:

@@ -112,10 +112,9 @@ def class_values(config: Values) -> dict[str, Any] | None:
     model_type = model_type_of(config)
     if model_type is None:
         return None
-    row, aliases, text = CLASSES[model_type], ALIASES.get(model_type, {}), config.get("text_config")
-    text = text if isinstance(text, dict) and text else config
+    row, text = CLASSES[model_type], _language_model(config)
     said = {key: text[key] for key in row if key in text and not (text[key] is None and key in _NULL_IS_NOTHING)}
-    said |= {key: text[alias] for alias, key in aliases.items() if alias in text}
+    said |= {key: text[alias] for key, alias in aliased_keys(config).items()}
     if said.get("rope_scaling"):
         said.setdefault("rope_parameters", None)
     values = {key: value for key, value in row.items() if key != "rope_theta"} | said
@@ -123,6 +122,17 @@ def class_values(config: Values) -> dict[str, Any] | None:
         blocks = next((values[key] for key in LAYER_LISTS if isinstance(values.get(key), (list, str))), ())
         values["num_hidden_layers"] = len(blocks) or None
     return values | {key: config[key] for key in _OF_THE_WHOLE if key in config}
+
+
+def aliased_keys(config: Values) -> dict[str, str]:
+    """The keys of its class that a config.json spells otherwise, and how."""
+    text = _language_model(config)
+    return {key: alias for alias, key in ALIASES.get(model_type_of(config) or "", {}).items() if alias in text}
+
+
+def _language_model(config: Values) -> Values:
+    text = config.get("text_config")
+    return text if isinstance(text, dict) and text else config
 
 
 def theta_of_class(config: Values) -> dict[str, float]:

@@ -40,7 +40,7 @@ class MambaArch(Arch):
         if any(fields.value(key) for key in BIASES) or any(fields.value(key) is False for key in CONV_BIASES):
             raise ModelFileError("UNSUPPORTED", "Mamba-2 with such biases cannot be run", path=fields.path)
         if fields.values_by_key.get("time_step_limit") not in NO_LIMITS:
-            message = "Mamba-2 with limited time steps (time_step_limit) cannot be run"
+            message = f"Mamba-2 with limited time steps ({fields.spelled('time_step_limit')}) cannot be run"
             raise ModelFileError("UNSUPPORTED", message, path=fields.path)
 
     def mamba(self, fields: Fields) -> Mamba2:

@@ -78,9 +78,10 @@ class NemotronH(MambaArch):
         """The block of each layer: in a GGUF by the sizes it has, else as the file says it."""
         if fields.format == "gguf":
             return [self.block_of_sizes(fields.of_layer(index)) for index in range(fields["n_layers"])]
-        said = next((said for key in LAYER_LISTS if (said := fields.value(key))), None)
+        key = next((key for key in LAYER_LISTS if fields.value(key)), LAYER_LISTS[0])
+        said = fields.value(key)
         if not isinstance(said, (list, str)) or len(said) != fields["n_layers"]:
-            raise fields.error(f"{LAYER_LISTS[0]} should say of each layer what it is")
+            raise fields.error(f"{fields.spelled(key)} should say of each layer what it is")
         unknown = next((str(word) for word in said if not isinstance(word, str) or word not in BLOCKS), None)
         if unknown is not None:
             raise ModelFileError("UNSUPPORTED", f"unknown layer type {clean(unknown[:40])!r}", path=fields.path)

@@ -6,7 +6,7 @@ from typing import Any
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
-from localrun.model.archs.hf_classes import class_values, theta_of_class
+from localrun.model.archs.hf_classes import aliased_keys, class_values, theta_of_class
 from localrun.model.archs.names import GGUF_NAMES
 from localrun.model.config import QueryScale
 from localrun.model.fields import Fields
@@ -29,7 +29,8 @@ def fields_of(source: TensorSource, defaults: Mapping[str, Any]) -> Fields:
     of_class = class_values(values)
     if of_class is None:
         return Fields({**values, **(text or {})}, source.format, prefix, fields.path, defaults)
-    return Fields(of_class, source.format, prefix, fields.path, theta_of_class(values))
+    theta, spellings = theta_of_class(values), aliased_keys(values)
+    return Fields(of_class, source.format, prefix, fields.path, theta, spellings)
 
 
 def hf_rope_parameters(fields: Fields, layer_type: str = FULL) -> dict[str, Any]:
@@ -109,10 +110,10 @@ def is_recurrent(fields: Fields, index: int, key: str, kinds: Mapping[str, bool]
     if said is None:
         return None
     if not isinstance(said, list) or len(said) < fields["n_layers"]:
-        raise fields.error(f"{clean(key)} should say of each layer what it is")
+        raise fields.error(f"{fields.spelled(key)} should say of each layer what it is")
     kind = said[index] if kinds is None else kinds.get(str(said[index]))
     if not isinstance(kind, bool):
-        raise fields.error(f"{clean(key)} has {clean(str(said[index])[:40])!r} for a layer")
+        raise fields.error(f"{fields.spelled(key)} has {clean(str(said[index])[:40])!r} for a layer")
     return kind
 
 
