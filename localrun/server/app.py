@@ -10,6 +10,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from localrun.base.errors import LocalrunError
+from localrun.server.anthropic_messages import error_body as message_error
+from localrun.server.anthropic_models import as_anthropic
+from localrun.server.anthropic_routes import anthropic_routes
 from localrun.server.guard import ErrorShapes, Guard, error_response
 from localrun.server.json_body import Body, read_json
 from localrun.server.model_list import list_models, show_model
@@ -20,7 +23,7 @@ from localrun.server.respond import AnswerResponse
 from localrun.server.service import Service
 
 Endpoint = Callable[[HttpRequest], Awaitable[Response]]
-ERROR_SHAPES: ErrorShapes = {"": error_body}
+ERROR_SHAPES: ErrorShapes = {"": error_body, "/v1/messages": message_error}
 
 
 def build_app(service: Service) -> Starlette:
@@ -35,10 +38,12 @@ def build_app(service: Service) -> Starlette:
         return AnswerResponse(service, asked, ChatCodec(asked, _wants_usage(body)), request)
 
     async def models(request: HttpRequest) -> Response:
-        return JSONResponse(await list_models(service))
+        found = await list_models(service)
+        return JSONResponse(as_anthropic(found) if "anthropic-version" in request.headers else found)
 
     async def model(request: HttpRequest) -> Response:
-        return JSONResponse(await show_model(service, request.path_params["name"]))
+        found = await show_model(service, request.path_params["name"])
+        return JSONResponse(as_anthropic(found) if "anthropic-version" in request.headers else found)
 
     async def refused(request: HttpRequest, error: Exception) -> Response:
         return error_response(ERROR_SHAPES, request.url.path, _as_refusal(error))
@@ -49,6 +54,7 @@ def build_app(service: Service) -> Starlette:
             Route("/v1/chat/completions", chat, methods=["POST"]),
             Route("/v1/models", models, methods=["GET"]),
             Route("/v1/models/{name:path}", model, methods=["GET"]),
+            *anthropic_routes(service),
             *monitor_routes(service),
         ],
         middleware=[Middleware(Guard, options=service.options, shapes=ERROR_SHAPES)],

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections.abc import Iterable
 from typing import assert_never
 
 from localrun.base.events import Accepted, Completion, Done, Event, Loop, ModelInfo, Prefill, Token
@@ -62,18 +63,28 @@ def _message(body: Body) -> Message:
 
 def content_of(body: Body) -> str:
     """The text of a message, whose content is a string, a list of parts, or null."""
-    content = body.values.get("content")
+    return text_of(parts_of(body))
+
+
+def parts_of(body: Body, name: str = "content") -> list[Body]:
+    """Content as parts, however it was written."""
+    content = body.values.get(name)
     if content is None or isinstance(content, str):
-        return content or ""
+        return [Body({"text": content}, body.place(name))] if content else []
+    return body.objects(name)
+
+
+def text_of(parts: Iterable[Body]) -> str:
+    """The text of all parts. Raises Refusal for one that is something else."""
     texts = []
-    for part in body.objects("content"):
+    for part in parts:
         kind = part.text("type", "text")
         if kind in ("text", "input_text", "output_text"):
             texts.append(part.text("text"))
         elif kind == "refusal":
             texts.append(part.text("refusal"))
         else:
-            raise part.wrong("type", f"the model reads text; it cannot take {kind}")
+            raise part.wrong("type", f"the model reads text; it cannot take {kind[:40]}")
     return "\n".join(texts)
 
 

@@ -1,0 +1,168 @@
+"""What POST /v1/messages answers: Anthropic's Messages, in which Claude Code and its SDKs speak."""
+
+import secrets
+from collections.abc import Mapping
+from typing import assert_never
+
+from localrun.base.events import Accepted, Channel, Completion, Done, Event, Loop, ModelInfo, Prefill, Token
+from localrun.server.anthropic_diagnosis import Diagnosis
+from localrun.server.inference import InferenceRequest, Json
+from localrun.server.refusal import Refusal
+from localrun.server.sse import data_frame
+
+SIGNATURE = "localrun"  # of thoughts: clients give it back, and want one that is not empty
+_ERRORS: Mapping[int, str] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+
+
+class MessageCodec:
+    """Writes messages, and the events of one.
+
+    The head of a stream says how much of the prompt is cached, so it waits for the engine to look; until then there are
+    pings.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, asked: InferenceRequest, diagnosis: Diagnosis) -> None:
+        self._model, self._diagnosis = asked.model, diagnosis
+        self._max_tokens = asked.requests[0].max_tokens
+        self._id = f"msg_{secrets.token_hex(12)}"
+        self._has_begun = False
+        self._blocks: list[tuple[Channel, list[str]]] = []  # of the content, with their texts
+        self.figures: Json | None = None
+
+    def begin(self, info: ModelInfo | None) -> bytes:
+        self._model = self._model or (info.name if info else "")
+        return b""
+
+    def event(self, index: int, event: Event) -> bytes:
+        match event:
+            case Accepted() | Loop():
+                return b""
+            case Prefill(_, cached, total):
+                return self._head(total, cached)
+            case Token(_, text, channel):
+                return self._head(0, 0) + self._delta(channel, text) if text else b""
+            case Done(completion):
+                self._diagnosis.end(self._id, completion, self.figures)
+                return self._head(0, 0) + self._close() + self._tail(completion)
+        assert_never(event)
+
+    def end(self) -> bytes:
+        return _frame("message_stop")
+
+    def ping(self) -> bytes:
+        return _frame("ping")
+
+    def failure(self, refusal: Refusal) -> bytes:
+        return data_frame(error_body(refusal), "error")
+
+    def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
+        message = self._message(info.name)
+        message["content"] = [_block(channel, "".join(texts)) for channel, texts in self._blocks]
+        message["usage"] = usage(completions[0])
+        message["diagnostics"] = self._diagnosis.found
+        return {**message, **self._stopped(completions[0])}
+
+    def _message(self, name: str = "") -> Json:
+        return {
+            "id": self._id,
+            "type": "message",
+            "role": "assistant",
+            "model": self._model or name,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+        }
+
+    def _head(self, prompt: int, cached: int) -> bytes:
+        """The beginning, once."""
+        if self._has_begun:
+            return b""
+        self._has_begun = True
+        message = self._message()
+        message["usage"] = {**_input(prompt, cached), "output_tokens": 0}
+        message["diagnostics"] = self._diagnosis.pending
+        return _frame("message_start", message=message)
+
+    def _delta(self, channel: Channel, text: str) -> bytes:
+        """More text: of the block that is open, or of a new one."""
+        start = b""
+        if not self._blocks or self._blocks[-1][0] != channel:
+            start = self._close()
+            self._blocks.append((channel, []))
+            start += _frame("content_block_start", index=len(self._blocks) - 1, content_block=_block(channel, "", ""))
+        self._blocks[-1][1].append(text)
+        kind = "thinking" if channel == "thinking" else "text"
+        return start + self._part({"type": f"{kind}_delta", kind: text})
+
+    def _close(self) -> bytes:
+        """The end of the block that is open."""
+        if not self._blocks:
+            return b""
+        signed = b""
+        if self._blocks[-1][0] == "thinking":
+            signed = self._part({"type": "signature_delta", "signature": SIGNATURE})
+        return signed + _frame("content_block_stop", index=len(self._blocks) - 1)
+
+    def _part(self, delta: Json) -> bytes:
+        return _frame("content_block_delta", index=len(self._blocks) - 1, delta=delta)
+
+    def _tail(self, completion: Completion) -> bytes:
+        more: Json = {"diagnostics": self._diagnosis.found} if self._diagnosis.found else {}
+        if self.figures:
+            more["localrun"] = self.figures
+        return _frame("message_delta", delta=self._stopped(completion), usage=usage(completion), **more)
+
+    def _stopped(self, completion: Completion) -> Json:
+        """Why the answer ended. An answer that only repeats itself, or was cancelled from here, has ended its turn."""
+        reason = "end_turn"
+        if completion.stop_string:
+            reason = "stop_sequence"
+        elif completion.stop_reason == "length":
+            is_asked = self._max_tokens is not None and completion.completion_tokens >= self._max_tokens
+            reason = "max_tokens" if is_asked else "model_context_window_exceeded"
+        return {"stop_reason": reason, "stop_sequence": completion.stop_string or None}
+
+
+def usage(completion: Completion) -> Json:
+    """Tokens of a message. Cached ones are not among `input_tokens`."""
+    return {
+        **_input(completion.prompt_tokens or 0, completion.cached_tokens or 0),
+        "output_tokens": completion.completion_tokens,
+        "output_tokens_details": {"thinking_tokens": completion.thinking_tokens or 0},
+    }
+
+
+def error_body(refusal: Refusal) -> Json:
+    """An error in Anthropic's shape."""
+    kind = _ERRORS.get(refusal.status, "api_error" if refusal.status >= 500 else "invalid_request_error")
+    # Clients look for these words to know that a chat has to be made shorter.
+    long = "prompt is too long: " if refusal.code == "context_length_exceeded" else ""
+    error = {"type": kind, "message": long + refusal.message, "code": refusal.code, **refusal.figures}
+    return {"type": "error", "error": error}
+
+
+def _input(prompt: int, cached: int) -> Json:
+    return {
+        "input_tokens": prompt - cached,
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": 0,  # everything that is read is kept, and nobody pays for it
+    }
+
+
+def _block(channel: Channel, text: str, signature: str = SIGNATURE) -> Json:
+    if channel == "thinking":
+        return {"type": "thinking", "thinking": text, "signature": signature}
+    return {"type": "text", "text": text}
+
+
+def _frame(kind: str, **values: object) -> bytes:
+    return data_frame({"type": kind, **values}, kind)

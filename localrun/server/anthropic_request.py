@@ -1,0 +1,146 @@
+"""The bodies of Anthropic's Messages, as requests that templates are written for."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from localrun.base.request import Message, Request, Think
+from localrun.server.inference import InferenceRequest, Json
+from localrun.server.json_body import Body
+from localrun.server.openai_chat import parts_of, text_of
+from localrun.server.openai_fields import MAX_STOPS, max_tokens, sampling
+
+IGNORED = (
+    *("cache_control", "context_management", "service_tier", "inference_geo", "speed", "betas", "user_profile_id"),
+    *("thinking.budget_tokens", "thinking.display", "output_config.effort", "tool_choice.disable_parallel_tool_use"),
+)
+REFUSED = ("mcp_servers", "container")
+_THINK: dict[str, Think] = {"enabled": "on", "disabled": "off", "adaptive": "auto", "between_tools": "auto"}
+_BILLING = re.compile(r"x-anthropic-billing-header:[^\n]*\n*")  # another one each time: nothing would be cached
+_OWN_TOOLS = ("", "custom")  # types of tools that the client runs
+
+
+def read_messages(body: Body) -> InferenceRequest:
+    """A body as the request that it is. Raises Refusal, naming the field."""
+    _refuse(body)
+    messages = tuple(_messages(body))
+    tools = body.objects("tools")
+    request = Request(
+        messages=messages,
+        sampling=sampling(body),
+        max_tokens=max_tokens(body, "max_tokens"),
+        stop=tuple(filter(None, body.texts("stop_sequences", MAX_STOPS))),
+        think=_THINK[body.inner("thinking").choice("type", tuple(_THINK), "adaptive")],
+        tools=tuple(_tool(tool) for tool in tools if tool.text("type") in _OWN_TOOLS),
+        continues=_is_begun(messages[-1]),
+    )
+    return InferenceRequest(
+        model=body.text("model"),
+        requests=(request,),
+        is_stream=body.flag("stream"),
+        session=body.inner("metadata").text("user_id"),
+        keep_alive=body.seconds("keep_alive"),
+        ignored=(
+            *(name for name in IGNORED if _has(body, name)),
+            *(tool.place("type") for tool in tools if tool.text("type") not in _OWN_TOOLS),
+        ),
+        with_figures=body.values.get("localrun") is not False,
+    )
+
+
+def _refuse(body: Body) -> None:
+    """Refusal for what would silently not hold."""
+    for name in REFUSED:
+        if body.values.get(name):
+            raise body.wrong(name, "localrun has none of this")
+    if body.inner("tool_choice").choice("type", ("auto", "any", "tool", "none"), "auto") in ("any", "tool"):
+        raise body.wrong("tool_choice", "auto or none is needed: localrun does not make a model call a tool yet")
+    if any(tool.flag("strict") for tool in body.objects("tools")):
+        raise body.wrong("tools", "strict is not there yet")
+    for place, name in ((body.inner("output_config"), "format"), (body, "output_format")):
+        if name in place:
+            raise place.wrong(name, "localrun does not hold a model to a schema yet")
+
+
+def _has(body: Body, name: str) -> bool:
+    outer, dot, inner = name.partition(".")
+    return outer in body and (not dot or inner in body.inner(outer))
+
+
+def _messages(body: Body) -> Iterator[Message]:
+    """The system prompt, and all turns."""
+    turns = body.objects("messages")
+    if not turns:
+        raise body.wrong("messages", "at least one message is needed")
+    parts = [_without_billing(part) for part in parts_of(body, "system")]
+    if system := text_of(part for part in parts if part.values.get("text") != ""):
+        yield {"role": "system", "content": system}
+    called: dict[str, str] = {}  # id of a call -> the tool
+    for turn in turns:
+        match turn.choice("role", ("user", "assistant", "system"), ""):
+            case "assistant":
+                yield _answer(turn, called)
+            case role:
+                yield from _asked(turn, role, called)
+
+
+def _without_billing(part: Body) -> Body:
+    if "text" not in part:
+        return part
+    return Body({**part.values, "text": _BILLING.sub("", part.text("text"), 1)}, part.where)
+
+
+def _asked(turn: Body, role: str, called: dict[str, str]) -> Iterator[Message]:
+    """Results of tools first, in their order, then what the user says."""
+    parts = parts_of(turn)
+    results = [part for part in parts if part.values.get("type") == "tool_result"]
+    for result in results:
+        text, number = text_of(parts_of(result)), result.text("tool_use_id")
+        said = f"The tool failed: {text}" if result.flag("is_error") else text
+        named = {"name": called[number]} if number in called else {}
+        yield {"role": "tool", "tool_call_id": number, **named, "content": said}
+    text = text_of(part for part in parts if part not in results)
+    if text or not results:
+        yield {"role": role, "content": text}
+
+
+def _answer(turn: Body, called: dict[str, str]) -> Message:
+    thoughts, calls, texts = [], [], []
+    for part in parts_of(turn):
+        match part.text("type", "text"):
+            case "thinking":
+                thoughts.append(part.text("thinking"))
+            case "redacted_thinking":  # of another server: nobody here can read it
+                pass
+            case "tool_use":
+                calls.append(_call(part))
+                called[part.text("id")] = part.text("name")
+            case _:
+                texts.append(part)
+    message: Message = {"role": "assistant", "content": text_of(texts)}
+    if thought := "\n".join(filter(None, thoughts)):
+        message["reasoning_content"] = thought
+    if calls:
+        message["tool_calls"] = calls
+    return message
+
+
+def _call(part: Body) -> Json:
+    arguments = json.dumps(part.inner("input").values, ensure_ascii=False)
+    return {
+        "id": part.text("id"),
+        "type": "function",
+        "function": {"name": part.text("name"), "arguments": arguments},
+    }
+
+
+def _tool(tool: Body) -> Json:
+    function: Json = {"name": tool.text("name")}
+    if "description" in tool:
+        function["description"] = tool.text("description")
+    return {"type": "function", "function": {**function, "parameters": tool.inner("input_schema").values}}
+
+
+def _is_begun(last: Message) -> bool:
+    """Whether the client has begun the answer itself, for the model to go on with."""
+    return last["role"] == "assistant" and bool(last["content"]) and "tool_calls" not in last

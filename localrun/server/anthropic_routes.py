@@ -1,0 +1,38 @@
+"""Where Anthropic's clients call: messages, and how many tokens one would have."""
+
+import asyncio
+
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from localrun.server.anthropic_diagnosis import Diagnosis, SentMessages
+from localrun.server.anthropic_messages import MessageCodec
+from localrun.server.anthropic_request import read_messages
+from localrun.server.json_body import read_json
+from localrun.server.respond import AnswerResponse
+from localrun.server.service import Service
+
+
+def anthropic_routes(service: Service) -> list[Route]:
+    """The routes below /v1/messages."""
+    sent = SentMessages()
+
+    async def messages(request: HttpRequest) -> Response:
+        body = await read_json(request)
+        asked = read_messages(body)
+        return AnswerResponse(service, asked, MessageCodec(asked, Diagnosis(body, sent)), request)
+
+    async def count_tokens(request: HttpRequest) -> Response:
+        """Exactly what the same messages would be read as, and how many of these tokens are cached."""
+        asked = read_messages(await read_json(request))
+        async with service.models.use(asked.model, asked.keep_alive) as client:
+            seen = await asyncio.to_thread(client.preview, asked.requests[0])
+        assert seen is not None  # only engines elsewhere do not tell
+        n_cached = min(seen.n_cached, seen.n_tokens - 1)  # the last one is always computed
+        return JSONResponse({"input_tokens": seen.n_tokens, "cache_read_input_tokens": n_cached})
+
+    return [
+        Route("/v1/messages", messages, methods=["POST"]),
+        Route("/v1/messages/count_tokens", count_tokens, methods=["POST"]),
+    ]
