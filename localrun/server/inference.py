@@ -19,12 +19,13 @@ class InferenceRequest:
     """A request of any protocol."""
 
     model: str  # as the client names it; empty for the one that is loaded
-    requests: tuple[Request, ...]  # one for each prompt
+    requests: tuple[Request, ...]  # one for each prompt; none: the model is loaded, and that is all
     is_stream: bool
     n: int = 1  # answers to each prompt
     session: str = ""  # what the client calls the conversation; empty: it does not say
     keep_alive: float | None = None  # seconds that the model stays loaded, or inf; None: as the server was told
     ignored: tuple[str, ...] = ()  # fields that have no effect here
+    is_held: bool = False  # a stream that is held open while it cannot be answered, instead of being refused
     with_figures: bool = True  # whether the answer tells of itself in a `localrun` object
 
     @property

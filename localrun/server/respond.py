@@ -11,6 +11,8 @@ from starlette.types import Receive, Scope, Send
 
 from localrun.base.errors import LocalrunError
 from localrun.base.events import Completion, Done, ModelInfo
+from localrun.base.request import Request
+from localrun.client.interface import EngineClient
 from localrun.server.figures import headers_of, localrun_object
 from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.live import LiveRequest
@@ -32,6 +34,13 @@ class AnswerResponse(Response):
         self._service, self._asked, self._codec = service, asked, codec
         self._live = LiveRequest.of(request, asked)
 
+    async def prepare(self, client: EngineClient, requests: list[Request]) -> list[Request]:
+        """What the engine is asked for, once it is known which one it is."""
+        return requests
+
+    async def settle(self) -> None:
+        """What has to be done before a client hears that its answer is complete."""
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         wire = Wire(receive, send, self._codec, self._asked.is_stream)
         try:
@@ -43,7 +52,7 @@ class AnswerResponse(Response):
                 except (LocalrunError, Refusal) as error:
                     refusal = refusal_of(error) if isinstance(error, LocalrunError) else error
                     self._live.end(refusal.code)
-                    if not wire.has_begun:
+                    if not wire.has_begun and not (self._asked.is_held and refusal.status == 503):
                         raise refusal from None
                     await wire.stream(self._codec.failure(refusal), last=True)
         finally:
@@ -53,13 +62,16 @@ class AnswerResponse(Response):
         """Bring the model, have it answer, and send what it says."""
         async with self._service.engine(self._asked, self._live, wire) as (client, requests):
             mailbox, wire.info = Mailbox(), client.info
-            answers = [RunningAnswer(client, one, mailbox, index) for index, one in enumerate(requests)]
+            requests = await wire.wait(self.prepare(client, requests))
+            memory = self._service.answers
+            answers = [RunningAnswer(client, one, mailbox, index, memory) for index, one in enumerate(requests)]
             self._live.cancel = partial(_cancel, answers)
             try:
                 completions: dict[int, Completion] = {}
                 while len(completions) < len(answers):
                     await wire.wait(mailbox.wait())
                     await self._pass_on(mailbox.take(), wire, completions)
+                await self.settle()
                 if self._asked.is_stream:
                     await wire.stream(self._codec.end(), last=True)
                 else:
@@ -99,7 +111,7 @@ class AnswerResponse(Response):
         if self._codec.figures is not None:
             whole["localrun"] = self._codec.figures
         data = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
-        await wire.whole(data, headers_of(completions[0]))
+        await wire.whole(data, headers_of(completions[0]) if completions else {})
 
     async def _send(self, frames: list[bytes], wire: Wire) -> None:
         if frames and self._asked.is_stream:

@@ -9,6 +9,7 @@ from localrun.base.errors import LocalrunError, unexpected
 from localrun.base.events import Done, Event
 from localrun.base.request import Request
 from localrun.client.interface import EngineClient, Generation
+from localrun.server.answer_memory import AnswerMemory
 
 Said = tuple[int, Event | LocalrunError]
 
@@ -47,13 +48,18 @@ class Mailbox:
 
 
 class RunningAnswer:
-    """One generation, read on a thread of its own. The last thing it puts is Done or an error."""
+    """One generation, read on a thread of its own. The last thing it puts is Done or an error.
 
-    def __init__(self, client: EngineClient, request: Request, mailbox: Mailbox, index: int) -> None:
+    Ids that `memory` has of its conversation are not encoded again, and its own are remembered.
+    """
+
+    def __init__(
+        self, client: EngineClient, request: Request, mailbox: Mailbox, index: int, memory: AnswerMemory
+    ) -> None:
         self._put: Callable[[Event | LocalrunError], None] = lambda said: mailbox.put((index, said))
         self._generation: Generation | None = None
         self._is_cancelled = False
-        threading.Thread(target=self._read, args=(client, request), name="answer", daemon=True).start()
+        threading.Thread(target=self._read, args=(client, request, memory), name="answer", daemon=True).start()
 
     def cancel(self) -> None:
         """End it within a step; what it has not said yet does not matter any more. From any thread, and repeatedly."""
@@ -61,15 +67,18 @@ class RunningAnswer:
         if (generation := self._generation) is not None:
             generation.cancel()
 
-    def _read(self, client: EngineClient, request: Request) -> None:
+    def _read(self, client: EngineClient, request: Request, memory: AnswerMemory) -> None:
         try:
-            generation = self._generation = client.generate(request)
+            info = client.info
+            generation = self._generation = client.generate(memory.recall(info, request))
             if self._is_cancelled:  # before there was anything to cancel
                 generation.cancel()
             for event in generation:
-                self._put(event)
                 if isinstance(event, Done):
+                    memory.keep(info, request, event)  # before the client can go on from it
+                    self._put(event)
                     return
+                self._put(event)
             raise AssertionError("a generation always ends with Done")
         except LocalrunError as error:
             self._put(error)

@@ -1,11 +1,13 @@
 """What all protocols share: the model, the queue, the requests under way."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 from localrun.base.request import Request
 from localrun.client.interface import EngineClient
+from localrun.server.answer_memory import AnswerMemory
 from localrun.server.cache_break import LastRequests
 from localrun.server.inference import InferenceRequest
 from localrun.server.live import LiveRequest, Registry
@@ -16,6 +18,7 @@ from localrun.server.refusal import busy
 from localrun.server.wire import Wire
 
 MAX_WAITING = 64  # requests beyond those that are computed at once
+MAX_HELD = 256  # streams that are held open until there is room for them
 USUAL_PARALLEL = 16
 
 
@@ -29,16 +32,16 @@ class Service:
         self.models, self.options, self._log = models, options, log
         self.registry, self.metrics = Registry(self._ended), Metrics()
         self.last_requests = LastRequests()
-        self._n_open = 0
+        self.answers = AnswerMemory()
+        self._n_open = self._n_held = 0
+        self._freed = asyncio.Condition()
 
     @asynccontextmanager
     async def engine(
         self, asked: InferenceRequest, live: LiveRequest, wire: Wire
     ) -> AsyncIterator[tuple[EngineClient, list[Request]]]:
         """The engine for a request, and what it is asked for each answer. Raises Refusal where too many wait."""
-        if self._n_open + asked.n_answers > (self.options.parallel or USUAL_PARALLEL) + MAX_WAITING:
-            raise busy(MAX_WAITING)
-        self._n_open += asked.n_answers
+        await self._take_room(asked, wire)
         try:
             async with AsyncExitStack() as held:
                 lease = self.models.use(asked.model, asked.keep_alive)
@@ -47,6 +50,30 @@ class Service:
                 yield client, [_numbered(one, index) for one in asked.requests for index in range(asked.n)]
         finally:
             self._n_open -= asked.n_answers
+            async with self._freed:
+                self._freed.notify_all()
+
+    async def _take_room(self, asked: InferenceRequest, wire: Wire) -> None:
+        """Count a request among those that are open. Whoever is held goes before those that come later."""
+
+        async def wait() -> None:
+            async with self._freed:
+                await self._freed.wait_for(lambda: self._has_room(asked))
+                self._n_open += asked.n_answers
+
+        if not self._n_held and self._has_room(asked):
+            self._n_open += asked.n_answers
+        elif not asked.is_held or self._n_held >= MAX_HELD:
+            raise busy(MAX_WAITING)
+        else:
+            self._n_held += 1
+            try:
+                await wire.wait(wait())
+            finally:
+                self._n_held -= 1
+
+    def _has_room(self, asked: InferenceRequest) -> bool:
+        return self._n_open + asked.n_answers <= (self.options.parallel or USUAL_PARALLEL) + MAX_WAITING
 
     def _ended(self, live: LiveRequest) -> None:
         self.metrics.count(live)

@@ -1,0 +1,71 @@
+"""The ids of our own answers, found again by the conversation that they are part of.
+
+Most protocols keep no state: a client sends our answers back as text. A tokenizer often spells a text with other ids
+than the model wrote, so that nothing of it would be found in the cache. Here every answer is remembered by what was
+said up to it, thoughts left out, since clients drop them; the engine keeps of the ids what still says the same.
+"""
+
+import hashlib
+import json
+import threading
+from array import array
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from localrun.base.events import Done, ModelInfo
+from localrun.base.request import Message, Request
+
+MAX_ANSWERS = 4_096
+MAX_IDS = 16 << 20  # four bytes each
+
+
+class AnswerMemory:
+    """Prompt and answer as ids, for the answers that were asked for last. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[bytes, array[int]] = OrderedDict()
+        self._n_ids = 0
+        self._lock = threading.Lock()
+
+    def keep(self, info: ModelInfo, request: Request, done: Done) -> None:
+        """Remember an answer."""
+        if not request.messages or not done.completion.token_ids:  # servers tell no ids
+            return
+        answer: Message = {"role": "assistant", "content": done.completion.text}
+        *_, key = _keys(info, replace(request, messages=(*request.messages, answer)))
+        ids = array("i", (*done.prompt_ids, *done.completion.token_ids))
+        with self._lock:
+            self._n_ids += len(ids) - len(self._ids.pop(key, ()))
+            self._ids[key] = ids
+            while len(self._ids) > MAX_ANSWERS or self._n_ids > MAX_IDS:
+                self._n_ids -= len(self._ids.popitem(last=False)[1])
+
+    def recall(self, info: ModelInfo, request: Request) -> Request:
+        """The request with the ids of its conversation up to the latest answer that is remembered."""
+        if not request.messages or request.known_ids or request.continues:
+            return request
+        keys = list(_keys(info, request))
+        with self._lock:
+            known = next((key for key in reversed(keys) if key in self._ids), None)
+            if known is None:
+                return request
+            self._ids.move_to_end(known)
+            return replace(request, known_ids=tuple(self._ids[known]))
+
+
+def _keys(info: ModelInfo, request: Request) -> Iterator[bytes]:
+    """A key for each answer in a conversation, of everything up to it."""
+    said = hashlib.sha256()
+    for part in (info.fingerprint, info.path, info.precision, [dict(tool) for tool in request.tools]):
+        said.update(_spelled(part))
+    for message in request.messages:
+        content = message.get("content")
+        text = content.strip() if isinstance(content, str) else content
+        said.update(_spelled([message.get("role"), text, message.get("tool_calls") or []]))
+        if message.get("role") == "assistant":
+            yield said.digest()
+
+
+def _spelled(value: object) -> bytes:
+    return json.dumps(value, default=str).encode() + b"\n"
