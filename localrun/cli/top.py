@@ -4,8 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from localrun.cli.console import note, write_json, write_table
+from localrun.cli.console import at_terminal, note, write_json, write_table
 from localrun.cli.groups import JsonSwitch
+from localrun.cli.open_app import is_plain
 from localrun.server.monitor_client import MonitorClient
 
 _COLUMNS = ("NO", "CLIENT", "MODEL", "PHASE", "READ", "CACHED", "WRITTEN", "TOK/S", "LEFT")
@@ -19,7 +20,13 @@ def top(
     json: JsonSwitch = False,
 ) -> int:
     """Show the requests that the running server answers: who asks, how far each is, and why it waits."""
-    state = MonitorClient(url).state()
+    client = MonitorClient(url)
+    state = client.state()
+    if not json and at_terminal() and not is_plain():
+        from localrun_tui.top_app import TopApp
+
+        TopApp(client).run()
+        return 0
     if json:
         write_json(state)
         return 0

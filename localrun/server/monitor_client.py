@@ -26,6 +26,11 @@ class MonitorClient:
         self._owner = owner
 
     @property
+    def address(self) -> str:
+        """Where it listens, to show."""
+        return self._owner.url or self._owner.socket
+
+    @property
     def url(self) -> str:
         """Its address. UsageError where it has only a Unix socket."""
         if not self._owner.url:
@@ -48,9 +53,8 @@ class MonitorClient:
             answer = connection.getresponse()
             values = json.loads(answer.read(MAX_BYTES))
         except (OSError, http.client.HTTPException, ValueError) as error:
-            where = self._owner.url or self._owner.socket
             raise EngineError(
-                f"{where} does not answer: {error or type(error).__name__}", "is it still there?"
+                f"{self.address} does not answer: {error or type(error).__name__}", "is it still there?"
             ) from None
         finally:
             connection.close()

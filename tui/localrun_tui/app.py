@@ -99,8 +99,9 @@ class LocalrunApp(PlainEnd):
     def on_app_focus(self) -> None:
         self.desktop.is_away = False
 
-    def on_unmount(self) -> None:
+    async def on_unmount(self) -> None:
         self._leave_terminal()
+        await self.session.server.stop(at_once=True)
         if "downloads" in vars(self):
             self.downloads.close()
         self.session.close()
@@ -192,15 +193,22 @@ class LocalrunApp(PlainEnd):
     # ---- keys and commands
 
     async def action_quit(self) -> None:
-        """At once, unless downloads run: they end with the app."""
+        """At once, unless downloads run or other programs are answered: both end with the app."""
         from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 
         active = [one for one in self.downloads.all() if one.active] if "downloads" in vars(self) else []
-        if not active:
+        server = self.session.server
+        if not active and not server.url:
             self.exit()
             return
+        question = "Quit?"
         facts = [(f"{one.share:.0%} of", f"{one.short_name} {one.precision}") for one in active]
-        question = "Quit? Downloads end with the app; what has arrived is kept, and goes on from there."
+        if active:
+            question += " Downloads end with the app; what has arrived is kept, and goes on from there."
+        if server.url:
+            question += " Other programs are not answered any more."
+            n_requests = len(server.requests)
+            facts.append((server.url, f"{n_requests} request{'' if n_requests == 1 else 's'} under way"))
         self.push_screen(ConfirmScreen(question, facts, "Quit", "Stay"), lambda yes: self.exit() if yes else None)
 
     async def action_interrupt(self) -> None:
@@ -218,6 +226,12 @@ class LocalrunApp(PlainEnd):
         from localrun_tui.screens.settings.theme_choice import choose_theme
 
         self._chat_screen.run_guarded(choose_theme(self))
+
+    def action_requests(self) -> None:
+        from localrun_tui.screens.requests.request_sources import OwnRequests
+        from localrun_tui.screens.requests.requests_screen import RequestsScreen
+
+        self.push_screen(RequestsScreen(OwnRequests(self.session.server)))
 
     def action_help(self) -> None:
         from localrun.chat.commands import commands_of

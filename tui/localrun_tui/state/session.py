@@ -21,6 +21,7 @@ from localrun.chat.turn import may_go_on
 from localrun.client.choice import held_by
 from localrun.client.model_slot import LoadGivenUpError, ModelSlot, OpenClient
 from localrun.fit.rates import Rates
+from localrun_tui.state.app_server import AppServer
 from localrun_tui.state.messages import (
     ChatChanged,
     ChatOpened,
@@ -53,6 +54,7 @@ class Session:
         post: Callable[[TextualMessage], Any],
     ) -> None:
         self.model = ModelSlot(open_client)
+        self.server = AppServer(self.model)
         self.disk = StoreThread(open_store)
         self.shelf = Shelf(self.disk, post)
         self.waiting = WaitingMessages(self.disk, post)

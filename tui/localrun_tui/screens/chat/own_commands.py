@@ -65,6 +65,24 @@ class OwnCommands:
 
         await use_prompt(self._screen.app, self._session, self._composer, name)
 
+    async def serve(self, wanted: str) -> None:
+        from localrun_tui.state.app_server import port_in
+
+        server = self._session.server
+        if wanted == "stop":
+            await server.stop()
+            self._screen.notify("Other programs are not answered any more", timeout=3)
+            return
+        if server.url and not wanted:
+            self._screen.notify(f"{server.url}/v1 · /requests shows who asks", title="This model is served", timeout=10)
+            return
+        url = await server.start(port_in(wanted))
+        self._screen.notify(
+            f"{url}/v1, until the app ends · /requests shows who asks, /serve stop ends it",
+            title="This model is served",
+            timeout=10,
+        )
+
     async def keep(self, name: str) -> None:
         from localrun.chat.prompts import keep_prompt
 

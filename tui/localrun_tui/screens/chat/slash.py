@@ -69,6 +69,7 @@ class SlashCommands:
             "/delete": self._of_chat("delete"),
             "/chat-settings": self._own.chat_settings,
             "/explain": self._explain,
+            "/serve": self._own.serve,
         }
 
     async def run(self, name: str, arguments: str = "") -> None:

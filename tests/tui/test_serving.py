@@ -1,0 +1,125 @@
+"""The app's model answers other programs, their requests are seen, and quitting asks first."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+from localrun_testing.chat_app import ENDS, chat_app, ready, send
+from localrun_testing.fake_client import FakeClient
+from localrun_testing.pilots import drive, screen_text, until, until_text
+from localrun_testing.served import serving
+from textual.pilot import Pilot
+
+from localrun.base.request import LoadOptions
+from localrun.server.monitor_client import MonitorClient
+from localrun.server.owner import running_server
+from localrun_tui.app import LocalrunApp
+from localrun_tui.screens.dialogs.confirm import ConfirmScreen
+from localrun_tui.top_app import TopApp
+
+QUESTION = {"messages": [{"role": "user", "content": "Hi"}]}
+
+
+def address(app: Any) -> str:
+    assert isinstance(app, LocalrunApp)
+    return app.session.server.url
+
+
+async def ask(url: str, **more: Any) -> httpx.Response:
+    async with httpx.AsyncClient(timeout=60) as client:
+        return await client.post(f"{url}/v1/chat/completions", json={**QUESTION, **more})
+
+
+def test_other_programs_ask_the_model_of_the_app() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "/serve 0")
+        await until_text(pilot, "This model is served")
+        url = address(pilot.app)
+        owner = await asyncio.to_thread(running_server)
+        assert owner
+        assert owner.url == url
+        answer = await ask(url)
+        assert (answer.status_code, answer.json()["model"]) == (200, "qwen3-4b")
+        assert (await ask(url, model="qwen3-4b:Q4_K_M")).status_code == 200
+        other = await ask(url, model="builtin")
+        assert (other.status_code, other.json()["error"]["code"]) == (404, "model_not_found")
+        await send(pilot, "/serve stop")
+        await until(pilot, lambda: not address(pilot.app))
+        assert await asyncio.to_thread(running_server) is None
+
+    drive(app, steps)
+
+
+def test_requests_are_seen_and_ended() -> None:
+    app, _ = chat_app(ENDS)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "/serve 0")
+        await until(pilot, lambda: address(pilot.app))
+        asked = asyncio.ensure_future(ask(address(pilot.app)))
+        await send(pilot, "/requests")
+        await until_text(pilot, "python-ht")
+        await until_text(pilot, "writing")
+        await pilot.press("x")
+        assert (await asked).json()["choices"][0]["finish_reason"] == "stop"
+        await until_text(pilot, "No request is under way")
+        await pilot.press("escape")
+
+    drive(app, steps)
+
+
+def test_quitting_while_others_are_answered_asks_first() -> None:
+    app, _ = chat_app(ENDS)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "/serve 0")
+        await until(pilot, lambda: address(pilot.app))
+        asked = asyncio.ensure_future(ask(address(pilot.app)))
+        await until(pilot, lambda: app.session.server.requests)
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen))
+        assert "1 request under way" in screen_text(pilot.app)
+        await pilot.press("n")
+        assert address(pilot.app)
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen))
+        await pilot.press("y")
+        asked.cancel()
+
+    drive(app, steps)
+    assert not app.session.server.url
+
+
+def test_what_is_no_port_is_said() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "/serve soon")
+        await until_text(pilot, "soon is no port")
+        assert not address(pilot.app)
+
+    drive(app, steps)
+
+
+def test_top_shows_a_server_that_runs_elsewhere() -> None:
+    fake = FakeClient(LoadOptions(Path()), lambda request: "ab…")
+    with serving(lambda choice: fake) as served:
+        app = TopApp(MonitorClient(served.url))
+
+        async def steps(pilot: Pilot[Any]) -> None:
+            await until_text(pilot, "No request is under way")
+            assert served.url in screen_text(pilot.app)
+            asked = asyncio.ensure_future(ask(served.url))
+            await until_text(pilot, "python-ht")
+            await pilot.press("x")
+            assert (await asked).status_code == 200
+            await until_text(pilot, "No request is under way")
+
+        drive(app, steps)

@@ -1,0 +1,50 @@
+"""Where the requests of the screen come from: the app's own server, or one that runs elsewhere."""
+
+import asyncio
+from collections.abc import Sequence
+
+from localrun.base.errors import EngineError, NotFoundError
+from localrun.server.monitor_client import MonitorClient
+from localrun.server.request_rows import RequestRow, rows_of
+from localrun_tui.state.app_server import AppServer
+
+
+class OwnRequests:
+    """Of the app's server."""
+
+    def __init__(self, server: AppServer) -> None:
+        self._server = server
+
+    @property
+    def address(self) -> str:
+        return self._server.url or "off: /serve starts it"
+
+    async def rows(self) -> Sequence[RequestRow]:
+        return rows_of(self._server.requests)
+
+    async def cancel(self, number: int) -> None:
+        live = next((live for live in self._server.requests if live.number == number), None)
+        if live is None:
+            raise NotFoundError("that request is over")
+        live.cancel()
+
+
+class RemoteRequests:
+    """Of a running server."""
+
+    def __init__(self, client: MonitorClient) -> None:
+        self._client = client
+
+    @property
+    def address(self) -> str:
+        return self._client.address
+
+    async def rows(self) -> Sequence[RequestRow]:
+        state = await asyncio.to_thread(self._client.state)
+        try:
+            return [RequestRow(**row) for row in state.get("requests", ())]
+        except TypeError:
+            raise EngineError("that server is of another version", "start it again") from None
+
+    async def cancel(self, number: int) -> None:
+        await asyncio.to_thread(self._client.cancel, number)

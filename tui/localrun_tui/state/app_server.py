@@ -1,0 +1,80 @@
+"""The server by which other programs ask the app's model, while the app runs."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from localrun.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from localrun.client.model_slot import ModelSlot
+    from localrun.server.listen import HttpServer
+    from localrun.server.live import LiveRequest
+    from localrun.server.service import Service
+
+LEAST_PORT, LAST_PORT = 0, 65_535
+
+
+class AppServer:
+    """Off until it is started. What it needs is imported then."""
+
+    def __init__(self, slot: "ModelSlot") -> None:
+        self._slot = slot
+        self._server: HttpServer | None = None
+        self._service: Service | None = None
+        self._running: asyncio.Task[None] | None = None
+        self.url = ""  # empty while it is off
+
+    @property
+    def requests(self) -> "list[LiveRequest]":
+        """What other programs ask right now."""
+        return [] if self._service is None else list(self._service.registry.requests.values())
+
+    async def start(self, port: int) -> str:
+        """Listen on this machine; gives the address. 0 takes any free port. Raises UsageError where that cannot be."""
+        if self.url:
+            raise UsageError(f"this model is served already, at {self.url}", "/serve stop ends that")
+        from localrun.server.app import build_app
+        from localrun.server.listen import HttpServer, address_of, bind
+        from localrun.server.options import ServerOptions
+        from localrun.server.service import Service
+        from localrun.server.shared_model import SharedModel
+
+        options = ServerOptions(port=port, keep_alive=None)
+        sockets = await asyncio.to_thread(bind, options)
+        self._service = Service(SharedModel(self._slot, options), options)
+        self._server, self.url = HttpServer(build_app(self._service)), address_of(sockets[0])
+        self._running = asyncio.ensure_future(self._serve(self._server, sockets))
+        return self.url
+
+    async def stop(self, at_once: bool = False) -> None:
+        """Let the answers under way end, for ten seconds at most, or `at_once`. Nothing happens while it is off."""
+        server, running = self._server, self._running
+        if server is None or running is None:
+            return
+        for live in self.requests if at_once else ():
+            live.cancel()
+        server.should_exit, server.force_exit = True, at_once
+        await running
+
+    async def _serve(self, server: "HttpServer", sockets: "list[socket]") -> None:
+        from localrun.server.owner import announced
+
+        try:
+            with announced(self.url, ""):
+                await server.serve(sockets)
+        finally:
+            self._server = self._service = self._running = None
+            self.url = ""
+
+
+def port_in(text: str) -> int:
+    """The port of `/serve PORT`; the usual one for none. Raises UsageError."""
+    from localrun.server.options import DEFAULT_PORT
+
+    if not text:
+        return DEFAULT_PORT
+    if not text.isdecimal() or not LEAST_PORT <= int(text) <= LAST_PORT:
+        raise UsageError(f"{text} is no port", f"a number up to {LAST_PORT}; 0 takes a free one")
+    return int(text)
