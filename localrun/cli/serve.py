@@ -84,6 +84,7 @@ class ServerFlags:
     ] = KEEP_ALIVE_SECONDS
     any_model: Annotated[bool, switch("--any-model", "the loaded model answers to every name", _PANEL)] = False
     no_swap: Annotated[bool, switch("--no-swap", "never load another model", _PANEL)] = False
+    store_disk: Annotated[bool, switch("--store-disk", "keep stored responses on disk", _PANEL)] = False
 
     def options(self) -> ServerOptions:
         return ServerOptions(
@@ -96,6 +97,7 @@ class ServerFlags:
             keep_alive=self.keep_alive,
             any_model=self.any_model,
             no_swap=self.no_swap,
+            store_disk=self.store_disk,
         )
 
 

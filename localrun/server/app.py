@@ -20,6 +20,7 @@ from localrun.server.monitor import monitor_routes
 from localrun.server.openai_chat import ChatCodec, error_body, read_chat
 from localrun.server.refusal import Refusal, refusal_of, without_paths
 from localrun.server.respond import AnswerResponse
+from localrun.server.responses_api import Responses
 from localrun.server.service import Service
 
 Endpoint = Callable[[HttpRequest], Awaitable[Response]]
@@ -55,6 +56,7 @@ def build_app(service: Service) -> Starlette:
             Route("/v1/models", models, methods=["GET"]),
             Route("/v1/models/{name:path}", model, methods=["GET"]),
             *anthropic_routes(service),
+            *Responses(service).routes(),
             *monitor_routes(service),
         ],
         middleware=[Middleware(Guard, options=service.options, shapes=ERROR_SHAPES)],

@@ -46,19 +46,27 @@ def think(body: Body) -> Think:
     wish = body.inner("chat_template_kwargs").values.get("enable_thinking")
     if isinstance(wish, bool):
         return "on" if wish else "off"
-    effort = body.choice("reasoning_effort", tuple(_EFFORT), "") if "reasoning_effort" in body else ""
-    return _EFFORT.get(effort, "auto")
+    return effort(body, "reasoning_effort")
+
+
+def effort(body: Body, name: str) -> Think:
+    """Whether a thinking model thinks, by how much it is asked to."""
+    return _EFFORT[body.choice(name, tuple(_EFFORT), "")] if name in body else "auto"
 
 
 def refuse_until_there(body: Body) -> None:
     """Refusal for what would silently not hold: calls that have to be made, schemas that have to be kept to."""
-    choice = body.values.get("tool_choice")
-    if choice not in (None, "auto", "none"):
-        raise body.wrong("tool_choice", "auto or none is needed: localrun does not make a model call a tool yet")
+    check_tool_choice(body)
     if any(tool.inner("function").flag("strict") for tool in body.objects("tools")):
         raise body.wrong("tools", "strict is not there yet")
     if body.inner("response_format").text("type", "text") != "text":
         raise body.wrong("response_format", "text is needed: localrun does not hold a model to a schema yet")
+
+
+def check_tool_choice(body: Body) -> None:
+    """Refusal for calls that have to be made."""
+    if body.values.get("tool_choice") not in (None, "auto", "none"):
+        raise body.wrong("tool_choice", "auto or none is needed: localrun does not make a model call a tool yet")
 
 
 def _bias(body: Body) -> dict[int, float]:

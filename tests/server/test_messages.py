@@ -152,7 +152,7 @@ def test_tokens_are_counted_exactly_and_cached_ones_apart(real: anthropic.Anthro
 )
 def test_why_it_was_not_cached(real: anthropic.Anthropic, change: dict[str, Any], reason: str | None) -> None:
     fields: dict[str, Any] = {"system": "Be brief.", "metadata": {"user_id": f"user-{reason}"}}
-    turns: Any = [{"role": "user", "content": "Tell me about otters."}]
+    turns: Any = [{"role": "user", "content": f"Tell me about otters ({reason})."}]
     first = ask(real, turns, **fields)
     assert first.diagnostics is None
     more = [*turns, {"role": "assistant", "content": first.content[0].text}, {"role": "user", "content": "More!"}]

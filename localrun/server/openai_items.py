@@ -1,0 +1,123 @@
+"""Items of OpenAI's Responses: what a conversation is made of there, as messages that templates know.
+
+One answer of a model may be several items (thoughts, a message, calls); it becomes one message again. Nothing that a
+client sends back of a conversation is refused for its kind: what a model cannot be shown is left out, and named.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+
+from localrun.base.request import Message
+from localrun.server.inference import Json
+from localrun.server.json_body import Body
+from localrun.server.openai_chat import content_of
+
+SEALED = "lr1."  # before the base64 of a thought that a client keeps for us without reading it
+_CALLS = ("function_call", "custom_tool_call")
+_RESULTS = ("function_call_output", "custom_tool_call_output")
+_ROLES = ("system", "developer", "user", "assistant")
+
+
+class Conversation:
+    """Items read one after the other. `left_out` names what the model is not shown."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.left_out: list[str] = []
+
+    def add(self, items: Sequence[Body]) -> None:
+        """Read more items. Raises Refusal."""
+        for item in items:
+            kind = item.text("type", "message")
+            if kind == "message":
+                self._message(item)
+            elif kind == "reasoning":
+                self._begin({"reasoning_content": thought_of(item)})
+            elif kind in _CALLS:
+                self._call(item)
+            elif kind in _RESULTS:
+                content = _output(item)
+                self.messages.append({"role": "tool", "tool_call_id": item.text("call_id"), "content": content})
+            elif kind == "item_reference":
+                raise item.wrong("type", "the item itself is needed, or a previous_response_id")
+            else:
+                self.left_out.append(f"{item.where} ({kind[:40]})")
+
+    def _message(self, item: Body) -> None:
+        role = item.choice("role", _ROLES, "")
+        if role != "assistant":
+            self.messages.append({"role": role, "content": content_of(item)})
+        elif self._is_begun():
+            self.messages[-1]["content"] = content_of(item)
+        else:
+            self._begin({"content": content_of(item)})
+
+    def _call(self, item: Body) -> None:
+        is_free = item.text("type") == "custom_tool_call"  # whose input is no JSON
+        given = json.dumps({"input": item.text("input")}, ensure_ascii=False) if is_free else item.text("arguments")
+        function = {"name": item.text("name"), "arguments": given or "{}"}
+        call = {"id": item.text("call_id"), "type": "function", "function": function}
+        if not self.messages or self.messages[-1]["role"] != "assistant":
+            self._begin({})
+        self.messages[-1].setdefault("tool_calls", []).append(call)
+
+    def _begin(self, values: Json) -> None:
+        self.messages.append({"role": "assistant", "content": "", **values})
+
+    def _is_begun(self) -> bool:
+        """Whether the last message is an answer that has thoughts and nothing else so far."""
+        last = self.messages[-1] if self.messages else {}
+        return "reasoning_content" in last and not last["content"] and not last.get("tool_calls")
+
+
+def thought_of(item: Body) -> str:
+    """The text of a reasoning item: what it says, what it brings sealed, or its summary."""
+    said = "\n".join(part.text("text") for part in item.objects("content"))
+    summary = "\n".join(part.text("text") for part in item.objects("summary"))
+    return said or unsealed(item.text("encrypted_content")) or summary
+
+
+def sealed(thought: str) -> str:
+    """A thought for a client to give back."""
+    return SEALED + base64.b64encode(thought.encode("utf-8", "replace")).decode()
+
+
+def unsealed(text: str) -> str:
+    """The thought in it; empty for one that another server has sealed."""
+    if not text.startswith(SEALED):
+        return ""
+    try:
+        return base64.b64decode(text[len(SEALED) :], validate=True).decode("utf-8", "replace")
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def flat_tools(tools: Sequence[Body]) -> tuple[list[Json], list[str]]:
+    """The functions among tools, those of namespaces among them, as templates know them; and what was left out."""
+    functions: list[Json] = []
+    left_out = []
+    for tool in tools:
+        kind = tool.text("type", "function")
+        if kind == "function":
+            if tool.flag("strict"):
+                raise tool.wrong("strict", "localrun does not hold a model to a schema yet")
+            function = {name: tool.values[name] for name in ("name", "description", "parameters") if name in tool}
+            functions.append({"type": "function", "function": function})
+        elif kind == "namespace":
+            inner, more = flat_tools(tool.objects("tools"))
+            functions += inner
+            left_out += more
+        else:
+            left_out.append(f"{tool.where} ({kind[:40]})")
+    return functions, left_out
+
+
+def _output(item: Body) -> str:
+    """What a tool said: a string, or parts, of which a text stands for those that are no text."""
+    output = item.values.get("output")
+    if not isinstance(output, list):
+        return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    parts = item.objects("output")
+    return "\n".join(part.text("text") or f"[{part.text('type')}: not shown to a model of text]" for part in parts)

@@ -1,0 +1,189 @@
+"""What /v1/responses does beside answering: go on from earlier responses, give them back, drop, cancel and count."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from localrun.base.errors import PromptTooLongError
+from localrun.base.request import Message, Request
+from localrun.chat.overflow import reserve_of
+from localrun.client.interface import EngineClient
+from localrun.server.json_body import Body, read_json
+from localrun.server.openai_responses import Asked, ResponsesCodec, read_responses
+from localrun.server.refusal import Refusal
+from localrun.server.respond import AnswerResponse
+from localrun.server.service import Service
+from localrun.server.stored_responses import StoredResponse, StoredResponses
+
+MAX_LISTED = 100
+USUAL_LISTED = 20
+
+
+class Responses:
+    """The endpoints, and what they share: responses that are stored, and those under way."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.stored = StoredResponses(service.options.store_disk and not service.options.no_disk)
+        self.under_way: dict[str, StatefulAnswer] = {}
+
+    def routes(self) -> list[Route]:
+        at = "/v1/responses"
+        return [
+            Route(at, self.create, methods=["POST"]),
+            Route(f"{at}/input_tokens", self.count, methods=["POST"]),
+            Route(f"{at}/{{id}}", self.show, methods=["GET"]),
+            Route(f"{at}/{{id}}", self.delete, methods=["DELETE"]),
+            Route(f"{at}/{{id}}/input_items", self.list_items, methods=["GET"]),
+            Route(f"{at}/{{id}}/cancel", self.cancel, methods=["POST"]),
+        ]
+
+    async def create(self, request: HttpRequest) -> Response:
+        asked = await self._read(await read_json(request))
+        return StatefulAnswer(self, self._service, asked, request)
+
+    async def count(self, request: HttpRequest) -> Response:
+        """Exactly how many tokens the prompt has, and how many of them are cached."""
+        asked = await self._read(await read_json(request))
+        n_tokens = n_cached = 0
+        for one in asked.inference.requests:
+            async with self._service.models.use(asked.inference.model) as client:
+                n_tokens, n_cached = await asyncio.to_thread(self._counted, client, one)
+        body = {"object": "response.input_tokens", "input_tokens": n_tokens, "localrun": {"cached": n_cached}}
+        return JSONResponse(body)
+
+    async def show(self, request: HttpRequest) -> Response:
+        if request.query_params.get("stream") == "true":
+            raise Refusal(400, "a stored response comes whole", "invalid_value", "stream")
+        id = request.path_params["id"]
+        if answer := self._under_way(id):
+            return JSONResponse(answer.codec.response)
+        stored = await asyncio.to_thread(self.stored.get, id)
+        return JSONResponse(stored.response)
+
+    async def delete(self, request: HttpRequest) -> Response:
+        id = request.path_params["id"]
+        await asyncio.to_thread(self.stored.remove, id)
+        return JSONResponse({"id": id, "object": "response", "deleted": True})
+
+    async def list_items(self, request: HttpRequest) -> Response:
+        """The input of a response, the newest item first unless the oldest is asked for."""
+        stored = await asyncio.to_thread(self.stored.get, request.path_params["id"])
+        query = Body({name: int(value) if value.isdecimal() else value for name, value in request.query_params.items()})
+        limit = query.whole("limit", USUAL_LISTED, 1, MAX_LISTED) or USUAL_LISTED
+        items = stored.items if query.choice("order", ("asc", "desc"), "desc") == "asc" else stored.items[::-1]
+        after = query.text("after")
+        start = next((number for number, item in enumerate(items, 1) if item.get("id") == after), 0) if after else 0
+        page = items[start : start + limit]
+        ids = [item["id"] for item in page] or [None]
+        body = {"object": "list", "data": page, "first_id": ids[0], "last_id": ids[-1]}
+        return JSONResponse({**body, "has_more": start + limit < len(items)})
+
+    async def cancel(self, request: HttpRequest) -> Response:
+        """End an answer that is under way; one that is over stays what it is."""
+        id = request.path_params["id"]
+        if answer := self._under_way(id):
+            answer.cancel()
+            return JSONResponse({**answer.codec.response, "status": "cancelled"})
+        stored = await asyncio.to_thread(self.stored.get, id)
+        return JSONResponse(stored.response)
+
+    def _under_way(self, id: str) -> "StatefulAnswer | None":
+        answer = self.under_way.get(id)
+        return answer if answer and answer.codec.response["status"] == "in_progress" else None
+
+    async def _read(self, body: Body) -> Asked:
+        previous = body.text("previous_response_id")
+        return read_responses(body, await asyncio.to_thread(self.stored.chain, previous))
+
+    def _counted(self, client: EngineClient, request: Request) -> tuple[int, int]:
+        try:
+            view = client.preview(self._service.answers.recall(client.info, request))
+        except PromptTooLongError as error:
+            if error.n_tokens:
+                return error.n_tokens, 0
+            raise
+        if view is None:
+            raise Refusal(501, "this engine does not count tokens ahead", "not_supported")
+        return view.n_tokens, view.n_cached
+
+
+class StatefulAnswer(AnswerResponse):
+    """An answer that others may ask for by its id while it is under way, and later if it is stored."""
+
+    def __init__(self, responses: Responses, service: Service, asked: Asked, request: HttpRequest) -> None:
+        self.codec = ResponsesCodec(asked)
+        super().__init__(service, asked.inference, self.codec, request)
+        self._responses, self._state = responses, asked
+        self._is_cancelled = self._is_kept = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        id = self.codec.response["id"]
+        self._responses.under_way[id] = self
+        try:
+            await super().__call__(scope, receive, send)
+            if self.codec.response["status"] == "in_progress":  # the client has left
+                self.codec.cancelled()
+            await self.settle()
+        finally:
+            del self._responses.under_way[id]
+
+    def cancel(self) -> None:
+        """End it within a step, or as soon as it begins."""
+        self._is_cancelled = True
+        self._live.cancel()
+
+    async def prepare(self, client: EngineClient, requests: list[Request]) -> list[Request]:
+        if self._is_cancelled:
+            self.codec.cancelled()
+            return []
+        if not self._state.drops_turns:
+            return requests
+        fitted, self.codec.dropped_turns = await asyncio.to_thread(_fit, client, requests)
+        return fitted
+
+    async def settle(self) -> None:
+        """Store it: whoever has seen its end may go on from it at once."""
+        if self._state.is_stored and not self._is_kept and self.codec.response["status"] != "in_progress":
+            self._is_kept = True
+            figures = {"localrun": self.codec.figures} if self.codec.figures else {}
+            stored = StoredResponse({**self.codec.response, **figures}, self._state.items)
+            await asyncio.to_thread(self._responses.stored.keep, stored)
+
+
+def _fit(client: EngineClient, requests: Sequence[Request]) -> tuple[list[Request], int]:
+    """The request without as many of its oldest turns as have to go, and how many that are. The last one stays, and so
+    do system messages in the beginning."""
+    fitted, dropped = [], 0
+    for request in requests:
+        starts = [i for i, message in enumerate(request.messages) if message["role"] == "user"]
+        ctx = client.info.ctx
+        if len(starts) > 1 and not _fits(client, request, ctx):
+            room = ctx - reserve_of(ctx, request.max_tokens)
+            low, high = 1, len(starts) - 1  # turns that go: the fewest that are enough
+            while low < high:
+                middle = (low + high) // 2
+                is_enough = _fits(client, _without(request, starts, middle), room)
+                low, high = (low, middle) if is_enough else (middle + 1, high)
+            dropped = low
+            request = _without(request, starts, dropped)
+        fitted.append(request)
+    return fitted, dropped
+
+
+def _without(request: Request, starts: Sequence[int], n_turns: int) -> Request:
+    head: tuple[Message, ...] = request.messages[: starts[0]]
+    return replace(request, messages=(*head, *request.messages[starts[n_turns] :]))
+
+
+def _fits(client: EngineClient, request: Request, room: int) -> bool:
+    try:
+        view = client.preview(request)
+    except PromptTooLongError:
+        return False
+    return view is None or view.n_tokens < room

@@ -1,0 +1,152 @@
+"""Responses that clients may go back to by their id: in memory, and on disk only where the server was told so.
+
+There are at most 1,000, of at most 256 MB in all; those that nobody has used for longest go first.
+"""
+
+import json
+import os
+import re
+import threading
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+from localrun.base.files import make_private, remove_unfinished, write_whole
+from localrun.base.paths import writable_folder
+from localrun.base.small_file import read_small
+from localrun.server.inference import Json
+from localrun.server.refusal import Refusal
+
+MAX_RESPONSES = 1_000
+MAX_BYTES = 256 << 20
+FOLDER = "responses"  # within the cache folder
+_ID = re.compile(r"resp_[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """`response` as its client got it; `items` are its input, without that of the responses before it."""
+
+    response: Json
+    items: list[Json]
+
+    @property
+    def previous(self) -> str:
+        return self.response.get("previous_response_id") or ""
+
+
+class Shelf(Protocol):
+    """Bounded room for texts by id. Any thread may use it."""
+
+    def put(self, id: str, data: bytes) -> None: ...
+
+    def get(self, id: str) -> bytes | None:
+        """What is there, which counts as used now."""
+        ...
+
+    def remove(self, id: str) -> None: ...
+
+
+class MemoryShelf:
+    """Goes with the process."""
+
+    def __init__(self) -> None:
+        self._data: OrderedDict[str, bytes] = OrderedDict()
+        self._n_bytes = 0
+        self._lock = threading.Lock()
+
+    def put(self, id: str, data: bytes) -> None:
+        with self._lock:
+            self._n_bytes += len(data) - len(self._data.pop(id, b""))
+            self._data[id] = data
+            while len(self._data) > MAX_RESPONSES or self._n_bytes > MAX_BYTES:
+                self._n_bytes -= len(self._data.popitem(last=False)[1])
+
+    def get(self, id: str) -> bytes | None:
+        with self._lock:
+            if id in self._data:
+                self._data.move_to_end(id)
+            return self._data.get(id)
+
+    def remove(self, id: str) -> None:
+        with self._lock:
+            self._n_bytes -= len(self._data.pop(id, b""))
+
+
+class DiskShelf:
+    """A file for each, which only this user can read. Several servers may share a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def put(self, id: str, data: bytes) -> None:
+        with suppress(OSError):
+            self._folder.mkdir(exist_ok=True, mode=0o700)
+            make_private(self._folder)
+            remove_unfinished(self._folder)
+            write_whole(self._path(id), data)
+            self._trim()
+
+    def get(self, id: str) -> bytes | None:
+        with suppress(OSError):
+            data = read_small(self._path(id), MAX_BYTES, follow_links=False)
+            os.utime(self._path(id))
+            return data
+        return None
+
+    def remove(self, id: str) -> None:
+        with suppress(OSError):
+            self._path(id).unlink()
+
+    def _path(self, id: str) -> Path:
+        return self._folder / f"{id}.json"
+
+    def _trim(self) -> None:
+        with os.scandir(self._folder) as entries:
+            found = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]
+        n_bytes = 0
+        for number, (stat, path) in enumerate(sorted(found, key=lambda one: -one[0].st_mtime_ns)):
+            n_bytes += stat.st_size
+            if number >= MAX_RESPONSES or n_bytes > MAX_BYTES:
+                with suppress(OSError):
+                    os.unlink(path)
+
+
+class StoredResponses:
+    """What was answered, by id."""
+
+    def __init__(self, on_disk: bool) -> None:
+        folder = writable_folder("cache") if on_disk else None
+        self._shelf: Shelf = MemoryShelf() if folder is None else DiskShelf(folder / FOLDER)
+
+    def keep(self, stored: StoredResponse) -> None:
+        self._shelf.put(stored.response["id"], json.dumps(asdict(stored)).encode())
+
+    def get(self, id: str) -> StoredResponse:
+        """Raises Refusal."""
+        data = self._shelf.get(id) if _ID.fullmatch(id) else None
+        with suppress(ValueError, TypeError, KeyError):
+            values = json.loads(data or b"")
+            return StoredResponse(dict(values["response"]), list(values["items"]))
+        raise Refusal(404, f"there is no stored response {id[:80]}", "response_not_found", "response_id")
+
+    def remove(self, id: str) -> None:
+        """Raises Refusal."""
+        self.get(id)
+        self._shelf.remove(id)
+
+    def chain(self, id: str) -> list[StoredResponse]:
+        """A response and all that it goes on from, the oldest first. Raises Refusal where one of them is gone."""
+        found: list[StoredResponse] = []
+        while id:
+            try:
+                if len(found) == MAX_RESPONSES:  # files that lead in a circle
+                    raise Refusal(400, "too many")
+                found.append(self.get(id))
+            except Refusal:
+                what = f"response {id[:80]} is not stored, or not any more"
+                raise Refusal(400, what, "previous_response_not_found", "previous_response_id") from None
+            id = found[-1].previous
+        return found[::-1]
