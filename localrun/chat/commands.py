@@ -107,9 +107,7 @@ COMMANDS: tuple[Command, ...] = (
         action="app.explain",
     ),
     Command("/models", "Models", "on disk, in the catalogue, on the hub, on a server", "", _APP, action="app.models"),
-    Command(
-        "/serve", "Serve this model", "other programs on this machine may ask it", "[PORT|stop]", _APP
-    ),
+    Command("/serve", "Serve this model", "other programs on this machine may ask it", "[PORT|stop]", _APP),
     Command("/requests", "Requests", "what other programs ask, and why one waits", "", _APP, action="app.requests"),
     Command("/downloads", "Downloads", "running, waiting and finished", "", _APP, action="app.downloads"),
     Command("/settings", "Settings", "everything in config.toml", "", _APP, action="app.settings"),

@@ -11,7 +11,6 @@ from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
 
 from localrun.base.files import make_private, remove_unfinished, write_whole
 from localrun.base.paths import writable_folder
@@ -37,20 +36,8 @@ class StoredResponse:
         return self.response.get("previous_response_id") or ""
 
 
-class Shelf(Protocol):
-    """Bounded room for texts by id. Any thread may use it."""
-
-    def put(self, id: str, data: bytes) -> None: ...
-
-    def get(self, id: str) -> bytes | None:
-        """What is there, which counts as used now."""
-        ...
-
-    def remove(self, id: str) -> None: ...
-
-
 class MemoryShelf:
-    """Goes with the process."""
+    """Bounded room for texts by id, which goes with the process. Any thread may use it."""
 
     def __init__(self) -> None:
         self._data: OrderedDict[str, bytes] = OrderedDict()
@@ -65,6 +52,7 @@ class MemoryShelf:
                 self._n_bytes -= len(self._data.popitem(last=False)[1])
 
     def get(self, id: str) -> bytes | None:
+        """What is there, which counts as used now."""
         with self._lock:
             if id in self._data:
                 self._data.move_to_end(id)
@@ -76,18 +64,17 @@ class MemoryShelf:
 
 
 class DiskShelf:
-    """A file for each, which only this user can read. Several servers may share a folder."""
+    """A file for each, which only this user can read. Several servers may share a folder. `put` raises OSError."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def put(self, id: str, data: bytes) -> None:
-        with suppress(OSError):
-            self._folder.mkdir(exist_ok=True, mode=0o700)
-            make_private(self._folder)
-            remove_unfinished(self._folder)
-            write_whole(self._path(id), data)
-            self._trim()
+        self._folder.mkdir(exist_ok=True, mode=0o700)
+        make_private(self._folder)
+        remove_unfinished(self._folder)
+        write_whole(self._path(id), data)
+        self._trim()
 
     def get(self, id: str) -> bytes | None:
         with suppress(OSError):
@@ -115,19 +102,26 @@ class DiskShelf:
 
 
 class StoredResponses:
-    """What was answered, by id."""
+    """What was answered, by id. Whatever the disk does not take stays in memory."""
 
     def __init__(self, on_disk: bool) -> None:
         folder = writable_folder("cache") if on_disk else None
-        self._shelf: Shelf = MemoryShelf() if folder is None else DiskShelf(folder / FOLDER)
+        self._memory = MemoryShelf()
+        self._disk = None if folder is None else DiskShelf(folder / FOLDER)
 
     def keep(self, stored: StoredResponse) -> None:
-        self._shelf.put(stored.response["id"], json.dumps(asdict(stored)).encode())
+        id, data = stored.response["id"], json.dumps(asdict(stored)).encode()
+        if self._disk is not None:
+            with suppress(OSError):
+                return self._disk.put(id, data)
+        return self._memory.put(id, data)
 
     def get(self, id: str) -> StoredResponse:
         """Raises Refusal."""
-        data = self._shelf.get(id) if _ID.fullmatch(id) else None
-        with suppress(ValueError, TypeError, KeyError):
+        data = self._memory.get(id)
+        if data is None and self._disk is not None and _ID.fullmatch(id):
+            data = self._disk.get(id)
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
             values = json.loads(data or b"")
             return StoredResponse(dict(values["response"]), list(values["items"]))
         raise Refusal(404, f"there is no stored response {id[:80]}", "response_not_found", "response_id")
@@ -135,7 +129,9 @@ class StoredResponses:
     def remove(self, id: str) -> None:
         """Raises Refusal."""
         self.get(id)
-        self._shelf.remove(id)
+        self._memory.remove(id)
+        if self._disk is not None:
+            self._disk.remove(id)
 
     def chain(self, id: str) -> list[StoredResponse]:
         """A response and all that it goes on from, the oldest first. Raises Refusal where one of them is gone."""
