@@ -17,7 +17,7 @@ from localrun.cli.chat_files import attach, take_named
 from localrun.cli.chat_prompts import keep_last, use_prompt
 from localrun.cli.console import is_terminal, note, tell
 from localrun.cli.line_chat import LineChat
-from localrun.cli.session import show_stats
+from localrun.cli.stats import show_stats
 
 
 def take(chat: LineChat, text: str) -> None:

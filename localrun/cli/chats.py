@@ -15,7 +15,6 @@ from localrun.cli.console import note
 from localrun.cli.groups import HubOptions, LoadOptionFlags, ModelOptions
 from localrun.cli.session import find_choice, open_engine
 from localrun.client.choice import ModelChoice, held_by
-from localrun.client.endpoints import server_named
 from localrun.client.interface import EngineClient
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
@@ -72,6 +71,8 @@ def choice_for(
 
 def _known_server(name: str) -> str | None:
     try:
+        from localrun.client.endpoints import server_named
+
         server_named(name)
     except NotFoundError:
         note(f"({name}, where this chat was held, is none of the servers that were added)")

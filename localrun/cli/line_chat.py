@@ -16,7 +16,7 @@ from localrun.cli.console import note, write_json
 from localrun.cli.line_input import ask_line
 from localrun.cli.line_model import LineModel
 from localrun.cli.output import OutputOptions, as_fields, stream_answer
-from localrun.cli.session import Answering, show_stats
+from localrun.cli.session import Answering
 from localrun.cli.turn import answer_in, reuse_line
 from localrun.client.interface import EngineClient
 
@@ -121,6 +121,8 @@ class LineChat:
         if c.stop_reason == "cancelled":
             note("(stopped)")
         if self.output.stats:
+            from localrun.cli.stats import show_stats
+
             show_stats(c)
         elif self.talks:
             note(status_line(c, self.chat.policy))

@@ -17,7 +17,7 @@ from localrun.cli.console import ONE_OR_MANY, at_terminal, note, write_json
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, ServerOption, switch
 from localrun.cli.output import RunOutput, as_fields, stream_answer
-from localrun.cli.session import Answering, open_engine, show_stats
+from localrun.cli.session import Answering, open_engine
 from localrun.cli.text_input import read_stdin, read_text_file, typed_text
 from localrun.cli.turn import Stream, answer_in
 from localrun.client.interface import EngineClient
@@ -65,6 +65,8 @@ def run(
     if output.json:
         write_json(as_fields(completion))
     if output.stats:
+        from localrun.cli.stats import show_stats
+
         show_stats(completion)
     return CANCELLED if completion.stop_reason == "cancelled" else 0
 

@@ -9,11 +9,9 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 from localrun.base.errors import NotFoundError, UsageError
-from localrun.base.events import Completion
 from localrun.base.machine import memory
 from localrun.base.request import Think
 from localrun.base.settings import Settings, read_settings
-from localrun.base.units import gib, ms, tps
 from localrun.chat.chat_settings import settings_of, think_of
 from localrun.chat.conversation import Chat
 from localrun.chat.presets import sampling_of
@@ -21,13 +19,8 @@ from localrun.chat.turn import TurnOptions
 from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions
 from localrun.client.choice import ModelChoice
-from localrun.client.endpoints import server_named
 from localrun.client.interface import EngineClient, Generation
 from localrun.client.open_client import open_client, open_local
-from localrun.diagnose.diagnosis import diagnose
-from localrun.diagnose.facts import facts_of
-from localrun.diagnose.words import in_words
-from localrun.fit.machine_rates import known_rates
 from localrun.hub.catalogue import BUILTIN, suggest
 from localrun.hub.load_options import load_options
 from localrun.hub.resolve import resolve
@@ -82,6 +75,8 @@ def find_choice(
     typed = {"precision": options.precision, **asdict(load)}
     if chosen := [f"--{name.replace('_', '-')}" for name, usual in flags.items() if typed[name] != usual]:
         raise UsageError(f"{' and '.join(chosen)}: a server decides that itself", "leave it out, or leave --server out")
+    from localrun.client.endpoints import server_named
+
     return ModelChoice(replace(server_named(server), model=options.model or ""))
 
 
@@ -160,29 +155,3 @@ class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
         if self._generation is not None:
             # A thread of its own: the handler may stand inside a lock of this thread that cancelling needs.
             threading.Thread(target=self._generation.cancel, daemon=True).start()
-
-
-def show_stats(completion: Completion) -> None:
-    """How fast the answer was and what it took, on stderr; of a server's answer, what it tells."""
-    c, speed, memory = completion, completion.timings, completion.memory
-    cached = "" if c.cached_tokens is None else f", {c.cached_tokens} of them cached"
-    read = f", {tps(speed.prefill_tps)}" if speed.prefill_tps is not None else ""
-    written = f", {tps(speed.decode_tps)}" if speed.decode_tps is not None else ""
-    context = f", context {c.ctx}" if c.ctx else ""
-    model = " ".join(filter(None, (c.model, c.precision)))
-    note(
-        f"prompt  {'?' if c.prompt_tokens is None else c.prompt_tokens} tokens{cached}{read}\n"
-        f"answer  {c.completion_tokens} tokens{written}, first after {ms(speed.ttft_ms)},"
-        f" then every {ms(speed.itl_ms_p50)} (95 %: {ms(speed.itl_ms_p95)})\n"
-        f"model   {model} on {c.backend}{context}, loaded in {ms(speed.load_ms)}"
-    )
-    if memory.peak_rss is not None:
-        note(
-            f"memory  {gib(memory.peak_rss)} at most; KV cache as {c.kv_codec}: {gib(memory.kv_bytes or 0)} of this"
-            f" chat, {gib(memory.kept_kv_bytes or 0)} of others, {gib(memory.kv_budget_bytes or 0)} may be taken"
-        )
-    note(f"seed    {c.seed}")
-    facts = facts_of(c.flat(), known_rates())
-    found = diagnose(facts) if facts else None
-    if facts and found and found.cause != "unknown":
-        note(f"limit   {in_words(found, facts).line}")

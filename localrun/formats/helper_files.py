@@ -22,13 +22,13 @@ VOCODER = "a vocoder, which turns the tokens of a model into sound"
 APPLE_DOUBLE = "what macOS notes about another file (AppleDouble)"
 
 _TYPES = {"mmproj": PROJECTOR, "projector": PROJECTOR, "imatrix": IMATRIX, "adapter": ADAPTER}
-_ARCHITECTURES = (
-    (re.compile(r"clip|mmproj"), PROJECTOR),
-    (re.compile(r"imatrix"), IMATRIX),
-    (re.compile(r"control_?vector"), CONTROL_VECTOR),
-    (re.compile(r"wavtokenizer-dec"), VOCODER),
-    (re.compile(r"(?:.*[-_])?(?:assistant|draft(?:er)?|mtp|eagle\d?|dflash|medusa)"), DRAFT),
-)
+_ARCHITECTURES = {
+    **dict.fromkeys(("clip", "mmproj"), PROJECTOR),
+    "imatrix": IMATRIX,
+    **dict.fromkeys(("controlvector", "control_vector"), CONTROL_VECTOR),
+    "wavtokenizer-dec": VOCODER,
+}
+_DRAFT_ARCHITECTURE = re.compile(r"(?:.*[-_])?(?:assistant|draft(?:er)?|mtp|eagle\d?|dflash|medusa)")
 _KEYS = {"adapter.type": ADAPTER, "imatrix.chunk_count": IMATRIX, "clip.projector_type": PROJECTOR}
 
 
@@ -52,9 +52,10 @@ def declared_helper(values: Mapping[str, Any]) -> str:
     if isinstance(kind, str) and kind.lower() in _TYPES:
         return _TYPES[kind.lower()]
     if isinstance(arch, str):
-        for pattern, helper in _ARCHITECTURES:
-            if pattern.fullmatch(arch.lower()):
-                return helper
+        if helper := _ARCHITECTURES.get(arch.lower()):
+            return helper
+        if _DRAFT_ARCHITECTURE.fullmatch(arch.lower()):
+            return DRAFT
     return next((helper for key, helper in _KEYS.items() if key in values), "")
 
 

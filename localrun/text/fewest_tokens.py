@@ -6,12 +6,14 @@ every two neighbouring bytes are neighbours somewhere in the text, too.
 
 import unicodedata
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from localrun.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _SURELY_LONG = 32  # bytes for each token that there is room for; of a shorter text it is not worth the trouble
 _CHUNK_BYTES = 1 << 20
@@ -38,7 +40,7 @@ def _longest_piece(tokenizer: Tokenizer, data: bytes) -> int:
     return next((len(piece) for piece in pieces if pairs[_pairs(piece.removeprefix(b" "))].all()), 1)
 
 
-def _pairs(data: bytes) -> npt.NDArray[np.uint16]:
+def _pairs(data: bytes) -> "npt.NDArray[np.uint16]":
     """Two neighbouring bytes as one number, for every place."""
     codes = np.frombuffer(data, np.uint8).astype(np.uint16)
     return (codes[:-1] << np.uint16(8)) | codes[1:]

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 
 from localrun.text.pretokenize import PRETOKENIZERS
@@ -22,7 +23,7 @@ class _Group:
 def runs_away(pattern: str) -> bool:
     """True for endless repetition of something that itself repeats or chooses, as in `(a+)+` or `(a|a)*`; the few
     places where real tokenizers do that without harm are known."""
-    return not _flagged(pattern) <= _HARMLESS
+    return not _flagged(pattern) <= _harmless()
 
 
 def _flagged(pattern: str) -> set[str]:
@@ -78,4 +79,6 @@ def _is_fixed(quantifier: re.Match[str]) -> bool:
     return quantifier[0][0] == "{" and (not comma or low == high)
 
 
-_HARMLESS = set(chain.from_iterable(_flagged(p) for row in PRETOKENIZERS.values() for p in row.patterns))
+@cache
+def _harmless() -> set[str]:
+    return set(chain.from_iterable(_flagged(p) for row in PRETOKENIZERS.values() for p in row.patterns))

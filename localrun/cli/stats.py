@@ -1,0 +1,35 @@
+"""What --stats says of an answer."""
+
+from localrun.base.events import Completion
+from localrun.base.units import gib, ms, tps
+from localrun.cli.console import note
+from localrun.diagnose.diagnosis import diagnose
+from localrun.diagnose.facts import facts_of
+from localrun.diagnose.words import in_words
+from localrun.fit.machine_rates import known_rates
+
+
+def show_stats(completion: Completion) -> None:
+    """How fast the answer was and what it took, on stderr; of a server's answer, what it tells."""
+    c, speed, memory = completion, completion.timings, completion.memory
+    cached = "" if c.cached_tokens is None else f", {c.cached_tokens} of them cached"
+    read = f", {tps(speed.prefill_tps)}" if speed.prefill_tps is not None else ""
+    written = f", {tps(speed.decode_tps)}" if speed.decode_tps is not None else ""
+    context = f", context {c.ctx}" if c.ctx else ""
+    model = " ".join(filter(None, (c.model, c.precision)))
+    note(
+        f"prompt  {'?' if c.prompt_tokens is None else c.prompt_tokens} tokens{cached}{read}\n"
+        f"answer  {c.completion_tokens} tokens{written}, first after {ms(speed.ttft_ms)},"
+        f" then every {ms(speed.itl_ms_p50)} (95 %: {ms(speed.itl_ms_p95)})\n"
+        f"model   {model} on {c.backend}{context}, loaded in {ms(speed.load_ms)}"
+    )
+    if memory.peak_rss is not None:
+        note(
+            f"memory  {gib(memory.peak_rss)} at most; KV cache as {c.kv_codec}: {gib(memory.kv_bytes or 0)} of this"
+            f" chat, {gib(memory.kept_kv_bytes or 0)} of others, {gib(memory.kv_budget_bytes or 0)} may be taken"
+        )
+    note(f"seed    {c.seed}")
+    facts = facts_of(c.flat(), known_rates())
+    found = diagnose(facts) if facts else None
+    if facts and found and found.cause != "unknown":
+        note(f"limit   {in_words(found, facts).line}")
