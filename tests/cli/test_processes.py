@@ -123,7 +123,7 @@ def test_a_closed_stdout_has_no_reader(arguments: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "home"),
+    ("arguments", "folder"),
     [
         (("doctor", "--json"), ""),
         (("run", "--backend", "reference", "--json", "--max-tokens", "2", "hi"), ""),
@@ -132,9 +132,9 @@ def test_a_closed_stdout_has_no_reader(arguments: tuple[str, ...]) -> None:
     ],
     ids=str,
 )
-def test_a_working_folder_that_was_deleted(arguments: tuple[str, ...], home: str, tmp_path: Path) -> None:
+def test_a_working_folder_that_was_deleted(arguments: tuple[str, ...], folder: str, tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
-    setting = f"export LOCALRUN_HOME={home};" if home else ""
+    setting = f"export LOCALRUN_HOME={folder};" if folder else ""
     ran = localrun_in_shell(f'{setting} cd "{tmp_path}/gone" && rmdir "{tmp_path}/gone" && "$@"', *arguments)
     assert ran.code == 0, ran
     assert ran.json

@@ -16,7 +16,7 @@ from localrun_tui.state import title_giver
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+def at_once(monkeypatch: pytest.MonkeyPatch, chats_are_not_named: None, home: Path) -> None:
     monkeypatch.setattr(title_giver, "IDLE", 0.01)
 
 
