@@ -73,8 +73,4 @@ def _plan(model: str, precision: str) -> tuple[list[StoredModel], Removal]:
         if removal is None or not removal.files:
             raise
         return [], removal
-    names = {(one.name, one.source) for one in models}
-    if len(names) > 1:
-        there = ", ".join(sorted(name for name, _ in names))
-        raise UsageError(f"{model} means more than one model: {there}", "name the one to remove")
     return models, plan_removal(models)

@@ -84,6 +84,7 @@ class ServerFlags:
     ] = KEEP_ALIVE_SECONDS
     any_model: Annotated[bool, switch("--any-model", "the loaded model answers to every name", _PANEL)] = False
     no_swap: Annotated[bool, switch("--no-swap", "never load another model", _PANEL)] = False
+    manage: Annotated[bool, switch("--manage", "download and delete models when clients ask for it", _PANEL)] = False
     store_disk: Annotated[bool, switch("--store-disk", "keep stored responses on disk", _PANEL)] = False
 
     def options(self) -> ServerOptions:
@@ -97,6 +98,7 @@ class ServerFlags:
             keep_alive=self.keep_alive,
             any_model=self.any_model,
             no_swap=self.no_swap,
+            manage=self.manage,
             store_disk=self.store_disk,
         )
 

@@ -17,6 +17,8 @@ from localrun.server.guard import ErrorShapes, Guard, error_response
 from localrun.server.json_body import Body, read_json
 from localrun.server.model_list import list_models, show_model
 from localrun.server.monitor import monitor_routes
+from localrun.server.ollama_answers import error_body as ollama_error
+from localrun.server.ollama_routes import ollama_routes
 from localrun.server.openai_chat import ChatCodec, error_body, read_chat
 from localrun.server.refusal import Refusal, refusal_of, without_paths
 from localrun.server.respond import AnswerResponse
@@ -24,7 +26,7 @@ from localrun.server.responses_api import Responses
 from localrun.server.service import Service
 
 Endpoint = Callable[[HttpRequest], Awaitable[Response]]
-ERROR_SHAPES: ErrorShapes = {"": error_body, "/v1/messages": message_error}
+ERROR_SHAPES: ErrorShapes = {"": error_body, "/v1/messages": message_error, "/api": ollama_error}
 
 
 def build_app(service: Service) -> Starlette:
@@ -56,6 +58,7 @@ def build_app(service: Service) -> Starlette:
             Route("/v1/models", models, methods=["GET"]),
             Route("/v1/models/{name:path}", model, methods=["GET"]),
             *anthropic_routes(service),
+            *ollama_routes(service),
             *Responses(service).routes(),
             *monitor_routes(service),
         ],

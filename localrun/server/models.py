@@ -58,6 +58,12 @@ class ModelHost:
         finally:
             await asyncio.shield(self._release(self._options.keep_alive if keep_alive is None else keep_alive))
 
+    async def unload(self, name: str) -> None:
+        """Free the model of a name as soon as nobody uses it; nothing where it is not loaded."""
+        if self._is_loaded(await asyncio.to_thread(self.find, name)):
+            async with self.use(name, 0):
+                pass
+
     def find(self, name: str) -> ModelChoice:
         """The model of a name; the loaded one for none. Reads the disk. Raises Refusal."""
         loaded = self.choice

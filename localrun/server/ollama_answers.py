@@ -1,0 +1,121 @@
+"""What Ollama's chat and generate answer: objects on lines of their own, the last with all figures."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import assert_never
+
+from localrun.base.events import Accepted, Channel, Completion, Done, Event, Loop, ModelInfo, Prefill, Token
+from localrun.base.request import Message
+from localrun.server.inference import InferenceRequest, Json
+from localrun.server.ollama_contexts import Contexts
+from localrun.server.refusal import Refusal
+
+Said = Callable[[str, str], Json]  # answer and thinking, as the fields of an object
+
+
+def chat_said(answer: str, thinking: str) -> Json:
+    """As /api/chat writes it."""
+    return {"message": {"role": "assistant", "content": answer, **({"thinking": thinking} if thinking else {})}}
+
+
+def generate_said(answer: str, thinking: str) -> Json:
+    """As /api/generate writes it."""
+    return {"response": answer, **({"thinking": thinking} if thinking else {})}
+
+
+class OllamaCodec:
+    """Writes lines. With `contexts` the last one has the ids of the chat, for it to be gone on with."""
+
+    media_type = "application/x-ndjson"
+
+    def __init__(self, asked: InferenceRequest, said: Said, contexts: Contexts | None = None) -> None:
+        self._model, self._said, self._contexts = asked.model, said, contexts
+        self._messages = asked.requests[0].messages
+        self._context: list[int] = []
+        self.figures: Json | None = None
+
+    def begin(self, info: ModelInfo | None) -> bytes:
+        self._model = self._model or (info.name if info else "")
+        return b""
+
+    def event(self, index: int, event: Event) -> bytes:
+        match event:
+            case Token(_, text, channel):
+                return line(self._piece(channel, text)) if text else b""
+            case Done(completion, prompt_ids):
+                self._remember(completion, prompt_ids)
+                return line({**self._last(completion, "", ""), **({"localrun": self.figures} if self.figures else {})})
+            case Accepted() | Prefill() | Loop():
+                return b""
+        assert_never(event)
+
+    def end(self) -> bytes:
+        return b""
+
+    def ping(self) -> bytes:
+        return line(self._piece("answer", ""))
+
+    def failure(self, refusal: Refusal) -> bytes:
+        return line(error_body(refusal))
+
+    def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
+        self._model = self._model or info.name
+        return self._last(completions[0], completions[0].text, completions[0].thinking)
+
+    def _piece(self, channel: Channel, text: str) -> Json:
+        said = self._said(text, "") if channel == "answer" else self._said("", text)
+        return {"model": self._model, "created_at": now(), **said, "done": False}
+
+    def _last(self, completion: Completion, answer: str, thinking: str) -> Json:
+        """The object that is `done`. Durations in nanoseconds; counts are of all tokens, cached ones among them."""
+        timings = completion.timings
+        before = timings.load_ms + timings.queue_ms
+        return {
+            "model": self._model,
+            "created_at": now(),
+            **self._said(answer, thinking),
+            "done": True,
+            "done_reason": "length" if completion.stop_reason == "length" else "stop",
+            **({"context": self._context} if self._context else {}),
+            "total_duration": _ns(before + timings.restore_ms + timings.prefill_ms + timings.decode_ms),
+            "load_duration": _ns(timings.load_ms),
+            "prompt_eval_count": completion.prompt_tokens or 0,
+            "prompt_eval_cached_count": completion.cached_tokens or 0,
+            "prompt_eval_duration": _ns(timings.restore_ms + timings.prefill_ms),
+            "eval_count": completion.completion_tokens,
+            "eval_duration": _ns(timings.decode_ms),
+        }
+
+    def _remember(self, completion: Completion, prompt_ids: tuple[int, ...]) -> None:
+        if self._contexts is None or not self._messages:
+            return
+        self._context = [*prompt_ids, *completion.token_ids]
+        answer: Message = {"role": "assistant", "content": completion.text}
+        if completion.thinking:
+            answer["reasoning_content"] = completion.thinking
+        self._contexts.put(self._context, (*self._messages, answer))
+
+
+def nothing_said(model: str, said: Said, reason: str) -> Json:
+    """The answer to a request that only loads a model, or unloads it."""
+    return {"model": model, "created_at": now(), **said("", ""), "done": True, "done_reason": reason}
+
+
+def error_body(refusal: Refusal) -> Json:
+    """An error in Ollama's shape."""
+    return {"error": refusal.message, "code": refusal.code, **refusal.figures}
+
+
+def line(values: Json) -> bytes:
+    """One object of a stream."""
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+
+
+def now() -> str:
+    """The time as Ollama writes it."""
+    return datetime.now(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _ns(milliseconds: float) -> int:
+    return round(milliseconds * 1e6)

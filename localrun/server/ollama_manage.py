@@ -1,0 +1,98 @@
+"""Downloading and deleting models for a client: told how, unless the server was started with --manage."""
+
+import asyncio
+import shlex
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+
+from localrun.backends.registry import usual_memory
+from localrun.base.errors import HubError, LocalrunError, unexpected
+from localrun.base.sanitize import clean
+from localrun.hub.access import read_access
+from localrun.hub.compatibility import require_runnable
+from localrun.hub.download import download
+from localrun.hub.http import Http
+from localrun.hub.preview import must_find_on_hub, preview, recommended_variant
+from localrun.hub.progress import Control, Event, Finished, Notice, Progress, Started
+from localrun.hub.removal import plan_removal, remove
+from localrun.hub.resolve import resolve_all, resolve_listed
+from localrun.server.inference import Json
+from localrun.server.refusal import Refusal
+
+MAX_NAME = 200  # characters
+
+
+def require_manage(may: bool, command: str, name: str) -> None:
+    """Refusal, with what to type, for a server that changes no models."""
+    if not may:
+        typed = f"localrun {command} {shlex.quote(clean(name, keep_newlines=False)[:MAX_NAME])}"
+        what = f"this server changes no models: type `{typed}`, or start it with --manage"
+        raise Refusal(403, what, "not_managed", "model")
+
+
+async def pulled(name: str) -> AsyncIterator[Json]:
+    """Download a model; gives what to tell the client meanwhile. Ends with the iterator. Raises LocalrunError."""
+    loop, control = asyncio.get_running_loop(), Control()
+    told: asyncio.Queue[Json | LocalrunError] = asyncio.Queue()
+
+    def tell(news: Json | LocalrunError) -> None:
+        loop.call_soon_threadsafe(told.put_nowait, news)
+
+    yield {"status": "pulling manifest"}
+    task = loop.run_in_executor(None, _pull, name, tell, control)
+    try:
+        while True:
+            news = await told.get()
+            if isinstance(news, LocalrunError):
+                raise news
+            yield news
+            if news["status"] == "success":
+                return
+    finally:
+        control.cancel()
+        await asyncio.shield(task)
+
+
+def delete(name: str) -> None:
+    """Delete a model as `localrun rm` does. Raises LocalrunError."""
+    resolve_listed(name)  # never a path
+    models = resolve_all(name)
+    remove(plan_removal(models), models)
+
+
+def _pull(name: str, tell: Callable[[Json | LocalrunError], None], control: Control) -> None:
+    """On a thread of its own. The last that is told is success, or an error."""
+    try:
+        if "://" in name:
+            raise HubError("a model is named, not given by an address", "org/repo, or a name of `localrun search`")
+        access = read_access()
+        if access.offline:
+            raise HubError("localrun is offline: nothing can be downloaded", "unset HF_HUB_OFFLINE")
+        http = Http(access, lambda note: tell({"status": note}))
+        try:
+            found = preview(http, must_find_on_hub(name))
+            assert found.repo is not None
+            variant, _ = recommended_variant(http, found, usual_memory().available)
+            require_runnable(http, found.repo, variant.files)
+            control.check()
+            download(http, found.repo, variant.files, partial(_tell_event, tell), control)
+        finally:
+            http.close()
+        tell({"status": "success"})
+    except LocalrunError as error:
+        tell(error)
+    except Exception as error:  # a bug of ours must reach the client, not vanish with the thread
+        tell(unexpected(error))
+
+
+def _tell_event(tell: Callable[[Json | LocalrunError], None], event: Event) -> None:
+    status = f"pulling {clean(event.file, keep_newlines=False)}"
+    match event:
+        case Started(size=size, have=have):
+            tell({"status": status, "digest": event.file, "total": size, "completed": have})
+        case Progress(size=size, done=done):
+            tell({"status": status, "digest": event.file, "total": size, "completed": done})
+        case Finished(size=size):
+            tell({"status": status, "digest": event.file, "total": size, "completed": size})
+        case Notice(text=text):
+            tell({"status": clean(text, keep_newlines=False)})

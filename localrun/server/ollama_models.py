@@ -1,0 +1,176 @@
+"""Models as Ollama's clients are told of them: which there are, what one is, which is loaded."""
+
+import hashlib
+import math
+import re
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from localrun.base.errors import LocalrunError
+from localrun.base.units import count
+from localrun.client.choice import ModelChoice
+from localrun.formats.chat_templates import gguf_templates
+from localrun.formats.detect import open_model_file
+from localrun.formats.gguf import GgufFile
+from localrun.formats.safetensors import SafetensorsFolder
+from localrun.hub.stored import StoredModel
+from localrun.model.archs import arch_of
+from localrun.server.inference import Json
+from localrun.server.models import ModelHost, model_id
+from localrun.server.refusal import Refusal
+from localrun.text.model_text import GGUF_SAMPLING, HF_SAMPLING, read_sampling
+from localrun.text.reasoning import reasoning_tags
+from localrun.text.template import ChatTemplate
+
+FOR_EVER = "9999-12-31T23:59:59Z"
+_BLOB = re.compile(r"(?:sha256-)?([0-9a-f]{64})")  # as the caches of the hub and of Ollama name files
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a file says that it is; empty and 0 where it cannot be read."""
+
+    arch: str = ""
+    n_params: int = 0
+
+
+def tags(models: ModelHost) -> Json:
+    """Every model on disk. Reads the disk."""
+    listed = models.listed()
+    return {"models": [_row(stored, listed) for stored in listed]}
+
+
+def ps(models: ModelHost) -> Json:
+    """The model that is loaded."""
+    info, choice = models.slot.info, models.slot.choice
+    if models.slot.client is None or info is None or choice is None or not isinstance(choice.stored, StoredModel):
+        return {"models": []}
+    on_gpu = info.backend not in ("cpu", "reference")
+    until = models.unload_at if models.unload_at is not None else math.inf
+    row = {
+        **_row(choice.stored, models.listed()),
+        "size": info.weights_bytes,
+        "size_vram": info.weights_bytes if on_gpu else 0,
+        "context_length": info.ctx,
+        "expires_at": _time(until) if until < time.time() + 1e9 else FOR_EVER,
+    }
+    return {"models": [row]}
+
+
+def show(choice: ModelChoice) -> Json:
+    """What one model is. Reads its header. Raises LocalrunError."""
+    stored = choice.stored
+    if not isinstance(stored, StoredModel):
+        raise Refusal(404, "that model is not on this machine", "model_not_found", "model")
+    source = open_model_file(stored.path)
+    is_gguf = isinstance(source, GgufFile)
+    templates = gguf_templates(source.metadata) if isinstance(source, GgufFile) else source.chat_templates
+    template = templates.get("default", "")
+    prefix, names = ("general.sampling.", GGUF_SAMPLING) if is_gguf else ("", HF_SAMPLING)
+    settings = source.metadata if isinstance(source, GgufFile) else source.generation_config
+    sampling = asdict(read_sampling(settings, names, prefix))
+    return {
+        "modified_at": _modified(stored.path),
+        "details": _details(stored),
+        "model_info": _model_info(source, _shape(stored)),
+        "capabilities": _capabilities(templates),
+        "template": template,
+        "parameters": "\n".join(f"{name:<30} {value}" for name, value in sampling.items() if value),
+    }
+
+
+def _row(stored: StoredModel, listed: list[StoredModel]) -> Json:
+    name = model_id(stored, listed)
+    return {
+        "name": name,
+        "model": name,
+        "modified_at": _modified(stored.path),
+        "size": stored.bytes,
+        "digest": _digest(stored),
+        "details": _details(stored),
+    }
+
+
+def _details(stored: StoredModel) -> Json:
+    shape = _shape(stored)
+    return {
+        "parent_model": "",
+        "format": stored.format,
+        "family": shape.arch,
+        "families": [shape.arch] if shape.arch else [],
+        "parameter_size": count(shape.n_params).replace(" ", "") if shape.n_params else "",
+        "quantization_level": stored.precision,
+    }
+
+
+def _shape(stored: StoredModel) -> Shape:
+    try:
+        return _shape_of(stored.path, stored.path.stat().st_mtime_ns, stored.bytes)
+    except OSError:
+        return Shape()
+
+
+@lru_cache(maxsize=512)
+def _shape_of(path: Path, changed_ns: int, nbytes: int) -> Shape:
+    """Read once as long as the file stays what it is: a header with a large vocabulary takes a while."""
+    with suppress(LocalrunError):
+        source = open_model_file(path)
+        key = "general.architecture" if isinstance(source, GgufFile) else "model_type"
+        return Shape(str(source.metadata.get(key) or ""), source.n_params)
+    return Shape()
+
+
+def _model_info(source: GgufFile | SafetensorsFolder, shape: Shape) -> Json:
+    """What the header of a GGUF has, lists and templates left out; of other models the same names, as far as known."""
+    info: Json = {"general.architecture": shape.arch, "general.parameter_count": shape.n_params}
+    if isinstance(source, GgufFile):
+        return info | {key: value for key, value in source.metadata.items() if _is_shown(key, value)}
+    with suppress(LocalrunError):
+        config = arch_of(source).config(source)
+        info[f"{shape.arch}.context_length"] = config.max_context
+        info[f"{shape.arch}.embedding_length"] = config.hidden_size
+        info[f"{shape.arch}.block_count"] = config.n_layers
+        info[f"{shape.arch}.vocab_size"] = config.vocab_size
+    return info
+
+
+def _is_shown(key: str, value: Any) -> bool:
+    is_plain = isinstance(value, str | int | bool) or (isinstance(value, float) and math.isfinite(value))
+    return is_plain and "chat_template" not in key
+
+
+def _capabilities(templates: Mapping[str, str]) -> list[str]:
+    found = ["completion"]
+    with suppress(LocalrunError):
+        if "tool_use" in templates or ChatTemplate(templates.get("default")).capabilities.tools:
+            found.append("tools")
+    if any(reasoning_tags(template) for template in templates.values()):
+        found.append("thinking")
+    return found
+
+
+def _digest(stored: StoredModel) -> str:
+    """The hash of a file whose name in its cache tells it, else one of its name, size and time: it changes with it."""
+    with suppress(OSError):
+        path = stored.path.resolve()
+        if blob := _BLOB.fullmatch(path.name):
+            return blob[1]
+        told = f"{path}:{stored.precision}:{stored.bytes}:{path.stat().st_mtime_ns}"
+        return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+    return "0" * 64
+
+
+def _modified(path: Path) -> str:
+    with suppress(OSError):
+        return _time(path.stat().st_mtime)
+    return _time(0.0)
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")

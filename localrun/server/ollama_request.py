@@ -1,0 +1,122 @@
+"""The bodies of Ollama's chat and generate."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from localrun.base.request import Message, Request, Think
+from localrun.server.inference import InferenceRequest
+from localrun.server.json_body import Body
+from localrun.server.ollama_contexts import Contexts
+from localrun.server.openai_fields import MAX_TOKENS, sampling, stops
+
+IGNORED = ("truncate", "shift")
+IGNORED_OPTIONS = (  # how Ollama computes, and ways to choose tokens that localrun has none of
+    *("num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "low_vram", "f16_kv", "vocab_only"),
+    *("use_mmap", "use_mlock", "logits_all", "embedding_only", "repeat_last_n", "penalize_newline"),
+    *("tfs_z", "typical_p", "mirostat", "mirostat_tau", "mirostat_eta"),
+)
+_EFFORT: Mapping[str, Think] = {"low": "on", "medium": "on", "high": "on", "max": "on"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A body. `request` is None where the model is only to be loaded or, with `unloads`, to go."""
+
+    model: str
+    keep_alive: float | None
+    request: InferenceRequest | None
+
+    @property
+    def unloads(self) -> bool:
+        return self.request is None and self.keep_alive == 0
+
+
+def read_chat(body: Body) -> Asked:
+    """The body of /api/chat. Raises Refusal, naming the field."""
+    messages = tuple(_message(message) for message in body.objects("messages"))
+    tools = tuple(tool.values for tool in body.objects("tools"))
+    return _asked(body, Request(messages=messages, tools=tools) if messages else None)
+
+
+def read_generate(body: Body, contexts: Contexts) -> Asked:
+    """The body of /api/generate. Raises Refusal, naming the field."""
+    for name, why in (
+        ("template", "no request brings a template along: the model's own is used"),
+        ("suffix", "localrun does not fill in the middle of a text yet"),
+        ("images", "the model reads text; it cannot take images"),
+    ):
+        if body.values.get(name):
+            raise body.wrong(name, why)
+    prompt, is_raw = body.text("prompt"), body.flag("raw")
+    if not prompt:
+        return _asked(body, None)
+    if is_raw and body.values.get("context"):
+        raise body.wrong("context", "a raw prompt is the whole prompt: leave one of them out")
+    if is_raw:
+        return _asked(body, Request(prompt=prompt))
+    before, ids = contexts.find(body)
+    system = body.text("system")
+    first = ({"role": "system", "content": system},) if system and not before else ()
+    messages = (*first, *before, {"role": "user", "content": prompt})
+    return _asked(body, Request(messages=messages, known_ids=ids))
+
+
+def _asked(body: Body, request: Request | None) -> Asked:
+    """What chat and generate share; a request without anything to answer is looked at all the same."""
+    options = body.inner("options")
+    for name in ("format", "logprobs"):
+        if body.values.get(name):
+            raise body.wrong(name, "localrun does not have this here yet")
+    limited = replace(
+        request or Request(),
+        sampling=sampling(options),
+        max_tokens=_num_predict(options),
+        stop=stops(options),
+        think=_think(body),
+        ctx=options.whole("num_ctx", None, 1, MAX_TOKENS),
+    )
+    keep_alive = body.seconds("keep_alive")
+    inference = InferenceRequest(
+        model=body.text("model"),
+        requests=(limited,),
+        is_stream=body.flag("stream", True),
+        keep_alive=keep_alive,
+        ignored=(
+            *(name for name in IGNORED if name in body),
+            *(options.place(name) for name in IGNORED_OPTIONS if name in options),
+        ),
+        with_figures=body.values.get("localrun") is not False,
+    )
+    return Asked(body.text("model"), keep_alive, inference if request else None)
+
+
+def _num_predict(options: Body) -> int | None:
+    """None for as much as the context holds, which Ollama writes as a negative number."""
+    wish = options.whole("num_predict", None, -2, MAX_TOKENS)
+    if wish == 0:
+        raise options.wrong("num_predict", "at least one token is needed; -1 is for as many as there is room for")
+    return wish if wish is not None and wish > 0 else None
+
+
+def _think(body: Body) -> Think:
+    wish = body.values.get("think")
+    if isinstance(wish, bool):
+        return "on" if wish else "off"
+    if wish is None:
+        return "auto"
+    return _EFFORT[body.choice("think", tuple(_EFFORT), "")]
+
+
+def _message(body: Body) -> Message:
+    """A message in the form that templates are given."""
+    if body.values.get("images"):
+        raise body.wrong("images", "the model reads text; it cannot take images")
+    role = body.choice("role", ("system", "user", "assistant", "tool"), "")
+    message: Message = {"role": role, "content": body.text("content")}
+    for name, ours in (("thinking", "reasoning_content"), ("tool_name", "name"), ("tool_call_id", "tool_call_id")):
+        if value := body.text(name):
+            message[ours] = value
+    calls = body.objects("tool_calls")
+    if calls:
+        message["tool_calls"] = [{"type": "function", **call.values} for call in calls]
+    return message
