@@ -197,7 +197,7 @@ def platform() -> Platform:
     reasons = []
     for make in every:
         one = make()
-        reason = one.backend.why_unavailable() or one.backend.trial()
+        reason = one.backend.why_unavailable() or one.backend.self_test()
         if not reason:
             return one
         reasons.append(f"{one.title} cannot be used here: {reason}")

@@ -74,11 +74,11 @@ class Backend(Protocol):
         """Why it cannot compute on this machine, and what to do; empty where it can."""
         ...
 
-    def fault(self) -> str:
+    def degraded_reason(self) -> str:
         """Why this backend is degraded here although it should work on every machine; empty where it is not."""
         ...
 
-    def trial(self) -> str:
+    def self_test(self) -> str:
         """Why what it computes here is not to be trusted, after trying; empty where it is. It may compile first."""
         ...
 

@@ -44,10 +44,10 @@ def backends_for(
     for name in FASTEST_FIRST if wish == "auto" else (wish,):
         backend = BACKENDS[name]
         missing = backend.why_unavailable()
-        reason = missing or backend.why_not(model, types) or backend.trial()
+        reason = missing or backend.why_not(model, types) or backend.self_test()
         if not reason:
             yield backend, (*notes, backend.note) if backend.note else tuple(notes)
         elif wish != "auto":
             raise UsageError(f"the {wish} backend cannot run this: {reason}", HINT)
-        elif not missing or backend.fault():
+        elif not missing or backend.degraded_reason():
             notes.append(f"slow: the {name} backend cannot run this: {reason}")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from localrun.cache.groups import Group, block_tokens_of, pool_rules, ring_pools
-from localrun.cache.kinds.interface import Held, PoolRules, Reuse
+from localrun.cache.kinds.interface import HeldBlocks, PoolRules, Reuse
 from localrun.cache.prefix import Match
 
 WHY_AGAIN = "whole spans of a prompt are read in bulk, its end and answers token by token"
@@ -20,7 +20,7 @@ class ReusePlanner:
         layers = sorted((layer, number) for number, group in enumerate(groups) for layer in group.layers)
         self.layer_groups = [number for _, number in layers]
 
-    def plan(self, match: Match, held: Held, n_prompt: int) -> Reuse:
+    def plan(self, match: Match, held: HeldBlocks, n_prompt: int) -> Reuse:
         """The best use of a match for a sequence of `n_prompt` tokens, the last of which is always computed.
 
         `held`: what the tree has of it.
@@ -43,23 +43,23 @@ class ReusePlanner:
             notes.append(f"the sliding window had moved on: cut to {reuse.n_tokens:,} tokens")
         return replace(reuse, note=joined(notes), evicted=evicted)
 
-    def held(self, match: Match) -> Held:
+    def held(self, match: Match) -> HeldBlocks:
         """The nodes of a match that the tree still has."""
         nodes = [*match.path, *([match.tail] if match.tail else ())]
         ends = [number * self.block_tokens + len(node.ids) for number, node in enumerate(nodes)]
-        return Held([node.blocks for node in nodes], ends)
+        return HeldBlocks([node.blocks for node in nodes], ends)
 
     @property
     def accumulates(self) -> bool:
         return any(rules.accumulates for rules in self.rules)
 
-    def stored(self, held: Held, n_tokens: int) -> int:
+    def stored(self, held: HeldBlocks, n_tokens: int) -> int:
         """How many of the first `n_tokens` tokens the groups can give that neither a replay nor a state rebuilds."""
         lasting = [g for g, rules in enumerate(self.rules[: len(self.groups)]) if not rules.is_rebuilt]
         rings = [self.ring_of[g] for g in lasting]
         return self.fixpoint(held, n_tokens, [self.rules[pool] for pool in (*lasting, *rings) if pool is not None])
 
-    def rebuild(self, held: Held, stored: int) -> Reuse:
+    def rebuild(self, held: HeldBlocks, stored: int) -> Reuse:
         """The best use of `stored` tokens: all, all after a replay of lost windows, or those up to lost windows."""
         everything = self.fixpoint(held, stored, self.rules)
         start = self.replay_start(stored)
@@ -67,7 +67,7 @@ class ReusePlanner:
             return Reuse(everything, everything)
         return Reuse(stored, start)
 
-    def fixpoint(self, held: Held, n_tokens: int, rules: Sequence[PoolRules]) -> int:
+    def fixpoint(self, held: HeldBlocks, n_tokens: int, rules: Sequence[PoolRules]) -> int:
         """The most tokens, at most `n_tokens`, for which every one of these pools has all that a query then reads."""
         while True:
             least = min((one.reusable(held, n_tokens) for one in rules), default=n_tokens)
@@ -75,7 +75,7 @@ class ReusePlanner:
                 return n_tokens
             n_tokens = least
 
-    def sees_all(self, held: Held, start: int, n_tokens: int) -> bool:
+    def sees_all(self, held: HeldBlocks, start: int, n_tokens: int) -> bool:
         """Whether tokens start … n_tokens-1, computed again, find what they read."""
         return all(rules.replays(held, start, n_tokens) for rules in self.rules)
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable, OutOfBlocks
 from localrun.cache.groups import Group, block_tokens_of
-from localrun.cache.kinds.interface import Held, Reuse
+from localrun.cache.kinds.interface import HeldBlocks, Reuse
 from localrun.cache.node import Node
 from localrun.cache.prefix import PrefixTree
 from localrun.cache.retention import Retention
@@ -112,7 +112,7 @@ class CacheStore:
         cache.n_published = min(cache.n_published, reuse.start // self.block_tokens)
         return reuse.start
 
-    def _held(self, cache: SequenceCache, n_tokens: int) -> Held:
+    def _held(self, cache: SequenceCache, n_tokens: int) -> HeldBlocks:
         """Where the first `n_tokens` tokens of a sequence are, in its tables or in the tree.
 
         Of what is replayed, the tables are not exact until the replay is through.
@@ -126,7 +126,7 @@ class CacheStore:
             own = [NO_BLOCK if inexact[pool] else table.at(block) for pool, table in enumerate(cache.tables)]
             held.append([ours if ours != NO_BLOCK else theirs for ours, theirs in zip(own, known, strict=True)])
             ends.append(min(table.end_of(block, (block + 1) * self.block_tokens) for table in cache.tables))
-        return Held(held, ends)
+        return HeldBlocks(held, ends)
 
     def open_empty(self, n_prompt: int, chat: str = "") -> SequenceCache:
         """Take nothing: all will be computed."""

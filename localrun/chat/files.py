@@ -28,7 +28,7 @@ _NO_TEXT = frozenset(f".{suffix}" for suffix in _BINARIES.split())
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """A file or a folder; `name` is the path below where the search began, `/` at the end of a folder's."""
 
     path: Path
@@ -45,7 +45,7 @@ class Files:
     """Files below `root`; not `is_whole` where there is too much for one look."""
 
     root: Path
-    found: tuple[Found, ...]
+    found: tuple[FoundFile, ...]
     is_whole: bool = True
     left_out: tuple[LeftOut, ...] = ()  # what has no text by its name, or cannot be looked at
 
@@ -60,7 +60,7 @@ def walk(root: Path, below: str = "", most: int = MOST_FILES, seconds: float = M
     """Files below a folder, those of upper folders first. Hidden ones and what .gitignore leaves out are passed over.
     `below` is the folder in it to begin with, / at its end."""
     give_up = time.monotonic() + seconds
-    found: list[Found] = []
+    found: list[FoundFile] = []
     left_out: list[LeftOut] = []
     above = ["", *accumulate(part + "/" for part in below.split("/")[:-1])][:-1] if below else []
     upper = tuple(spec for prefix in above for spec in _gitignore(root / prefix, prefix))
@@ -80,7 +80,7 @@ def walk(root: Path, below: str = "", most: int = MOST_FILES, seconds: float = M
                 match _look(entry, prefix, ignored):
                     case LeftOut() as one:
                         left_out.append(one)
-                    case Found() as one:
+                    case FoundFile() as one:
                         found.append(one)
                         if one.is_folder:
                             lower.append((one.path, one.name, ignored))
@@ -97,10 +97,10 @@ def place_of(wanted: str, here: Path) -> tuple[Path, str]:
     return here, wanted
 
 
-def read_found(chosen: Sequence[Found]) -> Attached:
+def read_found(chosen: Sequence[FoundFile]) -> Attached:
     """Read the chosen files, each by the name it was found by, and of a folder those in it and below. UsageError where
     it is too much, or nothing."""
-    files: list[Found] = []
+    files: list[FoundFile] = []
     left_out: list[LeftOut] = []
     for one in chosen:
         if one.is_folder:
@@ -134,7 +134,7 @@ def _require_whole(files: Files, name: str) -> None:
         raise UsageError(f"there are too many files below {name}", "name a folder further down")
 
 
-def _read_all(files: Sequence[Found], passed: Sequence[LeftOut]) -> Attached:
+def _read_all(files: Sequence[FoundFile], passed: Sequence[LeftOut]) -> Attached:
     """Their texts; `passed` are those that were left out before."""
     if len(files) > MOST_AT_ONCE:
         raise UsageError(f"these are {len(files):,} files; {MOST_AT_ONCE} are the most at once", "choose fewer")
@@ -162,7 +162,7 @@ def _entries(folder: Path) -> list["os.DirEntry[str]"]:
 
 def _look(
     entry: "os.DirEntry[str]", prefix: str, ignored: tuple[tuple[str, "GitIgnoreSpec"], ...]
-) -> Found | LeftOut | None:
+) -> FoundFile | LeftOut | None:
     """None for what is passed over. A link to a folder may lead round in a circle."""
     name = entry.name
     if name.startswith(".") or name in _PASSED_OVER:
@@ -180,7 +180,7 @@ def _look(
             return LeftOut(path, "is not a file")
         if not is_folder and os.path.splitext(name)[1].lower() in _NO_TEXT:
             return LeftOut(path, "is not text")
-        return Found(Path(entry.path), path, 0 if is_folder else entry.stat().st_size)
+        return FoundFile(Path(entry.path), path, 0 if is_folder else entry.stat().st_size)
     except OSError:
         return LeftOut(f"{prefix}{name}", "cannot be read")
 

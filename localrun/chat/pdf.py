@@ -33,7 +33,7 @@ def pdf_text(path: Path, most: int) -> str:
     except UnreadError:
         raise
     except (PyPdfError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, IndexError) as error:
-        raise UnreadError(name, "cannot be read as a PDF", "save it anew, or as text", str(error)) from None
+        raise UnreadError(name, "cannot be read as a PDF", "save it again, or as text", str(error)) from None
     text = "\n\n".join(page for page in pages if page)
     if not text:
         raise UnreadError(name, "has no text", "text recognition makes text of them", "its pages are pictures")

@@ -77,7 +77,7 @@ def clear_cache(
     question = f"what was computed {removal.what}: {gib(removal.nbytes)}"
     if not yes and removal.nbytes:
         if not can_ask():
-            raise UsageError(f"nobody can be asked: {question}", "add --yes")
+            raise UsageError(f"cannot ask without a terminal: {question}", "add --yes")
         if not agreed(f"Remove {question}?"):
             note("nothing was removed")
             return 0

@@ -76,8 +76,8 @@ def _backends() -> dict[str, dict[str, Any]]:
 
 def _backend(backend: Backend) -> dict[str, Any]:
     missing = backend.why_unavailable()
-    reason = missing or backend.trial()
-    fault = f"the {backend.name} backend is not used" if reason and not missing else backend.fault()
+    reason = missing or backend.self_test()
+    fault = f"the {backend.name} backend is not used" if reason and not missing else backend.degraded_reason()
     return {
         "available": not reason,
         "reason": reason,

@@ -18,7 +18,7 @@ from localrun.cli.groups import JsonSwitch, OfflineSwitch, switch
 from localrun.fit.estimate import Fit, FitRow
 from localrun.fit.machine_rates import machine_rates
 from localrun.fit.precisions import is_extreme
-from localrun.fit.quality import MEANING, straying, straying_text
+from localrun.fit.quality import MEANING, kld_text, weight_kld
 from localrun.hub.aliases import without_aliases
 from localrun.hub.catalogue import BUILTIN
 from localrun.hub.http import NetworkError
@@ -128,7 +128,7 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
     write(f"{name}: memory by context, with {gib(machine['budget_bytes'])} {free}\n\n")
     contexts = sorted({row.ctx for row in table.rows})
     rows = table.rows
-    header = ("PRECISION", "KV", "WEIGHTS", "STRAYS", *(f"{ctx:,}" for ctx in contexts), "LONGEST", "SPEED")
+    header = ("PRECISION", "KV", "WEIGHTS", "KLD", *(f"{ctx:,}" for ctx in contexts), "LONGEST", "SPEED")
     lines = [header]
     for key in dict.fromkeys((row.precision, row.kv_codec) for row in rows):
         of_key = {row.ctx: row for row in rows if (row.precision, row.kv_codec) == key}
@@ -137,19 +137,19 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
         longest = f"{first.max_ctx:,}" if first.max_ctx else "-"
         cells = [_cell(of_key[ctx]) for ctx in contexts]
         speed = ("" if first.est_is_measured else "~") + tps(first.est_decode_tps)
-        nats = straying(first.precision)
-        strays = "-" if nats is None else straying_text(nats)
-        lines.append((*key, about + gib(first.weights_bytes), strays, *cells, longest, speed))
+        nats = weight_kld(first.precision)
+        kld = "-" if nats is None else kld_text(nats)
+        lines.append((*key, about + gib(first.weights_bytes), kld, *cells, longest, speed))
     write_table(lines)
     from_disk = " with * weights stay on disk, and it is slow;" if any(row.verdict == "disk" for row in rows) else ""
     write(f"\nA number fits; (in brackets) only with everything else closed;{from_disk} - does not.\n")
     guessed = any(not row.est_is_measured for row in rows)
     write(f"Speeds {'with ~ are estimated from the limits of this machine' if guessed else 'are measured here'}.\n")
-    if any(straying(row.precision) is not None for row in rows):
+    if any(weight_kld(row.precision) is not None for row in rows):
         write(f"{MEANING}\n")
     extreme = dict.fromkeys(row.precision for row in rows if is_extreme(row.precision))
     if extreme:
-        write(f"Extreme, about two bits a weight or fewer, which answers show: {', '.join(extreme)}.\n")
+        write(f"About two bits per weight or fewer, answers get visibly worse: {', '.join(extreme)}.\n")
     found = table.recommended
     if found is None:
         write(f"None is recommended: {table.reason}.\n")

@@ -107,7 +107,7 @@ def remove_chats(
     question = ", ".join(f"{one.title or one.id} ({one.n_messages} messages)" for one in found)
     if not yes:
         if not can_ask():
-            raise UsageError(f"nobody can be asked: {question}", "add --yes")
+            raise UsageError(f"cannot ask without a terminal: {question}", "add --yes")
         if not agreed(f"Remove {question}?"):
             note("nothing was removed")
             return 0

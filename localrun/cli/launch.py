@@ -74,7 +74,7 @@ def _server(model: ModelOptions) -> Iterator[ServerAddress]:
 
 
 def _address(monitor: MonitorClient) -> ServerAddress:
-    """What a running server says of itself."""
+    """Status of a running server, as it reports itself."""
     loaded = monitor.state().get("model")
     if not isinstance(loaded, dict):
         raise NotFoundError("the running server has no model loaded", "ask it something, or start it again")

@@ -44,7 +44,7 @@ def remove(model: Name, precision: Precision = "auto", yes: Yes = False, json: J
     question = f"{model} ({what}): {len(removal.files)} files, frees {gib(removal.freed)}"
     if not yes:
         if not can_ask():
-            raise UsageError(f"nobody can be asked: {question}", "add --yes")
+            raise UsageError(f"cannot ask without a terminal: {question}", "add --yes")
         if not agreed(f"Remove {question}?"):
             note("nothing was removed")
             return 0

@@ -69,7 +69,7 @@ class Exchange:
                 return self.pieces.get(timeout=WAIT_SECONDS if is_alive else 0)
             except queue.Empty:
                 if not is_alive:
-                    what = f"nobody listens to {self.place.host} any more: this process was forked meanwhile"
+                    what = f"lost the connection to {self.place.host} (this process was forked)"
                     return EngineDiedError(what, "send the message again")
 
     def cancel(self) -> None:

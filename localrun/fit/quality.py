@@ -1,10 +1,7 @@
-"""How far rounded weights lead a model off its own ways, as `benchmarks/weight_quality.py` measured it."""
+"""KL divergence of rounded weights from the full ones, as `benchmarks/weight_quality.py` measured it."""
 
 MEASURED_ON = "SmolLM2 135M"
-MEANING = (
-    f"Strays: how far answers lie from those of the full weights, as mean KL divergence, measured on {MEASURED_ON}; "
-    "larger models stray less."
-)
+MEANING = f"KLD: mean KL divergence from the full weights, measured on {MEASURED_ON}; larger models diverge less."
 _MEASURED = {  # nats; benchmarks/results/2026-11-23-epyc-2-threads-precisions.md
     "Q8_0": 0.0015,
     "INT8": 0.0015,
@@ -24,14 +21,14 @@ _MEASURED = {  # nats; benchmarks/results/2026-11-23-epyc-2-threads-precisions.m
 _FULL = ("F32", "F16", "BF16")  # as models are published
 
 
-def straying(precision: str) -> float | None:
+def weight_kld(precision: str) -> float | None:
     """Mean KL divergence from the full weights over the whole vocabulary, in nats; None for what was not measured.
     Names of llama.cpp stand for its mixes, made without an importance matrix."""
     name = precision.upper()
     return 0.0 if name in _FULL else _MEASURED.get(name)
 
 
-def straying_text(nats: float | None) -> str:
+def kld_text(nats: float | None) -> str:
     """With as many digits as mean something."""
     if nats is None:
         return "not measured"

@@ -18,7 +18,7 @@ _SIZE = re.compile(r"_(XXS|XS|S|M|L|XL|MOE)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldWeights:
     """Bytes of the weights of a file once they are loaded, and what of them may stay on disk, in the order in which it
     goes."""
 
@@ -26,7 +26,7 @@ class Held:
     mappable: tuple[Mappable, ...] = ()
 
 
-def held(source: TensorSource) -> Held:
+def held(source: TensorSource) -> HeldWeights:
     """As the usual backend of this machine holds them. Of a model that cannot run all tensors count, as if loaded."""
     from localrun.model import load  # with numpy, which is for models that are here
 
@@ -34,13 +34,13 @@ def held(source: TensorSource) -> Held:
         config = load.read_config(source)
         refs = load.read_weight_refs(source, config)
     except ModelFileError:
-        return Held(sum(_held(info) for info in source.tensors.values()))
+        return HeldWeights(sum(_held(info) for info in source.tensors.values()))
     backend = usual_backend(record_shapes(config))
 
     def nbytes(ref: WeightRef) -> int:
         return backend.matrix_bytes(source.tensors[ref.name].qtype, *ref.shape)
 
-    return Held(load.held_bytes(source, refs, backend.matrix_bytes), tuple(mappable(config, refs, nbytes)))
+    return HeldWeights(load.held_bytes(source, refs, backend.matrix_bytes), tuple(mappable(config, refs, nbytes)))
 
 
 def held_share(precision: str) -> float:

@@ -126,7 +126,7 @@ def preview(http: Http, wanted: Wanted) -> Preview:
 def fit_preview(found: Preview, budget: int, ctx: int | None = None, parallel: int = 1) -> Fit:
     """The table for a model on the hub; with a precision in its name only rows of that one."""
     if found.shape is None:
-        raise HubError(f"what {found.wanted.name} needs cannot be told: {found.obstacle}", "choose another model")
+        raise HubError(f"cannot tell what {found.wanted.name} needs: {found.obstacle}", "choose another model")
     candidates = found.candidates
     if found.wanted.precision:
         asked = [one for one in candidates if same_precision(one.precision, found.wanted.precision)]

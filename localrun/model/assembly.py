@@ -8,9 +8,9 @@ from localrun.model.layer_weights import (
     LayerWeights,
     MixerWeights,
     ModelWeights,
-    NormsApart,
     PerLayerTable,
     PerLayerWeights,
+    SeparateNorms,
 )
 from localrun.model.shapes import NORMS_APART
 from localrun.ops.instructions import Experts, LinearWeight, SharedExpert
@@ -71,7 +71,7 @@ class Assembler(ABC):
             **vectors,
             router=router,
             shared=shared,
-            norms_apart=self.norms_apart(prefix) if spec.mixture and spec.mixture.apart else None,
+            separate_norms=self.separate_norms(prefix) if spec.mixture and spec.mixture.apart else None,
             per_layer=self.per_layer(prefix),
             out_scale=self.number(prefix + "out_scale") if self.has(prefix + "out_scale") else 1.0,
         )
@@ -81,9 +81,9 @@ class Assembler(ABC):
             return self.mixer(prefix, spec.mixer)
         return self.attention(prefix) if spec.has_attention else None
 
-    def norms_apart(self, prefix: str) -> NormsApart:
+    def separate_norms(self, prefix: str) -> SeparateNorms:
         names = (*NORMS_APART, "router_norm")
-        return NormsApart(*(self.required_vector(prefix + name) for name in names))
+        return SeparateNorms(*(self.required_vector(prefix + name) for name in names))
 
     def per_layer_table(self) -> PerLayerTable | None:
         if not self.has("per_layer_embed"):

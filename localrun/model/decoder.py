@@ -8,9 +8,9 @@ from localrun.model.layer_weights import (
     LayerWeights,
     MixerWeights,
     ModelWeights,
-    NormsApart,
     PerLayerTable,
     PerLayerWeights,
+    SeparateNorms,
 )
 from localrun.ops.instructions import (
     Attention,
@@ -134,8 +134,8 @@ def networks_of(spec: LayerSpec, layer: LayerWeights) -> Experts:
 
 def mixture_block(ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
     """A few of the layer's experts for each row, added to the residual stream."""
-    if layer.norms_apart is not None:
-        return branches_block(ops, x, a, spec, layer, layer.norms_apart, eps)
+    if layer.separate_norms is not None:
+        return branches_block(ops, x, a, spec, layer, layer.separate_norms, eps)
     op = Moe(a, router_of(spec, layer), networks_of(spec, layer), layer.shared, spec.residual_scale)
     if layer.ffn_post_norm is None:
         return ops(replace(op, residual=x))[0]
@@ -144,7 +144,7 @@ def mixture_block(ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWei
 
 
 def branches_block(
-    ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWeights, norms: NormsApart, eps: float
+    ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWeights, norms: SeparateNorms, eps: float
 ) -> Value:
     """A network that every row goes to, and a few experts beside it: each has norms of its own, and so has the sum."""
     assert layer.shared is not None

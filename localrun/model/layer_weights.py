@@ -41,7 +41,7 @@ class PerLayerWeights:
 
 
 @dataclass(frozen=True, slots=True)
-class NormsApart:
+class SeparateNorms:
     """Norms of a layer whose shared expert and other experts each have their own."""
 
     shared_post: Vector  # of what the shared expert gives
@@ -69,7 +69,7 @@ class LayerWeights:
     choice_bias: Vector | None = None
     shared: SharedExpert | None = None
     expert_scale: Vector | None = None
-    norms_apart: NormsApart | None = None
+    separate_norms: SeparateNorms | None = None
     per_layer: PerLayerWeights | None = None
     out_scale: float = 1.0  # of all that the layer gives
 

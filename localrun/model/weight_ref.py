@@ -60,7 +60,7 @@ class WeightRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretches:
+class RowRanges:
     """Where a weight lies in a tensor of several: its rows are equal stretches, which begin at `starts` of `n_rows`."""
 
     tensor: str  # by our name

@@ -39,7 +39,7 @@ REMEMBERED = 8192  # files whose ids are known without opening them
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundBlock:
     """A block that was on disk, whole; b"" stands for a part that is not there."""
 
     key: Key
@@ -112,7 +112,7 @@ class BlockFiles:
                     with suppress(OSError, struct.error):
                         yield self._claimed_ids(entry)
 
-    def read_on(self, before: Key | None, token_ids: Sequence[int], n_known: int = 0) -> Iterator[Found]:
+    def read_on(self, before: Key | None, token_ids: Sequence[int], n_known: int = 0) -> Iterator[FoundBlock]:
         """Read the blocks of `token_ids`, which come after the block `before`: full ones, then the one that shares most
         of what comes next, if that is more than the `n_known` tokens that are known already."""
         start, size = 0, self.block_tokens
@@ -122,7 +122,7 @@ class BlockFiles:
             parts = self.load(key, ids)
             if parts is None:
                 break
-            yield Found(key, ids, parts)
+            yield FoundBlock(key, ids, parts)
             before, start, n_known = key, start + size, 0
         wanted = pack_ids(token_ids[start : start + size])
         shared = [(n, packed) for packed in self.following(before) if (n := n_shared(packed, wanted)) > n_known]
@@ -130,7 +130,7 @@ class BlockFiles:
             ids = unpack_ids(packed)
             key = self.key(before, ids)
             if (parts := self.load(key, ids)) is not None:
-                yield Found(key, ids, parts)
+                yield FoundBlock(key, ids, parts)
                 return
 
     def save(self, key: Key, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:

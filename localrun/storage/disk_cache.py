@@ -17,7 +17,7 @@ from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
 from localrun.cache.node import Node
 from localrun.cache.store import CacheStore
 from localrun.storage.block_file import Key
-from localrun.storage.block_files import BlockFiles, Found
+from localrun.storage.block_files import BlockFiles, FoundBlock
 from localrun.storage.block_writer import BlockWriter, Unwritten
 from localrun.storage.erase import erase_fingerprints
 from localrun.storage.inventory import fingerprints
@@ -67,14 +67,14 @@ class DiskCache:
         n = len(match.path) * self.store.block_tokens
         return Missing(self._key(match.path[-1]) if match.path else None, token_ids[n:], match.n_tail)
 
-    def find(self, missing: Missing) -> Iterator[Found]:
+    def find(self, missing: Missing) -> Iterator[FoundBlock]:
         """Read what is there, block by block. From any thread."""
         self.writer.last_read = time.monotonic()
         for found in self.files.read_on(missing.before, missing.token_ids, missing.n_known):
             self.writer.last_read = time.monotonic()
             yield found
 
-    def insert(self, token_ids: Sequence[int], found: Iterable[Found]) -> int:
+    def insert(self, token_ids: Sequence[int], found: Iterable[FoundBlock]) -> int:
         """Put blocks that were found into the tree, as many as there is room for. Gives the tokens that are new."""
         found = iter(found)
         first = next(found, None)
@@ -83,7 +83,7 @@ class DiskCache:
         match = self.store.tree.match(token_ids)
         path = list(match.path)
         held = [(node, self.store.tree.hold(node)) for node in path]
-        last: Found | None = None
+        last: FoundBlock | None = None
         try:
             for one in chain([first], found):
                 n_before = (one.key.n_tokens - len(one.ids)) // self.store.block_tokens
@@ -134,7 +134,7 @@ class DiskCache:
         lost = f"{self.n_dropped:,} blocks were not kept: the disk is slower than what is computed"
         return (*([self.writer.problem] if self.writer.problem else ()), *([lost] if self.n_dropped else ()))
 
-    def _insert(self, one: Found, parent: Node | None) -> Node:
+    def _insert(self, one: FoundBlock, parent: Node | None) -> Node:
         """One block from the disk into the tree. Raises OutOfBlocks."""
         fill = [partial(self._fill, pool, data) if data else None for pool, data in enumerate(one.parts)]
         node = self.store.insert(parent, one.ids, fill)

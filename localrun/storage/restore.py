@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from localrun.storage.block_files import Found
+from localrun.storage.block_files import FoundBlock
 from localrun.storage.disk_cache import DiskCache
 
 READ_AHEAD = 16  # blocks that have been read and not yet been put into the tree
@@ -22,7 +22,7 @@ class Restore:
         self.seconds = 0.0
         self._started = time.perf_counter()
         self._disk, self._ids, self._wake = disk, token_ids, wake
-        self._found: queue.Queue[Found | None] = queue.Queue(READ_AHEAD)
+        self._found: queue.Queue[FoundBlock | None] = queue.Queue(READ_AHEAD)
         missing = disk.missing(token_ids)
         if missing is None:
             self.is_over = True
@@ -38,7 +38,7 @@ class Restore:
         """Put what has been read into the tree, for about that long."""
         until = time.perf_counter() + seconds
         while not self.is_over and not self._found.empty() and time.perf_counter() < until:
-            portion: list[Found] = []
+            portion: list[FoundBlock] = []
             while len(portion) < PORTION and not self._found.empty() and not self.is_over:
                 found = self._found.get_nowait()
                 if found is None:
@@ -55,7 +55,7 @@ class Restore:
         """Cancel the restore."""
         self.is_over = True
 
-    def _read(self, found: Iterable[Found]) -> None:
+    def _read(self, found: Iterable[FoundBlock]) -> None:
         try:
             for one in found:
                 if not self._put(one):
@@ -64,7 +64,7 @@ class Restore:
             pass
         self._put(None)
 
-    def _put(self, one: Found | None) -> bool:
+    def _put(self, one: FoundBlock | None) -> bool:
         while not self.is_over:
             try:
                 self._found.put(one, timeout=WAIT_SECONDS)

@@ -65,7 +65,7 @@ class ToyBackend(ReferenceBackend):
     def why_unavailable(self) -> str:
         return "reinstall numpy" if self.broken else ""
 
-    def fault(self) -> str:
+    def degraded_reason(self) -> str:
         return "numpy does not work" if self.broken else ""
 
     def summary(self) -> str:

@@ -12,7 +12,7 @@ from localrun_testing.cache_machine import Caches
 from localrun_testing.integer_model import FULL, IntegerModel, serve, text, windowed
 
 from localrun.cache.blocks import NO_BLOCK, BlockTable
-from localrun.cache.kinds.interface import Held, Reuse
+from localrun.cache.kinds.interface import HeldBlocks, Reuse
 from localrun.cache.kinds.recurrent import StateBlocks, StateTable
 from localrun.cache.kinds.ring_blocks import RingBlocks
 from localrun.cache.kinds.token_blocks import TokenBlocks
@@ -143,7 +143,7 @@ def trust_codes_of_an_open_block(patch: Patch) -> None:
 
 
 def go_on_from_a_state_of_more_tokens(patch: Patch) -> None:
-    def reusable(self: StateBlocks, held: Held, n_tokens: int) -> int:
+    def reusable(self: StateBlocks, held: HeldBlocks, n_tokens: int) -> int:
         known = n_tokens and held.blocks[(n_tokens - 1) // self.block_tokens][self.pool] != NO_BLOCK
         return n_tokens if known else 0
 

@@ -31,7 +31,7 @@ def test_a_device_that_cannot_be_used_is_an_error_of_ours(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     monkeypatch.setattr(torch, "ones", broken)
     said = "torch cannot use the Apple GPU: MPS error: no kernel image is available"
-    assert BACKENDS["mps"].trial() == said
+    assert BACKENDS["mps"].self_test() == said
     with pytest.raises(LocalrunError, match=said):
         client("mps")
 
@@ -80,7 +80,7 @@ class SmallGpu(CudaBackend):
     def memory(self, main: Memory) -> Memory:
         return Memory(1 << 30, 1 << 20)
 
-    def trial(self) -> str:
+    def self_test(self) -> str:
         return self.wrong
 
 

@@ -312,7 +312,7 @@ def test_a_file_that_is_none_has_no_shape(serve: Serve, access_to: AccessTo, con
     found = preview(Http(access), must_find_on_hub("a/b"))
     assert found.shape is None
     assert found.note
-    with pytest.raises(HubError, match="cannot be told"):
+    with pytest.raises(HubError, match="cannot tell what"):
         fit_preview(found, 8 * GIB)
 
 

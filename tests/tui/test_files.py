@@ -16,7 +16,7 @@ from textual.widgets import Input
 from localrun.base.content import with_files_as_text
 from localrun.base.errors import UsageError
 from localrun.chat.attachments import MAX_BYTES
-from localrun.chat.files import Found, place_of, read_files, read_found, walk
+from localrun.chat.files import FoundFile, place_of, read_files, read_found, walk
 from localrun_tui.screens.chat.file_menu import behind_at
 from localrun_tui.state.files import dropped_path, look_at, matching
 
@@ -43,7 +43,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def names(found: list[Found]) -> list[str]:
+def names(found: list[FoundFile]) -> list[str]:
     return [one.name for one in found]
 
 
@@ -123,10 +123,10 @@ def test_a_folder_is_read_as_a_whole_within_bounds(tree: Path, monkeypatch: pyte
         read_found(files * 17)
     (tree / "src" / "b.txt").write_bytes(b"\0")
     with pytest.raises(UsageError, match=r"b\.txt is not text"):
-        read_found([Found(tree / "src" / "b.txt", "b.txt")])
+        read_found([FoundFile(tree / "src" / "b.txt", "b.txt")])
     monkeypatch.setattr("localrun.chat.files.walk", partial(walk, most=2))
     with pytest.raises(UsageError, match="too many files below src/"):
-        read_found([Found(tree / "src", "src/")])
+        read_found([FoundFile(tree / "src", "src/")])
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_what_of_a_folder_does_not_go_along_is_said(docs: Path) -> None:
     attached = read_files(str(docs), docs)
     assert [one.name for one in attached.files] == ["report.txt"]
     assert attached.left_out == f"{OF_DOCS}, logo.png is not text"
-    chosen = read_found([Found(docs, "docs/")])
+    chosen = read_found([FoundFile(docs, "docs/")])
     assert [one.name for one in chosen.files] == ["docs/report.txt"]
     assert "docs/server.log is too long" in chosen.left_out
     assert read_files("*.txt", docs).left_out == "1 of 2 left out: more papers/raw.txt is not UTF-8 text"
@@ -272,9 +272,9 @@ def test_a_path_is_completed_by_tab_into_its_folder(docs: Path, monkeypatch: pyt
 
 def test_a_look_at_a_file(tree: Path) -> None:
     (tree / "b.txt").write_bytes(b"a\0b")
-    assert look_at([Found(tree / "README.md", "README.md", 7)]).splitlines()[1:] == ["read me"]
-    assert look_at([Found(tree / "b.txt", "b.txt", 3)]).endswith("not text")
-    assert "No such file" in look_at([Found(tree / "gone.txt", "gone.txt", 3)])
+    assert look_at([FoundFile(tree / "README.md", "README.md", 7)]).splitlines()[1:] == ["read me"]
+    assert look_at([FoundFile(tree / "b.txt", "b.txt", 3)]).endswith("not text")
+    assert "No such file" in look_at([FoundFile(tree / "gone.txt", "gone.txt", 3)])
 
 
 @pytest.mark.skipif(os.name == "nt", reason="paths are written another way on this OS (windows)")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from localrun.fit.estimate import FitRow
-from localrun.fit.quality import straying, straying_text
+from localrun.fit.quality import kld_text, weight_kld
 from localrun.fit.shape import shape_of
 from localrun.formats.detect import open_model_file
 from localrun.hub.catalogue_rows import catalogue_rows
@@ -68,11 +68,11 @@ def test_two_precisions_side_by_side_say_which_is_better_in_what() -> None:
 
     assert bold("speed") == "~20 tok/s"
     assert bold("bits a weight") == "8.5"
-    far, near = straying("Q4_K_M"), straying("Q8_0")
+    far, near = weight_kld("Q4_K_M"), weight_kld("Q8_0")
     assert far is not None
     assert near is not None
-    assert bold("strays") == straying_text(near)
-    assert f"{straying_text(far)}  {far / near:.1f} ×" in lines["strays"].plain
+    assert bold("KLD") == kld_text(near)
+    assert f"{kld_text(far)}  {far / near:.1f} ×" in lines["KLD"].plain
     assert "SmolLM2 135M" in table.plain
     unknown = compare(four, replace(eight, name="IQ1_S")).plain
     assert "not measured" in unknown

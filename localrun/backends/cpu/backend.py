@@ -69,12 +69,12 @@ class CpuBackend:
             return ""
         return f"slow: this machine has ISA {library.best_isa}, and the native library lacks it; {COMPILE_ALL}"
 
-    def fault(self) -> str:
+    def degraded_reason(self) -> str:
         if self.why_unavailable():
             return "there is no native CPU library, so everything is slower"
         return "the native CPU library is slower than it could be" if self.note else ""
 
-    def trial(self) -> str:
+    def self_test(self) -> str:
         return ""
 
     def summary(self) -> str:

@@ -84,12 +84,12 @@ class CudaBackend(GpuBackend):
     def why_unavailable(self) -> str:
         return availability.why_unavailable()
 
-    def fault(self) -> str:
+    def degraded_reason(self) -> str:
         """A GPU that is there and not used."""
         found = availability.gpu()
         return f"{found.name} is not used" if isinstance(found, Gpu) and self.why_unavailable() else ""
 
-    def trial(self) -> str:
+    def self_test(self) -> str:
         if self.is_emulated:
             return ""  # that is what the emulator is held against
         from localrun.backends.cuda.self_test import why_not

@@ -11,7 +11,7 @@ from torch import Tensor
 from localrun.backends.gpu.buffers import Buffer, Buffers
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.forms import Form
-from localrun.backends.gpu.logits import AdjustTensors, Found, finish
+from localrun.backends.gpu.logits import AdjustTensors, FoundCandidates, finish
 from localrun.backends.gpu.passes import Pass
 from localrun.backends.gpu.scratch import power_of_two
 from localrun.backends.gpu.translator import Translator
@@ -29,7 +29,7 @@ class HeadBuffers:
     gathered: Buffer  # of what the last norm gave
     rows: Tensor  # f32 [most, vocab]
     adjust: AdjustTensors
-    found: Found
+    found: FoundCandidates
 
 
 class Head:
@@ -76,7 +76,7 @@ class Head:
             coded = self.translator.reads_codes(self.op.weight)
             gathered = Buffers(most, where).make(Form(self.op.weight.n_cols, plain=True, coded=coded))
             logits = torch.empty(most, self.op.weight.n_rows, device=where)
-            self.buffers = HeadBuffers(gathered, logits, AdjustTensors(most, where), Found.empty(most, where))
+            self.buffers = HeadBuffers(gathered, logits, AdjustTensors(most, where), FoundCandidates.empty(most, where))
         return self.buffers
 
     def bind(self, buffers: HeadBuffers, rows: int) -> list[Launch]:

@@ -62,13 +62,13 @@ def take(row: np.void, change: LogitAdjust) -> list[np.ndarray]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCandidates:
     """Candidates of the logits: int32 [rows, 2 · 256 + 2], ids, values, logsumexp and whether all is finite."""
 
     numbers: Tensor
 
     @classmethod
-    def empty(cls, max_rows: int, device: torch.device) -> Found:
+    def empty(cls, max_rows: int, device: torch.device) -> FoundCandidates:
         return cls(torch.empty(max_rows, 2 * BEST + 2, dtype=torch.int32, device=device))
 
     def read(self, rows: Tensor) -> Logits:
@@ -83,7 +83,7 @@ def finish(
     device: Device,
     rows: Tensor,
     adjust: AdjustTensors,
-    found: Found,
+    found: FoundCandidates,
     n_rows: int,
     *,
     scale: float = 1.0,

@@ -79,7 +79,7 @@ class MetalBackend(GpuBackend):
     def why_unavailable(self) -> str:
         return availability.why_unavailable()
 
-    def fault(self) -> str:
+    def degraded_reason(self) -> str:
         """A GPU that is there and not used."""
         return (
             f"the GPU of the {system.chip()} is not used"
@@ -87,7 +87,7 @@ class MetalBackend(GpuBackend):
             else ""
         )
 
-    def trial(self) -> str:
+    def self_test(self) -> str:
         if self.is_emulated:
             return ""  # that is what the emulator is held against
         from localrun.backends.metal.self_test import why_not

@@ -69,10 +69,10 @@ class ReferenceBackend:
     def why_unavailable(self) -> str:
         return ""
 
-    def fault(self) -> str:
+    def degraded_reason(self) -> str:
         return ""
 
-    def trial(self) -> str:
+    def self_test(self) -> str:
         return ""
 
     def summary(self) -> str:

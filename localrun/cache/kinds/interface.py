@@ -65,7 +65,7 @@ class CacheKind(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldBlocks:
     """Where the tokens of a text are: by logical block, a block of every pool, NO_BLOCK where there is none.
 
     `ends`: how many tokens of the text the state stands for that a logical block has.
@@ -129,13 +129,13 @@ class PoolRules(Protocol):
     def table(self, pool: BlockPool) -> BlockTable:
         """An empty one, for a new sequence."""
 
-    def reusable(self, held: Held, n_tokens: int) -> int:
+    def reusable(self, held: HeldBlocks, n_tokens: int) -> int:
         """How many of the first `n_tokens` tokens can be gone on from."""
 
-    def replays(self, held: Held, start: int, n_tokens: int) -> bool:
+    def replays(self, held: HeldBlocks, start: int, n_tokens: int) -> bool:
         """Whether tokens start … n_tokens-1, computed again, find what they read here."""
 
-    def take(self, table: BlockTable, reuse: Reuse, held: Held, writable: Callable[[int], int]) -> None:
+    def take(self, table: BlockTable, reuse: Reuse, held: HeldBlocks, writable: Callable[[int], int]) -> None:
         """Fill an empty table with what is reused: whole blocks shared, one that will be written to made `writable`."""
 
     def extend(

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable, OutOfBlocks
-from localrun.cache.kinds.interface import BranchPoints, Held, PoolRules, Reuse, last_block
+from localrun.cache.kinds.interface import BranchPoints, HeldBlocks, PoolRules, Reuse, last_block
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 
@@ -137,17 +137,17 @@ class StateBlocks:
     def table(self, pool: BlockPool) -> StateTable:
         return StateTable(pool, block_tokens=self.block_tokens)
 
-    def reusable(self, held: Held, n_tokens: int) -> int:
+    def reusable(self, held: HeldBlocks, n_tokens: int) -> int:
         """The longest part of the text that a state stands for."""
         for block in range((n_tokens - 1) // self.block_tokens, -1, -1):
             if held.blocks[block][self.pool] != NO_BLOCK and held.ends[block] <= n_tokens:
                 return held.ends[block]
         return 0
 
-    def replays(self, held: Held, start: int, n_tokens: int) -> bool:
+    def replays(self, held: HeldBlocks, start: int, n_tokens: int) -> bool:
         return self.reusable(held, start) == start
 
-    def take(self, table: BlockTable, reuse: Reuse, held: Held, writable: Callable[[int], int]) -> None:
+    def take(self, table: BlockTable, reuse: Reuse, held: HeldBlocks, writable: Callable[[int], int]) -> None:
         assert isinstance(table, StateTable)
         if reuse.start:
             block = held.blocks[(reuse.start - 1) // self.block_tokens][self.pool]

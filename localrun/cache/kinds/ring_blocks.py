@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable
-from localrun.cache.kinds.interface import BranchPoints, Held, Reuse, last_block
+from localrun.cache.kinds.interface import BranchPoints, HeldBlocks, Reuse, last_block
 from localrun.cache.kinds.token_blocks import TokenBlocks
 
 RING_BLOCKS = 2  # at the end of a sequence that stay after a step: a rollback finds its block there
@@ -36,17 +36,17 @@ class RingBlocks:
     def table(self, pool: BlockPool) -> BlockTable:
         return BlockTable(pool)
 
-    def reusable(self, held: Held, n_tokens: int) -> int:
+    def reusable(self, held: HeldBlocks, n_tokens: int) -> int:
         if n_tokens and self.sees_first(n_tokens) and held.blocks[0][self.pool] == NO_BLOCK:
             return 0
         block, rest = divmod(n_tokens, self.block_tokens)
         return n_tokens - rest if rest and held.blocks[block][self.pool] == NO_BLOCK else n_tokens
 
-    def replays(self, held: Held, start: int, n_tokens: int) -> bool:
+    def replays(self, held: HeldBlocks, start: int, n_tokens: int) -> bool:
         reads = self.reads_first and self.coded.first_block(start) == 0 < start
         return not reads or held.blocks[0][self.pool] != NO_BLOCK
 
-    def take(self, table: BlockTable, reuse: Reuse, held: Held, writable: Callable[[int], int]) -> None:
+    def take(self, table: BlockTable, reuse: Reuse, held: HeldBlocks, writable: Callable[[int], int]) -> None:
         n_full, rest = divmod(reuse.n_tokens, self.block_tokens)
         table.first = reuse.start // self.block_tokens if reuse.replays else n_full
         if table.first > 0 and self.sees_first(reuse.start):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable
-from localrun.cache.kinds.interface import BranchPoints, Held, Reuse
+from localrun.cache.kinds.interface import BranchPoints, HeldBlocks, Reuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class TokenBlocks:
     def table(self, pool: BlockPool) -> BlockTable:
         return BlockTable(pool)
 
-    def reusable(self, held: Held, n_tokens: int) -> int:
+    def reusable(self, held: HeldBlocks, n_tokens: int) -> int:
         if n_tokens == 0 or (self.sink and held.blocks[0][self.pool] == NO_BLOCK):
             return 0
         block = (n_tokens - 1) // self.block_tokens
@@ -47,11 +47,11 @@ class TokenBlocks:
             block -= 1
         return n_tokens
 
-    def replays(self, held: Held, start: int, n_tokens: int) -> bool:
+    def replays(self, held: HeldBlocks, start: int, n_tokens: int) -> bool:
         seen = range(self.first_block(start), self.first_block(n_tokens))
         return self.is_rebuilt or all(held.blocks[block][self.pool] != NO_BLOCK for block in seen)
 
-    def take(self, table: BlockTable, reuse: Reuse, held: Held, writable: Callable[[int], int]) -> None:
+    def take(self, table: BlockTable, reuse: Reuse, held: HeldBlocks, writable: Callable[[int], int]) -> None:
         n_full, rest = divmod(reuse.n_tokens, self.block_tokens)
         replayed = reuse.replays and self.is_rebuilt
         table.first = reuse.start // self.block_tokens if replayed else self.first_block(reuse.start)

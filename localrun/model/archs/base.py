@@ -20,7 +20,7 @@ from localrun.model.archs.reading import (
 from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer, RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_gguf, rope_from_hf
-from localrun.model.weight_ref import Stretches
+from localrun.model.weight_ref import RowRanges
 from localrun.ops.types import Activation, QKNorm
 
 ACTIVATIONS: dict[str, Activation] = {
@@ -206,7 +206,7 @@ class Arch:
             return pattern
         raise fields.error(f"{clean(key)} should be a number or one flag a layer")
 
-    def fused_rows(self, mixer: RecurrentMixer) -> Mapping[str, Stretches]:
+    def fused_rows(self, mixer: RecurrentMixer) -> Mapping[str, RowRanges]:
         """Matrices of a mixer that a file may have in one tensor with others, and where they are there."""
         return {}
 

@@ -9,7 +9,7 @@ from localrun.model.archs.base import Arch
 from localrun.model.config import RecurrentMixer
 from localrun.model.fields import Fields
 from localrun.model.mamba2 import Mamba2
-from localrun.model.weight_ref import Stretches
+from localrun.model.weight_ref import RowRanges
 
 NO_LIMITS = (None, [0.0, inf])
 BIASES = ("mamba_proj_bias", "use_bias")
@@ -57,10 +57,10 @@ class MambaArch(Arch):
             return int(fields.required("state_width"))
         return int(fields["state_expand"] * fields["hidden_size"])
 
-    def fused_rows(self, mixer: RecurrentMixer) -> Mapping[str, Stretches]:
+    def fused_rows(self, mixer: RecurrentMixer) -> Mapping[str, RowRanges]:
         assert isinstance(mixer, Mamba2)
         n_rows, starts = mixer.width + mixer.channels + mixer.n_heads, (0, mixer.width, mixer.width + mixer.channels)
-        return {name: Stretches(name, (start,), n_rows) for name, start in zip(("z", "xbc", "dt"), starts, strict=True)}
+        return {name: RowRanges(name, (start,), n_rows) for name, start in zip(("z", "xbc", "dt"), starts, strict=True)}
 
     def vector_in_gguf(self, mixer: RecurrentMixer, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         assert isinstance(mixer, Mamba2)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from localrun.model.archs.qwen3_5 import Qwen35, Qwen35Moe
 from localrun.model.config import RecurrentMixer
 from localrun.model.delta_net import DeltaNet
-from localrun.model.weight_ref import Stretches
+from localrun.model.weight_ref import RowRanges
 
 
 class Qwen3Next(Qwen35Moe):
@@ -29,7 +29,7 @@ class Qwen3Next(Qwen35Moe):
     defaults: ClassVar[dict[str, Any]] = Qwen35.defaults
     tiled_in_gguf = False
 
-    def fused_rows(self, mixer: RecurrentMixer) -> Mapping[str, Stretches]:
+    def fused_rows(self, mixer: RecurrentMixer) -> Mapping[str, RowRanges]:
         """Each head of keys has its query and key there, then the values and gates of its heads of values."""
         assert isinstance(mixer, DeltaNet)
         n, key, each = mixer.n_key_heads, mixer.key_dim, mixer.n_value_heads // mixer.n_key_heads
@@ -43,8 +43,8 @@ class Qwen3Next(Qwen35Moe):
         mixed = stretches(0, key, unit) + stretches(key, key, unit) + stretches(2 * key, values, unit)
         beta, alpha = (tuple(range(first, 2 * each * n, 2 * each)) for first in (0, each))
         return {
-            "mixed": Stretches("qkvz", mixed, rows),
-            "z": Stretches("qkvz", stretches(2 * key + values, values, values), rows),
-            "beta": Stretches("beta_alpha", beta, 2 * each * n),
-            "alpha": Stretches("beta_alpha", alpha, 2 * each * n),
+            "mixed": RowRanges("qkvz", mixed, rows),
+            "z": RowRanges("qkvz", stretches(2 * key + values, values, values), rows),
+            "beta": RowRanges("beta_alpha", beta, 2 * each * n),
+            "alpha": RowRanges("beta_alpha", alpha, 2 * each * n),
         }

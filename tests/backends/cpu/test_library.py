@@ -103,12 +103,12 @@ def test_a_library_without_the_best_instruction_set_says_how_to_compile_it(
 ) -> None:
     cpu = BACKENDS["cpu"]
     monkeypatch.setattr(native, "machine_isas", native.isas)
-    assert (cpu.note, cpu.fault()) == ("", "")
+    assert (cpu.note, cpu.degraded_reason()) == ("", "")
     monkeypatch.setattr(native, "machine_isas", (*native.isas, "avx9"))
     assert "ISA avx9" in cpu.note
     assert "`make native`" in cpu.note
     (problem,) = _backend(cpu)["problems"]
-    assert problem == {"what": cpu.fault(), "hint": cpu.note}
+    assert problem == {"what": cpu.degraded_reason(), "hint": cpu.note}
     with pytest.raises(UsageError, match="compiled without ISA 'avx9'") as caught:
         native.use_isa("avx9")
     assert "`make native`" in caught.value.hint

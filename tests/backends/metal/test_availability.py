@@ -37,7 +37,7 @@ def forget() -> Any:
 def test_a_mac_of_today_can(mac: pytest.MonkeyPatch) -> None:
     backend = MetalBackend()
     assert backend.why_unavailable() == ""
-    assert backend.fault() == ""
+    assert backend.degraded_reason() == ""
     assert backend.details() == {"device": "Apple M3 Pro", "family": "Apple9", "macos": "15.3.1"}
 
 
@@ -56,7 +56,7 @@ def test_what_is_in_the_way_is_named(
     mac.setattr(module, name, lambda *_: answer)
     backend = MetalBackend()
     assert says.replace(".x", "+x") in backend.why_unavailable()
-    assert bool(backend.fault()) == is_a_fault
+    assert bool(backend.degraded_reason()) == is_a_fault
 
 
 def test_memory_is_told_before_torch_has_found_the_gpu(mac: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def test_elsewhere_there_is_no_apple_gpu_and_nothing_wrong(monkeypatch: pytest.M
     monkeypatch.delenv(availability.EMULATE, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
     assert "no Apple GPU" in MetalBackend().why_unavailable()
-    assert MetalBackend().fault() == ""
+    assert MetalBackend().degraded_reason() == ""
     assert MetalBackend().details() == {"device": None, "family": None, "macos": None}
 
 

@@ -47,13 +47,13 @@ def test_no_sanitizer_objects_to_kernels_as_they_are(platform: Name, sanitizer: 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize(("platform", "case"), [(platform, case) for platform in CASES for case in CASES[platform]])
-def test_a_case_passes_whatever_turns_threads_take(platform: Name, case: str, schedule: Schedule) -> None:
+def test_case_is_deterministic_across_thread_orders(platform: Name, case: str, schedule: Schedule) -> None:
     seed, poison = schedule
     assert CASES[platform][case](device_of(platform, seed=seed, poison=poison)) == ""
 
 
 @pytest.mark.parametrize(("mutant", "sanitizer"), [parameters(*pair) for pair in PAIRS])
-def test_what_is_broken_on_purpose_is_noticed(mutant: Mutant, sanitizer: Sanitizer) -> None:
+def test_self_test_detects_mutant(mutant: Mutant, sanitizer: Sanitizer) -> None:
     need(sanitizer)
     said = mutant.report(sanitizer)
     assert re.search(mutant.found[sanitizer], said), said or "nobody noticed"

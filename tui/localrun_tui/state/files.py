@@ -9,14 +9,14 @@ from urllib.parse import unquote, urlsplit
 from textual.fuzzy import FuzzySearch
 
 from localrun.base.units import gib
-from localrun.chat.files import Files, Found, fits, is_glob
+from localrun.chat.files import Files, FoundFile, fits, is_glob
 
 MOST_SHOWN = 40
 _LOOK_BYTES, _LOOK_LINES = 2048, 7
 _SCORED = 400  # of those that have the letters in their order, the shortest
 
 
-def matching(files: Files, wanted: str, most: int = MOST_SHOWN) -> list[Found]:
+def matching(files: Files, wanted: str, most: int = MOST_SHOWN) -> list[FoundFile]:
     """Those that a glob means, that lie in a folder which is named, or that have the letters in their order."""
     if is_glob(wanted):
         return [one for one in files.found if not one.is_folder and fits(wanted, one.name)]
@@ -30,7 +30,7 @@ def matching(files: Files, wanted: str, most: int = MOST_SHOWN) -> list[Found]:
     return sorted(near, key=lambda one: (-scores[one.name], len(one.name)))[:most]
 
 
-def look_at(files: Sequence[Found]) -> str:
+def look_at(files: Sequence[FoundFile]) -> str:
     """How a file begins, with its size above; of several, their names."""
     if len(files) != 1 or files[0].is_folder:
         return "\n".join(one.name for one in files[:_LOOK_LINES]) if len(files) > 1 else ""

@@ -17,7 +17,7 @@ from localrun.base.content import Content, FilePart, TextPart, files_in, typed_t
 from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import clean
 from localrun.chat.commands import command_in, is_command, unescaped
-from localrun.chat.files import Found, read_found
+from localrun.chat.files import FoundFile, read_found
 from localrun.chat.left_out import Attached
 from localrun_tui.screens.chat.chips import Chips
 from localrun_tui.screens.chat.editor import Editor
@@ -211,7 +211,7 @@ class Composer(Vertical):
         elif chosen.value:
             self._run(chosen.value, "")
 
-    async def _attach_files(self, files: tuple[Found, ...]) -> None:
+    async def _attach_files(self, files: tuple[FoundFile, ...]) -> None:
         try:
             self.attach(await asyncio.to_thread(read_found, files))
         except LocalrunError as error:

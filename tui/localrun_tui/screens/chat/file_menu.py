@@ -9,7 +9,7 @@ from pathlib import Path
 from textual.content import Content
 
 from localrun.chat.attachments import about_tokens
-from localrun.chat.files import Files, Found, is_glob, place_of, walk
+from localrun.chat.files import Files, FoundFile, is_glob, place_of, walk
 from localrun_tui.screens.chat.suggestions import Suggestion
 from localrun_tui.state.files import MOST_SHOWN, dropped_path, matching
 from localrun_tui.widgets.columns import say
@@ -85,10 +85,10 @@ def dropped_offer(text: str) -> list[Suggestion]:
         size = path.stat().st_size if path else 0
     except OSError:
         return []
-    return [offer(Found(path, path.name, size), text.strip(), words="attach ")] if path else []
+    return [offer(FoundFile(path, path.name, size), text.strip(), words="attach ")] if path else []
 
 
-def offer(one: Found, replaces: str, leads_to: str = "", words: str = "") -> Suggestion:
+def offer(one: FoundFile, replaces: str, leads_to: str = "", words: str = "") -> Suggestion:
     """A row for a file or a folder, in whose place `replaces` stands in the text; Tab on a folder writes `leads_to`."""
     folder = "all of this folder" if leads_to == replaces else "folder"
     size = folder if one.is_folder else f"≈{about_tokens(one.n_bytes):,} tokens"
@@ -101,7 +101,7 @@ def _whole_folder(path: Path, name: str, typed: str) -> list[Suggestion]:
     if not name:
         path = path.resolve()
         name = f"{path.name}/"
-    return [offer(Found(path, name), typed, typed)] if name != "/" else []
+    return [offer(FoundFile(path, name), typed, typed)] if name != "/" else []
 
 
 def _at(path: str) -> str:
@@ -109,7 +109,7 @@ def _at(path: str) -> str:
     return f'@"{path}' if any(map(str.isspace, path)) else f"@{path}"
 
 
-def _all_of(found: Sequence[Found], wanted: str) -> Suggestion:
+def _all_of(found: Sequence[FoundFile], wanted: str) -> Suggestion:
     tokens = sum(about_tokens(one.n_bytes) for one in found)
     row = Content.styled(f"all {len(found)} text files  ≈{tokens:,} tokens", "bold")
     return Suggestion(wanted, row, replaces=f"@{wanted}", files=tuple(found))

@@ -14,7 +14,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from localrun.chat.commands import COMMANDS
-from localrun.chat.files import Found
+from localrun.chat.files import FoundFile
 from localrun_tui.state.files import look_at
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.marked_options import MarkedOptions
@@ -33,7 +33,7 @@ class Suggestion:
     ends: bool = True
     replaces: str = ""
     leads_to: str = ""
-    files: tuple[Found, ...] = ()
+    files: tuple[FoundFile, ...] = ()
 
 
 def suggested_commands(text: str) -> list[Suggestion]:

@@ -3,7 +3,7 @@
 from textual.content import Content
 
 from localrun.base.units import gib
-from localrun.fit.quality import MEANING, straying, straying_text
+from localrun.fit.quality import MEANING, kld_text, weight_kld
 from localrun.hub.precision_offer import Precision
 from localrun_tui.screens.models.model_rows import speed
 from localrun_tui.screens.models.verdicts import verdict_text
@@ -18,7 +18,7 @@ def compare(one: Precision, other: Precision) -> Content:
         (Content(""), say(one.name, "bold underline"), say(other.name, "bold underline")),
         _row("on disk", gib(one.bytes), gib(other.bytes), other.bytes - one.bytes),
         _row("bits a weight", f"{one.bits:.1f}", f"{other.bits:.1f}", one.bits - other.bits),
-        _row("strays", *_straying(one, other)),
+        _row("KLD", *_klds(one, other)),
     ]
     if one.fit is not None and other.fit is not None:
         a, b = one.fit, other.fit
@@ -33,10 +33,10 @@ def compare(one: Precision, other: Precision) -> Content:
     return Content("\n").join([*table, say(MEANING, "$foreground-muted")])
 
 
-def _straying(one: Precision, other: Precision) -> tuple[str, str, float]:
-    """How far each strays, how many times as far the one that strays more, and how much better the first one is."""
-    a, b = straying(one.name), straying(other.name)
-    first, second = straying_text(a), straying_text(b)
+def _klds(one: Precision, other: Precision) -> tuple[str, str, float]:
+    """KL divergence of each, their ratio, and how much better the first one is."""
+    a, b = weight_kld(one.name), weight_kld(other.name)
+    first, second = kld_text(a), kld_text(b)
     if not a or not b:
         return first, second, 0.0
     times = f"  {max(a, b) / min(a, b):.1f} ×"

@@ -228,6 +228,6 @@ def _free_disk() -> int:
 
 def _memory_words(one: Precision) -> str:
     if one.fit is None:
-        return "what it needs cannot be told"
+        return "cannot tell what it needs"
     needs = f"{gib(one.fit.total_bytes)} with {one.fit.ctx:,} tokens of context"
     return f"{needs}, {gib(one.fit.budget_bytes)} are free"
