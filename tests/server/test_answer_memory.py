@@ -115,7 +115,8 @@ def builtin() -> Iterator[httpx.Client]:
 
 
 def test_reasoning_or_spelling_lost_on_replay_costs_nothing(builtin: httpx.Client) -> None:
-    """A second turn has all of the first in the cache: the prompt, and the answer as the model wrote it."""
+    """A second turn has all of the first in the cache: the prompt, and the answer as the model wrote it
+    (opencode#19081, llama.cpp#22746)."""
 
     def ask(*texts: str) -> Any:
         roles = ("user", "assistant", "user")
@@ -129,3 +130,22 @@ def test_reasoning_or_spelling_lost_on_replay_costs_nothing(builtin: httpx.Clien
     second = ask("Say something odd.", first["choices"][0]["message"]["content"], "Go on.")
     cached = second["usage"]["prompt_tokens_details"]["cached_tokens"]
     assert cached >= first["usage"]["total_tokens"] - 1, "the last token of an answer is computed with the next turn"
+
+
+def test_a_chain_of_responses_reads_nothing_again(builtin: httpx.Client) -> None:
+    """What a response goes on from is in the cache (LM Studio's bug tracker, #2074)."""
+    previous, held = None, 0
+    for text in ("Say something odd.", "Go on.", "And an end."):
+        body = {"input": text, "previous_response_id": previous, "max_output_tokens": 12, "temperature": 2, "top_k": 0}
+        answer = builtin.post("/v1/responses", json=body).json()
+        assert answer["usage"]["input_tokens_details"]["cached_tokens"] >= held - 1
+        previous, held = answer["id"], answer["usage"]["total_tokens"]
+
+
+def test_tokens_are_counted_as_they_will_be_read(builtin: httpx.Client) -> None:
+    first = builtin.post("/v1/responses", json={"input": "Hello!", "max_output_tokens": 9, "temperature": 2}).json()
+    body = {"input": "And then?", "previous_response_id": first["id"], "max_output_tokens": 1}
+    counted = builtin.post("/v1/responses/input_tokens", json=body).json()
+    read = builtin.post("/v1/responses", json=body).json()["usage"]
+    assert counted["input_tokens"] == read["input_tokens"]
+    assert counted["localrun"]["cached"] == read["input_tokens_details"]["cached_tokens"]

@@ -1,4 +1,7 @@
-"""Responses, as OpenAI's own client and its stream helper read them, and as codex sends them."""
+"""Responses, as OpenAI's own client and its stream helper read them, and as codex sends them.
+
+What went wrong in other servers is named by their reports.
+"""
 
 import base64
 import json
@@ -93,7 +96,7 @@ def test_whole_answer(client: openai.OpenAI) -> None:
 
 
 def test_stream_helper_sees_the_same_answer(client: openai.OpenAI) -> None:
-    """Row 50: a delta for every token; row 46: thoughts come as deltas, too."""
+    """A delta for every token (obsidian-copilot#2389), and for thoughts, too (pi#4193)."""
     with client.responses.stream(model="builtin", input="~~a b") as stream:
         events = list(stream)
         final = stream.get_final_response()
@@ -122,7 +125,7 @@ def test_every_event_of_an_item_says_which(http: httpx.Client) -> None:
 
 
 def test_codex_shapes_are_taken(http: httpx.Client, fake: FakeClient) -> None:
-    """Row 1: tools of kinds that there are none of here; row 2: outputs as parts; row 3: calls that were cut."""
+    """Tools of kinds that there are none of here are no error (llama.cpp#20156, codex#10635, ollama#17618)."""
     final = events_of(http, CODEX)[-1]["response"]
     assert final["status"] == "completed"
     request = fake.requests[-1]
@@ -162,6 +165,7 @@ def test_codex_shapes_are_taken(http: httpx.Client, fake: FakeClient) -> None:
 def test_history_is_never_refused(
     http: httpx.Client, fake: FakeClient, items: list[dict[str, Any]], expected: str
 ) -> None:
+    """Outputs as parts (llama.cpp#23465), calls that were cut (vLLM#47761), items of other servers."""
     body = {"input": [text_item("user", "hi"), *items], "store": False}
     answer = http.post(AT, json=body)
     assert answer.status_code == 200, answer.text
@@ -176,7 +180,7 @@ def test_sealed_thoughts_come_back(http: httpx.Client, fake: FakeClient) -> None
 
 
 def test_a_chain_is_rebuilt(client: openai.OpenAI, fake: FakeClient) -> None:
-    """Row 32: every turn goes on from the ones before, from the ids that the engine had."""
+    """Every turn goes on from the ones before, from the ids that the engine had."""
     first = client.responses.create(model="builtin", input="~one", instructions="first only")
     second = client.responses.create(model="builtin", input="two", previous_response_id=first.id)
     with client.responses.stream(model="builtin", input="three", previous_response_id=second.id) as stream:
@@ -217,7 +221,7 @@ def test_input_items_come_in_pages(http: httpx.Client) -> None:
 
 
 def test_an_answer_under_way_is_cancelled_by_its_id(client: openai.OpenAI) -> None:
-    """Row 48: it has an end, and what was said is kept."""
+    """It has an end (openclaw#98575), and what was said is kept."""
     seen = []
     for event in client.responses.create(model="builtin", input="ab…", stream=True):
         seen.append(event)
@@ -295,7 +299,7 @@ def small() -> Iterator[httpx.Client]:
 
 
 def test_an_engine_that_dies_is_said_within_the_stream(small: httpx.Client) -> None:
-    """Row 48, and no 503, after which codex asks again 24 times."""
+    """A stream has an end (openclaw#98575), and no 503, after which codex asks again 24 times."""
     *_, last = events_of(small, {"input": "die", "stream": True})
     assert (last["type"], last["response"]["error"]["code"]) == ("response.failed", "server_error")
     assert small.get(f"{AT}/{last['response']['id']}").json()["status"] == "failed"
@@ -322,7 +326,8 @@ def test_truncation_drops_the_oldest_turns_and_says_so(small: httpx.Client) -> N
 def test_streams_are_held_open_while_there_is_no_room(
     http: httpx.Client, client: openai.OpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows 25 to 27: pings are events of the protocol, since comments keep no codex waiting."""
+    """No stream is silent (llama.cpp#25241, ds4#222), and pings are events of the protocol: comments keep no codex
+    waiting."""
     monkeypatch.setattr(service_module, "MAX_WAITING", 1 - service_module.USUAL_PARALLEL)
     monkeypatch.setattr("localrun.server.wire.PING_SECONDS", 0.05)
     blocking = client.responses.create(model="builtin", input="…", stream=True)
@@ -335,4 +340,21 @@ def test_streams_are_held_open_while_there_is_no_room(
     *_, last = held
     assert last.type == "response.completed"
     assert last.response.output_text == "in the end"
+    blocking.close()
+
+
+def test_a_stream_that_is_held_may_be_cancelled(
+    client: openai.OpenAI, fake: FakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "MAX_WAITING", 1 - service_module.USUAL_PARALLEL)
+    monkeypatch.setattr("localrun.server.wire.PING_SECONDS", 0.05)
+    blocking = client.responses.create(model="builtin", input="…", stream=True)
+    first = next(event for event in blocking if event.type == "response.created").response.id
+    held = client.responses.create(model="builtin", input="never asked", stream=True)
+    event: Any = next(held)
+    assert client.responses.cancel(event.response.id).status == "cancelled"
+    client.responses.cancel(first)
+    last: Any = list(held)[-1]
+    assert (last.type, last.response.status) == ("response.incomplete", "cancelled")
+    assert fake.requests[-1].messages[-1]["content"] == "…"
     blocking.close()
