@@ -27,10 +27,8 @@ def anthropic_routes(service: Service) -> list[Route]:
         """Exactly what the same messages would be read as, and how many of these tokens are cached."""
         asked = read_messages(await read_json(request))
         async with service.models.use(asked.model, asked.keep_alive) as client:
-            seen = await asyncio.to_thread(client.preview, asked.requests[0])
-        assert seen is not None  # only engines elsewhere do not tell
-        n_cached = min(seen.n_cached, seen.n_tokens - 1)  # the last one is always computed
-        return JSONResponse({"input_tokens": seen.n_tokens, "cache_read_input_tokens": n_cached})
+            n_tokens, n_cached = await asyncio.to_thread(service.count, client, asked.requests[0])
+        return JSONResponse({"input_tokens": n_tokens, "cache_read_input_tokens": n_cached})
 
     return [
         Route("/v1/messages", messages, methods=["POST"]),

@@ -53,7 +53,7 @@ class Responses:
         n_tokens = n_cached = 0
         for one in asked.inference.requests:
             async with self._service.models.use(asked.inference.model) as client:
-                n_tokens, n_cached = await asyncio.to_thread(self._counted, client, one)
+                n_tokens, n_cached = await asyncio.to_thread(self._service.count, client, one)
         body = {"object": "response.input_tokens", "input_tokens": n_tokens, "localrun": {"cached": n_cached}}
         return JSONResponse(body)
 
@@ -100,17 +100,6 @@ class Responses:
     async def _read(self, body: Body) -> Asked:
         previous = body.text("previous_response_id")
         return read_responses(body, await asyncio.to_thread(self.stored.chain, previous))
-
-    def _counted(self, client: EngineClient, request: Request) -> tuple[int, int]:
-        try:
-            view = client.preview(self._service.answers.recall(client.info, request))
-        except PromptTooLongError as error:
-            if error.n_tokens:
-                return error.n_tokens, 0
-            raise
-        if view is None:
-            raise Refusal(501, "this engine does not count tokens ahead", "not_supported")
-        return view.n_tokens, view.n_cached
 
 
 class StatefulAnswer(AnswerResponse):

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
+from localrun.base.errors import PromptTooLongError
 from localrun.base.request import Request
 from localrun.client.interface import EngineClient
 from localrun.server.answer_memory import AnswerMemory
@@ -14,7 +15,7 @@ from localrun.server.live import LiveRequest, Registry
 from localrun.server.metrics import Metrics
 from localrun.server.models import ModelHost
 from localrun.server.options import ServerOptions
-from localrun.server.refusal import busy
+from localrun.server.refusal import Refusal, busy
 from localrun.server.wire import Wire
 
 MAX_WAITING = 64  # requests beyond those that are computed at once
@@ -52,6 +53,19 @@ class Service:
             self._n_open -= asked.n_answers
             async with self._freed:
                 self._freed.notify_all()
+
+    def count(self, client: EngineClient, request: Request) -> tuple[int, int]:
+        """Tokens of a prompt as the engine would read it, and how many of them are cached. Blocks. Raises LocalrunError
+        for what cannot be answered, and Refusal for an engine that does not tell."""
+        try:
+            view = client.preview(self.answers.recall(client.info, request))
+        except PromptTooLongError as error:
+            if error.n_tokens:
+                return error.n_tokens, 0
+            raise
+        if view is None:
+            raise Refusal(501, "this engine does not count tokens ahead", "not_supported")
+        return view.n_tokens, min(view.n_cached, view.n_tokens - 1)  # the last one is always computed
 
     async def _take_room(self, asked: InferenceRequest, wire: Wire) -> None:
         """Count a request among those that are open. Whoever is held goes before those that come later."""

@@ -134,10 +134,15 @@ def test_tokens_are_counted_exactly_and_cached_ones_apart(real: anthropic.Anthro
     usage = ask(real, messages, system="Be brief.").usage
     total = usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens
     assert before.input_tokens == total
-    again = ask(real, messages, system="Be brief.").usage
+    first = ask(real, messages, system="Be brief.")
+    again = first.usage
     assert (again.input_tokens, again.cache_read_input_tokens) == (1, total - 1)
     after: Any = real.messages.count_tokens(model="builtin", messages=messages, system="Be brief.")
     assert (after.input_tokens, after.cache_read_input_tokens) == (total, total - 1)
+    turns = [*messages, {"role": "assistant", "content": first.content[0].text}, {"role": "user", "content": "More!"}]
+    counted = real.messages.count_tokens(model="builtin", messages=turns, system="Be brief.").input_tokens
+    later = ask(real, turns, system="Be brief.").usage
+    assert counted == later.input_tokens + later.cache_read_input_tokens
 
 
 @pytest.mark.parametrize(
