@@ -1,4 +1,4 @@
-"""What --stats says of an answer."""
+"""Lines of --stats about an answer."""
 
 from localrun.base.events import Completion
 from localrun.base.units import gib, ms, tps

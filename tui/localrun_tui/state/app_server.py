@@ -28,7 +28,7 @@ class AppServer:
 
     @property
     def requests(self) -> "list[LiveRequest]":
-        """What other programs ask right now."""
+        """Requests of other programs right now."""
         return [] if self._service is None else list(self._service.registry.requests.values())
 
     async def start(self, port: int) -> str:

@@ -1,4 +1,4 @@
-"""What other programs ask: who, how far each answer is, and why it waits. In the app, and as `localrun top`."""
+"""Requests of other programs: who asks, how far each answer is, and why it waits. In the app, and as `localrun top`."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
@@ -118,7 +118,7 @@ def _item(row: RequestRow) -> Item[RequestRow]:
 
 
 def _detail(row: RequestRow) -> str:
-    """What there is no room for in the row."""
+    """Details that the row has no room for."""
     session = f" · session {row.session}" if row.session else ""
     tokens = f"{row.prompt_tokens:,} tokens of prompt, {row.cached_tokens:,} of them cached"
     left = "" if row.seconds_left is None else f", {row.seconds_left:.0f} s left"
