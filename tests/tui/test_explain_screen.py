@@ -9,7 +9,7 @@ from localrun_testing import REPOSITORY
 from localrun_testing.chat_app import ENDS, chat_app, chat_screen, ready, send, type_text
 from localrun_testing.fake_client import FakeClient
 from localrun_testing.model_screens import known_machine
-from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
+from localrun_testing.pilots import SMALL, drive, page_down_to, screen_text, until, until_text
 from localrun_testing.scripted_client import INFO, ScriptedClient
 from textual.pilot import Pilot
 
@@ -80,8 +80,7 @@ def test_every_topic_is_there_by_keys(monkeypatch: pytest.MonkeyPatch) -> None:
             await until_text(pilot, f"▌ {words.name}")
             await until_text(pilot, words.title)
             assert explain.topic == name
-            await pilot.press("pagedown", "pagedown", "pagedown")
-            await until_text(pilot, words.text.rsplit(" ", 1)[1])  # its last word
+            await page_down_to(pilot, words.text.rsplit(" ", 1)[1])  # its last word
             await pilot.press("down")
 
     drive(app, steps)

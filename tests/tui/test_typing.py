@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, type_text
-from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
+from localrun_testing.pilots import LARGE, SMALL, drive, page_down_to, screen_text, until, until_text
 from textual import events
 from textual.app import App, ComposeResult
 from textual.keys import key_to_character
@@ -171,8 +171,7 @@ def test_what_is_typed_with_the_inspector_open_stays_in_sight(size: tuple[int, i
         if size == SMALL:  # it lies below, and is longer than its place
             await pilot.press("tab")
             await until_text(pilot, "esc Back")
-            await pilot.press(*["pagedown"] * 6)
-            await until_text(pilot, "whole process")
+            await page_down_to(pilot, "whole process")
             await pilot.press("escape")
         await pilot.press("enter")
         await until_text(pilot, "Hello!")

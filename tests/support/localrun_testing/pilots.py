@@ -46,6 +46,14 @@ async def until_text(pilot: "Pilot[Any]", text: str) -> None:
     await until(pilot, lambda: text in screen_text(pilot.app))
 
 
+async def page_down_to(pilot: "Pilot[Any]", text: str) -> None:
+    """Scroll what has the focus until the screen shows `text`; what is further down may not be there yet."""
+    give_up = time.monotonic() + PATIENCE
+    while text not in screen_text(pilot.app):
+        assert time.monotonic() < give_up, screen_text(pilot.app)
+        await pilot.press("pagedown")
+
+
 def screen_text(app: App[Any]) -> str:
     """What a user reads now, line by line."""
     return "\n".join(strip.text.rstrip() for strip in app.screen._compositor.render_strips())
