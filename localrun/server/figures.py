@@ -1,12 +1,15 @@
 """What an answer tells of itself in every protocol: where its prompt came from, and where the time went."""
 
+from collections.abc import Sequence
+
 from localrun.base.events import Completion
 from localrun.server.cache_break import CacheBreak
 from localrun.server.inference import Json
 
 
-def localrun_object(completion: Completion, broken: CacheBreak | None = None) -> Json:
-    """The `localrun` object of a response. Tokens, and milliseconds; null is what is not known."""
+def localrun_object(completion: Completion, broken: CacheBreak | None = None, ignored: Sequence[str] = ()) -> Json:
+    """The `localrun` object of a response. Tokens, and milliseconds; null is what is not known. `ignored` are
+    fields of the request that had no effect."""
     cache, timings, meanwhile = completion.cache, completion.timings, completion.meanwhile
     figures: Json = {
         "cached": completion.cached_tokens,
@@ -30,6 +33,8 @@ def localrun_object(completion: Completion, broken: CacheBreak | None = None) ->
     }
     if completion.loop_period:
         figures["loop_period"] = completion.loop_period
+    if ignored:
+        figures["ignored"] = list(ignored)
     if completion.notes:
         figures["notes"] = list(completion.notes)
     return {name: round(value, 3) if isinstance(value, float) else value for name, value in figures.items()}

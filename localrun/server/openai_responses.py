@@ -129,7 +129,6 @@ class ResponsesCodec:
 
     def __init__(self, asked: Asked) -> None:
         self._seals = asked.seals_thoughts
-        self._ignored = asked.inference.ignored
         self._number = 0  # of the next event
         self._open: Channel | None = None  # what the last item is, while it grows
         self.figures: Json | None = None
@@ -200,8 +199,6 @@ class ResponsesCodec:
         elif completion.stop_reason == "cancelled":
             status = "cancelled"
         told: Json = {**(self.figures or {})}
-        if self._ignored:
-            told["ignored"] = list(self._ignored)
         if self.dropped_turns:
             told["dropped_turns"] = self.dropped_turns
         self.figures = told or None

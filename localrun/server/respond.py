@@ -102,7 +102,7 @@ class AnswerResponse(Response):
         completion = replace(done.completion, timings=timings)
         if self._asked.with_figures and is_first:
             broken = self._service.last_requests.compare(self._live.client, self._asked, completion)
-            self._codec.figures = localrun_object(completion, broken)
+            self._codec.figures = localrun_object(completion, broken, self._asked.ignored)
             self._live.cache_break = broken.kind if broken else ""
         return replace(done, completion=completion)
 

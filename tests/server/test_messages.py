@@ -226,6 +226,8 @@ def test_the_billing_header_of_a_system_text_is_dropped(fake: FakeClient, http: 
 
 def test_tools_are_passed_on_untouched(fake: FakeClient, http: httpx.Client) -> None:
     server_tool = {"type": "web_search_20250305", "name": "web_search"}
+    answer = http.post("/v1/messages", json={"messages": HI, "tools": [server_tool], "thinking": {"type": "adaptive"}})
+    assert answer.json()["localrun"]["ignored"] == ["tools[0].type"]
     for choice in ({"type": "auto"}, {"type": "none"}, {"type": "auto", "disable_parallel_tool_use": True}):
         (tool,) = seen(fake, http, tools=[TOOL, server_tool], tool_choice=choice).tools
         assert tool["function"] == {"name": "look", "description": "d", "parameters": TOOL["input_schema"]}

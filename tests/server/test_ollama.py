@@ -120,6 +120,8 @@ def test_fields_reach_the_engine(fake: FakeClient, http: httpx.Client) -> None:
     assert (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) == (0.5, 7, 0.9, 0.1)
     assert (sampling.repeat_penalty, sampling.seed, request.stop) == (1.2, 3, ("a",))
     assert (request.ctx, request.max_tokens) == (512, 5)
+    told = http.post("/api/chat", json={"messages": HI, "stream": False, "options": options, "truncate": True}).json()
+    assert told["localrun"]["ignored"] == ["truncate", "options.mirostat"]
     for unlimited in (-1, -2, None):
         assert seen(fake, http, options={"num_predict": unlimited}).max_tokens is None
 
