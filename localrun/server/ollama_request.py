@@ -55,9 +55,9 @@ def read_generate(body: Body, contexts: Contexts) -> Asked:
     if is_raw:
         return _asked(body, Request(prompt=prompt))
     before, ids = contexts.find(body)
-    system = body.text("system")
-    first = ({"role": "system", "content": system},) if system and not before else ()
-    messages = (*first, *before, {"role": "user", "content": prompt})
+    if system := body.text("system"):
+        before = ({"role": "system", "content": system}, *(turn for turn in before if turn["role"] != "system"))
+    messages = (*before, {"role": "user", "content": prompt})
     return _asked(body, Request(messages=messages, known_ids=ids))
 
 

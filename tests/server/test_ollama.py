@@ -154,6 +154,10 @@ def test_messages_keep_their_calls_and_tools_their_schemas(fake: FakeClient, htt
 def test_generate_renders_or_is_raw(fake: FakeClient, http: httpx.Client) -> None:
     request = seen(fake, http, "generate", system="Be brief.")
     assert [message["role"] for message in request.messages] == ["system", "user"]
+    context = http.post("/api/generate", json={"prompt": "a", "system": "Be brief.", "stream": False}).json()["context"]
+    for system, used in (("Be long.", "Be long."), ("", "Be brief.")):
+        request = seen(fake, http, "generate", system=system, context=context)
+        assert [message["content"] for message in request.messages] == [used, "a", "a", "hi"]
     assert seen(fake, http, "generate", raw=True, system="Be brief.").prompt == "hi"
 
 
