@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from localrun.base.paths import what_is_not_kept, writable_folder
 from localrun.base.sanitize import clean
 from localrun.cli.completion import complete_word
 from localrun.cli.console import note, write_json
@@ -127,6 +128,8 @@ async def _serve(choice: ModelChoice, options: ServerOptions, load: LoadOptionFl
 
     sockets = bind(options)
     settings = settings_with(load)
+    if options.store_disk and writable_folder("cache") is None:
+        note(f"responses are kept in memory only: {what_is_not_kept('cache')}")
 
     def open_model(choice: ModelChoice, progress: Progress) -> EngineClient:
         return open_client(choice, settings, progress, apart=True, prefix_cache=not load.no_prefix_cache)
