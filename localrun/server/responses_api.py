@@ -1,17 +1,13 @@
 """What /v1/responses does beside answering: go on from earlier responses, give them back, drop, cancel and count."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from localrun.base.errors import PromptTooLongError
-from localrun.base.request import Message, Request
-from localrun.chat.overflow import reserve_of
+from localrun.base.request import Request
 from localrun.client.interface import EngineClient
 from localrun.server.json_body import Body, read_json
 from localrun.server.openai_responses import Asked, ResponsesCodec, read_responses
@@ -19,6 +15,7 @@ from localrun.server.refusal import Refusal
 from localrun.server.respond import AnswerResponse
 from localrun.server.service import Service
 from localrun.server.stored_responses import StoredResponse, StoredResponses
+from localrun.server.truncation import drop_turns
 
 MAX_LISTED = 100
 USUAL_LISTED = 20
@@ -131,10 +128,11 @@ class StatefulAnswer(AnswerResponse):
         if self._is_cancelled:
             self.codec.cancelled()
             return []
-        if not self._state.drops_turns:
+        if not self._state.drops_turns or not requests:
             return requests
-        fitted, self.codec.dropped_turns = await asyncio.to_thread(_fit, client, requests)
-        return fitted
+        (request,) = requests
+        fitted, self.codec.dropped_turns = await asyncio.to_thread(drop_turns, client, request)
+        return [fitted]
 
     async def settle(self) -> None:
         """Store it: whoever has seen its end may go on from it at once."""
@@ -143,36 +141,3 @@ class StatefulAnswer(AnswerResponse):
             figures = {"localrun": self.codec.figures} if self.codec.figures else {}
             stored = StoredResponse({**self.codec.response, **figures}, self._state.items)
             await asyncio.to_thread(self._responses.stored.keep, stored)
-
-
-def _fit(client: EngineClient, requests: Sequence[Request]) -> tuple[list[Request], int]:
-    """The request without as many of its oldest turns as have to go, and how many that are. The last one stays, and so
-    do system messages in the beginning."""
-    fitted, dropped = [], 0
-    for request in requests:
-        starts = [i for i, message in enumerate(request.messages) if message["role"] == "user"]
-        ctx = client.info.ctx
-        if len(starts) > 1 and not _fits(client, request, ctx):
-            room = ctx - reserve_of(ctx, request.max_tokens)
-            low, high = 1, len(starts) - 1  # turns that go: the fewest that are enough
-            while low < high:
-                middle = (low + high) // 2
-                is_enough = _fits(client, _without(request, starts, middle), room)
-                low, high = (low, middle) if is_enough else (middle + 1, high)
-            dropped = low
-            request = _without(request, starts, dropped)
-        fitted.append(request)
-    return fitted, dropped
-
-
-def _without(request: Request, starts: Sequence[int], n_turns: int) -> Request:
-    head: tuple[Message, ...] = request.messages[: starts[0]]
-    return replace(request, messages=(*head, *request.messages[starts[n_turns] :]))
-
-
-def _fits(client: EngineClient, request: Request, room: int) -> bool:
-    try:
-        view = client.preview(request)
-    except PromptTooLongError:
-        return False
-    return view is None or view.n_tokens < room
