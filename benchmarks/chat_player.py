@@ -126,7 +126,7 @@ class Meter:
         def counted(plan, cancel=None):  # type: ignore[no-untyped-def]
             logits = run(plan, cancel)
             for sequence, n in plan.work:
-                if sequence.request.background:
+                if sequence.request.is_warm_up:
                     self.background += n
                 elif sequence.n_computed < sequence.n_prompt:
                     self.rows += n

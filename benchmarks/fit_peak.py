@@ -165,7 +165,7 @@ def measure(folder: Path, case: Case) -> dict[str, int]:
     chance = random.Random(0)
     for _ in range(case.chats):
         prompt = tuple(chance.randrange(300) for _ in range(case.ctx - 72))
-        loaded.engine.scheduler.rows_per_second = 1e12  # whole chunks, as on a faster machine
+        loaded.engine.scheduler.cost.rows_per_second = 1e12  # whole chunks, as on a faster machine
         request = GenerationRequest(prompt, 70, frozenset(), SamplerSettings(temperature=0.0), seed=0)
         for _ in loaded.engine.submit(request):
             pass

@@ -93,7 +93,7 @@ def work(engine: str, request: dict[str, Any]) -> dict[str, Any]:
     rate = n / run_case(model.engine, Case("decode", n, 16, 1), True)
     read = psutil.Process().io_counters().read_bytes - read
     filling = GenerationRequest(tuple(range(CTX - 72)), 70, frozenset(), SamplerSettings(temperature=0.0), seed=0)
-    model.engine.scheduler.rows_per_second = 1e12  # whole chunks, as on a faster machine
+    model.engine.scheduler.cost.rows_per_second = 1e12  # whole chunks, as on a faster machine
     for _ in model.engine.submit(filling):
         pass
     memory, plan = psutil.Process().memory_info(), model.plan

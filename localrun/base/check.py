@@ -1,10 +1,11 @@
 """Checks of requests: every figure is looked at here, before anything is computed."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, get_args
 
 from localrun.base.errors import UsageError
-from localrun.base.request import BackendName, KVCodecName, LoadOptions, Overflow, Request, Sampling, Think
+from localrun.base.request import BackendName, KVCodecName, LoadOptions, Overflow, Priority, Request, Sampling, Think
 from localrun.base.settings import SETTINGS
 
 MAX_BIAS = 1e6
@@ -19,6 +20,10 @@ def check_request(request: Request) -> None:
     check_number("ctx", request.ctx)
     check_choice("think", request.think, get_args(Think))
     check_choice("overflow", request.overflow, get_args(Overflow))
+    check_choice("priority", request.priority, get_args(Priority))
+    check(request.deadline is None or is_duration(request.deadline), "deadline", request.deadline, "seconds are needed")
+    is_time = is_duration(request.gather_ms) and isinstance(request.gather_ms, int)
+    check(is_time, "gather_ms", request.gather_ms, "milliseconds are needed, as a whole number")
     check(isinstance(request.stop_on_loop, bool), "stop_on_loop", request.stop_on_loop, "True or False is needed")
     check(request.prompt is None or isinstance(request.prompt, str), "prompt", request.prompt, "a text is needed")
     check(isinstance(request.continues, bool), "continues", request.continues, "True or False is needed")
@@ -37,6 +42,8 @@ def check_load(options: LoadOptions) -> None:
     check_choice("kv", options.kv, get_args(KVCodecName))
     for name in ("threads", "ctx", "window"):
         check_number(name, getattr(options, name))
+    is_count = isinstance(options.parallel, int) and not isinstance(options.parallel, bool) and options.parallel > 0
+    check(options.parallel is None or is_count, "parallel", options.parallel, "a number from 1 on is needed")
     check(isinstance(options.prefix_cache, bool), "prefix_cache", options.prefix_cache, "True or False is needed")
     for name, nbytes in (("disk_cache", options.disk_cache), ("packed_weights", options.packed_weights or 0)):
         is_size = isinstance(nbytes, int) and not isinstance(nbytes, bool)
@@ -71,6 +78,11 @@ def check_bias(bias: object, vocab_size: int = 1 << 31) -> None:
         check(is_id, "logit_bias", token, f"a token id from 0 to {vocab_size - 1} is needed")
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_BIAS
         check(is_number, f"logit_bias[{token}]", value, f"a number from {-MAX_BIAS:g} to {MAX_BIAS:g} is needed")
+
+
+def is_duration(value: object) -> bool:
+    """A time in seconds, 0 or more."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -9,6 +9,8 @@ BackendName = Literal["auto", "reference", "cpu", "cuda", "mps"]
 KVCodecName = Literal["auto", "f32", "f16", "q8", "k8v4", "q4"]
 Think = Literal["on", "off", "auto"]
 Overflow = Literal["stop", "roll"]
+Priority = Literal["interactive", "api", "background"]  # somebody watches, a program waits, nobody does
+GATHER_MS = 120  # for people, who read no faster; every journey from a worker process wakes a core
 Message = dict[str, Any]  # {"role", "content", …} in the OpenAI shape
 
 
@@ -28,6 +30,7 @@ class LoadOptions:
     disk_cache: int = 0  # bytes of disk for what is computed of chats; 0: it goes with the process
     packed_weights: int | None = 0  # bytes of disk for packed weights that memory holds, too; None: as is usual
     chat_id: str = ""  # the kept chat that is gone on with: `auto` takes the codec that it is on disk in
+    parallel: int | None = None  # answers computed at once, at most; None: as many as memory is planned for
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +78,6 @@ class Request:
     stop_on_loop: bool = False  # end an answer that only repeats itself; it is said either way
     chat_id: str = ""  # the kept chat that this belongs to; without one, nothing of it goes to the disk
     ctx: int | None = None  # tokens that prompt and answer may have, if the model is loaded for more
+    priority: Priority = "interactive"  # who goes first where several ask at once
+    deadline: float | None = None  # seconds from when it is asked for: the answer ends then with what there is
+    gather_ms: int = GATHER_MS  # what is said in so many milliseconds may travel together

@@ -1,6 +1,7 @@
 """Store of the cache: blocks of sequences, out of the pools and the prefix tree. Ints only."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable, OutOfBlocks
@@ -82,6 +83,18 @@ class CacheStore:
             self._claim(last, cache)
         return cache
 
+    def n_known(self, token_ids: Sequence[int]) -> int:
+        """How many tokens of a new sequence `open` would find."""
+        if not self.keep_prefixes:
+            return 0
+        match = self.tree.match(token_ids)
+        return self.planner.plan(match, self.planner.held(match), len(token_ids)).n_tokens
+
+    def expect_fork(self, cache: SequenceCache, n_tokens: int) -> None:
+        """Another sequence will go on from the first `n_tokens` tokens, whole blocks: what that needs is kept."""
+        if n_tokens not in cache.points.forks:
+            cache.points = replace(cache.points, forks=(*cache.points.forks, n_tokens))
+
     def truncate(self, cache: SequenceCache, n_tokens: int) -> int:
         """Forget all but the first `n_tokens` computed tokens -> the position to go on from, `n_tokens` or less.
 
@@ -107,7 +120,7 @@ class CacheStore:
         for node in cache.path[-1:]:
             self.tree.unpin(node)
         cache.tables, cache.path, cache.reuse = tables, path, reuse
-        cache.points = branch_points(reuse, cache.points.answer + 1)
+        cache.points = replace(branch_points(reuse, cache.points.answer + 1), forks=cache.points.forks)
         cache.n_shared = min(cache.n_shared, reuse.n_tokens)
         cache.n_published = min(cache.n_published, reuse.start // self.block_tokens)
         return reuse.start

@@ -141,7 +141,7 @@ def request_for(messages: Sequence[Message], options: Options) -> Request:
             check(isinstance(one, Sequence) and not isinstance(one, bytes), name, value, "a list is needed")
             values[name] = tuple(one)
     chosen = {name: values.pop(name) for name in Sampling.__dataclass_fields__ if name in values}
-    request = Request(messages=tuple(messages), sampling=Sampling(**chosen), chat_id="python", **values)
+    request = Request(messages=tuple(messages), sampling=Sampling(**chosen), chat_id="python", priority="api", **values)
     check_request(request)
     return request
 

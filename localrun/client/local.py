@@ -2,6 +2,7 @@
 
 import secrets
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -75,10 +76,11 @@ class LocalClient:
     def generate(self, request: Request) -> Generation:
         """Answer a request. What is wrong with it, a prompt that is too long among it, raises at once."""
         check_request(request)
+        deadline = None if request.deadline is None else time.perf_counter() + request.deadline
         text = self.model.text
         prompt = text.prepare(request, self._room(request))
         watch = InterferenceWatch()
-        handle = self._submit(self._generation(request, prompt))
+        handle = self._submit(self._generation(request, prompt, deadline))
         answer = AnswerStream(text.parser(request, prompt.ids), request.stop)
         return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
 
@@ -188,7 +190,7 @@ class LocalClient:
         news, self._note = [figures.cache.cache_note, *notes, self._note], ""
         return replace(figures, cache=replace(figures.cache, cache_note="; ".join(note for note in news if note)))
 
-    def _generation(self, request: Request, prompt: PromptIds) -> GenerationRequest:
+    def _generation(self, request: Request, prompt: PromptIds, deadline: float | None) -> GenerationRequest:
         rolls = request.overflow == "roll"
         ctx, n_prompt = self._ctx(request), len(prompt.ids)
         if n_prompt >= ctx and not rolls:
@@ -206,6 +208,8 @@ class LocalClient:
             stop_on_loop=request.stop_on_loop,
             chat=request.chat_id,
             rewritten=prompt.note,
+            priority=request.priority,
+            deadline=deadline,
         )
 
     def _group(self, number: int, group: Group, states: str) -> GroupView:

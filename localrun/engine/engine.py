@@ -18,7 +18,7 @@ from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Scheduler, StepPlan
 from localrun.engine.view import StoreView
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
-from localrun.ops.largest_step import max_sequences
+from localrun.ops.largest_step import MAX_ROWS, max_sequences
 from localrun.storage.disk_cache import DiskCache
 from localrun.storage.mapped_files import LOOKED_AT, DamagedWeightsError, MappedFiles
 
@@ -41,9 +41,10 @@ class Engine:
         endless: bool = True,
         disk: DiskCache | None = None,
         files: MappedFiles | None = None,
+        parallel: int | None = None,
     ) -> None:
         """The store's `copy` must be the runner's. `endless`: positions may grow past the context. `files`: those that
-        weights are mapped from."""
+        weights are mapped from. `parallel`: sequences that run at once at most, as far as memory was planned for."""
         self.runner, self.store, self.ctx = runner, store, ctx
         self.can_roll = endless and all(group.kind.is_bounded for group in store.groups)
         self.disk = disk
@@ -51,13 +52,14 @@ class Engine:
         self.resting = threading.Event()  # set while there has been nothing to do for a while
         # None: look what there is to do
         self.inbox: queue.SimpleQueue[GenerationHandle | Stop | None] = queue.SimpleQueue()
-        self.scheduler = Scheduler(store, max_sequences(ctx), disk, partial(self.inbox.put, None), runner.bulk_span)
+        most = min(parallel or MAX_ROWS, max_sequences(ctx))
+        self.scheduler = Scheduler(store, most, disk, partial(self.inbox.put, None), runner.bulk_span)
         self.generations = Generations(self.scheduler, runner.block_sizes, ctx)
         self.cancel_step = CancelFlag()
         self.in_step: tuple[GenerationState, ...] = ()  # what the running step computes
         self.step_lock = threading.RLock()  # held for a moment where these two change; a finalizer may come between
         self.is_closed = self.has_ended = False
-        self.has_arrived = False  # a request that goes before what is computed in the background
+        self.has_arrived = False  # a request that goes before what is computed for later
         self.process = os.getpid()
         self.lock = threading.Lock()  # held while what `view` reads changes; never during a step
         self.thread = threading.Thread(target=self._loop, name="localrun-engine", daemon=True)
@@ -72,7 +74,7 @@ class Engine:
             raise why
         self.resting.clear()
         handle = GenerationHandle(GenerationState(request, self.runner.bulk_span), self.interrupt, self.why_gone)
-        self.has_arrived |= not request.background
+        self.has_arrived |= not request.is_warm_up
         self.inbox.put(handle)
         self.interrupt()
         return handle
@@ -86,7 +88,7 @@ class Engine:
             return None
         nothing = SamplerSettings(temperature=0.0)
         return self.submit(
-            GenerationRequest(tuple(token_ids), 0, frozenset(), nothing, seed=0, background=True, chat=chat)
+            GenerationRequest(tuple(token_ids), 0, frozenset(), nothing, seed=0, is_warm_up=True, chat=chat)
         )
 
     def view(self) -> StoreView:
@@ -104,7 +106,7 @@ class Engine:
     def interrupt(self) -> None:
         """Cut the running step short if nobody waits for any of it: for others it would have to be computed again."""
         with self.step_lock:
-            if self.in_step and all(s.cancelled.is_set() or (self.has_arrived and s.background) for s in self.in_step):
+            if self.in_step and all(s.cancelled.is_set() or (self.has_arrived and s.is_warm_up) for s in self.in_step):
                 self.cancel_step.set()
             elif not self.in_step:
                 self.inbox.put(None)
@@ -185,7 +187,10 @@ class Engine:
                 seconds = self._save_one()
         self.resting.set()
         try:
-            return self.inbox.get()
+            deadline = self.generations.deadline  # of one that waits for the disk
+            return self.inbox.get(timeout=None if deadline is None else max(0.0, deadline - time.perf_counter()))
+        except queue.Empty:
+            return None
         finally:
             self.resting.clear()
 
@@ -214,7 +219,7 @@ class Engine:
             self._refuse()
             return
         with self.lock:
-            self.generations.drop_cancelled()
+            self.generations.drop_ended()
             plan = self.scheduler.schedule()
             self.generations.announce()
         if plan.work:

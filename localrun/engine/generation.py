@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from localrun.base.check import check_bias, check_number, check_sampling
 from localrun.base.errors import UsageError, prompt_too_long
 from localrun.base.events import StopReason
+from localrun.base.request import Priority
 from localrun.cache.bulk import bulk_tokens, keys_of
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.figures import GenerationFigures
@@ -24,8 +25,8 @@ _numbers = itertools.count()
 class GenerationRequest:
     """Token ids in, at most `max_tokens` out; any id of `stop_ids` ends the answer and is not part of it.
 
-    With `rolls` the answer goes on past the context, and the middle of the text is forgotten. In the `background`
-    a prompt is only computed, while nothing else is to be done, for the cache to have it.
+    With `rolls` the answer goes on past the context, and the middle of the text is forgotten. Of a warm-up only the
+    prompt is computed, while nothing else is to be done, for the cache to have it.
     """
 
     prompt: tuple[int, ...]
@@ -35,7 +36,9 @@ class GenerationRequest:
     seed: int
     logit_bias: Mapping[int, float] = field(default_factory=dict)
     rolls: bool = False
-    background: bool = False
+    priority: Priority = "interactive"
+    deadline: float | None = None  # on the clock of time.perf_counter: the answer ends then with what there is
+    is_warm_up: bool = False
     stop_on_loop: bool = False
     chat: str = ""  # the kept chat that this is of: what is computed for it may go to the disk
     rewritten: str = ""  # why the prompt does not begin with what the chat had before, in words for the user
@@ -51,7 +54,7 @@ class GenerationRequest:
         check_sampling(self.settings)
         check_number("seed", self.seed)
         check_bias(self.logit_bias, vocab_size)
-        if not self.background:
+        if not self.is_warm_up:
             check_number("max_tokens", self.max_tokens)
 
     def _check_length(self, ctx: int, can_roll: bool) -> None:
@@ -96,8 +99,8 @@ class GenerationState:
         self.seen = TokenCounts(self.token_ids)
 
     @property
-    def background(self) -> bool:
-        return self.request.background
+    def is_warm_up(self) -> bool:
+        return self.request.is_warm_up
 
     @property
     def n_tokens(self) -> int:

@@ -34,7 +34,7 @@ class Generations:
         return any(sequence.stop_reason is not None for sequence in self.sequences)
 
     def add(self, handle: GenerationHandle) -> None:
-        handle.sequence.figures.n_ahead = sum(not other.background for other in self.sequences)
+        handle.sequence.figures.n_ahead = sum(not other.is_warm_up for other in self.sequences)
         self.handles[handle.sequence.number] = handle
         self.scheduler.add(handle.sequence)
 
@@ -54,12 +54,12 @@ class Generations:
             if not handle.announced:
                 handle.announced = True
                 self._tell_progress(sequence, sequence.figures.n_cached)
-                self.last = self.last if sequence.background else sequence
+                self.last = self.last if sequence.is_warm_up else sequence
 
     def take(self, plan: StepPlan, logits: Logits, seconds: float) -> None:
         """Take what a step found; what goes wrong with one row is the end of that generation alone."""
-        if any(n > 1 for _, n in plan.work):
-            self.scheduler.observe(plan.n_rows, seconds)
+        n_read = sum(n for _, n in plan.work if n > 1)
+        self.scheduler.cost.observe(plan.n_rows - n_read, n_read, seconds)
         ended: list[tuple[int, GenerationState]] = []  # rows after which there is a token to choose
         for row, (sequence, n) in enumerate(plan.work):
             try:
@@ -74,10 +74,19 @@ class Generations:
                     ended.append((row, sequence))
         self._choose(logits, ended)
 
-    def drop_cancelled(self) -> None:
+    @property
+    def deadline(self) -> float | None:
+        """When the first of them has to end, on the clock of time.perf_counter."""
+        return min((s.request.deadline for s in self.sequences if s.request.deadline is not None), default=None)
+
+    def drop_ended(self) -> None:
+        """End those that were cancelled, or have no time left."""
+        now = time.perf_counter()
         for sequence in self.sequences:
             if sequence.cancelled.is_set():
                 self._finish(sequence, "cancelled")
+            elif sequence.request.deadline is not None and now >= sequence.request.deadline:
+                self._finish(sequence, "length")
 
     def finish_ended(self) -> None:
         for sequence in self.sequences:
@@ -126,7 +135,7 @@ class Generations:
 
     def _go_on(self, sequence: GenerationState, token_id: int) -> None:
         """Take the next token, or end."""
-        if sequence.background:
+        if sequence.is_warm_up:
             sequence.stop_reason = "length"
             return
         handle = self.handles[sequence.number]

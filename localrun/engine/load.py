@@ -161,7 +161,7 @@ def start_engine(
         label = Label(name, str(options.path), *made_with)
         disk = open_disk_cache(store, runner, fingerprint(weights, *bits), label, options.disk_cache)
     endless = all(rope.endless for rope in plan.config.ropes)
-    return Engine(runner, store, plan.ctx, endless, disk, mapped)
+    return Engine(runner, store, plan.ctx, endless, disk, mapped, options.parallel)
 
 
 def start_executor(backend: Backend, model: Model, plan: MemoryPlan, threads: int) -> Executor:

@@ -3,25 +3,26 @@
 Ints only, no tensors.
 """
 
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.store import CacheStore
 from localrun.engine.admission import has_room
 from localrun.engine.generation import GenerationState
+from localrun.engine.shared_prefix import SharedPrefixes
+from localrun.engine.step_cost import ALONE_SECONDS, LEAST_ROWS, StepCost
+from localrun.engine.waiting_line import WaitingLine, class_of
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, max_rows
 from localrun.storage.disk_cache import DiskCache
 from localrun.storage.restore import Restore
 
-ALONE_SECONDS = 1.0  # a prefill chunk with nobody waiting
-SHARED_SECONDS = 0.2  # a prefill chunk while others decode
 RESTORE_SECONDS = 0.01  # a step may spend on blocks from the disk, while others wait for it
-AHEAD = 16  # of those that wait, so many are looked at, and brought back from the disk, at a time
 HEADROOM_TOKENS = 256  # that there should be room for beside a new prompt
 RETRY_STEPS = 32  # after which one that found no room is tried again though nothing has ended
+TURNS = (1, 4, 16)  # between two chunks of a prompt, by its class, where there are fewer chunks than prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,10 @@ class StepPlan:
 class Scheduler:
     """Shares the rows of each step among all that run: all decodes in every step, then prompts in turn.
 
-    First come, first served, as far as there is room for all of a prompt; when blocks run out the youngest sequence
-    waits again and recomputes later. Background sequences run only while there is nothing else, one at a time. While
-    a prompt comes from the disk, others go before it.
+    The higher class goes first, and within one whoever has most of its prompt in the cache, as far as there is room for
+    all of a prompt; a prompt that begins like one that is being read waits for that. Nobody who runs makes way for
+    whoever waits; when blocks run out, the youngest of the lowest class waits again and recomputes later. Warm-ups run
+    only while there is nothing else, one at a time. While a prompt comes from the disk, others go before it.
     """
 
     def __init__(
@@ -50,29 +52,33 @@ class Scheduler:
         disk: DiskCache | None = None,
         wake: Callable[[], None] = lambda: None,
         span: int = 0,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """`max_running`: sequences that there is working memory for. `wake` is called from another thread, when there
-        is more to do. `span`: tokens of a span of a prompt that are read in bulk, best all at once; 0: none are."""
+        is more to do. `span`: tokens of a span of a prompt that are read in bulk, best all at once; 0: none are.
+        `clock`: seconds, for those that wait."""
         self.store = store
         self.disk = disk
         self.wake = wake
         self.max_running = max_running
-        self.waiting: deque[GenerationState] = deque()
-        self.background: deque[GenerationState] = deque()
+        self.waiting = WaitingLine(lambda sequence: store.n_known(sequence.keys), clock)
+        self.warm_ups: deque[GenerationState] = deque()
         self.running: list[GenerationState] = []
+        self.prefixes = SharedPrefixes(store)
+        self.awaited: dict[int, int] = {}  # the class, or higher, of those that wait for a sequence, by its number
+        self.cost = StepCost(store.block_tokens)
         self.block_tokens = store.block_tokens
         self.span, self.max_rows = span, max_rows(span)
-        self.rows_per_second = float(self.block_tokens)  # the first chunk is a block, and tells how fast others are
         self.turn = 0  # of the last chunk; a new prompt comes after whoever waits for this one
         self.retry = 0  # steps until it is worth looking for room again
 
     def add(self, sequence: GenerationState) -> None:
-        (self.background if sequence.background else self.waiting).append(sequence)
+        (self.warm_ups.append if sequence.is_warm_up else self.waiting.add)(sequence)
 
     @property
     def busy(self) -> bool:
         """There is something to do now; what is being read from the disk wakes us."""
-        lines = (*self.waiting, *(() if self.waiting else self.background))
+        lines = (*self.waiting, *(() if self.waiting else self.warm_ups))
         return bool(self.running) or any(s.restore is None or s.restore.is_ready for s in lines)
 
     def schedule(self) -> StepPlan:
@@ -83,20 +89,13 @@ class Scheduler:
             if self._make_room(sequence, 1):
                 work.append((sequence, 1))
         work = [(s, n) for s, n in work if s.cache is not None]  # whoever lost its blocks to an older one waits again
-        work += self._chunks(self.max_rows - len(work), SHARED_SECONDS if work else ALONE_SECONDS)
+        work += self._chunks(self.max_rows - len(work), [s for s, _ in work])
         return StepPlan(tuple((s, n) for s, n in work if s.cache is not None))
-
-    def observe(self, n_rows: int, seconds: float) -> None:
-        """Learn how fast prefill goes, to size the next chunk."""
-        if n_rows >= self.block_tokens and seconds > 0:
-            self.rows_per_second = 0.5 * self.rows_per_second + 0.5 * n_rows / seconds
 
     def finish(self, sequence: GenerationState) -> None:
         """Give back what an ended sequence holds; its computed tokens stay in the prefix tree."""
         self._leave(sequence)
-        if sequence.cache is not None:
-            self.store.close(sequence.cache, sequence.keys[: sequence.n_computed])
-            sequence.cache = None
+        self._give_back(sequence)
 
     def abandon(self, sequence: GenerationState) -> None:
         """Give back what a failed sequence holds; nothing it computed is kept."""
@@ -105,27 +104,42 @@ class Scheduler:
             self.store.abandon(sequence.cache)
             sequence.cache = None
 
+    def _give_back(self, sequence: GenerationState) -> None:
+        if sequence.cache is not None:
+            self.store.close(sequence.cache, sequence.keys[: sequence.n_computed])
+            sequence.cache = None
+
     def _leave(self, sequence: GenerationState) -> None:
-        for line in (self.waiting, self.background, self.running):
+        for line in (self.warm_ups, self.running):
             if sequence in line:
                 line.remove(sequence)
+        self.waiting.forget(sequence)
+        self.waiting.look_again()
+        self.prefixes.forget(sequence)
         if sequence.restore is not None:
             sequence.restore.give_up()
         self.retry = 0
 
     def _admit(self) -> None:
-        if not self.waiting and not self.background:
+        self.awaited.clear()
+        if not self.waiting and not self.warm_ups:
             return
-        ready = [s for s in list(islice(self.waiting, AHEAD)) if self._is_restored(s)]
+        ready = [s for s in self.waiting.front() if self._is_restored(s)]
         if ready:
-            for sequence in [s for s in self.running if s.background]:
+            for sequence in [s for s in self.running if s.is_warm_up]:
                 self._preempt(sequence)
-        elif self.background and not self.waiting and not self.running and self._is_restored(self.background[0]):
-            ready = [self.background[0]]
+        elif self.warm_ups and not self.waiting and not self.running and self._is_restored(self.warm_ups[0]):
+            ready = [self.warm_ups[0]]
         self.retry = max(0, self.retry - 1)
+        reading = [s for s in self.running if s.n_computed < s.n_prompt]
+        is_full = False
         for sequence in ready:
-            if len(self.running) >= self.max_running or not self._open(sequence):
-                return
+            if (leader := self.prefixes.leader(sequence, reading)) is not None:
+                level = min(class_of(sequence), self.awaited.get(leader.number, class_of(leader)))
+                self.awaited[leader.number] = level
+            elif not is_full:
+                is_full = len(self.running) >= self.max_running or not self._open(sequence)
+                reading += [] if is_full else [sequence]
 
     def _is_restored(self, sequence: GenerationState) -> bool:
         """Whether what is on disk of it is in memory; else bring some more."""
@@ -152,7 +166,10 @@ class Scheduler:
             if self.running:
                 return False
             cache = self.store.open_empty(sequence.n_prompt, chat)  # no room for a copy: compute it again
-        self._leave(sequence)
+        if sequence.is_warm_up:
+            self.warm_ups.remove(sequence)
+        else:
+            self.waiting.take(sequence)
         sequence.turn = self.turn + 1
         sequence.admit(cache)
         self.running.append(sequence)
@@ -165,7 +182,7 @@ class Scheduler:
         return to_come if sequence.admitted else min(to_come, HEADROOM_TOKENS)
 
     def _make_room(self, sequence: GenerationState, n: int) -> int:
-        """Blocks for the next n tokens, or for as many as there is room for, at the cost of younger sequences.
+        """Blocks for the next n tokens, or as many as find room, at the cost of lower classes and younger sequences.
 
         0 when the sequence has to wait or to end.
         """
@@ -179,42 +196,49 @@ class Scheduler:
                     sequence.stop_reason = "length"
                     return 0
                 else:
-                    self._preempt(self.running[-1])
+                    self._preempt(max(reversed(self.running), key=class_of))
             else:
                 return n
         return 0
 
     def _preempt(self, sequence: GenerationState) -> None:
-        self.finish(sequence)
-        sequence.n_computed = 0
-        (self.background if sequence.background else self.waiting).appendleft(sequence)
+        self._give_back(sequence)
+        self.running.remove(sequence)
+        self.retry, sequence.n_computed = 0, 0
+        (self.warm_ups.appendleft if sequence.is_warm_up else self.waiting.put_back)(sequence)
 
-    def _chunks(self, rows: int, seconds: float) -> list[tuple[GenerationState, int]]:
-        """At most `rows` rows of prompts, and no more than fit the time: shared by all that are being read.
+    def _chunks(self, room: int, decodes: list[GenerationState]) -> list[tuple[GenerationState, int]]:
+        """At most `room` rows of prompts, and no more than go beside these decodes: shared by all that are being read.
 
-        The shortest go first, and in turns where there are fewer blocks than prompts.
+        In turns where there are fewer chunks than prompts, the higher classes more often, and the shortest first.
         """
         prefills = [s for s in self.running if s.prefilling]
         if not prefills:
             return []
+        is_watched = any(s.request.priority == "interactive" for s in decodes)
+        rows = min(room, self.cost.rows_beside_watched() if is_watched else self.cost.rows(bool(decodes)))
+        least = LEAST_ROWS if is_watched else self.block_tokens
         prefills.sort(key=lambda s: (s.turn, s.n_tokens - s.n_computed))
-        rows = min(rows, max(self.block_tokens, int(self.rows_per_second * seconds)))
         work = []
         for index, sequence in enumerate(prefills):
             share = max(self.span or self.block_tokens, rows // (len(prefills) - index))
-            wish = self._chunk(sequence, min(rows, share))
+            wish = self._chunk(sequence, min(rows, share), least, room) if rows > 0 else 0
             n = self._make_room(sequence, wish) if wish else 0
             if n:
                 work.append((sequence, n))
-                self.turn, sequence.turn = sequence.turn, sequence.turn + 1
-                rows -= n
+                self.turn = sequence.turn
+                sequence.turn += TURNS[self.awaited.get(sequence.number, class_of(sequence))]
+                rows, room = rows - n, room - n
         return work
 
-    def _chunk(self, sequence: GenerationState, rows: int) -> int:
-        """Tokens of a prompt that so many rows compute, up to an end: its own, of a span or block; 0: none."""
-        end = sequence.n_computed + rows
+    def _chunk(self, sequence: GenerationState, rows: int, least: int, room: int) -> int:
+        """Tokens of a prompt that so many rows compute, up to an end: its own, of a span or block; else no fewer than
+        `least`, or 0: none. A span is read at once where there is room, for a part of it takes as long."""
+        is_bulk = sequence.n_computed < sequence.n_bulk
+        end = sequence.n_computed + (min(room, max(rows, self.span)) if is_bulk else rows)
         if end >= sequence.n_tokens:
             return sequence.n_tokens - sequence.n_computed
-        if sequence.n_computed < sequence.n_bulk and (spans := end // self.span * self.span) > sequence.n_computed:
+        if is_bulk and (spans := end // self.span * self.span) > sequence.n_computed:
             return spans - sequence.n_computed
-        return max(0, end // self.block_tokens * self.block_tokens - sequence.n_computed)
+        blocks = end // self.block_tokens * self.block_tokens - sequence.n_computed
+        return blocks if blocks > 0 else rows if rows >= least else 0

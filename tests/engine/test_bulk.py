@@ -72,7 +72,7 @@ def random_chats(one: Watched, seed: int, turns: int) -> int:
     dice, chats, saved = random.Random(seed), [], 0
     prompt = text(300, seed)
     for turn in range(turns):
-        one.engine.scheduler.rows_per_second = dice.choice((64.0, 200.0, 5000.0))  # chunks of other sizes
+        one.engine.scheduler.cost.rows_per_second = dice.choice((64.0, 200.0, 5000.0))  # chunks of other sizes
         done = one.ask(prompt, dice.randint(1, 200), chat="a")
         saved += done.figures.n_cached
         chats.append(done.token_ids)
@@ -172,8 +172,8 @@ def test_where_nothing_is_read_in_bulk_keys_are_ids() -> None:
 def test_chunks_end_where_spans_do(rows_per_second: float) -> None:
     """Where there are rows for it: a span that is cut takes as long twice."""
     with watched() as one:
-        one.engine.scheduler.rows_per_second = rows_per_second
-        one.engine.scheduler.observe = lambda n_rows, seconds: None  # type: ignore[method-assign]
+        one.engine.scheduler.cost.rows_per_second = rows_per_second
+        one.engine.scheduler.cost.observe = lambda n_decodes, n_read, seconds: None  # type: ignore[method-assign]
         one.ask(text(1400), 1)
         assert one.executor.n_rows[0] == (512 if rows_per_second == 1e6 else 256)
         assert all(n % SPAN == 0 for n in one.executor.n_rows[:-1])

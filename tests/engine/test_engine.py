@@ -7,17 +7,19 @@ from dataclasses import replace
 
 import pytest
 import torch
-from localrun_testing.small_model import finish, greedy, small_engine, small_model, text
+from localrun_testing.small_model import finish, greedy, small_engine, small_model, small_runner, text
 from localrun_testing.waiting import PATIENCE
 
 from localrun.backends.reference.rows import RowReferenceOps
 from localrun.base.errors import EngineError, ModelFileError, PromptTooLongError
 from localrun.base.events import Prefill
+from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Scheduler
+from localrun.fit.groups import group_layers
 
 
 @pytest.fixture
@@ -150,7 +152,7 @@ def test_a_prompt_that_leaves_no_room_is_refused_at_once(engine: Engine) -> None
 
 
 def test_prefill_is_chunked_and_reported(engine: Engine) -> None:
-    engine.scheduler.rows_per_second = 64.0
+    engine.scheduler.cost.rows_per_second = 64.0
     events = [e for e in engine.submit(greedy(text(150), 2)) if isinstance(e, Prefill)]
     assert len(events) > 1
     assert [e.done for e in events] == sorted({e.done for e in events})
@@ -229,3 +231,35 @@ def test_steps_do_not_run_on_the_calling_thread(engine: Engine, monkeypatch: pyt
     finish(engine.submit(greedy(text(5))))
     assert threads == {engine.thread}
     assert torch.get_num_threads() >= 1
+
+
+def test_an_answer_ends_at_its_deadline_with_what_there_is(engine: Engine) -> None:
+    """While it waits, and in the middle; the others go on."""
+    assert answer(engine.submit(replace(greedy(text(30)), deadline=0.0))) == []
+    late, other = engine.submit(greedy(text(30, 1), 400)), engine.submit(greedy(text(30, 2), 30))
+    for _, event in zip(range(4), late, strict=False):
+        assert isinstance(event, Prefill | NewToken)
+    late.sequence.request = replace(late.sequence.request, deadline=0.0)
+    ended = finish(late)
+    assert (ended.stop_reason, 0 < ended.n_generated < 400) == ("length", True)
+    assert len(answer(other)) == 30
+
+
+def test_no_more_run_at_once_than_were_asked_for() -> None:
+    model = small_model()
+    runner = small_runner(model=model)
+    groups = group_layers(model.config.layers)
+    engine = Engine(runner, CacheStore(groups, [12] * len(groups), copy=runner.copy), 512, parallel=2)
+    run, most = engine.runner.run, 0
+
+    def counted(plan, cancel=None):  # type: ignore[no-untyped-def]
+        nonlocal most
+        most = max(most, len(engine.scheduler.running))
+        return run(plan, cancel)
+
+    engine.runner.run = counted  # type: ignore[method-assign]
+    with engine.lock:
+        handles = [engine.submit(greedy(text(20, seed), 8)) for seed in range(5)]
+    assert [len(answer(handle)) for handle in handles] == [8] * 5
+    assert most == 2
+    engine.close()

@@ -204,7 +204,7 @@ def test_a_chat_that_reuses_answers_as_on_the_cpu(device: torch.device, name: st
     chats = {}
     for where, keep in ((torch.device("cpu"), True), (device, True), (device, False)):
         engine = case.engine(native=False, keep_prefixes=keep, device=where, ops=ReferenceOps)
-        engine.scheduler.rows_per_second = 64.0  # so that chunks differ from one run to the next
+        engine.scheduler.cost.rows_per_second = 64.0  # so that chunks differ from one run to the next
         chats[where.type, keep] = chat(engine)
         engine.close()
     expected = chats["cpu", True]

@@ -76,7 +76,7 @@ def test_values_that_are_no_numbers_end_their_own_answer_only(poisoned: Engine) 
     alone = [answer(poisoned.submit(unpoisoned(prompt))) for prompt in prompts]
     poisoned.store.tree.clear()
     bad = [*prompts[1], POISON, *clean_text(40, 7)]
-    poisoned.scheduler.rows_per_second = 64.0  # in chunks of a block
+    poisoned.scheduler.cost.rows_per_second = 64.0  # in chunks of a block
     handles = [poisoned.submit(unpoisoned(prompt)) for prompt in (prompts[0], bad, *prompts[1:])]
     with pytest.raises(ModelFileError) as caught:
         finish(handles.pop(1))

@@ -55,7 +55,7 @@ def test_prefill_progress_is_reported_at_the_start_and_after_the_first_block(eng
 
 def test_what_was_cached_is_no_work_that_tells_a_rate(engine: Engine) -> None:
     progress(engine, PROMPT[:200])
-    engine.scheduler.rows_per_second = float(BLOCK_TOKENS)
+    engine.scheduler.cost.rows_per_second = float(BLOCK_TOKENS)
     events, rows = progress(engine, PROMPT)
     assert events[0].cached >= 192
     assert (events[0].done, rows[0]) == (events[0].cached, 0)

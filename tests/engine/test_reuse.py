@@ -27,6 +27,9 @@ from localrun.base.errors import EngineError, ModelFileError, UsageError
 from localrun.base.events import Prefill
 from localrun.engine.engine import Engine
 from localrun.engine.handle import NewToken
+from localrun.engine.scheduler import StepPlan
+from localrun.engine.step_cost import LEAST_ROWS
+from localrun.model.config import LayerSpec
 from localrun.ops.interface import StepCancelled
 
 NATIVE = load_library() is not None
@@ -105,7 +108,7 @@ def random_chat(engine: Engine, seed: int, turns: int) -> int:
     dice = random.Random(seed)
     prompt, chats, saved = text(250, seed), [], 0
     for turn in range(turns):
-        engine.scheduler.rows_per_second = dice.choice((64.0, 200.0, 1000.0))  # chunks of other sizes
+        engine.scheduler.cost.rows_per_second = dice.choice((64.0, 200.0, 1000.0))  # chunks of other sizes
         done = finish(engine.submit(greedy(prompt, dice.randint(1, 40))))
         saved += done.figures.n_cached
         chats.append(done.token_ids)
@@ -128,6 +131,52 @@ def test_a_chat_that_reuses_equals_one_that_does_not(case: CacheCase, engines: l
     shared = found.keys() & expected.keys()
     assert len(shared) > 100
     assert all(found[ids] == expected[ids] for ids in shared)
+
+
+def in_small_chunks(engine: Engine, fresh: Engine, n_turns: int, n_prompt: int, most: float = 0.0) -> None:
+    """Turns of a chat beside an answer that somebody watches, against the same alone and in whole blocks: logits differ
+    by no more than `most`."""
+    dice, sizes, schedule = random.Random(5), list[int](), engine.scheduler.schedule
+    found, expected = watch(engine), watch(fresh)
+
+    def watched() -> StepPlan:
+        plan = schedule()
+        sizes.extend(n for _, n in plan.work if n > 1)
+        return plan
+
+    engine.scheduler.schedule = watched  # type: ignore[method-assign]
+    engine.scheduler.cost.rows_beside_watched = lambda: dice.randint(LEAST_ROWS, 63)  # type: ignore[method-assign]
+    prompt = text(n_prompt, 3)
+    for turn in range(n_turns):
+        beside = engine.submit(greedy(text(5, turn + 50), 900))
+        next(event for event in beside if isinstance(event, NewToken))
+        done = finish(engine.submit(replace(greedy(prompt, 4), priority="api")))
+        beside.cancel()
+        finish(beside)
+        assert done.token_ids == finish(fresh.submit(greedy(prompt, 4))).token_ids
+        prompt = done.token_ids + text(n_prompt // 2 + 7, turn)
+    assert len({size for size in sizes if size < 64}) > n_turns
+    shared = found.keys() & expected.keys()
+    assert len(shared) >= 4 * n_turns
+    for ids in shared:
+        ours, theirs = (np.frombuffer(rows[ids], np.float32) for rows in (found, expected))
+        assert np.abs(ours - theirs).max() <= most
+
+
+@pytest.mark.parametrize("case", CASES, indirect=True)
+def test_chunks_of_a_few_rows_are_exact(case: CacheCase, engines: list[Engine]) -> None:
+    case = replace(case, window_blocks=24)
+    in_small_chunks(native(case, engines), native(case, engines, keep_prefixes=False), 3, 150)
+
+
+@pytest.mark.parametrize(("layers", "most"), [(GEMMA[1:3], 0.0), (HYBRID[1:3], 1e-4)], ids=["windowed", "recurrent"])
+def test_chunks_of_a_few_rows_on_the_reference(
+    layers: tuple[LayerSpec, ...], most: float, engines: list[Engine]
+) -> None:
+    """To the bit, but for states: those sum many rows at a time."""
+    case = CacheCase(layers, "q8")
+    engines += [case.engine(native=False), case.engine(native=False, keep_prefixes=False)]
+    in_small_chunks(*engines, 1, 90, most)
 
 
 @pytest.mark.slow
@@ -238,7 +287,7 @@ def test_what_was_computed_survives_a_cancel_and_an_error(
     engines: list[Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = native(CacheCase(LLAMA), engines)
-    engine.scheduler.rows_per_second = 64.0
+    engine.scheduler.cost.rows_per_second = 64.0
     prompt = text(600)
     handle = engine.submit(greedy(prompt, 2))
     for event in handle:
@@ -262,7 +311,7 @@ def test_a_step_that_fails_leaves_nothing_of_its_sequence(
     engines: list[Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = native(CacheCase(LLAMA), engines)
-    engine.scheduler.rows_per_second = 64.0
+    engine.scheduler.cost.rows_per_second = 64.0
     prompt = text(200)
     run, steps = engine.runner.run, []
 
@@ -321,12 +370,12 @@ def test_warming_fills_the_cache_and_gives_way_at_once(engines: list[Engine], mo
     run, may_warm = engine.runner.run, threading.Event()
 
     def held(plan, cancel=None):  # type: ignore[no-untyped-def]
-        while plan.work[0][0].request.background and not (may_warm.is_set() or cancel.is_set()):
+        while plan.work[0][0].request.is_warm_up and not (may_warm.is_set() or cancel.is_set()):
             may_warm.wait(0.001)
         return run(plan, cancel)
 
     monkeypatch.setattr(engine.runner, "run", held)
-    engine.scheduler.rows_per_second = 64.0
+    engine.scheduler.cost.rows_per_second = 64.0
     other = text(900, 1)
     handle = engine.warm(other)
     assert handle is not None
@@ -345,7 +394,7 @@ def test_a_step_nobody_waits_for_is_cut_short(engines: list[Engine], monkeypatch
     cut: list[object] = []
 
     def slow(plan, cancel=None):  # type: ignore[no-untyped-def]
-        if plan.work[0][0].request.background and not cut:
+        if plan.work[0][0].request.is_warm_up and not cut:
             while not cancel.is_set():
                 pass
             cut.append(plan)

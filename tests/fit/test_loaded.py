@@ -95,7 +95,7 @@ def test_chats_with_states_take_what_is_told_of_them(kv: KVCodecName, tmp_path: 
     )
     loaded = load(LoadOptions(path, threads=1, ctx=2048, kv=kv))
     engine, plan = loaded.engine, loaded.plan
-    engine.scheduler.rows_per_second = 1e12  # whole chunks
+    engine.scheduler.cost.rows_per_second = 1e12  # whole chunks
     chance = random.Random(0)
     try:
         for chats in range(1, 5):
@@ -177,7 +177,7 @@ def test_chats_take_the_memory_that_is_said_of_them(kv: KVCodecName, window: int
         for chats in (1, 2, 3):
             prompt = tuple(chance.randrange(300) for _ in range(440))
             request = GenerationRequest(prompt, 70, frozenset(), SamplerSettings(temperature=0.0), seed=0)
-            loaded.engine.scheduler.rows_per_second = 1e12  # whole chunks, as on a faster machine
+            loaded.engine.scheduler.cost.rows_per_second = 1e12  # whole chunks, as on a faster machine
             list(loaded.engine.submit(request))
             taken = loaded.engine.view().touched_bytes if loaded.plan.grows else loaded.plan.kv_bytes
             assert 0.85 * loaded.plan.kv_after(chats) <= taken <= loaded.plan.kv_after(chats)

@@ -96,11 +96,12 @@ class Reuse:
 @dataclass(frozen=True, slots=True)
 class BranchPoints:
     """Positions where another text may leave this one: where it left what was known, before the question at the end of
-    its prompt, and before the answer."""
+    its prompt, and before the answer. At `forks`, ends of blocks, others wait to do so."""
 
     known: int
     question: int
     answer: int
+    forks: tuple[int, ...] = ()
 
 
 class PoolRules(Protocol):

@@ -202,4 +202,5 @@ class StateBlocks:
 
     def is_before(self, points: BranchPoints, block: int) -> bool:
         """It is the last whole one before a branch point."""
-        return block + 1 in {place // self.block_tokens for place in (points.known, points.question, points.answer)}
+        places = (points.known, points.question, points.answer, *points.forks)
+        return block + 1 in {place // self.block_tokens for place in places}

@@ -91,7 +91,8 @@ class TokenBlocks:
         places = [points.known] if points.known and known <= block <= known + 1 else []
         if block <= points.answer // self.block_tokens:
             places += [place for place in (points.question, points.answer) if self.first_block(place) <= block]
-        return [range(self.first_block(place), block + 1) for place in places]
+        forks = [fork for fork in points.forks if self.first_block(fork) <= block < fork // self.block_tokens]
+        return [range(self.first_block(place), block + 1) for place in (*places, *forks)]
 
     def most(self, chunk: int) -> int | None:
         return None if self.window is None else (self.window + chunk) // self.block_tokens + 3

@@ -1,0 +1,64 @@
+"""Cost of steps, learnt from those that ran, and the chunks of prompts that it allows. No tensors."""
+
+ALONE_SECONDS = 1.0  # a prefill chunk with nobody waiting
+SHARED_SECONDS = 0.2  # a prefill chunk while others decode
+WATCHED_SECONDS = 0.1  # at most, while an answer decodes that somebody watches
+WATCHED_DECODES = 1.25  # likewise, in steps that only decode: a token then takes little more than twice as long
+LEAST_SHARE = 0.25  # of the rate alone, that a prompt beside such an answer is read at
+MOST_SHARE = 0.6  # of the time of such steps, that this may take
+PROBE_STEPS = 32  # with chunks, after which one without tells what decoding takes by now
+LEAST_ROWS = 4  # of a chunk beside a watched answer
+SMOOTHING = 0.5  # of what was known, that a new measurement leaves
+
+
+class StepCost:
+    """Rows and seconds of prefill, and what decoding takes by itself."""
+
+    def __init__(self, block_tokens: int) -> None:
+        self.block_tokens = block_tokens
+        self.rows_per_second = float(block_tokens)  # the first chunk is a block, and tells how fast others are
+        self.decode_seconds: float | None = None  # of a step that only decodes
+        self.beside_per_second: float | None = None  # rows of prompts, in the time that a step takes more for them
+        self._n_since_probe = PROBE_STEPS
+
+    def observe(self, n_decodes: int, n_read: int, seconds: float) -> None:
+        """A step decoded for so many answers and read so many rows of prompts in that time."""
+        if seconds <= 0:
+            return
+        if not n_read:
+            self.decode_seconds = _smoothed(self.decode_seconds, seconds)
+            self._n_since_probe = 0
+            return
+        if n_decodes + n_read >= self.block_tokens:
+            self.rows_per_second = _smoothed(self.rows_per_second, (n_decodes + n_read) / seconds)
+        if n_decodes and self.decode_seconds is not None:
+            more = max(seconds - self.decode_seconds, seconds / n_read)  # not none at all, where timings differ
+            self.beside_per_second = _smoothed(self.beside_per_second, n_read / more)
+
+    def rows(self, beside_decodes: bool) -> int:
+        """Rows of prompts for a step that nobody watches: a block at least."""
+        seconds = SHARED_SECONDS if beside_decodes else ALONE_SECONDS
+        return max(self.block_tokens, int(self.rows_per_second * seconds))
+
+    def rows_beside_watched(self) -> int:
+        """Rows of prompts for a step with an answer that somebody watches; now and then none, to see what that takes.
+
+        Few enough for the answer to go on smoothly, enough for a prompt to get on at a quarter of its rate alone.
+        """
+        self._n_since_probe += 1
+        if self._n_since_probe > PROBE_STEPS:
+            self._n_since_probe = 0
+            return 0
+        speed = self.beside_per_second or self.rows_per_second
+        return max(LEAST_ROWS, int(speed * self._seconds_beside(speed)))
+
+    def _seconds_beside(self, speed: float) -> float:
+        decode = self.decode_seconds
+        if decode is None:
+            return WATCHED_SECONDS
+        share = min(LEAST_SHARE * self.rows_per_second / speed, MOST_SHARE)
+        return max(min(WATCHED_DECODES * decode, WATCHED_SECONDS), decode * share / (1 - share))
+
+
+def _smoothed(before: float | None, now: float) -> float:
+    return now if before is None else SMOOTHING * before + (1 - SMOOTHING) * now
