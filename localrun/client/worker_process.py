@@ -47,8 +47,7 @@ from localrun.client.wire import (
 OpenClient = Callable[[LoadOptions, Callable[[int, int], None]], EngineClient]
 
 ALIVE_SECONDS = 0.5  # between signs of life while at work; none while idle
-GATHER_SECONDS = 0.12  # what is said in between travels together, and is lost in a crash; every journey wakes a core
-SOON_SECONDS = 0.03  # the same before the first words: somebody waits for them
+SOON_SECONDS = 0.03  # what is said in between travels together, before the first words: somebody waits for them
 LEAVE_SECONDS = 3.0  # for an engine to close
 OOM_SCORE = 500  # where memory runs out, this process goes before those that hold what a user typed
 SWITCH_SECONDS = 0.0005  # that another thread of Python may go on while the engine's waits: a step asks several times
@@ -85,6 +84,7 @@ class Worker:
         self._outbox: queue.SimpleQueue[Reply] = queue.SimpleQueue()
         self._jobs: dict[int, _Job] = {}
         self._is_working = threading.Event()
+        self._has_come = threading.Event()  # a call that may be in more of a hurry than those before
         _start(self._send, replies)
         _start(self._show_life)
 
@@ -96,8 +96,10 @@ class Worker:
                     if (job := self._jobs.get(call.number)) is not None:
                         job.cancel()
                 else:
-                    self._jobs[call.number] = job = _Job()
+                    gather_ms = call.ask.request.gather_ms if isinstance(call.ask, Generate) else None
+                    self._jobs[call.number] = job = _Job(gather_ms)
                     self._is_working.set()
+                    self._has_come.set()
                     _start(self._answer, call, job)
         _start(_leave_after, LEAVE_SECONDS)
         if self._client is not None:
@@ -173,13 +175,21 @@ class Worker:
                 replies.flush()
             except OSError:  # nobody listens any more
                 os._exit(0)
-            time.sleep(GATHER_SECONDS if amid_an_answer(waiting) else SOON_SECONDS)
+            self._gather(amid_an_answer(waiting))
+
+    def _gather(self, amid_an_answer: bool) -> None:
+        """Wait for more to send: as long as the call does that is in the greatest hurry."""
+        times = [job.gather_ms / 1000 for job in list(self._jobs.values()) if job.gather_ms is not None]
+        least = min(times, default=SOON_SECONDS)
+        if self._has_come.wait(least if amid_an_answer else min(least, SOON_SECONDS)):
+            self._has_come.clear()
 
 
 class _Job:
-    """A call under way, as a Cancel of another thread sees it."""
+    """A call under way, as a Cancel of another thread sees it. `gather_ms`: how long its events may be held back."""
 
-    def __init__(self) -> None:
+    def __init__(self, gather_ms: int | None = None) -> None:
+        self.gather_ms = gather_ms
         self._generation: Generation | None = None
         self.is_cancelled = False
 

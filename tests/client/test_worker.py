@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -25,12 +26,12 @@ from localrun.base.errors import (
     UsageError,
 )
 from localrun.base.events import Completion, Done, Event, Prefill, Token
-from localrun.base.request import LoadOptions, Request
+from localrun.base.request import GATHER_MS, LoadOptions, Request
 from localrun.client import process as process_module
 from localrun.client import process_stats, watchdog, worker_process
 from localrun.client import worker_answer as answer_module
 from localrun.client.worker import WorkerClient
-from localrun.client.worker_process import ALIVE_SECONDS, GATHER_SECONDS
+from localrun.client.worker_process import ALIVE_SECONDS
 
 pytestmark = pytest.mark.process
 
@@ -336,9 +337,19 @@ def test_a_stream_wakes_few_and_asks_the_system_nothing(client: WorkerClient, mo
     heard, began = client._worker._n_heard, time.monotonic()
     assert finish(client.generate(ask("count 100 0.01"))).text == counted(100)
     took = time.monotonic() - began
-    expected = took / GATHER_SECONDS + took / ALIVE_SECONDS
+    expected = took / (GATHER_MS / 1000) + took / ALIVE_SECONDS
     assert client._worker._n_heard - heard <= max(30, 2 * expected), "words travel together: there are 100"
     assert not asked, "while it speaks it lives"
+
+
+def test_whoever_reads_word_by_word_gets_them_soon(client: WorkerClient) -> None:
+    def n_messages(gather_ms: int) -> int:
+        assert client._worker is not None
+        before = client._worker._n_heard
+        finish(client.generate(replace(ask("count 60 0.02"), gather_ms=gather_ms)))
+        return client._worker._n_heard - before
+
+    until(lambda: n_messages(5) > 2 * n_messages(GATHER_MS), lambda: "they travel together")
 
 
 def test_the_first_words_do_not_wait_for_more(client: WorkerClient) -> None:
@@ -350,7 +361,7 @@ def test_the_first_words_do_not_wait_for_more(client: WorkerClient) -> None:
         finish(events)
         return waited
 
-    until(lambda: wait() < GATHER_SECONDS, lambda: "they wait for more")
+    until(lambda: wait() < GATHER_MS / 1000, lambda: "they wait for more")
 
 
 @posix
