@@ -20,9 +20,10 @@ from localrun.cli.completion import complete_chat, complete_model
 from localrun.cli.console import agreed, can_ask, note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, command, switch
 from localrun.storage.block_files import DISK_FOLDER
-from localrun.storage.erase import erase_all, erase_chats, erase_fingerprints
+from localrun.storage.erase import erasable_bytes, erase_all, erase_chats, erase_fingerprints
 from localrun.storage.inventory import KeptChat, KeptModel, inventory
 from localrun.storage.label import Label
+from localrun.storage.programs import API_CHATS, programs
 from localrun.storage.weight_store import PackedModel, WeightStore, erase_packed, total_bytes
 
 cache = typer.Typer(name="cache", help="What is kept on disk of what was computed: list it, clear it.")
@@ -33,14 +34,14 @@ _OLD = "(of an earlier version)"
 def list_cache(json: JsonSwitch = False) -> int:
     """List the disk cache by model and chat: its size, and when it was used last."""
     models, packed = inventory(_root()), _packed().models()
-    titles = _titles()
+    titles, names = _titles(), programs()
     if json:
-        write_json([*(_as_row(model, titles) for model in models), *map(_packed_row, packed)])
+        write_json([*(_as_row(model, titles, names) for model in models), *map(_packed_row, packed)])
         return 0
     for model in models:
         write(f"{_name(model)}  {gib(model.nbytes)}, used {when(model.last_used)}\n")
         if model.chats:
-            write_table([_columns(chat, titles) for chat in model.chats])
+            write_table([_columns(chat, titles, names) for chat in model.chats])
     for one in packed:
         name = "  ".join(part for part in (one.label.model or _OLD, one.label.precision) if part)
         write(f"{name}  {gib(one.nbytes)} of packed weights, used {when(one.last_used)}\n")
@@ -63,17 +64,18 @@ def clear_cache(
         str | None,
         typer.Option("-m", "--model", metavar="MODEL", help="only this model's", autocompletion=complete_model),
     ] = None,
+    api: Annotated[bool, switch("--api", "only what programs asked of the server")] = False,
     yes: Annotated[bool, switch("--yes", "do not ask")] = False,
     json: JsonSwitch = False,
 ) -> int:
-    """Remove it: all, one chat's or one model's. Chats stay, and are computed again when they are reopened.
+    """Remove it: all, one chat's, one model's, or that of programs. Chats stay, and are computed again when reopened.
 
     Packed weights go with all or with their model; the next load packs them again, and starts slower.
     """
-    if chat is not None and model is not None:
-        raise UsageError("--chat and --model exclude each other", "call it twice")
+    if (chat is not None) + (model is not None) + api > 1:
+        raise UsageError("--chat, --model and --api exclude each other", "call it twice")
     root = _root()
-    removal = _removal(root, inventory(root), chat, model)
+    removal = _removal(root, inventory(root), chat, model, api)
     question = f"what was computed {removal.what}: {gib(removal.nbytes)}"
     if not yes and removal.nbytes:
         if not can_ask():
@@ -100,12 +102,16 @@ class Removal:
     work: Callable[[], int]
 
 
-def _removal(root: Path, models: list[KeptModel], chat: str | None, model: str | None) -> Removal:
-    """One chat's, one model's, or everything."""
+def _removal(root: Path, models: list[KeptModel], chat: str | None, model: str | None, api: bool) -> Removal:
+    """One chat's, one model's, that of programs, or everything."""
+    if api:
+        names = {one.chat for kept in models for one in kept.chats if one.chat.startswith(API_CHATS)}
+        work = partial(erase_chats, root, sorted(names), for_good=False)
+        return Removal("for programs", erasable_bytes(root, names), work)
     if chat is not None:
         name = _find_chat(models, chat)
         work = partial(erase_chats, root, [name], for_good=False)
-        return Removal(f"of the chat {_titles().get(name) or name}", _own_bytes(models, name), work)
+        return Removal(f"of the chat {_titles().get(name) or name}", erasable_bytes(root, {name}), work)
     if model is not None:
         packed = [one for one in _packed().models() if _is_named(one.label, model)]
         found = _find_model(models, model, packed)
@@ -152,18 +158,15 @@ def _find_model(models: list[KeptModel], wanted: str, packed: list[PackedModel])
     return found
 
 
-def _own_bytes(models: list[KeptModel], name: str) -> int:
-    return sum(chat.nbytes - chat.shared_bytes for model in models for chat in model.chats if chat.chat == name)
-
-
 def _name(model: KeptModel) -> str:
     label = model.label
     return "  ".join(part for part in (label.model or _OLD, label.precision, label.codec) if part)
 
 
-def _columns(chat: KeptChat, titles: dict[str, str]) -> tuple[str, ...]:
+def _columns(chat: KeptChat, titles: dict[str, str], names: dict[str, str]) -> tuple[str, ...]:
     shared = f"{gib(chat.shared_bytes)} shared" if chat.shared_bytes else ""
-    return "", gib(chat.nbytes), shared, when(chat.last_used), titles.get(chat.chat, ""), chat.chat
+    title = titles.get(chat.chat) or names.get(chat.chat) or ""
+    return "", gib(chat.nbytes), shared, when(chat.last_used), title, chat.chat
 
 
 def _packed_row(model: PackedModel) -> dict[str, Any]:
@@ -180,7 +183,7 @@ def _packed_row(model: PackedModel) -> dict[str, Any]:
     }
 
 
-def _as_row(model: KeptModel, titles: dict[str, str]) -> dict[str, Any]:
+def _as_row(model: KeptModel, titles: dict[str, str], names: dict[str, str]) -> dict[str, Any]:
     """The fields of `cache list --json`."""
     return {
         "model": model.label.model,
@@ -194,6 +197,7 @@ def _as_row(model: KeptModel, titles: dict[str, str]) -> dict[str, Any]:
             {
                 "chat": chat.chat,
                 "title": titles.get(chat.chat, ""),
+                "program": names.get(chat.chat, ""),
                 "bytes": chat.nbytes,
                 "shared_bytes": chat.shared_bytes,
                 "used": iso_date(chat.last_used),

@@ -87,6 +87,7 @@ class ServerFlags:
     no_swap: Annotated[bool, switch("--no-swap", "never load another model", _PANEL)] = False
     manage: Annotated[bool, switch("--manage", "download and delete models when clients ask for it", _PANEL)] = False
     store_disk: Annotated[bool, switch("--store-disk", "keep stored responses on disk", _PANEL)] = False
+    no_disk: Annotated[bool, switch("--no-disk", "keep nothing of conversations on disk", _PANEL)] = False
 
     def options(self) -> ServerOptions:
         return ServerOptions(
@@ -101,6 +102,7 @@ class ServerFlags:
             no_swap=self.no_swap,
             manage=self.manage,
             store_disk=self.store_disk,
+            no_disk=self.no_disk,
         )
 
 
@@ -132,7 +134,15 @@ async def _serve(choice: ModelChoice, options: ServerOptions, load: LoadOptionFl
         note(f"responses are kept in memory only: {what_is_not_kept('cache')}")
 
     def open_model(choice: ModelChoice, progress: Progress) -> EngineClient:
-        return open_client(choice, settings, progress, apart=True, prefix_cache=not load.no_prefix_cache)
+        return open_client(
+            choice,
+            settings,
+            progress,
+            apart=True,
+            prefix_cache=not load.no_prefix_cache,
+            disk_cache=not options.no_disk,
+            parallel=options.parallel,
+        )
 
     models = ModelHost(ModelSlot(open_model), choice, options)
     server = HttpServer(build_app(Service(models, options, _log)))

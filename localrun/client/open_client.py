@@ -27,14 +27,17 @@ def open_client(
     apart: bool = False,
     prefix_cache: bool = True,
     disk_cache: bool = True,
+    parallel: int | None = None,
 ) -> EngineClient:
-    """Block until the model is there. `apart` puts an engine of this machine into a process of its own."""
+    """Block until the model is there. `apart` puts an engine of this machine into a process of its own, `parallel` says
+    how many answers it computes at once at most."""
     stored = choice.stored
     if not isinstance(stored, StoredModel):
         from localrun.client.remote import RemoteClient
 
         return RemoteClient(stored)
     options = options_for(stored, choice, settings, prefix_cache=prefix_cache, disk_cache=disk_cache)
+    options = replace(options, parallel=parallel)
     if not apart:
         return open_local(stored, options, progress)
     from localrun.client.worker import WorkerClient

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -63,7 +64,13 @@ def build_app(service: Service) -> Starlette:
             *monitor_routes(service),
         ],
         middleware=[Middleware(Guard, options=service.options, shapes=ERROR_SHAPES)],
-        exception_handlers={Refusal: refused, LocalrunError: refused, HTTPException: refused, Exception: refused},
+        exception_handlers={
+            Refusal: refused,
+            LocalrunError: refused,
+            ClientDisconnect: refused,
+            HTTPException: refused,
+            Exception: refused,
+        },
     )
 
 
@@ -73,6 +80,8 @@ def _as_refusal(error: Exception) -> Refusal:
             return error
         case LocalrunError():
             return refusal_of(error)
+        case ClientDisconnect():
+            return Refusal(400, "the body is not whole", "incomplete_body")
         case HTTPException(status_code=404):
             return Refusal(404, "there is nothing at this address", "not_found")
         case HTTPException(status_code=405):

@@ -13,11 +13,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from localrun.server.inference import Json
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal
+from localrun.server.request_headers import key_of
 
 MAX_HEADERS = 100
 OPEN_PATHS = ("/health",)  # that need no key, and reveal nothing
 _LOOPBACK_NAMES = ("localhost", "ip6-localhost")
-_ALLOWED_HEADERS = "authorization, content-type, x-api-key, anthropic-version, anthropic-beta"
+_ALLOWED_HEADERS = (
+    "authorization, content-type, x-api-key, anthropic-version, anthropic-beta, "
+    "x-localrun-priority, x-localrun-deadline, x-session-id"
+)
 
 ErrorShapes = Mapping[str, Callable[[Refusal], Json]]  # by the beginning of a path; the longest that fits
 
@@ -72,9 +76,7 @@ class Guard:
             raise Refusal(415, "content-type: application/json is needed", "unsupported_media_type")
 
     def _check_key(self, headers: Headers) -> None:
-        scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        given = bearer.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
-        if not hmac.compare_digest(given.encode("utf-8", "replace"), self._options.api_key.encode()):
+        if not hmac.compare_digest(key_of(headers).encode("utf-8", "replace"), self._options.api_key.encode()):
             raise Refusal(401, "the key is missing or wrong: authorization: Bearer KEY is needed", "invalid_api_key")
 
     def _is_for_here(self, host: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from localrun.base.events import Completion, Event, ModelInfo
-from localrun.base.request import Request
+from localrun.base.request import Priority, Request
 from localrun.server.refusal import Refusal
 
 Json = dict[str, Any]
@@ -22,6 +22,7 @@ class InferenceRequest:
     requests: tuple[Request, ...]  # one for each prompt; none: the model is loaded, and that is all
     is_stream: bool
     n: int = 1  # answers to each prompt
+    priority: Priority = "api"  # where no header says otherwise
     session: str = ""  # what the client calls the conversation; empty: it does not say
     keep_alive: float | None = None  # seconds that the model stays loaded, or inf; None: as the server was told
     ignored: tuple[str, ...] = ()  # fields that have no effect here

@@ -9,14 +9,14 @@ from localrun.base.events import Accepted, Completion, Done, Event, Loop, ModelI
 from localrun.base.request import Message, Request
 from localrun.server.inference import InferenceRequest, Json
 from localrun.server.json_body import Body
-from localrun.server.openai_fields import max_tokens, refuse_until_there, sampling, stops, think
+from localrun.server.openai_fields import max_tokens, priority, refuse_until_there, sampling, stops, think
 from localrun.server.openai_usage import finish_reason, usage
 from localrun.server.refusal import Refusal
 from localrun.server.sse import data_frame
 
 MAX_ANSWERS = 8
 IGNORED = (
-    *("store", "metadata", "user", "safety_identifier", "service_tier", "verbosity", "prediction", "modalities"),
+    *("store", "metadata", "user", "safety_identifier", "verbosity", "prediction", "modalities"),
     *("prompt_cache_options", "prompt_cache_retention"),
 )
 REFUSED = ("audio", "web_search_options")
@@ -44,6 +44,7 @@ def read_chat(body: Body) -> InferenceRequest:
         requests=(request,),
         is_stream=body.flag("stream"),
         n=body.whole("n", 1, 1, MAX_ANSWERS) or 1,
+        priority=priority(body),
         session=body.text("prompt_cache_key"),
         keep_alive=body.seconds("keep_alive"),
         ignored=tuple(name for name in IGNORED if name in body),

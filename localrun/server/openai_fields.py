@@ -3,7 +3,7 @@
 from typing import cast
 
 from localrun.base.check import MAX_BIAS
-from localrun.base.request import Sampling, Think
+from localrun.base.request import Priority, Sampling, Think
 from localrun.server.json_body import Body
 
 MAX_STOPS = 16
@@ -34,6 +34,11 @@ def max_tokens(body: Body, *names: str) -> int | None:
         if name in body:
             return None if body.values[name] == -1 else body.whole(name, None, 1, MAX_TOKENS)
     return None
+
+
+def priority(body: Body) -> Priority:
+    """The class of a request: whoever takes the flexible tier has time."""
+    return "background" if body.values.get("service_tier") == "flex" else "api"
 
 
 def stops(body: Body) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from localrun.base.events import Accepted, Channel, Completion, Done, Event, Loo
 from localrun.base.request import Request
 from localrun.server.inference import InferenceRequest, Json
 from localrun.server.json_body import Body
-from localrun.server.openai_fields import check_tool_choice, effort, max_tokens, sampling
+from localrun.server.openai_fields import check_tool_choice, effort, max_tokens, priority, sampling
 from localrun.server.openai_items import Conversation, flat_tools, sealed
 from localrun.server.openai_usage import usage
 from localrun.server.refusal import Refusal
@@ -19,7 +19,7 @@ from localrun.server.stored_responses import StoredResponse
 
 Status = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
 IGNORED = (
-    *("client_metadata", "max_tool_calls", "prompt_cache_retention", "safety_identifier", "service_tier"),
+    *("client_metadata", "max_tool_calls", "prompt_cache_retention", "safety_identifier"),
     *("stream_options", "top_logprobs", "user"),
 )
 REFUSED = ("conversation", "prompt")
@@ -72,6 +72,7 @@ def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Asked:
             model=body.text("model"),
             requests=(request,) if conversation.messages else (),
             is_stream=is_stream,
+            priority=priority(body),
             session=body.text("prompt_cache_key"),
             ignored=(*(name for name in IGNORED if name in body), *other_tools, *conversation.left_out),
             is_held=is_stream,

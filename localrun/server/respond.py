@@ -17,6 +17,7 @@ from localrun.server.figures import headers_of, localrun_object
 from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.live import LiveRequest
 from localrun.server.refusal import Refusal, refusal_of
+from localrun.server.request_headers import with_headers
 from localrun.server.running import Mailbox, RunningAnswer, Said
 from localrun.server.service import Service
 from localrun.server.wire import ClientLeftError, Wire
@@ -31,8 +32,8 @@ class AnswerResponse(Response):
 
     def __init__(self, service: Service, asked: InferenceRequest, codec: Codec, request: HttpRequest) -> None:
         super().__init__()
-        self._service, self._asked, self._codec = service, asked, codec
-        self._live = LiveRequest.of(request, asked)
+        self._service, self._asked, self._codec = service, with_headers(asked, request.headers), codec
+        self._live = LiveRequest.of(request, self._asked)
 
     async def prepare(self, client: EngineClient, requests: list[Request]) -> list[Request]:
         """What the engine is asked for, once it is known which one it is."""

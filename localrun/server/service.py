@@ -16,11 +16,14 @@ from localrun.server.metrics import Metrics
 from localrun.server.models import ModelHost
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal, busy
+from localrun.server.request_headers import program_name
 from localrun.server.wire import Wire
+from localrun.storage.programs import note_program
 
 MAX_WAITING = 64  # requests beyond those that are computed at once
 MAX_HELD = 256  # streams that are held open until there is room for them
 USUAL_PARALLEL = 16
+MAX_NOTED = 1000  # conversations that are known to be noted
 
 
 class Service:
@@ -36,6 +39,7 @@ class Service:
         self.answers = AnswerMemory()
         self._n_open = self._n_held = 0
         self._freed = asyncio.Condition()
+        self._noted: set[str] = set()  # chats whose program is on disk
 
     @asynccontextmanager
     async def engine(
@@ -48,7 +52,9 @@ class Service:
                 lease = self.models.use(asked.model, asked.keep_alive)
                 client = await wire.wait(held.enter_async_context(lease))
                 live.got_model(client.info.name)
-                yield client, [_numbered(one, index) for one in asked.requests for index in range(asked.n)]
+                await self._note_program(asked.requests[0].chat_id, live.client)
+                requests = [_in_time(one, live.load_ms / 1000) for one in asked.requests]
+                yield client, [_numbered(one, index) for one in requests for index in range(asked.n)]
         finally:
             self._n_open -= asked.n_answers
             async with self._freed:
@@ -89,9 +95,20 @@ class Service:
     def _has_room(self, asked: InferenceRequest) -> bool:
         return self._n_open + asked.n_answers <= (self.options.parallel or USUAL_PARALLEL) + MAX_WAITING
 
+    async def _note_program(self, chat_id: str, client: str) -> None:
+        """Have `localrun cache list` tell whose conversation it keeps."""
+        if chat_id and not self.options.no_disk and chat_id not in self._noted:
+            self._noted = {chat_id, *(self._noted if len(self._noted) < MAX_NOTED else ())}
+            await asyncio.to_thread(note_program, chat_id, program_name(client))
+
     def _ended(self, live: LiveRequest) -> None:
         self.metrics.count(live)
         self._log(live)
+
+
+def _in_time(request: Request, waited: float) -> Request:
+    """The request with the seconds that are left to it after the wait for the model."""
+    return request if request.deadline is None else replace(request, deadline=max(0.0, request.deadline - waited))
 
 
 def _numbered(request: Request, index: int) -> Request:

@@ -35,13 +35,26 @@ def erase_chats(root: Path, chats: Collection[str], for_good: bool = True) -> in
         return _erase(root, chats)
 
 
-def _erase(root: Path, chats: Collection[str]) -> int:
+def erasable_bytes(root: Path, chats: Collection[str]) -> int:
+    """Bytes that would go with these chats."""
+    kept = _claimed_beside(root, chats)
+    return sum(block.nbytes for block in stored_blocks(root) if block.name not in kept)
+
+
+def _claimed_beside(root: Path, chats: Collection[str]) -> set[str]:
+    """Names of blocks that other chats claim."""
     kept: set[str] = set()
     for one in fingerprints(root):
         claims = Claims(one)
+        kept.update(*(claims.of(chat) for chat in claims.chats() if chat not in chats))
+    return kept
+
+
+def _erase(root: Path, chats: Collection[str]) -> int:
+    for one in fingerprints(root):
         for chat in chats:
-            claims.drop(chat)
-        kept.update(*(claims.of(chat) for chat in claims.chats()))
+            Claims(one).drop(chat)
+    kept = _claimed_beside(root, ())
     blocks = list(stored_blocks(root, is_locked=True))
     gone = [block for block in blocks if block.name not in kept]
     for block in gone:

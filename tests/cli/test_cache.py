@@ -11,6 +11,7 @@ from localrun_testing.schemas import check
 from localrun.chat.journal import ChatStore
 from localrun.storage.block_files import DISK_FOLDER, BlockFiles
 from localrun.storage.label import Label
+from localrun.storage.programs import note_program
 
 SIZE = 40_000
 
@@ -129,3 +130,27 @@ def test_no_disk_cache_keeps_nothing_of_what_there_was(faces: Faces, chats: tupl
 def test_the_command_is_there() -> None:
     assert "cache" in localrun("--help").out
     assert "clear" in localrun("cache", "--help").out
+
+
+def test_conversations_of_programs_are_listed_by_name_and_removed_together(
+    faces: Faces, chats: tuple[str, str], root: Path
+) -> None:
+    disk = BlockFiles(root, "small", (SIZE,), Label("small", "/models/small.gguf", "Q8_0", "f16"))
+    programs = ["api-" + letter * 32 for letter in "ab"]
+    key = None
+    for letter, owners in (("a", programs), ("p", programs), ("q", programs[:1])):
+        key = disk.key(key, (ord(letter),))
+        disk.save(key, (ord(letter),), (bytes(SIZE),), owners)
+    note_program(programs[0], "codex_cli_rs")
+    code, out, err = faces.run("cache", "list", "--json")
+    check(json.loads(out), "cache list")
+    rows = {chat["chat"]: chat for model in json.loads(out) for chat in model["chats"]}
+    assert [rows[name]["program"] for name in (*programs, chats[0])] == ["codex_cli_rs", "", ""]
+    assert "codex_cli_rs" in faces.run("cache", "list")[1]
+    n_before = kept(root)
+    code, out, err = faces.run("cache", "clear", "--api")
+    assert (code, kept(root)) == (2, n_before), "nobody was asked"
+    code, out, err = faces.run("cache", "clear", "--api", "--yes")
+    assert code == 0, err
+    assert kept(root) == n_before - 2, "the first block is a chat's, too"
+    assert faces.run("cache", "clear", "--api", "--chat", "1", "--yes")[0] == 2

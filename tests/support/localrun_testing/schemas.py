@@ -535,6 +535,7 @@ CACHE_LIST = rows(
                 "a chat",
                 chat=field(TEXT, "its id, or python for what localrun.LLM keeps"),
                 title=field(TEXT, "its title; empty where there is no such chat"),
+                program=field(TEXT, "whose conversation it is, where a program had it with the server"),
                 bytes=field(WHOLE, "on disk"),
                 shared_bytes=field(WHOLE, "of these, what other chats begin with, too"),
                 used=field(TEXT, "UTC"),
