@@ -7,9 +7,11 @@ layers; of each the last layers first.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from localrun.fit.shape import Shape
 from localrun.model.config import ModelConfig
+from localrun.model.shapes import network_shapes
 from localrun.model.weight_ref import WeightRef
 
 NETWORK = ("gate", "up", "down")
@@ -50,7 +52,7 @@ def mappable_parts(shape: Shape, weights_bytes: int) -> tuple[Mappable, ...]:
     found = []
     for index in _least_used_first(config):
         layer = config.layers[index]
-        one = (3 if layer.has_gate else 2) * config.hidden_size * layer.ffn_size
+        one = sum(map(prod, network_shapes(config.hidden_size, layer.ffn_size, layer.has_gate).values()))
         n, used = (layer.mixture.n_experts, layer.mixture.routing.n_used) if layer.mixture else (1, 1)
         found.append(Mappable(f"layers.{index}", int(n * one * bytes_each), int(used * one * bytes_each)))
     return tuple(found)

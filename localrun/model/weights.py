@@ -91,11 +91,11 @@ class Namer:
         expert. A router has none; some architectures have other uses for tensors of such names."""
         if not self.gguf:
             return {}
-        others = {tensor for ref in refs.values() for tensor in ref.tensors}
+        free = self.source.tensors.keys() - {tensor for ref in refs.values() for tensor in ref.tensors}
         found = {}
         for name, ref in refs.items():
             scale = ref.name.removesuffix("weight") + "scale"
-            if len(ref.shape) == 2 and "router" not in name and scale in self.source.tensors.keys() - others:
+            if len(ref.shape) == 2 and "router" not in name and scale in free:
                 found[f"{name}.scale"] = WeightRef(scale, (ref.n_experts,))
         return found
 
