@@ -52,7 +52,8 @@ class Service:
                 lease = self.models.use(asked.model, asked.keep_alive)
                 client = await wire.wait(held.enter_async_context(lease))
                 live.got_model(client.info.name)
-                await self._note_program(asked.requests[0].chat_id, live.client)
+                for first in asked.requests[:1]:
+                    await self._note_program(first.chat_id, live.client)
                 requests = [_in_time(one, live.load_ms / 1000) for one in asked.requests]
                 yield client, [_numbered(one, index) for one in requests for index in range(asked.n)]
         finally:
