@@ -96,7 +96,7 @@ class StepInput:
     positions: Sequence[int]  # [R]
     row_sequence: Sequence[int]  # [R], index into `sequences`
     sequences: Sequence[SequenceInput]  # [S]
-    logits_rows: Sequence[int]  # [L]
+    logits_rows: Sequence[int]  # [L]; a row may be there twice, adjusted and as it is
     adjust: Sequence[LogitAdjust | None] = ()  # [L] or empty
     cos_sin: Sequence[Angles] = ()  # per rope kind
     sink_cos_sin: Sequence[Angles] = ()  # likewise at min(position, sink_window + 63); empty: no sinks
@@ -132,6 +132,10 @@ class Logits:
         """All logits of a row in main memory, f32 [vocab]."""
         row = self.rows[index]
         return row if isinstance(row, np.ndarray) else row.cpu().numpy()
+
+    def logprob(self, row: int, token_id: int) -> float:
+        """ln of a token's probability in a row whose temperature is 1."""
+        return float(self.rows[row, token_id]) - float(self.logsumexp[row])
 
     def choose(self, draws: Sequence[Draw]) -> list[int]:
         """The token of every draw: of its row's candidates, or of the whole row where they cannot decide.

@@ -274,7 +274,7 @@ int check_step(const lr_program* program, const lr_step* step, int32_t max_rows,
   if (!step || step->n_rows < 1 || step->n_rows > max_rows) return LR_BAD_ARGUMENT;
   if (!step->token || !step->position || !step->row_sequence || !step->sequence) return LR_BAD_ARGUMENT;
   if (step->n_sequences < 1 || step->n_sequences > max_rows) return LR_BAD_ARGUMENT;
-  if (step->n_logits < 0 || step->n_logits > step->n_rows) return LR_BAD_ARGUMENT;
+  if (step->n_logits < 0 || step->n_logits > max_rows) return LR_BAD_ARGUMENT;
   if (step->n_logits && !step->logits_row) return LR_BAD_ARGUMENT;
   for (int32_t i = 0; i < step->n_logits; i++)
     if (step->logits_row[i] < 0 || step->logits_row[i] >= step->n_rows) return LR_BAD_ARGUMENT;

@@ -27,7 +27,7 @@ SINGLE = ("token_ids", "positions", "row_sequence", "alone", "is_alone", "logits
 
 @dataclass(frozen=True, slots=True)
 class StepTensors:
-    """A step of R rows, padding included, at most S = R sequences and L = R rows of logits; int32 but for angles.
+    """A step of R rows, padding included, at most S = R sequences and L = 2 R rows of logits; int32 but for angles.
 
     Logical block n of a sequence, in a group, is block table[table_at + n].
     """
@@ -37,7 +37,7 @@ class StepTensors:
     row_sequence: Tensor  # [R]
     alone: Tensor  # [R]: the rows that are alone (rows_alone), then -1
     is_alone: Tensor  # [R]: 1 for those, else 0
-    logits_rows: Tensor  # [R]; 0 beyond those that are wanted
+    logits_rows: Tensor  # [L]; 0 beyond those that are wanted
     slots: tuple[Tensor, ...]  # [groups] of [R]: block · 64 + position % 64, or -1 where the row stores nothing
     table_at: tuple[Tensor, ...]  # [groups] of [S]
     first: tuple[Tensor, ...]  # [groups] of [S]: the first logical block that is there, but for block 0
@@ -63,7 +63,11 @@ class StepShape:
 
     def sizes(self, rows: int) -> dict[str, tuple[int, int]]:
         """How many parts of a name there are in a bucket, and the numbers of each."""
-        counts = dict.fromkeys(SINGLE, (1, rows)) | dict.fromkeys(PER_GROUP, (self.n_groups, rows))
+        counts = (
+            dict.fromkeys(SINGLE, (1, rows))
+            | {"logits_rows": (1, 2 * rows)}
+            | dict.fromkeys(PER_GROUP, (self.n_groups, rows))
+        )
         return counts | dict.fromkeys(OF_RINGS, (self.n_groups * self.rings, rows))
 
     def numbers(self, rows: int) -> int:

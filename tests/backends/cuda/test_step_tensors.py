@@ -50,7 +50,7 @@ def test_a_step_arrives(n_rows: int, bucket: int) -> None:
         assert tensors.token_ids.tolist() == [*step.token_ids, *[0] * (bucket - n_rows)]
         assert tensors.positions.tolist() == [*step.positions, *[PADDING] * (bucket - n_rows)]
         assert tensors.row_sequence[:n_rows].tolist() == step.row_sequence
-        assert tensors.logits_rows.tolist() == [n_rows - 1] + [0] * (bucket - 1)
+        assert tensors.logits_rows.tolist() == [n_rows - 1] + [0] * (2 * bucket - 1)
         for kind, (cos, sin) in enumerate(step.cos_sin):
             assert np.array_equal(tensors.cos[kind][:n_rows], cos)
             assert np.array_equal(tensors.sin[kind][:n_rows], sin)
