@@ -1,7 +1,7 @@
 """Checks of requests: every figure is looked at here, before anything is computed."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from localrun.base.errors import UsageError
@@ -9,6 +9,7 @@ from localrun.base.request import BackendName, KVCodecName, LoadOptions, Overflo
 from localrun.base.settings import SETTINGS
 
 MAX_BIAS = 1e6
+MAX_LOGPROBS = 20  # of the likeliest tokens, beside the one that came
 _CHOSEN = tuple(name for name in Sampling.__dataclass_fields__ if name in SETTINGS)
 
 
@@ -16,7 +17,10 @@ def check_request(request: Request) -> None:
     """Types and ranges of all that a face may set."""
     check_sampling(request.sampling)
     check_bias(request.sampling.logit_bias)
-    check_number("max_tokens", request.max_tokens)
+    if request.max_tokens != 0 or request.prompt_logprobs is None:  # which may be all that is wanted
+        check_number("max_tokens", request.max_tokens)
+    check_logprobs("logprobs", request.logprobs)
+    check_logprobs("prompt_logprobs", request.prompt_logprobs)
     check_number("ctx", request.ctx)
     check_choice("think", request.think, get_args(Think))
     check_choice("overflow", request.overflow, get_args(Overflow))
@@ -26,6 +30,8 @@ def check_request(request: Request) -> None:
     check(is_time, "gather_ms", request.gather_ms, "milliseconds are needed, as a whole number")
     check(isinstance(request.stop_on_loop, bool), "stop_on_loop", request.stop_on_loop, "True or False is needed")
     check(request.prompt is None or isinstance(request.prompt, str), "prompt", request.prompt, "a text is needed")
+    is_ids = all(isinstance(token, int) and not isinstance(token, bool) for token in request.prompt_ids)
+    check(is_ids, "prompt_ids", request.prompt_ids, "token ids are needed")
     check(isinstance(request.continues, bool), "continues", request.continues, "True or False is needed")
     for message in request.messages:
         is_one = isinstance(message, Mapping) and isinstance(message.get("role"), str)
@@ -66,6 +72,19 @@ def check_number(name: str, value: object) -> None:
         SETTINGS[name].parse(value)
     except ValueError as error:
         check(False, name, value, str(error))
+
+
+def check_logprobs(name: str, value: object) -> None:
+    """How many of the likeliest tokens are told; None: no logprobs at all."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_LOGPROBS
+    check(value is None or is_count, name, value, f"a number from 0 to {MAX_LOGPROBS} is needed")
+
+
+def check_ids(prompt: Sequence[int], vocab_size: int) -> None:
+    """Tokens of a prompt that the model knows."""
+    if min(prompt) < 0 or max(prompt) >= vocab_size:
+        wrong = next(token for token in prompt if not 0 <= token < vocab_size)
+        raise UsageError(f"the prompt has the token id {wrong}", f"the model has 0 to {vocab_size - 1}")
 
 
 def check_bias(bias: object, vocab_size: int = 1 << 31) -> None:

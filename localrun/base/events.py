@@ -59,6 +59,8 @@ class ModelInfo:
     mapped_bytes: int = 0  # of weights_bytes, those that stay on disk and are read as they are used
     can_roll: bool = False  # whether it may forget the middle of a text and go on
     fingerprint: str = ""  # of weights, arithmetic, cache and template: equal ones answer alike; empty: unknown
+    bos_token: str = ""  # the tokens that texts begin and end with, as the vocabulary spells them
+    eos_token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +84,46 @@ class Prefill:
 
 
 @dataclass(frozen=True, slots=True)
+class TopLogprob:
+    """A token that might have come, and ln of its probability. `piece`: its bytes, not always whole characters."""
+
+    token_id: int
+    logprob: float
+    piece: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """A token that came, likewise, and the likeliest ones in its place, best first.
+
+    The probabilities are the model's own, before temperature, penalties and bias. The first token of a prompt has none.
+    """
+
+    token_id: int
+    logprob: float | None
+    top: tuple[TopLogprob, ...] = ()
+    piece: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLogprobs:
+    """The next tokens of a prompt whose logprobs were asked for, in order; all come before the first Token."""
+
+    tokens: tuple[TokenLogprob, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Token:
     """One new token and the text it completed (empty while a UTF-8 character or a stop string is pending).
 
     `token_id` is None for text that comes without a token of its own: the rest of one that ended the thinking, or
-    what was held back when the answer ended.
+    what was held back when the answer ended. Where logprobs are asked for, the token that ends the answer comes, too.
     """
 
     token_id: int | None
     text: str
     channel: Channel
+    logprob: TokenLogprob | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,12 +274,13 @@ class CacheView:
 @dataclass(frozen=True, slots=True)
 class PromptView:
     """A prompt as the model would be given it: how many tokens, and how many of them, from the first on, are computed
-    already. `ids`, and `pieces` with the text of each, are there where they were asked for."""
+    already. `ids`, `pieces` with the text of each and `text` with that of all are there where they were asked for."""
 
     n_tokens: int
     n_cached: int
     ids: tuple[int, ...] = ()
     pieces: tuple[str, ...] = ()
+    text: str = ""
 
 
-Event = Accepted | Prefill | Token | Loop | Done
+Event = Accepted | Prefill | PromptLogprobs | Token | Loop | Done

@@ -62,10 +62,19 @@ DEFAULT_SAMPLING: dict[str, float] = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One generation: either chat `messages` (rendered by the model's template) or a raw `prompt`."""
+    """One generation: chat `messages` (rendered by the model's template), a raw `prompt`, or the ids of one.
+
+    Logprobs are of the model's own distribution, before temperature, penalties and bias: of each token, and of so many
+    of the likeliest in its place (0: of none besides).
+    """
 
     messages: tuple[Message, ...] = ()
     prompt: str | None = None
+    prompt_ids: tuple[int, ...] = ()  # taken as they are
+    add_bos: bool = True  # a raw prompt begins with BOS where the model wants one
+    verbatim: bool = False  # all that is answered is text: no thought is told apart from it
+    logprobs: int | None = None  # of the answer's tokens; None: not wanted
+    prompt_logprobs: int | None = None  # of the prompt's, all of which are computed for it; None: not wanted
     sampling: Sampling = Sampling()
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from typing import Any, Literal, assert_never
 
 from localrun.base.content import Content, as_message_content
 from localrun.base.errors import LocalrunError
-from localrun.base.events import Accepted, Channel, Done, Event, Loop, ModelInfo, Prefill, Token
+from localrun.base.events import Accepted, Channel, Done, Event, Loop, ModelInfo, Prefill, PromptLogprobs, Token
 from localrun.base.request import Message as RequestMessage
 from localrun.base.request import Request, Sampling, Think
 from localrun.chat.conversation import Chat
@@ -146,7 +146,7 @@ class Answer:
 
     def take(self, event: Event) -> None:
         match event:
-            case Accepted():
+            case Accepted() | PromptLogprobs():
                 pass
             case Prefill():
                 self.prefill = event

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, assert_never
 
-from localrun.base.events import Accepted, Channel, Completion, Done, Event, Loop, Prefill, Token
+from localrun.base.events import Accepted, Channel, Completion, Done, Event, Loop, Prefill, PromptLogprobs, Token
 from localrun.base.request import Request
 from localrun.cli.console import AnswerWriter, PrefillNotes, ThinkingWriter, note, write_json
 from localrun.cli.groups import switch
@@ -62,7 +62,7 @@ def stream_answer(
 def _write_event(event: Event) -> None:
     """One line of --jsonl."""
     match event:
-        case Accepted():
+        case Accepted() | PromptLogprobs():
             pass
         case Prefill(done, cached, total):
             write_json({"type": "prefill", "done": done, "cached": cached, "total": total})
@@ -85,7 +85,7 @@ class _ShownAnswer:
 
     def show(self, event: Event) -> None:
         match event:
-            case Accepted():
+            case Accepted() | PromptLogprobs():
                 pass
             case Prefill(done, _, total):
                 if self._as_text:

@@ -37,6 +37,8 @@ def _codec(kind: Any) -> Codec:
         return Codec(_same, _same, "Any")
     if kind in (str, int, float, bool, type(None)):
         return _scalar(kind)
+    if kind is bytes:
+        return Codec(lambda value: _only(bytes, value).decode("latin-1"), _bytes, "bytes")
     if kind is Path:
         return Codec(lambda value: str(_only(Path, value)), lambda value: Path(_only(str, value)), "Path")
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
@@ -60,6 +62,13 @@ def _only(kind: Any, value: Any) -> Any:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise WireError(f"{kind.__name__} expected, not {type(value).__name__}")
     return value
+
+
+def _bytes(value: Any) -> bytes:
+    try:
+        return _only(str, value).encode("latin-1")  # type: ignore[no-any-return]
+    except UnicodeEncodeError as error:
+        raise WireError(str(error)) from None
 
 
 def _scalar(kind: type) -> Codec:

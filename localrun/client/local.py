@@ -103,8 +103,11 @@ class LocalClient:
         check_request(request)
         text = self.model.text
         ids = text.prepare(request, self._room(request)).ids
-        shown = tuple(text.tokenizer.piece_text(i) for i in ids) if pieces else ()
-        return PromptView(len(ids), self.model.engine.n_known(ids), tuple(ids) if pieces else (), shown)
+        view = PromptView(len(ids), self.model.engine.n_known(ids))
+        if not pieces:
+            return view
+        shown = tuple(text.tokenizer.piece_text(i) for i in ids)
+        return replace(view, ids=tuple(ids), pieces=shown, text=text.tokenizer.decode(ids, special=True))
 
     def view(self) -> CacheView:
         """Contents of the KV cache now; of the sequence that was begun last, block by block."""
@@ -206,6 +209,8 @@ class LocalClient:
             logit_bias=request.sampling.logit_bias,
             rolls=rolls,
             stop_on_loop=request.stop_on_loop,
+            logprobs=request.logprobs,
+            prompt_logprobs=request.prompt_logprobs,
             chat=request.chat_id,
             rewritten=prompt.note,
             priority=request.priority,

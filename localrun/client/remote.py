@@ -56,6 +56,8 @@ class RemoteClient:
         check_request(request)
         if request.continues:
             raise UsageError("a server does not go on with an answer that was cut", "ask it to go on in a message")
+        if request.logprobs is not None or request.prompt_logprobs is not None:
+            raise UsageError("logprobs of a model on a server are not read", "choose a model on this machine")
         page, body = _body(request, self._endpoint.model)
         exchange = Exchange(self._endpoint, page, body)
         self._exchanges.add(exchange)
@@ -123,8 +125,8 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
         body["max_tokens"] = request.max_tokens
     if request.stop:
         body["stop"] = list(request.stop)
-    if request.prompt is not None:
-        return "/completions", {**body, "prompt": request.prompt}
+    if request.prompt_ids or request.prompt is not None:
+        return "/completions", {**body, "prompt": list(request.prompt_ids) or request.prompt}
     if request.think != "auto":
         body["chat_template_kwargs"] = {"enable_thinking": request.think == "on"}
     if request.tools:

@@ -20,10 +20,10 @@ from localrun.engine.runner import Runner
 from localrun.engine.scratch_runs import ScratchRuns
 from localrun.fit.plan import LoadRequest, plan_load
 from localrun.ops.interface import Logits
+from localrun.ops.largest_step import SCORED_ROWS
 from localrun.text.tokenizer import Tokenizer
 
 PREFILL_ROWS = 512
-SCORED_ROWS = 64  # rows of logits at a time: 64 rows of a 152k vocabulary are 39 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def scored_rows(
 
 def losses_of(logits: Logits, targets: Sequence[int]) -> list[float]:
     """-ln p of each target."""
-    return [float(logits.logsumexp[row] - logits.row(row)[target]) for row, target in enumerate(targets)]
+    return [-logits.logprob(row, target) for row, target in enumerate(targets)]
 
 
 def divergence(baseline: np.ndarray, found: np.ndarray) -> float:

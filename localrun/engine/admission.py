@@ -7,14 +7,15 @@ from localrun.cache.store import CacheStore
 
 
 def has_room(
-    store: CacheStore, caches: Sequence[SequenceCache], token_ids: Sequence[int], chunk: int, to_grow: int
+    store: CacheStore, caches: Sequence[SequenceCache], n_tokens: int, reusable: Sequence[int], chunk: int, to_grow: int
 ) -> bool:
-    """Whether all of `token_ids`, computed `chunk` at a time, and `to_grow` more tokens of all find room at once.
+    """Whether `n_tokens` tokens, computed `chunk` at a time, and `to_grow` more tokens of all find room at once.
 
-    Blocks that only the tree holds are room; those it shares with one that runs are there already.
+    Blocks that only the tree holds are room; those that it shares with one that runs are there already, as far as they
+    are `reusable`: keys of the first tokens.
     """
-    path = store.tree.match(token_ids).path
-    n_blocks = len(token_ids) // store.block_tokens + 1
+    path = store.tree.match(reusable).path
+    n_blocks = n_tokens // store.block_tokens + 1
     for rules, pool in zip(store.rules, store.pools, strict=True):
         most = rules.most(chunk) or n_blocks
         held = {block for cache in caches for block in cache.tables[rules.pool].held()}

@@ -3,6 +3,7 @@
 import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from localrun.base.events import (
     CacheFigures,
@@ -12,8 +13,10 @@ from localrun.base.events import (
     MemoryFigures,
     ModelInfo,
     Prefill,
+    PromptLogprobs,
     Timings,
     Token,
+    TokenLogprob,
 )
 from localrun.engine.figures import GenerationFigures
 from localrun.engine.generation import GenerationState
@@ -48,6 +51,18 @@ class AnswerStream:
             self.texts["answer"].append(rest)
             yield Token(None, rest, "answer")
 
+    def with_logprob(self, token: Token, logprob: TokenLogprob | None) -> Token:
+        """The event of a token with its logprob, which further events of the same token go without."""
+        if logprob is None or token.token_id is None:
+            return token
+        return replace(token, logprob=self.spelled(logprob))
+
+    def spelled(self, logprob: TokenLogprob) -> TokenLogprob:
+        """With the bytes of the tokens."""
+        piece = self.parser.tokenizer.piece
+        top = tuple(replace(other, piece=piece(other.token_id)) for other in logprob.top)
+        return replace(logprob, top=top, piece=piece(logprob.token_id))
+
     def text(self, channel: Channel) -> str:
         return "".join(self.texts[channel])
 
@@ -60,16 +75,21 @@ class AnswerStream:
         return Token(token_id, text, channel)
 
 
-def stream_answer(handle: GenerationHandle, answer: AnswerStream) -> Iterator[Prefill | Token | Loop | GenerationState]:
+def stream_answer(
+    handle: GenerationHandle, answer: AnswerStream
+) -> Iterator[Prefill | PromptLogprobs | Token | Loop | GenerationState]:
     """Events of a generation; the last one is its GenerationState. Closing the iterator cancels the generation."""
     try:
         for event in handle:
             if isinstance(event, Prefill | Loop):
                 yield event
+            elif isinstance(event, PromptLogprobs):
+                yield PromptLogprobs(tuple(map(answer.spelled, event.tokens)))
             elif isinstance(event, NewToken):
                 if answer.hit:  # computed after the stop string, before the engine heard of it
                     continue
-                yield from answer.push(event.token_id)
+                for token in [Token(event.token_id, "", "answer")] if event.ends else answer.push(event.token_id):
+                    yield answer.with_logprob(token, event.logprob)
                 if answer.hit:
                     handle.cancel()
             elif isinstance(event, Finished):

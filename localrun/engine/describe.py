@@ -51,6 +51,8 @@ def describe(
         work=work_of_a_token(opened, layout, plan.config) if backend.measures_limits else None,
         can_roll=engine.can_roll,
         fingerprint=fingerprint(engine.disk.files.fingerprint, opened.text.template.sha256)[:16] if engine.disk else "",
+        bos_token=opened.text.tokenizer.bos_token,
+        eos_token=opened.text.tokenizer.eos_token,
     )
 
 

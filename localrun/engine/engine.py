@@ -73,7 +73,8 @@ class Engine:
         if (why := self.why_gone()) is not None:
             raise why
         self.resting.clear()
-        handle = GenerationHandle(GenerationState(request, self.runner.bulk_span), self.interrupt, self.why_gone)
+        span = self.runner.bulk_span if request.prompt_logprobs is None else 0  # few rows at a time are no bulk
+        handle = GenerationHandle(GenerationState(request, span), self.interrupt, self.why_gone)
         self.has_arrived |= not request.is_warm_up
         self.inbox.put(handle)
         self.interrupt()
@@ -248,7 +249,7 @@ class Engine:
         why = self.files.look(LOOKED_AT)
         if why is not None or not self.files.packed:  # only packed weights can be to blame
             return why
-        is_finite = all(bool(logits.finite[row]) for row in range(len(plan.work)))
+        is_finite = all(bool(logits.finite[row]) for row in range(len(logits.finite)))
         return None if is_finite else self.files.explain_not_finite()
 
     def _refuse(self) -> None:

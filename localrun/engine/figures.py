@@ -27,8 +27,8 @@ class GenerationFigures:
     kv_bytes: int = 0  # of its blocks, once it has ended
     kept_kv_bytes: int = 0  # of the blocks of others, then
 
-    def count_reuse(self, cache: SequenceCache, restore: Restore | None, rewritten: str) -> None:
-        """Note what the cache had of the prompt; `rewritten`: why the prompt differs from what its chat had before."""
+    def count_reuse(self, cache: SequenceCache, restore: Restore | None, why: str) -> None:
+        """Note what the cache had of the prompt; `why`: what of the request kept it from having more."""
         self.n_cached, self.n_replayed = cache.n_cached, cache.n_replayed
         if restore is not None:
             self.n_restored = min(restore.n_tokens, self.n_cached)
@@ -36,4 +36,4 @@ class GenerationFigures:
         if self.queue_seconds is None:
             self.queue_seconds = max(0.0, time.perf_counter() - self.started - self.restore_seconds)
         self.evicted = cache.reuse.evicted
-        self.note = "; ".join(note for note in (rewritten, cache.reuse.note) if note)
+        self.note = "; ".join(note for note in (why, cache.reuse.note) if note)

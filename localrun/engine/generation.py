@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from localrun.base.check import check_bias, check_number, check_sampling
+from localrun.base.check import check_bias, check_ids, check_logprobs, check_number, check_sampling
 from localrun.base.errors import UsageError, prompt_too_long
 from localrun.base.events import StopReason
 from localrun.base.request import Priority
@@ -18,6 +18,7 @@ from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.token_counts import TokenCounts
 from localrun.storage.restore import Restore
 
+WHY_READ = "read again for the logprobs of its tokens"
 _numbers = itertools.count()
 
 
@@ -40,6 +41,8 @@ class GenerationRequest:
     deadline: float | None = None  # on the clock of time.perf_counter: the answer ends then with what there is
     is_warm_up: bool = False
     stop_on_loop: bool = False
+    logprobs: int | None = None  # of the answer's tokens, and so many of the likeliest beside each; None: not wanted
+    prompt_logprobs: int | None = None  # likewise of the prompt's, which are all computed
     chat: str = ""  # the kept chat that this is of: what is computed for it may go to the disk
     rewritten: str = ""  # why the prompt does not begin with what the chat had before, in words for the user
 
@@ -48,13 +51,13 @@ class GenerationRequest:
         self._check_length(ctx, can_roll)
         if not self.prompt:
             raise UsageError("the prompt is empty", "give at least one token")
-        if min(self.prompt) < 0 or max(self.prompt) >= vocab_size:
-            wrong = next(token for token in self.prompt if not 0 <= token < vocab_size)
-            raise UsageError(f"the prompt has the token id {wrong}", f"the model has 0 to {vocab_size - 1}")
+        check_ids(self.prompt, vocab_size)
         check_sampling(self.settings)
         check_number("seed", self.seed)
         check_bias(self.logit_bias, vocab_size)
-        if not self.is_warm_up:
+        check_logprobs("logprobs", self.logprobs)
+        check_logprobs("prompt_logprobs", self.prompt_logprobs)
+        if self.max_tokens:  # 0: the prompt is computed, and that is all
             check_number("max_tokens", self.max_tokens)
 
     def _check_length(self, ctx: int, can_roll: bool) -> None:
@@ -82,6 +85,7 @@ class GenerationState:
     token_ids: list[int] = field(default_factory=list)
     keys: list[int] = field(init=False)  # what names them in the cache: the same list where nothing is read in bulk
     n_computed: int = 0  # tokens whose keys and values are in the cache
+    n_scored: int = field(init=False)  # tokens, from the first on, after which no logprobs are wanted any more
     restore: Restore | None = None  # what is kept on disk of the prompt, on its way back
     turn: int = 0  # when it gets the next chunk of its prompt: the lowest goes first
     admitted: bool = False
@@ -96,6 +100,7 @@ class GenerationState:
     def __post_init__(self) -> None:
         self.token_ids = list(self.request.prompt)
         self.keys = keys_of(self.token_ids, self.span)
+        self.n_scored = self.n_prompt - 1 if self.request.prompt_logprobs is None else 0
         self.seen = TokenCounts(self.token_ids)
 
     @property
@@ -129,11 +134,31 @@ class GenerationState:
         """More than the newest token still has to be computed."""
         return len(self.token_ids) - self.n_computed > 1
 
+    @property
+    def reads_logprobs(self) -> bool:
+        """Logprobs of the prompt are still wanted."""
+        return self.n_scored < self.n_prompt - 1
+
+    @property
+    def reusable(self) -> list[int]:
+        """Keys of what may come from the cache, and of the token after it: rows that logprobs are read of are
+        computed."""
+        return self.keys[: self.n_scored + 1] if self.reads_logprobs else self.keys
+
+    def scored(self, n: int) -> range:
+        """Positions among the next `n` tokens to be computed after which logprobs are wanted."""
+        stop = self.n_computed + n
+        return range(
+            max(self.n_computed, self.n_scored),
+            stop if self.request.logprobs is not None else min(stop, self.n_prompt - 1),
+        )
+
     def admit(self, cache: SequenceCache) -> None:
         """Start, or start again, from what is cached."""
         self.cache, self.n_computed = cache, cache.reuse.start
         if not self.admitted:
-            self.figures.count_reuse(cache, self.restore, self.request.rewritten)
+            why = WHY_READ if self.reads_logprobs else self.request.rewritten
+            self.figures.count_reuse(cache, self.restore, why)
         self.admitted = True
 
     def append(self, token_id: int, now: float) -> None:

@@ -1,12 +1,13 @@
 """All generations under way: what a step found becomes their next tokens, and whoever waits for them is told."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from localrun.base.errors import ModelFileError
-from localrun.base.events import Loop, Prefill, StopReason
+from localrun.base.events import Loop, Prefill, PromptLogprobs, StopReason, TokenLogprob
 from localrun.engine.generation import GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken, as_localrun_error
+from localrun.engine.logprobs import token_logprob, token_logprobs
 from localrun.engine.next_tokens import sample_next
 from localrun.engine.scheduler import Scheduler, StepPlan
 from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
@@ -55,24 +56,33 @@ class Generations:
                 handle.announced = True
                 self._tell_progress(sequence, sequence.figures.n_cached)
                 self.last = self.last if sequence.is_warm_up else sequence
+                if sequence.request.prompt_logprobs is not None:
+                    handle.put(PromptLogprobs((TokenLogprob(sequence.request.prompt[0], None),)))
 
     def take(self, plan: StepPlan, logits: Logits, seconds: float) -> None:
         """Take what a step found; what goes wrong with one row is the end of that generation alone."""
         n_read = sum(n for _, n in plan.work if n > 1)
         self.scheduler.cost.observe(plan.n_rows - n_read, n_read, seconds)
         ended: list[tuple[int, GenerationState]] = []  # rows after which there is a token to choose
+        raw_rows: dict[int, int] = {}  # the same as the model gives them, by number of the sequence
+        n_rows = len(plan.work)
         for row, (sequence, n) in enumerate(plan.work):
+            positions = sequence.scored(n)
+            scored = range(n_rows, n_rows + len(positions))
+            n_rows = scored.stop
             try:
-                if not bool(logits.finite[row]):
+                if not all(bool(logits.finite[each]) for each in (row, *scored)):
                     raise ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")
                 sequence.figures.n_beside += plan.n_rows - n
                 self._commit(sequence, n, seconds)
+                self._tell_prompt_logprobs(sequence, logits, scored, positions)
+                raw_rows[sequence.number] = scored.stop - 1
             except Exception as error:
                 self.fail([sequence], error)
             else:
                 if sequence.n_computed == sequence.n_tokens:
                     ended.append((row, sequence))
-        self._choose(logits, ended)
+        self._choose(logits, ended, raw_rows)
 
     @property
     def deadline(self) -> float | None:
@@ -117,32 +127,50 @@ class Generations:
             sequence.figures.prefill_rows += n
             self._tell_progress(sequence, min(sequence.n_computed, sequence.n_prompt))
 
-    def _choose(self, logits: Logits, ended: Sequence[tuple[int, GenerationState]]) -> None:
+    def _tell_prompt_logprobs(
+        self, sequence: GenerationState, logits: Logits, rows: Sequence[int], positions: range
+    ) -> None:
+        """Tell those of the prompt's tokens that come after `positions`, whose logits are `rows`."""
+        if not positions:
+            return
+        n_top, prompt = sequence.request.prompt_logprobs, sequence.request.prompt
+        after = prompt[positions.start + 1 : positions.stop + 1]
+        if n_top is not None and after:
+            self.handles[sequence.number].put(PromptLogprobs(token_logprobs(logits, rows, after, n_top)))
+        sequence.n_scored = positions.stop
+
+    def _choose(
+        self, logits: Logits, ended: Sequence[tuple[int, GenerationState]], raw_rows: Mapping[int, int]
+    ) -> None:
         """Go on with the next tokens of these rows' sequences: of all at once, one by one where that fails."""
         try:
             tokens = sample_next(logits, ended)
         except Exception as error:
             for one in ended if len(ended) > 1 else ():
-                self._choose(logits, [one])
+                self._choose(logits, [one], raw_rows)
             if len(ended) == 1:
                 self.fail([ended[0][1]], error)
             return
         for (_, sequence), token in zip(ended, tokens, strict=True):
             try:
-                self._go_on(sequence, token)
+                wanted = sequence.request.logprobs
+                logprob = None if wanted is None else token_logprob(logits, raw_rows[sequence.number], token, wanted)
+                self._go_on(sequence, token, logprob)
             except Exception as error:
                 self.fail([sequence], error)
 
-    def _go_on(self, sequence: GenerationState, token_id: int) -> None:
+    def _go_on(self, sequence: GenerationState, token_id: int, logprob: TokenLogprob | None) -> None:
         """Take the next token, or end."""
-        if sequence.is_warm_up:
+        if not sequence.request.max_tokens:
             sequence.stop_reason = "length"
             return
         handle = self.handles[sequence.number]
         n_before, period_before = sequence.n_tokens, sequence.loop_period
         sequence.append(token_id, time.perf_counter())
         if sequence.n_tokens > n_before:
-            handle.put(NewToken(sequence.token_ids[-1]))
+            handle.put(NewToken(token_id, logprob))
+        elif logprob is not None:
+            handle.put(NewToken(token_id, logprob, ends=True))
         if sequence.loop_period != period_before:
             handle.put(Loop(sequence.loop_period))
         if sequence.stop_reason is None and sequence.n_tokens >= self.ctx and not sequence.request.rolls:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from localrun.base.errors import EngineError, LocalrunError
-from localrun.base.events import Loop, Prefill
+from localrun.base.events import Loop, Prefill, PromptLogprobs, TokenLogprob
 from localrun.engine.generation import GenerationState
 
 WAIT_SECONDS = 0.5  # without an event, before a look at whether the engine is still there
@@ -13,9 +13,11 @@ WAIT_SECONDS = 0.5  # without an event, before a look at whether the engine is s
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """The engine chose a token that belongs to the answer."""
+    """The engine chose a token that belongs to the answer, or one that ends it, for its logprobs."""
 
     token_id: int
+    logprob: TokenLogprob | None = None
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Finished:
     sequence: GenerationState
 
 
-EngineEvent = Prefill | NewToken | Loop | Finished | LocalrunError
+EngineEvent = Prefill | PromptLogprobs | NewToken | Loop | Finished | LocalrunError
 
 
 @dataclass(eq=False, slots=True)
@@ -48,7 +50,7 @@ class GenerationHandle:
         self.is_over = self.is_over or isinstance(event, Finished | LocalrunError)
         self.events.put(event)
 
-    def __iter__(self) -> Iterator[Prefill | NewToken | Loop | Finished]:
+    def __iter__(self) -> Iterator[Prefill | PromptLogprobs | NewToken | Loop | Finished]:
         while True:
             event = self._next()
             if isinstance(event, LocalrunError):

@@ -31,7 +31,8 @@ class Runner:
         self.sink_window = next((spec.sink_window for spec in config.layers if spec.sink_window is not None), None)
 
     def run(self, plan: StepPlan, cancel: CancelFlag | None = None) -> Logits:
-        """One step; the logits of the last token of every sequence of the plan. Raises StepCancelled."""
+        """One step; the logits of the last token of every sequence of the plan, and after these, as the model gives
+        them, those that logprobs are read of. Raises StepCancelled."""
         return self.submit(plan, cancel).result()
 
     def submit(self, plan: StepPlan, cancel: CancelFlag | None = None, drafts: Sequence[Sequence[int]] = ()) -> Handle:
@@ -39,20 +40,23 @@ class Runner:
 
         `drafts`: token ids to verify after those planned, one entry a sequence (or none at all), that its cache has
         room for. Logits are those of the last planned token of each sequence and of every drafted one after it,
-        1 + len(draft) rows, adjusted as if the drafted tokens before had been answered. Commit what is accepted, no
+        1 + len(draft) rows, adjusted as if the drafted tokens before had been answered; after them come the rows that
+        logprobs are read of. Commit what is accepted, no
         more: the rest is overwritten. The plan's sequences must not change before the result is read.
         """
         spans, views, adjust, end = [], [], [], 0
         rows: list[int] = []
+        scored: list[int] = []
         for (s, n), draft in zip(plan.work, drafts or [()] * len(plan.work), strict=True):
             assert s.cache is not None
             spans.append(([*s.token_ids[s.n_computed : s.n_computed + n], *draft], s.n_computed))
             views.append(cache_input(self.groups, s.cache, s.n_computed, n + len(draft), s.n_bulk))
+            scored += [end + position - s.n_computed for position in s.scored(n)]
             end += n + len(draft)
             rows += range(end - 1 - len(draft), end)
             adjust.append(adjust_of(s))
             adjust += [adjust_of(s, draft[: n_before + 1]) for n_before in range(len(draft))]
-        return self.submit_spans(spans, views, rows, adjust, cancel)
+        return self.submit_spans(spans, views, rows + scored, adjust + [None] * len(scored), cancel)
 
     def compute(
         self,

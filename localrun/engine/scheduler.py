@@ -15,7 +15,7 @@ from localrun.engine.generation import GenerationState
 from localrun.engine.shared_prefix import SharedPrefixes
 from localrun.engine.step_cost import ALONE_SECONDS, LEAST_ROWS, StepCost
 from localrun.engine.waiting_line import WaitingLine, class_of
-from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, max_rows
+from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, SCORED_ROWS, max_rows
 from localrun.storage.disk_cache import DiskCache
 from localrun.storage.restore import Restore
 
@@ -61,7 +61,7 @@ class Scheduler:
         self.disk = disk
         self.wake = wake
         self.max_running = max_running
-        self.waiting = WaitingLine(lambda sequence: store.n_known(sequence.keys), clock)
+        self.waiting = WaitingLine(lambda sequence: store.n_known(sequence.reusable), clock)
         self.warm_ups: deque[GenerationState] = deque()
         self.running: list[GenerationState] = []
         self.prefixes = SharedPrefixes(store)
@@ -85,11 +85,13 @@ class Scheduler:
         """The next step; empty when nothing can run."""
         self._admit()
         work: list[tuple[GenerationState, int]] = []
+        scored = SCORED_ROWS  # that are left to those whose logprobs are wanted
         for sequence in [s for s in self.running if not s.prefilling]:
-            if self._make_room(sequence, 1):
+            if scorable(sequence, 1, scored) and self._make_room(sequence, 1):
                 work.append((sequence, 1))
+                scored -= len(sequence.scored(1))
         work = [(s, n) for s, n in work if s.cache is not None]  # whoever lost its blocks to an older one waits again
-        work += self._chunks(self.max_rows - len(work), [s for s, _ in work])
+        work += self._chunks(self.max_rows - len(work), [s for s, _ in work], scored)
         return StepPlan(tuple((s, n) for s, n in work if s.cache is not None))
 
     def finish(self, sequence: GenerationState) -> None:
@@ -146,7 +148,7 @@ class Scheduler:
         if self.disk is None or sequence.admitted:
             return True
         if sequence.restore is None:
-            sequence.restore = Restore(self.disk, sequence.keys, self.wake)
+            sequence.restore = Restore(self.disk, sequence.reusable, self.wake)
         sequence.restore.advance(RESTORE_SECONDS if self.running else ALONE_SECONDS)
         return sequence.restore.is_over
 
@@ -156,12 +158,12 @@ class Scheduler:
             if self.retry:
                 return False
             caches = [running.cache for running in self.running if running.cache is not None]
-            if not has_room(self.store, caches, sequence.keys, MAX_ROWS, self._growth(sequence)):
+            if not has_room(self.store, caches, sequence.n_tokens, sequence.reusable, MAX_ROWS, self._growth(sequence)):
                 self.retry = RETRY_STEPS
                 return False
         chat = sequence.request.chat
         try:
-            cache = self.store.open(sequence.keys, sequence.n_prompt, chat)
+            cache = self.store.open(sequence.reusable, sequence.n_prompt, chat)
         except OutOfBlocks:
             if self.running:
                 return False
@@ -207,8 +209,11 @@ class Scheduler:
         self.retry, sequence.n_computed = 0, 0
         (self.warm_ups.appendleft if sequence.is_warm_up else self.waiting.put_back)(sequence)
 
-    def _chunks(self, room: int, decodes: list[GenerationState]) -> list[tuple[GenerationState, int]]:
+    def _chunks(
+        self, room: int, decodes: list[GenerationState], scored: int
+    ) -> list[tuple[GenerationState, int]]:
         """At most `room` rows of prompts, and no more than go beside these decodes: shared by all that are being read.
+        After at most `scored` of them logprobs are wanted.
 
         In turns where there are fewer chunks than prompts, the higher classes more often, and the shortest first.
         """
@@ -222,13 +227,14 @@ class Scheduler:
         work = []
         for index, sequence in enumerate(prefills):
             share = max(self.span or self.block_tokens, rows // (len(prefills) - index))
-            wish = self._chunk(sequence, min(rows, share), least, room) if rows > 0 else 0
+            most = scorable(sequence, min(rows, share), scored)
+            wish = self._chunk(sequence, most, least, room) if most > 0 else 0
             n = self._make_room(sequence, wish) if wish else 0
             if n:
                 work.append((sequence, n))
                 self.turn = sequence.turn
                 sequence.turn += TURNS[self.awaited.get(sequence.number, class_of(sequence))]
-                rows, room = rows - n, room - n
+                rows, room, scored = rows - n, room - n, scored - len(sequence.scored(n))
         return work
 
     def _chunk(self, sequence: GenerationState, rows: int, least: int, room: int) -> int:
@@ -242,3 +248,9 @@ class Scheduler:
             return spans - sequence.n_computed
         blocks = end // self.block_tokens * self.block_tokens - sequence.n_computed
         return blocks if blocks > 0 else rows if rows >= least else 0
+
+
+def scorable(sequence: GenerationState, n: int, rows: int) -> int:
+    """Most of the next `n` tokens such that logprobs are wanted after no more than `rows` of them."""
+    scored = sequence.scored(n)
+    return n if len(scored) <= rows else scored.start + rows - sequence.n_computed

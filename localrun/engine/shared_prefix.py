@@ -53,6 +53,6 @@ class SharedPrefixes:
         """Tokens of the whole blocks that both prompts begin with, all but the last token of the one that waits."""
         pair = sequence.number, other.number
         if pair not in self._shared:
-            n = common_prefix(sequence.keys[: sequence.n_prompt - 1], other.keys[: other.n_prompt])
+            n = common_prefix(sequence.reusable[: sequence.n_prompt - 1], other.keys[: other.n_prompt])
             self._shared[pair] = n // self._store.block_tokens * self._store.block_tokens
         return self._shared[pair]

@@ -3,6 +3,7 @@
 MAX_ROWS = 512  # decodes and chunks of prompts together
 BULK_SPANS = 4  # of prompts that are read in bulk, which make larger steps
 LEAST_CHUNK = 64  # rows that are left to prompts however many sequences decode
+SCORED_ROWS = 64  # whose logits are wanted as the model gives them, at a time: 39 MB with a vocabulary of 152k
 FEW_SEQUENCES = 16  # that may run side by side in the smallest cache, as far as it has room
 MAX_CANDIDATES = 256  # best tokens of a row that a step finds
 SEQUENCE_TOKENS = 256  # of the context that make room for one more in a larger cache

@@ -16,6 +16,7 @@ class AnswerParser:
     """
 
     def __init__(self, tokenizer: Tokenizer, marks: Marks, splitter: Splitter | None, strips_space: bool) -> None:
+        self.tokenizer = tokenizer
         self._detokenizer = Detokenizer(tokenizer, marks)
         self._marks = marks
         self._splitter = splitter

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from localrun.base.check import check_ids
 from localrun.base.content import with_files_as_text
 from localrun.base.errors import ModelFileError, UsageError, prompt_too_long
 from localrun.base.events import Channel
@@ -93,12 +94,13 @@ class ModelText:
 
         Raises PromptTooLongError before a text is encoded that cannot fit a context of `ctx` tokens; 0 for any.
         """
+        if request.prompt_ids:
+            check_ids(request.prompt_ids, self.tokenizer.vocab_size)
+            return PromptIds(list(request.prompt_ids), 0, "", 0.0, 0.0)
         if request.prompt is not None:
             self._check_size(request.prompt, ctx)
             started = time.perf_counter()
-            ids = self.tokenizer.encode(request.prompt, special=True, bos=True)
-            if not ids:
-                raise UsageError("the prompt is empty", "give it at least one character")
+            ids = self.tokenizer.encode(request.prompt, special=True, bos=request.add_bos)
             return PromptIds(ids, 0, "", 0.0, _ms_since(started))
         if not request.messages:
             raise UsageError("there is nothing to answer", "give a prompt or at least one message")
@@ -165,14 +167,15 @@ class ModelText:
         by the end of these, or by the answer that is gone on with."""
         channel = begun_channel(request)
         splitter = None
-        if self.tags is not None:
+        if self.tags is not None and not request.verbatim:
             splitter = self.tags.splitter(
                 self._end_of(prompt),
                 inside=self._opens_thought(prompt) if channel is None else channel == "thinking",
                 goes_on=channel is not None,
                 marks=self.marks,
             )
-        strips_space = request.prompt is None and channel != "answer" and self.tokenizer.vocabulary.answers_after_space
+        is_chat = bool(request.messages) and not request.verbatim
+        strips_space = is_chat and channel != "answer" and self.tokenizer.vocabulary.answers_after_space
         return AnswerParser(self.tokenizer, self.marks, splitter, strips_space)
 
     def _opens_thought(self, prompt: Sequence[int]) -> bool:
@@ -232,7 +235,7 @@ def _template(tokenizer: Tokenizer, templates: Mapping[str, str], spare: str | N
         return default_template()
 
     def made(source: str | None, **more: Any) -> ChatTemplate:
-        return ChatTemplate(source, token(tokenizer, tokenizer.bos_id), token(tokenizer, tokenizer.eos_id), **more)
+        return ChatTemplate(source, tokenizer.bos_token, tokenizer.eos_token, **more)
 
     tool_use = made(templates["tool_use"]) if "tool_use" in templates else None
     return made(
@@ -255,10 +258,6 @@ def read_sampling(values: Metadata, names: Mapping[str, str], prefix: str = "") 
             with suppress(ValueError, OverflowError):
                 found[ours] = SETTINGS[ours].parse(int(value) if ours in INTEGERS else float(value))
     return Sampling(**found)
-
-
-def token(tokenizer: Tokenizer, token_id: int | None) -> str:
-    return "" if token_id is None else tokenizer.token_text(token_id)
 
 
 def _ms_since(started: float) -> float:

@@ -37,6 +37,7 @@ class Tokenizer:
         self.eog_ids = vocabulary.eog_ids
         self.add_bos = vocabulary.add_bos
         self.add_eos = vocabulary.add_eos
+        self.bos_token, self.eos_token = ("" if i is None else self.token_text(i) for i in (self.bos_id, self.eos_id))
         self.control_ids = frozenset(ids_of_kind(vocabulary.types, TokenType.CONTROL, TokenType.UNKNOWN))
         self._encoder = encoder
         self._added = encoder.get_added_tokens_decoder()
