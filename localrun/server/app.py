@@ -20,11 +20,14 @@ from localrun.server.model_list import list_models, show_model
 from localrun.server.monitor import monitor_routes
 from localrun.server.ollama_answers import error_body as ollama_error
 from localrun.server.ollama_routes import ollama_routes
-from localrun.server.openai_chat import ChatCodec, error_body, read_chat
+from localrun.server.openai_chat import ChatCodec, read_chat
+from localrun.server.openai_codec import error_body
+from localrun.server.openai_completions import CompletionCodec, read_completion
 from localrun.server.refusal import Refusal, refusal_of, without_paths
 from localrun.server.respond import AnswerResponse
 from localrun.server.responses_api import Responses
 from localrun.server.service import Service
+from localrun.server.tokenize import detokenize, tokenize, tokenizer_info
 
 Endpoint = Callable[[HttpRequest], Awaitable[Response]]
 ERROR_SHAPES: ErrorShapes = {"": error_body, "/v1/messages": message_error, "/api": ollama_error}
@@ -41,6 +44,20 @@ def build_app(service: Service) -> Starlette:
         asked = read_chat(body)
         return AnswerResponse(service, asked, ChatCodec(asked, _wants_usage(body)), request)
 
+    async def completions(request: HttpRequest) -> Response:
+        body = await read_json(request)
+        asked = read_completion(body)
+        return AnswerResponse(service, asked, CompletionCodec(asked, _wants_usage(body), body.flag("echo")), request)
+
+    async def ids(request: HttpRequest) -> Response:
+        return JSONResponse(await tokenize(service, await read_json(request)))
+
+    async def text(request: HttpRequest) -> Response:
+        return JSONResponse(await detokenize(service, await read_json(request)))
+
+    async def vocabulary(request: HttpRequest) -> Response:
+        return JSONResponse(await tokenizer_info(service))
+
     async def models(request: HttpRequest) -> Response:
         found = await list_models(service)
         return JSONResponse(as_anthropic(found) if "anthropic-version" in request.headers else found)
@@ -56,6 +73,10 @@ def build_app(service: Service) -> Starlette:
         routes=[
             Route("/health", health, methods=["GET", "HEAD"]),
             Route("/v1/chat/completions", chat, methods=["POST"]),
+            Route("/v1/completions", completions, methods=["POST"]),
+            Route("/tokenize", ids, methods=["POST"]),
+            Route("/detokenize", text, methods=["POST"]),
+            Route("/tokenizer_info", vocabulary, methods=["GET"]),
             Route("/v1/models", models, methods=["GET"]),
             Route("/v1/models/{name:path}", model, methods=["GET"]),
             *anthropic_routes(service),

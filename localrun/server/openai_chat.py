@@ -1,20 +1,29 @@
 """POST /v1/chat/completions: OpenAI's chat, as most clients speak it."""
 
-import secrets
-import time
 from collections.abc import Iterable
 from typing import assert_never
 
-from localrun.base.events import Accepted, Completion, Done, Event, Loop, ModelInfo, Prefill, Token
+from localrun.base.check import MAX_LOGPROBS
+from localrun.base.events import (
+    Accepted,
+    Completion,
+    Done,
+    Event,
+    Loop,
+    ModelInfo,
+    Prefill,
+    PromptLogprobs,
+    Token,
+    TokenLogprob,
+)
 from localrun.base.request import Message, Request
 from localrun.server.inference import InferenceRequest, Json
 from localrun.server.json_body import Body
-from localrun.server.openai_fields import max_tokens, priority, refuse_until_there, sampling, stops, think
-from localrun.server.openai_usage import finish_reason, usage
-from localrun.server.refusal import Refusal
-from localrun.server.sse import data_frame
+from localrun.server.openai_codec import OpenAICodec
+from localrun.server.openai_fields import answers, max_tokens, priority, refuse_until_there, sampling, stops, think
+from localrun.server.openai_logprobs import chat_logprobs
+from localrun.server.openai_usage import finish_reason
 
-MAX_ANSWERS = 8
 IGNORED = (
     *("store", "metadata", "user", "safety_identifier", "verbosity", "prediction", "modalities"),
     *("prompt_cache_options", "prompt_cache_retention"),
@@ -28,28 +37,43 @@ def read_chat(body: Body) -> InferenceRequest:
         if name in body:
             raise body.wrong(name, "localrun has none of this")
     refuse_until_there(body)
-    messages = body.objects("messages")
-    if not messages:
-        raise body.wrong("messages", "at least one message is needed")
     request = Request(
-        messages=tuple(_message(message) for message in messages),
+        messages=read_messages(body),
         sampling=sampling(body),
         max_tokens=max_tokens(body, "max_completion_tokens", "max_tokens"),
         stop=stops(body),
         think=think(body),
         tools=tuple(tool.values for tool in body.objects("tools")),
+        logprobs=_logprobs(body),
     )
     return InferenceRequest(
         model=body.text("model"),
         requests=(request,),
         is_stream=body.flag("stream"),
-        n=body.whole("n", 1, 1, MAX_ANSWERS) or 1,
+        n=answers(body),
         priority=priority(body),
         session=body.text("prompt_cache_key"),
         keep_alive=body.seconds("keep_alive"),
         ignored=tuple(name for name in IGNORED if name in body),
         with_figures=body.values.get("localrun") is not False,
     )
+
+
+def read_messages(body: Body) -> tuple[Message, ...]:
+    """The messages of a chat. Raises Refusal where there are none."""
+    messages = body.objects("messages")
+    if not messages:
+        raise body.wrong("messages", "at least one message is needed")
+    return tuple(_message(message) for message in messages)
+
+
+def _logprobs(body: Body) -> int | None:
+    """How many of the likeliest tokens are told beside each; None where no logprobs are wanted."""
+    if body.flag("logprobs"):
+        return body.whole("top_logprobs", 0, 0, MAX_LOGPROBS)
+    if "top_logprobs" in body:
+        raise body.wrong("top_logprobs", "logprobs has to be true for it")
+    return None
 
 
 def _message(body: Body) -> Message:
@@ -89,86 +113,45 @@ def text_of(parts: Iterable[Body]) -> str:
     return "\n".join(texts)
 
 
-class ChatCodec:
+class ChatCodec(OpenAICodec):
     """Writes chat.completion objects and chunks."""
 
-    media_type = "text/event-stream"
+    id_prefix, kind, chunk_kind = "chatcmpl-", "chat.completion", "chat.completion.chunk"
 
     def __init__(self, asked: InferenceRequest, with_usage: bool) -> None:
-        self._model, self._with_usage, self._n = asked.model, with_usage, asked.n
-        self._id, self._created = f"chatcmpl-{secrets.token_hex(12)}", int(time.time())
-        self._done: list[Completion] = []
-        self._fingerprint: str | None = None
-        self.figures: Json | None = None
+        super().__init__(asked, with_usage)
+        self._logprobs: dict[int, list[TokenLogprob]] = {}  # of each answer that is sent whole
 
     def begin(self, info: ModelInfo | None) -> bytes:
-        if info is not None:
-            self._model, self._fingerprint = self._model or info.name, info.fingerprint or None
         start = {"role": "assistant", "content": ""}
-        return b"".join(self._chunk(index, start) for index in range(self._n))
+        return super().begin(info) + b"".join(self._chunk(index, start) for index in range(self.asked.n_answers))
 
     def event(self, index: int, event: Event) -> bytes:
         match event:
-            case Token(_, text, channel):
+            case Token(_, text, channel, logprob):
+                if logprob is not None and not self.asked.is_stream:
+                    self._logprobs.setdefault(index, []).append(logprob)
                 field = "content" if channel == "answer" else "reasoning_content"
-                return self._chunk(index, {field: text}) if text else b""
+                return self._chunk(index, {field: text}, logprob=logprob) if text or logprob else b""
             case Done(completion):
-                self._done.append(completion)
-                return self._chunk(index, {}, finish_reason(completion), self.figures)
-            case Accepted() | Prefill() | Loop():
+                self.done(index, completion)
+                return self._chunk(index, {}, finish_reason(completion))
+            case Accepted() | Prefill() | PromptLogprobs() | Loop():
                 return b""
         assert_never(event)
 
-    def end(self) -> bytes:
-        total = self._frame({"choices": [], "usage": usage(self._done)}) if self._with_usage else b""
-        return total + data_frame("[DONE]")
-
-    def ping(self) -> bytes:
-        return b": ping\n\n"
-
-    def failure(self, refusal: Refusal) -> bytes:
-        return data_frame(error_body(refusal))
-
     def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
-        return {
-            "id": self._id,
-            "object": "chat.completion",
-            "created": self._created,
-            "model": self._model or info.name,
-            "system_fingerprint": info.fingerprint or None,
-            "choices": [_choice(index, completion) for index, completion in enumerate(completions)],
-            "usage": usage(completions),
-        }
+        return self.object(info, [self._choice(index, completion) for index, completion in enumerate(completions)])
 
-    def _chunk(self, index: int, delta: Json, reason: str | None = None, figures: Json | None = None) -> bytes:
-        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
-        return self._frame({"choices": [choice], **({"localrun": figures} if figures else {})})
+    def _choice(self, index: int, completion: Completion) -> Json:
+        message: Json = {"role": "assistant", "content": completion.text}
+        if completion.thinking:
+            message["reasoning_content"] = completion.thinking
+        tokens = self._logprobs.get(index)
+        logprobs = None if tokens is None else chat_logprobs(tokens)
+        return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": finish_reason(completion)}
 
-    def _frame(self, values: Json) -> bytes:
-        head = {
-            "id": self._id,
-            "object": "chat.completion.chunk",
-            "created": self._created,
-            "model": self._model,
-            "system_fingerprint": self._fingerprint,
-        }
-        return data_frame({**head, **values})
-
-
-def _choice(index: int, completion: Completion) -> Json:
-    message: Json = {"role": "assistant", "content": completion.text}
-    if completion.thinking:
-        message["reasoning_content"] = completion.thinking
-    return {"index": index, "message": message, "logprobs": None, "finish_reason": finish_reason(completion)}
-
-
-def error_body(refusal: Refusal) -> Json:
-    """An error in OpenAI's shape."""
-    error = {
-        "message": refusal.message,
-        "type": refusal.kind,
-        "code": refusal.code,
-        "param": refusal.param,
-        **refusal.figures,
-    }
-    return {"error": error}
+    def _chunk(self, index: int, delta: Json, reason: str | None = None, logprob: TokenLogprob | None = None) -> bytes:
+        logprobs = None if logprob is None else chat_logprobs([logprob])
+        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
+        return self.chunk(choice)

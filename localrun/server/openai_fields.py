@@ -6,6 +6,7 @@ from localrun.base.check import MAX_BIAS
 from localrun.base.request import Priority, Sampling, Think
 from localrun.server.json_body import Body
 
+MAX_ANSWERS = 8
 MAX_STOPS = 16
 MAX_TOKENS = 1 << 24
 _EFFORT: dict[str, Think] = {"none": "off", "minimal": "off", "low": "on", "medium": "on", "high": "on", "xhigh": "on"}
@@ -25,6 +26,11 @@ def sampling(body: Body) -> Sampling:
         logit_bias=_bias(body),
         seed=body.setting("seed", "seed"),
     )
+
+
+def answers(body: Body) -> int:
+    """How many answers there are to be to each prompt."""
+    return body.whole("n", 1, 1, MAX_ANSWERS) or 1
 
 
 def max_tokens(body: Body, *names: str) -> int | None:

@@ -6,10 +6,12 @@ from localrun.base.events import Completion
 from localrun.server.inference import Json
 
 
-def usage(completions: Sequence[Completion]) -> Json:
-    """Tokens of a prompt and of all answers to it. Cached ones count as tokens of the prompt."""
-    first = completions[0]
-    prompt, cached = first.prompt_tokens or 0, first.cached_tokens or 0
+def usage(completions: Sequence[Completion], n: int | None = None) -> Json:
+    """Tokens of prompts and of all answers to them, `n` to each, prompt by prompt; None: all are to one. Cached ones
+    count as tokens of the prompt."""
+    firsts = completions[:: n or len(completions)]
+    prompt = sum(completion.prompt_tokens or 0 for completion in firsts)
+    cached = sum(completion.cached_tokens or 0 for completion in firsts)
     written = sum(completion.completion_tokens for completion in completions)
     return {
         "prompt_tokens": prompt,

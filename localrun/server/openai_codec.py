@@ -1,0 +1,82 @@
+"""What OpenAI's chat and plain completions have in common: heads of objects, pings, usage, errors."""
+
+import secrets
+import time
+
+from localrun.base.events import Completion, ModelInfo
+from localrun.server.inference import InferenceRequest, Json
+from localrun.server.openai_usage import usage
+from localrun.server.refusal import Refusal
+from localrun.server.sse import data_frame
+
+
+class OpenAICodec:
+    """Writes objects of one kind, and chunks of a stream."""
+
+    media_type = "text/event-stream"
+    id_prefix: str
+    kind: str  # of a whole answer
+    chunk_kind: str
+
+    def __init__(self, asked: InferenceRequest, with_usage: bool) -> None:
+        self.asked, self._model, self._with_usage = asked, asked.model, with_usage
+        self._id, self._created = f"{self.id_prefix}{secrets.token_hex(12)}", int(time.time())
+        self._done: dict[int, Completion] = {}
+        self._fingerprint: str | None = None
+        self.figures: Json | None = None
+
+    def begin(self, info: ModelInfo | None) -> bytes:
+        if info is not None:
+            self._model, self._fingerprint = self._model or info.name, info.fingerprint or None
+        return b""
+
+    def end(self) -> bytes:
+        total = self._frame({"choices": [], "usage": self._usage()}) if self._with_usage else b""
+        return total + data_frame("[DONE]")
+
+    def ping(self) -> bytes:
+        return b": ping\n\n"
+
+    def failure(self, refusal: Refusal) -> bytes:
+        return data_frame(error_body(refusal))
+
+    def done(self, index: int, completion: Completion) -> None:
+        """Take note of an answer that is complete, for the usage of all."""
+        self._done[index] = completion
+
+    def chunk(self, choice: Json) -> bytes:
+        """A part of one answer; its last tells of the answer."""
+        told = {"localrun": self.figures} if self.figures and choice["finish_reason"] else {}
+        return self._frame({"choices": [choice], **told})
+
+    def object(self, info: ModelInfo, choices: list[Json]) -> Json:
+        """All answers, once they are done."""
+        self.begin(info)
+        return {**self._head(self.kind), "choices": choices, "usage": self._usage()}
+
+    def _frame(self, values: Json) -> bytes:
+        return data_frame({**self._head(self.chunk_kind), **values})
+
+    def _head(self, kind: str) -> Json:
+        return {
+            "id": self._id,
+            "object": kind,
+            "created": self._created,
+            "model": self._model,
+            "system_fingerprint": self._fingerprint,
+        }
+
+    def _usage(self) -> Json:
+        return usage([self._done[index] for index in sorted(self._done)], self.asked.n)
+
+
+def error_body(refusal: Refusal) -> Json:
+    """An error in OpenAI's shape."""
+    error = {
+        "message": refusal.message,
+        "type": refusal.kind,
+        "code": refusal.code,
+        "param": refusal.param,
+        **refusal.figures,
+    }
+    return {"error": error}

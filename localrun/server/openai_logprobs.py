@@ -1,0 +1,59 @@
+"""How likely tokens were, in the two forms that OpenAI's protocols have for it."""
+
+import codecs
+from collections.abc import Sequence
+
+from localrun.base.events import TokenLogprob, TopLogprob
+from localrun.server.inference import Json
+
+
+class TextOffsets:
+    """Where tokens begin in a text, in characters. One that ends within a character begins where that does.
+
+    `start` is below 0 where the first tokens, such as BOS, are no part of the text: they begin at 0.
+    """
+
+    def __init__(self, start: int) -> None:
+        self._at = start
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def next(self, piece: bytes) -> int:
+        """Where the next token, of these bytes, begins."""
+        begin, self._at = self._at, self._at + len(self._decoder.decode(piece))
+        return max(0, begin)
+
+
+def chat_logprobs(tokens: Sequence[TokenLogprob]) -> Json:
+    """Of a chat's choice."""
+    content = [_entry(token) | {"top_logprobs": [_entry(other) for other in token.top]} for token in tokens]
+    return {"content": content, "refusal": None}
+
+
+def completion_logprobs(tokens: Sequence[TokenLogprob], offsets: TextOffsets) -> Json:
+    """Of a completion's choice; `top_logprobs` hold the token itself, too."""
+    return {
+        "tokens": [piece_text(token.piece) for token in tokens],
+        "token_logprobs": [token.logprob for token in tokens],
+        "top_logprobs": [_top(token) for token in tokens],
+        "text_offset": [offsets.next(token.piece) for token in tokens],
+    }
+
+
+def piece_text(piece: bytes) -> str:
+    """A token as text; bytes that are no text on their own are spelled out."""
+    return piece.decode(errors="backslashreplace")
+
+
+def _entry(token: TokenLogprob | TopLogprob) -> Json:
+    return {"token": piece_text(token.piece), "logprob": token.logprob, "bytes": list(token.piece)}
+
+
+def _top(token: TokenLogprob) -> dict[str, float] | None:
+    """Text to logprob, best first. Of tokens with the same text the best counts."""
+    if token.logprob is None:
+        return None
+    top: dict[str, float] = {}
+    for other in token.top:
+        top.setdefault(piece_text(other.piece), other.logprob)
+    top.setdefault(piece_text(token.piece), token.logprob)
+    return top

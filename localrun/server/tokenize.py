@@ -1,0 +1,64 @@
+"""POST /tokenize and /detokenize, GET /tokenizer_info: what a model's vocabulary makes of texts, in vLLM's names."""
+
+import asyncio
+from dataclasses import replace
+
+from localrun.base.events import PromptView
+from localrun.base.request import Request
+from localrun.server.inference import Json
+from localrun.server.json_body import Body
+from localrun.server.openai_chat import read_messages
+from localrun.server.openai_completions import is_ids
+from localrun.server.openai_fields import think
+from localrun.server.refusal import Refusal
+from localrun.server.service import Service
+
+
+async def tokenize(service: Service, body: Body) -> Json:
+    """The ids of a text (`prompt`, or llama.cpp's `content`), or of a chat as its template renders it; of any length.
+
+    Raises Refusal.
+    """
+    if "messages" in body:
+        tools = tuple(tool.values for tool in body.objects("tools"))
+        request = Request(messages=read_messages(body), tools=tools, think=think(body))
+    elif "prompt" in body:
+        request = Request(prompt=body.text("prompt"), add_bos=body.flag("add_special_tokens", True))
+    elif "content" in body:
+        request = Request(prompt=body.text("content"), add_bos=body.flag("add_special"))
+    else:
+        raise body.wrong("prompt", "a text is needed, or messages")
+    view, ctx = await _read(service, body, replace(request, overflow="roll"))
+    return {"count": len(view.ids), "max_model_len": ctx, "tokens": list(view.ids)}
+
+
+async def detokenize(service: Service, body: Body) -> Json:
+    """The text of `tokens`, control tokens included. Raises Refusal."""
+    tokens = body.values.get("tokens")
+    if tokens == []:
+        return {"prompt": "", "content": ""}
+    if not isinstance(tokens, list) or not is_ids(tokens):
+        raise body.wrong("tokens", "a list of token ids is needed")
+    view, _ = await _read(service, body, Request(prompt_ids=tuple(tokens)))
+    return {"prompt": view.text, "content": view.text}
+
+
+async def tokenizer_info(service: Service) -> Json:
+    """What texts of the loaded model begin and end with. Raises Refusal."""
+    async with service.models.use("") as client:
+        info = client.info
+    return {
+        "tokenizer_class": "localrun",
+        "bos_token": info.bos_token or None,
+        "eos_token": info.eos_token or None,
+        "model_max_length": info.ctx,
+    }
+
+
+async def _read(service: Service, body: Body, request: Request) -> tuple[PromptView, int]:
+    """How a request is read, and the context of the model."""
+    async with service.models.use(body.text("model")) as client:
+        view = await asyncio.to_thread(client.preview, request, True)
+        if view is None:
+            raise Refusal(503, "the engine does not tell now: it was just started again", "engine_busy", retry_after=1)
+        return view, client.info.ctx
