@@ -101,7 +101,7 @@ def test_what_has_room_is_not_pushed_out(seed: int) -> None:
     caches = [s.cache for s in engine.scheduler.running if s.cache is not None]
     if any(s.prefilling for s in engine.scheduler.running) or late not in engine.scheduler.waiting:
         return
-    if has_room(engine.store, caches, late.token_ids, MAX_ROWS, 0):
+    if has_room(engine.store, caches, late.n_tokens, late.reusable, MAX_ROWS, 0):
         before = engine.preempted.total()
         while late.stop_reason is None:
             engine.step()
