@@ -1,4 +1,4 @@
-"""What the model finds likely, read from rows of logits that nothing was done to. Token ids only, no text."""
+"""Logprobs of tokens, read from rows of logits that nothing was done to. Token ids only, no text."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from localrun.ops.interface import Logits
 
 
 def token_logprob(logits: Logits, row: int, token_id: int, n_top: int) -> TokenLogprob:
-    """How likely a token is after a row, and the `n_top` likeliest in its place."""
+    """Logprob of a token after a row, and of the `n_top` likeliest in its place."""
     best = logits.top_ids[row, :n_top].tolist()
     top = tuple(TopLogprob(other, logits.logprob(row, other)) for other in best)
     return TokenLogprob(token_id, logits.logprob(row, token_id), top)

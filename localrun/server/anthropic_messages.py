@@ -4,7 +4,18 @@ import secrets
 from collections.abc import Mapping
 from typing import assert_never
 
-from localrun.base.events import Accepted, Channel, Completion, Done, Event, Loop, ModelInfo, Prefill, Token
+from localrun.base.events import (
+    Accepted,
+    Channel,
+    Completion,
+    Done,
+    Event,
+    Loop,
+    ModelInfo,
+    Prefill,
+    PromptLogprobs,
+    Token,
+)
 from localrun.server.anthropic_diagnosis import Diagnosis
 from localrun.server.inference import InferenceRequest, Json
 from localrun.server.refusal import Refusal
@@ -44,7 +55,7 @@ class MessageCodec:
 
     def event(self, index: int, event: Event) -> bytes:
         match event:
-            case Accepted() | Loop():
+            case Accepted() | PromptLogprobs() | Loop():
                 return b""
             case Prefill(_, cached, total):
                 return self._head(total, cached)

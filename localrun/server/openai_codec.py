@@ -1,4 +1,4 @@
-"""What OpenAI's chat and plain completions have in common: heads of objects, pings, usage, errors."""
+"""Common parts of OpenAI's chat and plain completions: heads of objects, pings, usage, errors."""
 
 import secrets
 import time

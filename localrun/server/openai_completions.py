@@ -125,7 +125,7 @@ class CompletionCodec(OpenAICodec):
 
 
 class _Choice:
-    """What is to be sent of one choice: all of it, or what is new since the last chunk."""
+    """Text and logprobs of one choice that are still to be sent: all, or those since the last chunk."""
 
     def __init__(self, request: Request, is_echo: bool) -> None:
         self._request, self._is_echo = request, is_echo

@@ -1,4 +1,4 @@
-"""How likely tokens were, in the two forms that OpenAI's protocols have for it."""
+"""Logprobs in the two forms that OpenAI's protocols have for it."""
 
 import codecs
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from localrun.server.inference import Json
 
 
 class TextOffsets:
-    """Where tokens begin in a text, in characters. One that ends within a character begins where that does.
+    """Places of tokens in a text, in characters. One that ends within a character begins where that does.
 
     `start` is below 0 where the first tokens, such as BOS, are no part of the text: they begin at 0.
     """

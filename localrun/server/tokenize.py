@@ -1,4 +1,4 @@
-"""POST /tokenize and /detokenize, GET /tokenizer_info: what a model's vocabulary makes of texts, in vLLM's names."""
+"""POST /tokenize and /detokenize, GET /tokenizer_info: a model's vocabulary at work, in vLLM's names."""
 
 import asyncio
 from dataclasses import replace
