@@ -5,7 +5,18 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import assert_never
 
-from localrun.base.events import Accepted, Channel, Completion, Done, Event, Loop, ModelInfo, Prefill, Token
+from localrun.base.events import (
+    Accepted,
+    Channel,
+    Completion,
+    Done,
+    Event,
+    Loop,
+    ModelInfo,
+    Prefill,
+    PromptLogprobs,
+    Token,
+)
 from localrun.base.request import Message
 from localrun.server.inference import InferenceRequest, Json
 from localrun.server.ollama_contexts import Contexts
@@ -46,7 +57,7 @@ class OllamaCodec:
             case Done(completion, prompt_ids):
                 self._remember(completion, prompt_ids)
                 return line({**self._last(completion, "", ""), **({"localrun": self.figures} if self.figures else {})})
-            case Accepted() | Prefill() | Loop():
+            case Accepted() | Prefill() | PromptLogprobs() | Loop():
                 return b""
         assert_never(event)
 

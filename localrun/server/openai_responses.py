@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from localrun.base.events import Accepted, Channel, Completion, Done, Event, Loop, ModelInfo, Prefill, Token
+from localrun.base.events import (
+    Accepted,
+    Channel,
+    Completion,
+    Done,
+    Event,
+    Loop,
+    ModelInfo,
+    Prefill,
+    PromptLogprobs,
+    Token,
+)
 from localrun.base.request import Request
 from localrun.server.inference import InferenceRequest, Json
 from localrun.server.json_body import Body
@@ -160,7 +171,7 @@ class ResponsesCodec:
                 frames = self._close("incomplete" if completion.stop_reason == "length" else "completed")
                 self._finish(completion)
                 return frames
-            case Accepted() | Prefill() | Loop():
+            case Accepted() | Prefill() | PromptLogprobs() | Loop():
                 return b""
         assert_never(event)
 
