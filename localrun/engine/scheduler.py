@@ -209,9 +209,7 @@ class Scheduler:
         self.retry, sequence.n_computed = 0, 0
         (self.warm_ups.appendleft if sequence.is_warm_up else self.waiting.put_back)(sequence)
 
-    def _chunks(
-        self, room: int, decodes: list[GenerationState], scored: int
-    ) -> list[tuple[GenerationState, int]]:
+    def _chunks(self, room: int, decodes: list[GenerationState], scored: int) -> list[tuple[GenerationState, int]]:
         """At most `room` rows of prompts, and no more than go beside these decodes: shared by all that are being read.
         After at most `scored` of them logprobs are wanted.
 
