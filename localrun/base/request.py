@@ -70,11 +70,6 @@ class Request:
 
     messages: tuple[Message, ...] = ()
     prompt: str | None = None
-    prompt_ids: tuple[int, ...] = ()  # taken as they are
-    add_bos: bool = True  # a raw prompt begins with BOS where the model wants one
-    verbatim: bool = False  # all that is answered is text: no thought is told apart from it
-    logprobs: int | None = None  # of the answer's tokens; None: not wanted
-    prompt_logprobs: int | None = None  # of the prompt's, all of which are computed for it; None: not wanted
     sampling: Sampling = Sampling()
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
@@ -90,3 +85,8 @@ class Request:
     priority: Priority = "interactive"  # who goes first where several ask at once
     deadline: float | None = None  # seconds from when it is asked for: the answer ends then with what there is
     gather_ms: int = GATHER_MS  # what is said in so many milliseconds may travel together
+    prompt_ids: tuple[int, ...] = ()  # taken as they are
+    add_bos: bool = True  # a raw prompt begins with BOS where the model wants one
+    verbatim: bool = False  # all that is answered is text: no thought is told apart from it
+    logprobs: int | None = None  # of the answer's tokens; None: not wanted
+    prompt_logprobs: int | None = None  # of the prompt's, all of which are computed for it; None: not wanted
