@@ -46,7 +46,7 @@ def test_every_option_of_a_request_has_an_argument() -> None:
     ours |= {"ctx", "priority", "deadline", "gather_ms"}  # of many clients
     assert set(Options.__annotations__) == asked - ours
     arguments = typing.get_type_hints(localrun.LLM.__init__)
-    assert set(LoadOptions.__dataclass_fields__) - {"path", "name", "chat_id"} <= set(arguments)
+    assert set(LoadOptions.__dataclass_fields__) - {"path", "name", "chat_id", "parallel"} <= set(arguments)
     assert Any not in arguments.values()
 
 
