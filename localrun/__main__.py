@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the command line, or at once the app."""
     interrupt = _Interrupt()
-    from localrun.base.garbage import look_less_often
-    from localrun.base.working_folder import leave_deleted_folder
+    from localrun.base.startup import leave_deleted_folder, look_less_often
 
     look_less_often()
     leave_deleted_folder()

@@ -106,3 +106,14 @@ class EngineDiedError(EngineError):
 def unexpected(error: Exception) -> LocalrunError:
     """An error that is none of ours, in words for the user: whoever waits for an answer gets this instead."""
     return LocalrunError(f"something failed inside localrun: {type(error).__name__}: {error}", "try again")
+
+
+# In a RuntimeError of torch, on MPS, Windows, Linux and in cuBLAS.
+OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "ALLOC_FAILED")
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether `error` means that main memory or a device's could not be had; torch says so in words."""
+    if isinstance(error, MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)

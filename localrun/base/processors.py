@@ -18,6 +18,7 @@ from localrun.base.macos import sysctl_number, sysctl_text
 CPU_INFO = Path("/proc/cpuinfo")
 CPU_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"  # of Windows' registry
 CPUS = Path("/sys/devices/system/cpu")
+THROTTLED = ("core_throttle_total_time_ms", "package_throttle_total_time_ms")
 NODES = Path("/sys/devices/system/node")
 SPEEDS = ("cpu_capacity", "cpufreq/cpuinfo_max_freq")  # where Linux says how fast a processor is beside the others
 WORTH_IT = 0.5  # of the fastest core's speed: one that is slower holds up the last task of a phase
@@ -110,3 +111,21 @@ def let_others_go_first() -> None:
     if sys.platform == "linux":  # where a thread has a priority of its own
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+
+
+def throttled_seconds(processors: Path = CPUS) -> float:
+    """Since the system started, of the processor that was slowed down longest; 0 where the system does not count it.
+
+    Linux counts it on Intel's; source: the kernel's documentation of /sys/devices/system/cpu/cpuX/thermal_throttle.
+    """
+    found = [
+        _milliseconds(folder / name) for folder in processors.glob("cpu[0-9]*/thermal_throttle") for name in THROTTLED
+    ]
+    return max(found, default=0) / 1000
+
+
+def _milliseconds(path: Path) -> int:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return 0

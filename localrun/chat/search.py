@@ -7,7 +7,7 @@ there can be none, all chats are read instead, with the same result.
 import os
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from localrun.base.files import make_private
 from localrun.chat.journal import ChatStore
 from localrun.chat.summary import title_of
 from localrun.chat.traces import INDEX_NAME
+from localrun.chat.tree import Message
 
 if TYPE_CHECKING:
     import sqlite3
@@ -177,3 +178,9 @@ def _find(index: "sqlite3.Connection", phrases: list[str], limit: int) -> list[_
         (query, limit),
     )
     return [_Row(*row) for row in rows]
+
+
+def places(messages: Iterable[Message], words: str) -> list[str]:
+    """Ids of the messages in which every word begins a word, as in the search over all chats."""
+    phrases = [phrase for word in words.split() if (phrase := folded(word))]
+    return [message.id for message in messages if phrases and matches(message.text, phrases)]

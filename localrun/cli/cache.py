@@ -13,8 +13,7 @@ from localrun.base.paths import folder
 from localrun.base.settings import read_settings
 from localrun.base.units import gib
 from localrun.chat.export import iso_date
-from localrun.chat.find import find_chat
-from localrun.chat.journal import ChatStore
+from localrun.chat.journal import ChatStore, find_chat
 from localrun.cli.chats import when
 from localrun.cli.completion import complete_chat, complete_model
 from localrun.cli.console import agreed, can_ask, note, write, write_json, write_table

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from localrun.base.errors import UsageError
 from localrun.chat.export import write_export
-from localrun.chat.find import find_chat
-from localrun.chat.journal import Chat
+from localrun.chat.journal import Chat, find_chat
 from localrun.chat.search import search
 from localrun.cli.chat_shown import show_end
 from localrun.cli.chats import columns, when

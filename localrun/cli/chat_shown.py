@@ -2,8 +2,7 @@
 
 from localrun.base.errors import UsageError
 from localrun.chat.overflow import horizon_of
-from localrun.chat.places import places
-from localrun.chat.search import snippet
+from localrun.chat.search import places, snippet
 from localrun.chat.tree import Message
 from localrun.chat.versions import chosen, compared, version_title, versions
 from localrun.cli.console import note

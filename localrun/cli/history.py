@@ -10,8 +10,7 @@ from localrun.base.errors import UsageError
 from localrun.base.paths import folder
 from localrun.base.sanitize import clean
 from localrun.chat.export import as_data, iso_date, to_json, to_markdown, write_export
-from localrun.chat.find import find_chat
-from localrun.chat.journal import ChatStore, ChatSummary
+from localrun.chat.journal import ChatStore, ChatSummary, find_chat
 from localrun.chat.search import search
 from localrun.cli.chats import columns
 from localrun.cli.completion import complete_chat

@@ -6,7 +6,7 @@ import psutil
 
 from localrun.base.cgroup import stopped_seconds
 from localrun.base.events import Meanwhile
-from localrun.base.heat import throttled_seconds
+from localrun.base.processors import throttled_seconds
 from localrun.engine.figures import GenerationFigures
 from localrun.fit.probe import Clock, others
 

@@ -15,8 +15,8 @@ from dataclasses import asdict
 from typing import BinaryIO
 
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
-from localrun.base.garbage import look_less_often
 from localrun.base.request import LoadOptions, Request
+from localrun.base.startup import look_less_often
 from localrun.client.codec import WireError
 from localrun.client.gathering import amid_an_answer, gathered
 from localrun.client.interface import EngineClient, Generation

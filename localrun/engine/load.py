@@ -28,7 +28,7 @@ from localrun.model.load import Progress, allocated_bytes, files_in_use, held_by
 from localrun.model.recording import record_shapes
 from localrun.ops.kv import KVPlan
 from localrun.ops.layouts import F32, Layout
-from localrun.ops.numerics import NUMERICS_VERSION
+from localrun.ops.types import NUMERICS_VERSION
 from localrun.storage.block_files import DISK_FOLDER, BlockFiles
 from localrun.storage.disk_cache import DiskCache
 from localrun.storage.identity import fingerprint

@@ -19,7 +19,7 @@ from localrun.fit.mapped import Mappable, mappable, missed_bytes
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.model.weight_ref import WeightRef
 from localrun.ops.layouts import KeptMatrix, Layout
-from localrun.ops.numerics import NUMERICS_VERSION
+from localrun.ops.types import NUMERICS_VERSION
 from localrun.storage.identity import Identity, fingerprint, known_identity
 from localrun.storage.label import Label
 from localrun.storage.packed_file import PackedFile

@@ -8,8 +8,7 @@ from localrun.cache.groups import Group, ring_pools
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.generation import GenerationState
 from localrun.engine.scheduler import StepPlan
-from localrun.fit.groups import group_layers
-from localrun.model.config import ModelConfig
+from localrun.model.config import ModelConfig, group_layers
 from localrun.ops.cache_layer import NOWHERE, CacheLayer
 from localrun.ops.interface import Angles, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, KVCodec
@@ -150,12 +149,6 @@ def cache_input(groups: Sequence[Group], cache: SequenceCache, start: int, n: in
         write_from=tuple([0 if g.replayable else cache.reuse.n_tokens for g in groups]) if replaying else (),
         n_bulk=n_bulk,
     )
-
-
-def sequence_input(blocks: Sequence[tuple[int, ...]], length: int, n_groups: int) -> SequenceInput:
-    """Block tables by group from blocks by position."""
-    table = tuple(tuple(block[group] for block in blocks) for group in range(n_groups))
-    return SequenceInput(length, table, first=(0,) * n_groups)
 
 
 def cache_layers(config: ModelConfig, codecs: Sequence[KVCodec] | None = None) -> list[CacheLayer]:

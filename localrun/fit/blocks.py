@@ -8,8 +8,7 @@ from localrun.backends.interface import Backend
 from localrun.cache.groups import has_ring
 from localrun.cache.kinds.interface import CacheKind
 from localrun.fit.bytes import layer_codecs
-from localrun.fit.groups import group_layers
-from localrun.model.config import ModelConfig
+from localrun.model.config import ModelConfig, group_layers
 from localrun.model.recording import record_shapes
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 from localrun.ops.largest_step import MAX_ROWS, max_sequences

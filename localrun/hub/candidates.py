@@ -12,7 +12,7 @@ from localrun.fit.shape import Shape
 from localrun.fit.weights import held, held_share
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantize import ODD_ROWS_TYPE, PRECISIONS, VOCABULARY_TYPE
-from localrun.hub.packing import packing_room
+from localrun.hub.disk_space import packing_room
 from localrun.hub.variants import Variant
 from localrun.model.precision import in_precision
 

@@ -1,4 +1,4 @@
-"""Whether the disk holds what is to be downloaded, and what to say where it does not."""
+"""Whether the disk holds what is to be downloaded, what to say where it does not, and what is left of it."""
 
 import errno
 import shutil
@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from localrun.base.errors import HubError
+from localrun.base.paths import writable_folder
 from localrun.base.units import gib
+from localrun.hub.access import hub_cache
 from localrun.hub.hf_cache import find_stored, repo_folder
 from localrun.hub.partial import find_partials
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
+from localrun.storage.weight_store import WeightStore
 
 
 def require_space(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) -> None:
@@ -44,3 +47,19 @@ def disk_errors(cache: Path) -> Iterator[None]:
         raise HubError(
             f"cannot write to {error.filename or cache}: {what}", "set HF_HOME to a folder you can write to"
         ) from None
+
+
+def packing_room(download: int = 0) -> int:
+    """Bytes that weights may take of the disk where memory has no room for them; 0 where nothing can be written.
+
+    What is left once `download` more bytes have arrived.
+    """
+    home = writable_folder("cache")
+    if home is None:
+        return 0
+    on_one_disk = _device(home) == _device(hub_cache())
+    return WeightStore(home).room() - (download if on_one_disk else 0)
+
+
+def _device(path: Path) -> int:
+    return next(place for place in (path, *path.parents) if place.exists()).stat().st_dev

@@ -11,13 +11,13 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from localrun.base.small_file import open_regular, read_small
-from localrun.hub.boot import boot_id
 from localrun.hub.own_files import replace_own
 from localrun.hub.remote_repo import RemoteFile
 
@@ -25,6 +25,7 @@ CHUNK_BYTES = 1 << 20  # what a kill can cost, a connection
 PART, JOURNAL = ".localrun-part", ".localrun-journal"
 _MAX_HEAD, _MAX_LINES = 1 << 16, 1 << 10  # bytes of a journal: its first line, and all others for each chunk
 _MAX_SIZE = 1 << 50
+_ROUGH_SECONDS = 30  # in the time of a boot: clocks are set while a machine runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +125,16 @@ def size_of(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+@cache
+def boot_id() -> str:
+    """A name for this boot of the machine: what was written in it can be read, in memory if not on the disk.
+
+    The same for every process until the machine is started again; different afterwards.
+    """
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read(64).strip()
+    except (OSError, ValueError):
+        return f"boot at {round(psutil.boot_time() / _ROUGH_SECONDS)}"

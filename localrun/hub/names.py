@@ -1,12 +1,13 @@
 """Names of models, files and repositories, parsed: precision, shard, repository and file."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TypeVar
 
 from localrun.formats.gguf_names import part_number, whole_name
+from localrun.formats.helper_files import helper_beside_model
 
 T = TypeVar("T")
 
@@ -137,3 +138,15 @@ def of_precision(items: Iterable[T], wanted: str, precision_of: Callable[[T], st
 
 def _plain(precision: str) -> str:
     return precision.upper().replace("FP16", "F16").replace("FP32", "F32")
+
+
+def main_model(repo: str, sizes: Mapping[str, Sequence[int]]) -> str:
+    """The model that a repository is named after, else the one with the most precisions, else the largest; none that
+    helps another. `sizes` are the bytes of each precision, by the name that its files share; empty where there is none.
+    """
+
+    def likeliness(model: str) -> tuple[bool, int, int, int]:
+        words_apart = len(set(words_of(model)) ^ set(words_of(repo)))
+        return not helper_beside_model(model, repo), -words_apart, len(sizes[model]), max(sizes[model])
+
+    return max(sizes, key=likeliness, default="")

@@ -14,10 +14,6 @@ class RemoteFile:
     size: int
     etag: str
 
-    @property
-    def is_large(self) -> bool:
-        return len(self.etag) == 64
-
 
 @dataclass(frozen=True, slots=True)
 class RemoteRepo:

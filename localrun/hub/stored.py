@@ -11,9 +11,8 @@ from localrun.base.errors import LocalrunError
 from localrun.formats.gguf_names import is_gguf, part_names
 from localrun.formats.helper_files import helper_at, helper_beside_model
 from localrun.formats.json_files import read_object
-from localrun.hub.main_model import main_model
 from localrun.hub.model_files import entries, weights_in
-from localrun.hub.names import parse_file_name
+from localrun.hub.names import main_model, parse_file_name
 
 Source = Literal["builtin", "models", "hub", "lmstudio", "ollama", "path"]
 

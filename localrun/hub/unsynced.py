@@ -16,11 +16,11 @@ from pathlib import Path
 from localrun.base.errors import HubError, NotFoundError
 from localrun.base.files import replace_file, sync_folder
 from localrun.base.small_file import open_regular
-from localrun.hub.boot import boot_id
 from localrun.hub.cached_repo import files_below, leads_to
 from localrun.hub.journal import (
     CHUNK_BYTES,
     begin_hash,
+    boot_id,
     checksums,
     journals_of,
     n_chunks_of,

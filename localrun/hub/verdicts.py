@@ -7,8 +7,8 @@ from localrun.fit.estimate import USUAL_CONTEXT, Fit, Verdict
 from localrun.fit.plan import margin_of
 from localrun.fit.precisions import bits_of
 from localrun.hub.access import Access
+from localrun.hub.disk_space import packing_room
 from localrun.hub.http import Http
-from localrun.hub.packing import packing_room
 from localrun.hub.preview import Preview, find_on_hub, fit_preview, preview
 
 _USUAL_PRECISION = "Q4_K_M"

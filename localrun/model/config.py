@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from localrun.cache.groups import Group, make_groups
 from localrun.cache.kinds.attention import Attention
 from localrun.cache.kinds.interface import CacheKind
 from localrun.cache.kinds.recurrent import Recurrent
 from localrun.cache.kinds.shared import Shared
+from localrun.ops.kv import KV_CODECS, KVCodec
 from localrun.ops.types import Activation, LinearActivation, QKNorm, Routing
 
 if TYPE_CHECKING:
@@ -194,3 +196,9 @@ class ModelConfig:
         What is computed before that hides anything does not depend on it, nor on the context that it derives from.
         """
         return replace(self, layers=tuple(replace(spec, sink_window=None) for spec in self.layers))
+
+
+def group_layers(layers: Sequence[LayerSpec], codecs: Sequence[KVCodec] | None = None) -> tuple[Group, ...]:
+    """Which layers share blocks. `codecs` of every layer; without them those they have where 16 bits are wanted."""
+    kinds = [spec.cache for spec in layers]
+    return make_groups(kinds, codecs or [kind.codec(KV_CODECS["f16"]) for kind in kinds])

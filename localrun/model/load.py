@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from localrun.base.errors import DoesNotFitError
+from localrun.base.errors import DoesNotFitError, ran_out
 from localrun.base.units import gib
 from localrun.formats.files import bad_file, shown
 from localrun.formats.finite import first_not_finite
@@ -27,7 +27,6 @@ from localrun.model.layer_weights import (
 from localrun.model.weight_ref import WeightRef
 from localrun.model.weights import weight_refs
 from localrun.ops.layouts import MAPPED, KeptMatrix, Layout, Packed, RowReader, Vector
-from localrun.ops.memory import ran_out
 from localrun.storage.packed_file import DiskError, PackedFile
 
 if TYPE_CHECKING:

@@ -14,6 +14,11 @@ LinearActivation = Literal["none", "silu_mul", "gelu_mul", "clamped_silu_mul", "
 CLAMP, SLOPE = 7.0, 1.702
 
 
+# How results are rounded, by number: what is kept on disk was computed with the rounding of one version. The arithmetic
+# of an instruction set counts by its name (`NativeLibrary.arithmetic`), so others keep their blocks.
+NUMERICS_VERSION = 5  # LR_NUMERICS_VERSION of kernels/cpu/localrun_cpu.h
+
+
 @dataclass(frozen=True, slots=True)
 class Routing:
     """Which experts of a mixture a row goes to, and how much each counts, given the router's output for the row.

@@ -60,11 +60,6 @@ class BlockWriter:
     def is_full(self) -> bool:
         return self._queue.full()
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether everything it was given is written."""
-        return self._queue.empty() and self.n_written == self.n_given
-
     def give(self, block: Unwritten) -> None:
         """A block to write; there must be room for it."""
         self.n_given += 1

@@ -85,10 +85,6 @@ class ModelText:
         spared = self.template.spare is not None and self.template.problem
         return (*self.file_notes, left_out(f"{OWN_FILE}: {spared}")) if spared else self.file_notes
 
-    def encode_request(self, request: Request) -> list[int]:
-        """The ids of a request. Control tokens spelled in messages stay text; in a raw prompt they are parsed."""
-        return self.prepare(request).ids
-
     def prepare(self, request: Request, ctx: int = 0) -> PromptIds:
         """The ids of a request: `known_ids` stay what they are where the chat goes on from them.
 

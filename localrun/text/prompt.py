@@ -30,13 +30,6 @@ class RenderedChat:
     marked: str
 
 
-def encode_chat(
-    tokenizer: Tokenizer, template: ChatTemplate, messages: Sequence[Mapping[str, Any]], **kwargs: Any
-) -> list[int]:
-    """The ids of a rendered chat, with exactly one BOS if the model wants one. Takes and raises as `render_chat`."""
-    return encode_rendered(tokenizer, render_chat(tokenizer, template, messages, **kwargs))
-
-
 def render_chat(
     tokenizer: Tokenizer,
     template: ChatTemplate,

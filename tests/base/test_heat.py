@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from localrun.base.heat import throttled_seconds
+from localrun.base.processors import throttled_seconds
 
 
 def counter(processors: Path, cpu: str, name: str, text: str) -> None:

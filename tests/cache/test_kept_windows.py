@@ -7,8 +7,7 @@ from localrun.backends.reference.backend import ReferenceBackend
 from localrun.cache.store import CacheStore
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.bytes import layer_codecs
-from localrun.fit.groups import group_layers
-from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.model.config import LayerSpec, ModelConfig, RopeSpec, group_layers
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS
 
 DEPTH, QUESTION = 8192, 20

@@ -247,7 +247,7 @@ def press_at_import(module: str, folder: Path) -> str:
     return f'export PYTHONPATH="{folder}:$PYTHONPATH"; "$@"'
 
 
-EARLY_AND_LATE = ("typing", "localrun.base.garbage", "localrun.cli.failure", "localrun.cli.run", "typer.main")
+EARLY_AND_LATE = ("typing", "localrun.base.startup", "localrun.cli.failure", "localrun.cli.run", "typer.main")
 
 
 @pytest.mark.parametrize("command", [("run", "hello", "--file"), ("perplexity",), ("tokenize", "-m")])
@@ -275,7 +275,7 @@ def test_ctrl_c_while_the_command_is_imported_is_json_too(module: str, how: str,
 
 def test_ctrl_c_at_the_start_of_the_installed_command(tmp_path: Path) -> None:
     script = "import re, sys; from localrun.__main__ import main; sys.argv[1:] = ['tokenize', 'x']; sys.exit(main())"
-    line = press_at_import("localrun.base.garbage", tmp_path).replace('"$@"', f'"$1" -c "{script}"')
+    line = press_at_import("localrun.base.startup", tmp_path).replace('"$@"', f'"$1" -c "{script}"')
     ran = localrun_in_shell(line)
     assert (ran.code, ran.out) == (130, "")
     assert "Traceback" not in ran.err
@@ -293,7 +293,7 @@ def test_ctrl_c_once_more_while_the_first_is_told() -> None:
     assert (ran.code, ran.err) == (130, "")
 
 
-@pytest.mark.parametrize("module", ["localrun.base.garbage", "localrun.cli.tokenize", "localrun.text.tokenizer"])
+@pytest.mark.parametrize("module", ["localrun.base.startup", "localrun.cli.tokenize", "localrun.text.tokenizer"])
 def test_where_a_shell_has_ctrl_c_ignored_it_stays_so(module: str, tmp_path: Path) -> None:
     line = press_at_import(module, tmp_path)
     ran = localrun_in_shell(f"trap '' INT; {line}", "tokenize", "hello")

@@ -113,13 +113,13 @@ def test_what_is_left_alone_is_not_computed_again(client: LocalClient) -> None:
     finish(client.generate(ask("Hi")))
     assert client._warming is before
     text = client.model.text
-    known = [*text.encode_request(ask("Hi")), *text.tokenizer.encode("Hello there")]
+    known = [*text.prepare(ask("Hi")).ids, *text.tokenizer.encode("Hello there")]
     assert rewritten_history(text, ask("Hi"), "Hello there", "", known) == []
 
 
 def test_the_rewritten_history_is_what_the_next_turn_begins_with(forgetful: LocalClient) -> None:
     text = forgetful.model.text
-    prompt = text.encode_request(ask("Hi"))
+    prompt = text.prepare(ask("Hi")).ids
     said = "A cache, and what it holds"
     known = [*prompt, *text.tokenizer.encode(said)]
     again = rewritten_history(text, ask("Hi"), said, "", known)

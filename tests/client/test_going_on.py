@@ -52,7 +52,7 @@ def test_a_text_whose_ids_nobody_knows_is_gone_on_with(client: LocalClient) -> N
     assert rest.prompt_ids[: len(cut.prompt_ids)] == cut.prompt_ids
     control = next(iter(tokenizer.control_tokens))
     spelled = replace(continued(cut, known_ids=()), messages=(*ASKED, {"role": "assistant", "content": f"a{control}b"}))
-    n_control = len([i for i in client.model.text.encode_request(spelled) if i in tokenizer.control_ids])
+    n_control = len([i for i in client.model.text.prepare(spelled).ids if i in tokenizer.control_ids])
     assert n_control == len([i for i in cut.prompt_ids if i in tokenizer.control_ids])
 
 

@@ -19,7 +19,7 @@ from localrun.engine.generation import GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Scheduler
-from localrun.fit.groups import group_layers
+from localrun.model.config import group_layers
 
 
 @pytest.fixture

@@ -20,10 +20,9 @@ from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.engine.runner import cache_layers
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.codecs import ChosenCodec, choose_codec, q4_objection
-from localrun.fit.groups import group_layers
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import MARGIN, LoadRequest, longest_context, margin_of, plan_load
-from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.model.config import LayerSpec, ModelConfig, RopeSpec, group_layers
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.storage.inventory import ChatCodec
 

@@ -34,9 +34,9 @@ def test_files_with_sizes_and_hashes(serve: Serve, access_to: AccessTo) -> None:
     http = Http(access_to(hub))
     repo = api.read_repo(http, "a/b")
     assert (repo.name, repo.commit, repo.gated, repo.licence) == ("a/b", COMMIT, False, "apache-2.0")
-    assert {file.path: (file.size, file.etag, file.is_large) for file in repo.files} == {
-        "tiny-Q8_0.gguf": (5000, hub.etag(FILES["tiny-Q8_0.gguf"]), True),
-        "config.json": (8, hub.etag(FILES["config.json"]), False),
+    assert {file.path: (file.size, file.etag) for file in repo.files} == {
+        "tiny-Q8_0.gguf": (5000, hub.etag(FILES["tiny-Q8_0.gguf"])),
+        "config.json": (8, hub.etag(FILES["config.json"])),
     }
     assert api.read_small_file(http, repo, "config.json") == b'{"a": 1}'
     with pytest.raises(HubError, match="at most are sensible"):

@@ -15,7 +15,7 @@ from localrun_testing import REPOSITORY
 from localrun_testing.fake_hub import FakeHub
 
 from localrun.base.errors import HubError, NotFoundError
-from localrun.hub import boot, unsynced
+from localrun.hub import journal, unsynced
 from localrun.hub.access import Access
 from localrun.hub.api import read_repo
 from localrun.hub.download import download
@@ -87,7 +87,7 @@ def test_a_file_is_there_before_the_disk_has_it_and_marked_until_then(pulled: Pu
     (mark,) = pulled.marks
     head = read_head(mark)
     assert head is not None
-    assert (head.repo, head.file, head.size, head.boot) == ("a/b", NAME, len(DATA), boot.boot_id())
+    assert (head.repo, head.file, head.size, head.boot) == ("a/b", NAME, len(DATA), journal.boot_id())
     assert pulled.path.read_bytes() == DATA
     assert resolve("a/b").path == pulled.path
     assert list(unfinished()) == []
@@ -420,12 +420,12 @@ def test_the_boot_is_told_by_the_clock_where_the_system_has_no_name_for_it(monke
     def none(*args: object, **more: object) -> None:
         raise FileNotFoundError
 
-    assert boot.boot_id() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert journal.boot_id() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     monkeypatch.setattr("builtins.open", none)
     monkeypatch.setattr("psutil.boot_time", lambda: 1_700_000_015.0)
-    boot.boot_id.cache_clear()
-    first = boot.boot_id()
+    journal.boot_id.cache_clear()
+    first = journal.boot_id()
     monkeypatch.setattr("psutil.boot_time", lambda: 1_700_000_300.0)
-    boot.boot_id.cache_clear()
-    assert boot.boot_id() != first
-    boot.boot_id.cache_clear()
+    journal.boot_id.cache_clear()
+    assert journal.boot_id() != first
+    journal.boot_id.cache_clear()

@@ -9,13 +9,14 @@ import pytest
 import torch
 from localrun_testing.kv_cases import KVCase, reference_for
 from localrun_testing.pretend_gpu import pretended_gpu
+from localrun_testing.sequence_inputs import sequence_input
 from localrun_testing.small_model import FULL, WINDOWED, moved, reference_executor, small_model, text
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.ops import ReferenceOps
-from localrun.engine.runner import Runner, sequence_input
+from localrun.engine.runner import Runner
 from localrun.model.decoder import Model
 from localrun.model.layer_weights import ModelWeights
 from localrun.ops.instructions import INSTRUCTIONS, Attention

@@ -143,7 +143,7 @@ def test_texts_and_ids_are_turned_into_each_other(http: httpx.Client, engine: Lo
     assert http.post("/detokenize", json={"tokens": ids["tokens"]}).json()["prompt"] == text
     chat = {"messages": [{"role": "user", "content": "hi"}]}
     rendered = http.post("/tokenize", json=chat).json()["tokens"]
-    assert rendered == engine.model.text.encode_request(Request(messages=tuple(chat["messages"])))
+    assert rendered == engine.model.text.prepare(Request(messages=tuple(chat["messages"]))).ids
     for empty, field in (({"prompt": ""}, "tokens"), ({"content": ""}, "tokens")):
         assert http.post("/tokenize", json=empty).json()[field] == []
     assert http.post("/detokenize", json={"tokens": []}).json()["prompt"] == ""

@@ -50,7 +50,7 @@ def opened() -> Iterator[list[DiskCache]]:
 
 def written(disk: DiskCache) -> None:
     """Wait until the writer has nothing left to do."""
-    until(lambda: disk.writer.is_idle)
+    until(lambda: disk.writer.n_written == disk.writer.n_given)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -158,7 +158,7 @@ def test_a_disk_that_fails_says_so_and_holds_up_nobody(
         monkeypatch.setattr("localrun.storage.block_files.is_erased", fail)
     for n in range(8):
         serve(model, text(330, n), chat=f"{n}", disk=disk)
-    until(lambda: disk.writer.problem or (disk.writer.is_idle))
+    until(lambda: disk.writer.problem or disk.writer.n_written == disk.writer.n_given)
     serve(model, text(330, 0), chat="another that claims what is there", disk=disk)
     until(lambda: disk.writer.problem)
     assert str(getattr(failure, "strerror", None) or failure) in disk.notes[0]

@@ -82,7 +82,7 @@ def test_the_ids_of_an_answer_become_its_channels(text: ModelText) -> None:
     tokenizer = text.tokenizer
     assert {tokenizer.token_text(i) for i in tokenizer.eog_ids} == {"<|return|>", "<|call|>"}
     said = "<|channel|>analysis<|message|>hello?<|end|><|start|>assistant<|channel|>final<|message|>hello world"
-    answer = AnswerStream(text.parser(ask("hi"), text.encode_request(ask("hi"))), ())
+    answer = AnswerStream(text.parser(ask("hi"), text.prepare(ask("hi")).ids), ())
     for token_id in tokenizer.encode(said, special=True):
         list(answer.push(token_id))
     list(answer.flush())
@@ -94,7 +94,7 @@ def test_the_ids_of_an_answer_become_its_channels(text: ModelText) -> None:
 def test_the_history_without_thoughts_is_known_before_the_next_turn(text: ModelText, thought: str) -> None:
     """Known ids are kept up to where the thought began, and the rest is what the next turn begins with."""
     tokenizer, request, said = text.tokenizer, ask("hi"), "hello world"
-    prompt = text.encode_request(request)
+    prompt = text.prepare(request).ids
     analysis = f"<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant" if thought else ""
     written = f"{analysis}<|channel|>final<|message|>{said}<|return|>"
     known = [*prompt, *tokenizer.encode(written, special=True)]

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from localrun_testing.encoded_chats import encode_chat
 from localrun_testing.vocabularies import byte_level, sentencepiece, small_bpe, tokenizer_json, vocabulary_of
 
 from localrun.base.errors import LocalrunError, ModelFileError, UsageError
 from localrun.base.request import Request, Sampling
 from localrun.text.history import Spliced, change, note, rewritten_turn, splice
 from localrun.text.model_text import ModelText
-from localrun.text.prompt import encode_chat
 from localrun.text.template import CHATML, ChatTemplate, default_template
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
 
@@ -269,7 +269,7 @@ def test_a_request_keeps_its_known_ids_and_says_why_not() -> None:
     thought = (*first.ids, *BYTE_LEVEL.encode("<think>\nx\n</think>\n\nuno"))
     third = text.prepare(Request(messages=chat, known_ids=thought))
     assert third.note == f"differs at token {len(first.ids)}: the template rewrote turn 1"
-    assert text.encode_request(Request(messages=chat, known_ids=known)) == second.ids
+    assert text.prepare(Request(messages=chat, known_ids=known)).ids == second.ids
 
 
 def test_a_chat_keeps_the_day_it_began_on() -> None:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from localrun_testing.conversations import CONVERSATIONS, tool_call
+from localrun_testing.encoded_chats import encode_chat
 from localrun_testing.vocabularies import byte_level, sentencepiece, vocabulary_of
 
 from localrun.base.errors import LocalrunError, UsageError
-from localrun.text.prompt import encode_chat
 from localrun.text.template import ChatTemplate, default_template
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_gguf
 

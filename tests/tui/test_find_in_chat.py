@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 
 from localrun.base.content import as_content
 from localrun.chat.journal import ChatStore
-from localrun.chat.places import places
+from localrun.chat.search import places
 from localrun.chat.tree import Message
 from localrun_tui.screens.chat.editor import Editor
 

@@ -6,7 +6,7 @@ from ctypes import POINTER, Structure, Union, c_char_p, c_int64
 from localrun.backends.cpu import abi
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.largest_step import MAX_CANDIDATES
-from localrun.ops.numerics import NUMERICS_VERSION
+from localrun.ops.types import NUMERICS_VERSION
 
 STRUCTURES: dict[str, type[Structure]] = {
     "lr_matrix": abi.Matrix,

@@ -17,7 +17,7 @@ from localrun.ops.cache_layer import NOWHERE, CacheLayer
 from localrun.ops.instructions import GatedDeltaRule, Instruction, Moe, SelectiveScan, ShortConv
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 from localrun.ops.largest_step import MAX_ROWS
-from localrun.ops.numerics import NUMERICS_VERSION
+from localrun.ops.types import NUMERICS_VERSION
 
 if TYPE_CHECKING:
     from localrun.backends.cpu.executor import CpuExecutor

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from localrun.backends.cpu import abi
+from localrun.backends.cpu.bindings import start_threads
 from localrun.backends.cpu.buffers import Buffers
 from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.cpu.logits import LogitsMemory
 from localrun.backends.cpu.pool import CpuPool
 from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
-from localrun.backends.cpu.threads import start_threads
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.ops.cache_layer import NOWHERE, CacheLayer
 from localrun.ops.interface import PlainKV, StepCancelled, StepInput

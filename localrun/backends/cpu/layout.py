@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from localrun.backends.cpu import abi
-from localrun.backends.cpu.bindings import CpuCalls
-from localrun.backends.cpu.threads import start_threads
+from localrun.backends.cpu.bindings import CpuCalls, start_threads
 from localrun.base.errors import ModelFileError
 from localrun.base.processors import memory_nodes
 from localrun.formats.decode_iq import grid_table

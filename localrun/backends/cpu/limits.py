@@ -5,9 +5,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from localrun.backends.cpu import abi
-from localrun.backends.cpu.bindings import calls_of
+from localrun.backends.cpu.bindings import calls_of, start_threads
 from localrun.backends.cpu.library import load_library
-from localrun.backends.cpu.threads import start_threads
 from localrun.backends.limits import Limits
 
 READ_BYTES = 256 << 20  # far more than any cache holds

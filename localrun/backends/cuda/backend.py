@@ -20,7 +20,7 @@ from localrun.base.errors import LocalrunError
 from localrun.base.machine import Memory
 from localrun.ops.kv import KVCodec
 from localrun.ops.largest_step import max_rows
-from localrun.ops.numerics import NUMERICS_VERSION
+from localrun.ops.types import NUMERICS_VERSION
 
 if TYPE_CHECKING:
     from localrun.backends.executor import Executor, ExecutorRequest

@@ -7,9 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from localrun.backends.cuda.architecture import ENDING, shared_bytes
 from localrun.backends.cuda.compiler import compile_kernels
-from localrun.backends.cuda.source import source
+from localrun.backends.cuda.limits import shared_bytes
+from localrun.backends.cuda.source import ENDING, source
 from localrun.backends.gpu.arguments import letter
 from localrun.base.errors import LocalrunError
 

@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from localrun.backends.cuda.architecture import ENDING, shared_bytes
-from localrun.backends.cuda.source import source, with_includes
+from localrun.backends.cuda.limits import shared_bytes
+from localrun.backends.cuda.source import ENDING, source, with_includes
 from localrun.backends.gpu.arguments import NAMES, letter
 from localrun.backends.gpu.emulated_build import EmulatedFault, Sanitizer, compiled
 from localrun.base.errors import LocalrunError

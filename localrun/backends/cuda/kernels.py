@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from localrun.backends.cuda.architecture import shared_bytes
 from localrun.backends.cuda.attentions import MAX_TILE_HEAD_DIM, tile_warps
+from localrun.backends.cuda.limits import shared_bytes
 from localrun.backends.gpu.logits import PARTS
 from localrun.backends.gpu.weight_layouts import LAYOUTS, CodeLayout
 

@@ -3,6 +3,7 @@
 from localrun.backends.cuda.driver import Gpu
 from localrun.backends.limits import Limits
 
+AMPERE = 80
 COPY_SHARE = 0.92  # of what the memory's clock and width come to, that a copy reaches
 INT8_MACS = {75: 1024, 80: 2048, 86: 1024, 87: 1024, 89: 1024, 90: 4096, 100: 8192, 120: 1024}  # a processor and clock
 
@@ -21,3 +22,8 @@ class DriverLimitProbe:
 
     def close(self) -> None:
         pass
+
+
+def shared_bytes(arch: int) -> int:
+    """Of shared memory that a block can have on `arch` (90 for sm_90) and all later ones."""
+    return 99 << 10 if arch >= AMPERE else 64 << 10

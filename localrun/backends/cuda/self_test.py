@@ -1,15 +1,74 @@
-"""The self-test of the CUDA kernels."""
+"""The self-test of the CUDA kernels: one small case of each, which tests try under sanitizers and broken, too.
+
+A case runs on a device and says what is wrong, or nothing.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
-from localrun.backends.cuda.self_test_cases import CASES
+import torch
+from torch import Tensor
+
+from localrun.backends.cuda import norms, self_test_attention, self_test_linears
+from localrun.backends.cuda.self_test_intrinsics import intrinsics
 from localrun.backends.cuda.source import kernels_hash
 from localrun.backends.gpu import self_test
+from localrun.backends.gpu.device import Device
+from localrun.backends.gpu.q8 import Q8
+from localrun.backends.gpu.self_test_cases import gates, ranking
+from localrun.backends.gpu.synthetic import between_ones, far
 
-if TYPE_CHECKING:
-    from localrun.backends.gpu.device import Device
+Case: TypeAlias = Callable[[Device], str]
+
+EPS = 1e-6
+
+
+def norm(device: Device) -> str:
+    """One norm for a row, with a residual, quantised."""
+    x, weight = between_ones(3, 200), between_ones(200)
+    out, q8 = torch.zeros(3, 200, device=device.torch_device), Q8.of(200, 3, device.torch_device)
+    args = [tensor.to(device.torch_device) for tensor in (x, weight)]
+    norms.norm(device, args[0], args[1], EPS, 3, residual=args[0], out=out, q8=q8)()
+    exact = x + x.double() * (x.double().square().mean(-1, keepdim=True) + EPS).rsqrt() * weight
+    return far("norm", out, exact) or other_codes(q8, out)
+
+
+def quantize(device: Device) -> str:
+    """More columns than a block of threads has."""
+    x = between_ones(2, 1100).to(device.torch_device)
+    q8 = Q8.of(1100, 2, device.torch_device)
+    norms.quantize(device, x, 2, q8)()
+    return other_codes(q8, x)
+
+
+def other_codes(found: Q8, x: Tensor) -> str:
+    """Whether rows were quantised to other codes than torch gives."""
+    rows, n = x.shape
+    wanted = Q8.of(n, rows, torch.device("cpu"))
+    wanted.quantize(x.cpu())
+    same = torch.equal(found.codes.cpu(), wanted.codes) and torch.equal(found.groups.cpu(), wanted.groups)
+    return "" if same else "other codes"
+
+
+CASES: Mapping[str, Case] = {
+    "intrinsics": intrinsics,
+    "norm": norm,
+    "quantize": quantize,
+    "gates": gates,
+    "ranking": ranking,
+    "rope_append": self_test_attention.rope_append,
+    "attention of few": self_test_attention.attention_of_few,
+    "attention of many": self_test_attention.attention_of_many,
+    "attention of floats": self_test_attention.attention_of_floats,
+    "linear of few": self_test_linears.linear_of_few,
+    "linear of many": self_test_linears.linear_of_many,
+    "linear of floats": self_test_linears.linear_of_floats,
+    "linear in bulk": self_test_linears.linear_in_bulk,
+    "embed": self_test_linears.embed,
+    "dequantize": self_test_linears.dequantize,
+}
 
 
 def why_not(device: Device, identity: str) -> str:

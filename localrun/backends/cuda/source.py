@@ -2,7 +2,8 @@
 
 from localrun.backends.gpu.source import KernelTexts
 
-KERNELS = KernelTexts("kernels/cuda/device.cuh", (".cu", ".cuh"))
+ENDING = ".cu"  # of its kernels
+KERNELS = KernelTexts("kernels/cuda/device.cuh", (ENDING, ".cuh"))
 
 folder = KERNELS.folder
 source = KERNELS.source

@@ -18,7 +18,7 @@ from localrun.backends.metal.memory import gpu_memory, usual_limit
 from localrun.base.machine import Memory, peak_rss
 from localrun.base.macos import sysctl_number
 from localrun.ops.kv import KVCodec
-from localrun.ops.numerics import NUMERICS_VERSION
+from localrun.ops.types import NUMERICS_VERSION
 
 if TYPE_CHECKING:
     from localrun.backends.executor import Executor, ExecutorRequest

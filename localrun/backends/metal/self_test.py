@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from localrun.backends.gpu import self_test
-from localrun.backends.gpu.self_test_gates import gates
-from localrun.backends.gpu.self_test_ranking import ranking
+from localrun.backends.gpu.self_test_cases import gates, ranking
 from localrun.backends.metal import self_test_attention, self_test_linears
 from localrun.backends.metal.device import MetalDevice
 

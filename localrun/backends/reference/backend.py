@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from localrun.backends.reference.scratch import step_bytes
-from localrun.base.errors import DoesNotFitError
+from localrun.base.errors import DoesNotFitError, ran_out
 from localrun.base.machine import Memory, peak_rss
 from localrun.cache.kinds.interface import CacheKind
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.kv import BLOCK_TOKENS, KVCodec
-from localrun.ops.memory import ran_out
 
 if TYPE_CHECKING:
     import torch

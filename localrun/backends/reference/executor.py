@@ -7,8 +7,8 @@ import torch
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
+from localrun.base.errors import ran_out
 from localrun.ops.interface import PlainKV, StepInput
-from localrun.ops.memory import ran_out
 from localrun.ops.program import Handle, Program, Segment
 
 MAIN_MEMORY = torch.device("cpu")

@@ -20,7 +20,7 @@ from localrun.backends.reference.kv_codes import encode
 from localrun.base.errors import EngineError
 from localrun.ops.interface import PlainKV
 from localrun.ops.layouts import F32
-from localrun.ops.numerics import NUMERICS_VERSION
+from localrun.ops.types import NUMERICS_VERSION
 
 MakeExecutor = Callable[..., CpuExecutor]
 CODED = ("q8", "k8v4", "q4")

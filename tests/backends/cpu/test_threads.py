@@ -19,8 +19,7 @@ from localrun_testing.instruction_sets import library_in_use
 from localrun_testing.native import BAD_ARGUMENT, BUSY, OK, TASK, NativeLayer, Rows, Shape, native_library
 from localrun_testing.waiting import PATIENCE, until
 
-from localrun.backends.cpu.bindings import calls_of
-from localrun.backends.cpu.threads import start_threads
+from localrun.backends.cpu.bindings import calls_of, start_threads
 from localrun.base.errors import EngineError
 
 
@@ -202,7 +201,7 @@ def test_threads_keep_to_the_processors_near_their_memory(monkeypatch: pytest.Mo
     calls = calls_of(library_in_use())
     usable = sorted(os.sched_getaffinity(0))
     near, far = usable[:1], usable[-1:]
-    monkeypatch.setattr("localrun.backends.cpu.threads.memory_nodes", lambda: [near * 3, far])
+    monkeypatch.setattr("localrun.backends.cpu.bindings.memory_nodes", lambda: [near * 3, far])
     others = set(os.listdir("/proc/self/task"))
     threads = start_threads(calls, 4)
     workers = sorted(int(number) for number in set(os.listdir("/proc/self/task")) - others)

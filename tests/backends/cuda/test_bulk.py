@@ -13,6 +13,7 @@ from localrun_testing.cuda_linear import run
 from localrun_testing.emulated_cuda import CudaStepper, emulated_device
 from localrun_testing.gpu_weights import packed, random_rows
 from localrun_testing.kv_cases import nmse
+from localrun_testing.sequence_inputs import sequence_input
 from localrun_testing.stepper import Stepper
 
 from localrun.backends.cuda import bulk, bulk_linears
@@ -26,7 +27,6 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.engine.runner import sequence_input
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.layouts import Packed

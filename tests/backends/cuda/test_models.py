@@ -8,6 +8,7 @@ import torch
 from localrun_testing import tiny_models
 from localrun_testing.emulated_cuda import CudaStepper
 from localrun_testing.kv_cases import nmse
+from localrun_testing.sequence_inputs import sequence_input
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.sure_chat import SURE_CHAT
 
@@ -16,7 +17,6 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import BackendName, KVCodecName, LoadOptions, Message, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.engine.runner import sequence_input
 
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
 N_TOKENS = 90

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from localrun.backends.cuda.emulated_device import EmulatedDevice
-from localrun.backends.cuda.self_test import why_not
-from localrun.backends.cuda.self_test_cases import CASES
+from localrun.backends.cuda.self_test import CASES, why_not
 from localrun.backends.cuda.source import folder
 from localrun.backends.gpu.device import Device, Launch
 

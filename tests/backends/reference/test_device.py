@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 import torch
 from localrun_testing.kv_cases import CASES, Blocks, KVCase, reference_for, run, sizes, step
+from localrun_testing.sequence_inputs import sequence_input
 from localrun_testing.small_model import small_model, small_runner
 from torch.overrides import TorchFunctionMode
 
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.rows import RowReferenceOps
-from localrun.engine.runner import sequence_input
+from localrun.base.errors import ran_out
 from localrun.ops.interface import LogitAdjust
-from localrun.ops.memory import ran_out
 from localrun.ops.token_counts import TokenCounts
 
 MAKERS = {torch.tensor, torch.as_tensor, torch.zeros, torch.ones, torch.empty, torch.full, torch.arange, torch.eye,

@@ -5,6 +5,7 @@ import random
 
 import pytest
 import torch
+from localrun_testing.sequence_inputs import sequence_input
 from localrun_testing.small_model import FULL, VOCAB_SIZE, WINDOWED, reference_executor, small_model, small_runner
 from torch.nn.functional import pad
 
@@ -13,7 +14,7 @@ from localrun.backends.reference.kv_codes import decode, encode
 from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.ops import ReferenceOps, rotate
 from localrun.backends.reference.rows import Block, Query, RowReferenceOps
-from localrun.engine.runner import Runner, sequence_input
+from localrun.engine.runner import Runner
 from localrun.ops.instructions import Experts, LinearWeight, Moe, Router
 from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput, StepCancelled, StepInput
 from localrun.ops.layouts import F32, FILE, Packed, RowReader

@@ -18,8 +18,7 @@ from localrun.backends.reference.rows import RowReferenceOps
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
 from localrun.engine.runner import Runner, cache_layers
-from localrun.fit.groups import group_layers
-from localrun.model.config import LayerSpec
+from localrun.model.config import LayerSpec, group_layers
 from localrun.model.decoder import Model
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.largest_step import MAX_ROWS

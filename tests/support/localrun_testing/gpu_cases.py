@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
 from localrun.backends.cuda.emulated_device import EmulatedDevice
-from localrun.backends.cuda.self_test_cases import CASES as CUDA
+from localrun.backends.cuda.self_test import CASES as CUDA
 from localrun.backends.cuda.source import KERNELS as CUDA_KERNELS
 from localrun.backends.gpu.source import KernelTexts
 from localrun.backends.metal.emulated_shader import emulated_device

@@ -10,8 +10,7 @@ from localrun.cache.store import CacheStore
 from localrun.engine.generation import GenerationState
 from localrun.engine.scheduler import Scheduler, StepPlan
 from localrun.engine.waiting_line import class_of
-from localrun.fit.groups import group_layers
-from localrun.model.config import LayerSpec
+from localrun.model.config import LayerSpec, group_layers
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS
 from localrun_testing.small_model import FULL, greedy
 

@@ -17,8 +17,7 @@ from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import Finished, GenerationHandle
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.sampler import SamplerSettings
-from localrun.fit.groups import group_layers
-from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.model.config import LayerSpec, ModelConfig, RopeSpec, group_layers
 from localrun.model.decoder import Model
 from localrun.model.delta_net import DeltaNet
 from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights

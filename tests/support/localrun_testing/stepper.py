@@ -13,7 +13,7 @@ from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.cpu.library import load_library
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.reference.ops import ReferenceOps
-from localrun.engine.runner import Runner, cache_layers, sequence_input
+from localrun.engine.runner import Runner, cache_layers
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
 from localrun.model.config import ModelConfig
@@ -21,6 +21,7 @@ from localrun.model.decoder import Model
 from localrun.model.load import load_model, read_config
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
 from localrun.ops.layouts import FILE, Layout
+from localrun_testing.sequence_inputs import sequence_input
 from localrun_testing.small_model import CPU, reference_executor
 
 

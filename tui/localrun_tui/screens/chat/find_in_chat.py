@@ -30,7 +30,7 @@ class FindInChat:
 
     async def look(self, words: str) -> None:
         """Mark the words, and begin with the last message that has them."""
-        from localrun.chat.places import places
+        from localrun.chat.search import places
 
         chat = self._session.chat
         self._found = places(chat.tree.path(chat.tree.head), words) if chat else []

@@ -145,7 +145,7 @@ class SlashCommands:
         self._screen.notify(f"written to {path}", title="Exported", markup=False)
 
     async def _open(self, number: str) -> None:
-        from localrun.chat.find import find_chat
+        from localrun.chat.journal import find_chat
 
         if number:
             found = await self._session.disk.run(lambda: find_chat(self._session.disk.store(), number))

@@ -1,0 +1,26 @@
+"""The first steps of a process: look for garbage less often, leave a folder that was deleted."""
+
+import gc
+import os
+from contextlib import suppress
+
+CONTAINERS = 200_000  # so many more are made than freed before young ones are looked through: 700 as Python comes
+EMPTY = ("/proc/self/fdinfo", "/var/empty")  # where no relative path leads anywhere, and nobody can make a file
+
+
+def look_less_often() -> None:
+    """For a program's start, which makes objects by the hundred thousand that all stay: modules, a vocabulary.
+
+    Looking through them took a fifth of the time to the first token. Only cycles wait longer to be freed.
+    """
+    gc.set_threshold(CONTAINERS)
+
+
+def leave_deleted_folder() -> None:
+    """Go where there is a folder: without one, libraries of torch end the process, and no path can be made absolute."""
+    try:
+        os.getcwd()
+    except OSError:
+        for folder in EMPTY:
+            with suppress(OSError):
+                return os.chdir(folder)
