@@ -69,7 +69,12 @@ def open_regular(path: Path, follow_links: bool = True) -> FileIO:
 
 def _require_regular(mode: int, path: Path) -> None:
     if not stat.S_ISREG(mode):
-        raise NotAFileError(next((name for is_kind, name in _KINDS if is_kind(mode)), "a device"), path)
+        raise NotAFileError(kind_of(mode), path)
+
+
+def kind_of(mode: int) -> str:
+    """What something that is no regular file is, by its `st_mode`: a folder, a pipe, a device …"""
+    return next((name for is_kind, name in _KINDS if is_kind(mode)), "a device")
 
 
 def _read(file: BinaryIO, path: Path) -> bytes:

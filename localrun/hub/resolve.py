@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from localrun.base.errors import NotFoundError
+from localrun.base.small_file import kind_of
 from localrun.formats.gguf_names import is_gguf
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.aliases import with_aliases
@@ -183,6 +184,10 @@ def _not_found(model: str, stored: list[StoredModel]) -> NotFoundError:
     if os.path.isfile(path):
         here = path if os.path.isabs(path) else f"./{path}"
         return NotFoundError(f"{model} is a file, and not called .gguf", f"if it is a model all the same: {here}")
+    if os.path.exists(path):
+        return NotFoundError(
+            f"{model} is {kind_of(os.stat(path).st_mode)}, not a file", "give the path of a model file"
+        )
     if _WINDOWS_PATH.match(model) and os.name != "nt":
         return NotFoundError(f"{model} is a path of Windows", "here a path has / and no drive: /home/me/model.gguf")
     if _is_path_like(model):

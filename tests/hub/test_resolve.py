@@ -1,7 +1,9 @@
 """MODEL to path: the order of readings, the choice of a precision, and errors that name what there is."""
 
 import json
+import os
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -139,11 +141,18 @@ def test_what_is_there_but_no_model_is_called_what_it_is(tmp_path: Path, monkeyp
     (tmp_path / "plain.bin").write_bytes(b"x")
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "gone.gguf").symlink_to("nowhere")
+    (tmp_path / "device.gguf").symlink_to(os.devnull)
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind("socket.gguf")
+    os.mkfifo("pipe.gguf")
     for name, message, hint in (
         ("plain.bin", "is a file, and not called .gguf", "./plain.bin"),
         ("loop", "is a link that leads nowhere", "link"),
         ("./loop", "is a link that leads nowhere", "link"),
         ("gone.gguf", "is a link that leads nowhere", "link"),
+        ("pipe.gguf", "is a pipe, not a file", "path"),
+        ("./device.gguf", "is a device, not a file", "path"),
+        ("socket.gguf", "is a socket, not a file", "path"),
         ("C:\\models\\x.gguf", "is a path of Windows", "/"),
         ("\\\\server\\x.gguf", "is a path of Windows", "/"),
     ):
