@@ -1,6 +1,5 @@
 """JSON from files that nobody checked: bounded in size, depth and number of items."""
 
-import codecs
 import json
 import math
 import re
@@ -30,9 +29,9 @@ def read_object(path: Path, max_bytes: int = MAX_CONFIG_BYTES) -> dict[str, Any]
 
 
 def read_optional(path: Path, notes: list[str]) -> dict[str, Any]:
-    """Likewise, with a note about one that cannot be read. A byte order mark, as some editors write, is no damage."""
+    """Likewise, with a note about one that cannot be read."""
     try:
-        return parse_json(read_small(path, MAX_CONFIG_BYTES).removeprefix(codecs.BOM_UTF8), path, "BAD_CONFIG")
+        return read_json(path, "BAD_CONFIG")
     except NotFoundError:
         return {}
     except ModelFileError as error:
@@ -49,13 +48,13 @@ def parse_json(raw: bytes, path: Path, code: str, strict: bool = False, max_item
     """The object that `raw` holds. Endless nesting and lone surrogates are errors.
 
     Python writes NaN and infinities, and of a key that is there twice it takes the last one, as is done here; `strict`
-    refuses both, as readers do that are not in Python.
+    refuses both, as readers do that are not in Python, and a byte order mark, which some editors write.
     """
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > max_items:
         raise bad_file(code, f"the JSON has more than {max_items:,} items", path)
     try:
         value = json.loads(
-            raw.decode(),
+            raw.decode("utf-8" if strict else "utf-8-sig"),
             parse_constant=_refuse_constant if strict else None,
             parse_float=_finite if strict else None,
             object_pairs_hook=_unique if strict else None,

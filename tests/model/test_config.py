@@ -1,6 +1,7 @@
 """Hyperparameters: both spellings of config.json and GGUF say the same, and what files leave out is known."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
 from localrun.model.config import ModelConfig
 from localrun.model.load import read_config
+from localrun.text.model_text import load_text
 
 transformers: Any = _transformers  # its annotations are partial
 TinyFile = Callable[..., Path]
@@ -38,6 +40,15 @@ def test_both_spellings_of_config_json(name: str, tiny_folder: TinyFile, tmp_pat
     values = json.loads((newer / "config.json").read_text())
     assert values.get("text_config", values).keys() & {"rope_parameters", "layers_block_type"}, "the newer spelling"
     assert read_config(open_safetensors(newer)) == read_config(open_safetensors(tiny_folder(name)))
+
+
+def test_a_byte_order_mark_is_no_damage(tiny_folder: TinyFile, tmp_path: Path) -> None:
+    folder = shutil.copytree(tiny_folder("llama"), tmp_path / "marked")
+    for name in ("config.json", "tokenizer_config.json"):  # as an editor on Windows leaves them
+        (folder / name).write_text((folder / name).read_text(), "utf-8-sig")
+    marked, plain = open_safetensors(folder), open_safetensors(tiny_folder("llama"))
+    assert read_config(marked) == read_config(plain)
+    assert load_text(marked).tokenizer.encode("hi", bos=True) == load_text(plain).tokenizer.encode("hi", bos=True)
 
 
 def test_gemma3_of_sizes_only(tiny_folder: TinyFile, tmp_path: Path) -> None:
