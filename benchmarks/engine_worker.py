@@ -99,17 +99,25 @@ class LlamaCpp:
 
     def step(self, ids: list[int], first: int, n_sequences: int) -> None:
         """The same ids at `first` … of every sequence, the logits of the last one."""
+        self.decode(ids, first, n_sequences, range(len(ids) - 1, len(ids)))
+
+    def decode(self, ids: list[int], first: int, n_sequences: int, wanted: range) -> Any:
+        """The address of the logits of the `wanted` ids of each sequence."""
         batch = self.lib.llama_batch_init(len(ids) * n_sequences, 0, 1)
         batch.n_tokens = len(ids) * n_sequences
         for index in range(batch.n_tokens):
             sequence, row = divmod(index, len(ids))
             batch.pos[index], batch.token[index] = first + row, ids[row]
             batch.n_seq_id[index], batch.seq_id[index][0] = 1, sequence
-            batch.logits[index] = row == len(ids) - 1
+            batch.logits[index] = row in wanted
         if self.lib.llama_decode(self.context, batch):
             raise SystemExit("llama.cpp could not decode")
-        self.lib.llama_get_logits(self.context)
         self.lib.llama_batch_free(batch)
+        return self.lib.llama_get_logits(self.context)
+
+    def close(self) -> None:
+        self.lib.llama_free(self.context)
+        self.lib.llama_model_free(self.model)
 
 
 class IkLlamaCpp(LlamaCpp):

@@ -211,11 +211,12 @@ def add_weights(writer: gguf.GGUFWriter, shape: Shape) -> None:
         random("output.weight", (shape.vocab_size, shape.hidden_size))
 
 
-def quantise(source: Path, target: Path, qtype: str, llama: Any, importance: Any = None) -> None:
-    """`importance`: of columns, a list of llama_model_imatrix_data that ends with a nameless one."""
+def quantise(source: Path, target: Path, qtype: str, llama: Any, importance: Any = None, pure: bool = False) -> None:
+    """`importance`: of columns, a list of llama_model_imatrix_data that ends with a nameless one. `pure`: all matrices
+    whose rows have whole blocks get the one type, instead of a mixture."""
     parameters = llama.llama_model_quantize_default_params()
     parameters.ftype, parameters.allow_requantize = FILE_TYPES[qtype], True
-    parameters.nthread = 0
+    parameters.nthread, parameters.pure = 0, pure
     if importance is not None:
         parameters.imatrix = ctypes.cast(importance, type(parameters.imatrix))
     failed = llama.llama_model_quantize(str(source).encode(), str(target).encode(), ctypes.byref(parameters))

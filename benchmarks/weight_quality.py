@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=4)
     parser.add_argument("--types", nargs="+", default=[*MIXES, *PRECISIONS])
     asked = parser.parse_args()
-    options = LoadOptions(asked.model, ctx=asked.ctx, disk_cache=False)
+    options = LoadOptions(asked.model, ctx=asked.ctx, disk_cache=0)
     opened = open_model(options)
     exact = unrounded(opened.source)
     text = "\n\n".join(topics[name] for name in sorted(topics))

@@ -149,15 +149,15 @@ class SecondCache:
 
 
 def scored_rows(
-    engines: Sequence[tuple[Runner, CacheStore]], ids: Sequence[int], first: int
+    engines: Sequence[tuple[Runner, CacheStore]], ids: Sequence[int], first: int, n_rows: int = SCORED_ROWS
 ) -> Iterator[tuple[list[int], list[Logits]]]:
-    """The logits of positions first … len(ids)-2 given all ids before, some at a time, and the ids that came next.
+    """The logits of positions first … len(ids)-2 given all ids before, `n_rows` at a time, and the next ids.
 
     One Logits for each engine; they hold until the next are asked for.
     """
     with ExitStack() as stack:
         runs = [stack.enter_context(ScratchRuns(runner, store)) for runner, store in engines]
-        for start, stop in spans(first, len(ids)):
+        for start, stop in spans(first, len(ids), n_rows):
             scored = range(max(start, first), min(stop, len(ids) - 1))
             rows = [position - start for position in scored]
             found = [run.feed(ids[start:stop], start, rows) for run in runs]
@@ -185,9 +185,9 @@ def log_softmax(row: np.ndarray) -> np.ndarray:
     return np.asarray(shifted - np.log(np.exp(shifted).sum()))
 
 
-def spans(first: int, n_tokens: int) -> Iterator[tuple[int, int]]:
+def spans(first: int, n_tokens: int, n_rows: int = SCORED_ROWS) -> Iterator[tuple[int, int]]:
     """Steps over a chunk: large ones up to `first`, whose logits nobody asks for, then few rows at a time."""
     for start in range(0, first, PREFILL_ROWS):
         yield start, min(start + PREFILL_ROWS, first)
-    for start in range(first, n_tokens, SCORED_ROWS):
-        yield start, min(start + SCORED_ROWS, n_tokens)
+    for start in range(first, n_tokens, n_rows):
+        yield start, min(start + n_rows, n_tokens)
