@@ -57,7 +57,7 @@ class GenerationRequest:
         check_bias(self.logit_bias, vocab_size)
         check_logprobs("logprobs", self.logprobs)
         check_logprobs("prompt_logprobs", self.prompt_logprobs)
-        if self.max_tokens:  # 0: the prompt is computed, and that is all
+        if self.max_tokens != 0 or not (self.is_warm_up or self.prompt_logprobs is not None):  # the prompt may be all
             check_number("max_tokens", self.max_tokens)
 
     def _check_length(self, ctx: int, can_roll: bool) -> None:
