@@ -28,7 +28,7 @@ def test_the_higher_class_goes_first_and_nobody_who_runs_makes_way() -> None:
     engine = PretendEngine(100, max_running=1)
     first = engine.add(100, 20, priority="background")
     engine.step()
-    coming = [engine.add(50, 1, priority=priority) for priority in ("background", "api", "interactive")]
+    coming = [engine.add(50, 1, priority=priority) for priority in reversed(CLASSES)]
     order = []
     while len(order) < 3:
         order.append(next_in(engine, [s for s in coming if s not in order]))

@@ -176,7 +176,8 @@ def test_chunks_of_a_few_rows_on_the_reference(
     """To the bit, but for states: those sum many rows at a time."""
     case = CacheCase(layers, "q8")
     engines += [case.engine(native=False), case.engine(native=False, keep_prefixes=False)]
-    in_small_chunks(*engines, 1, 90, most)
+    reusing, fresh = engines
+    in_small_chunks(reusing, fresh, 1, 90, most)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -170,8 +171,9 @@ def test_every_step_meets_the_demands(
         engine.take(plan)
         assert engine.n_steps < 40_000, "somebody waits for ever"
     assert all(s.stop_reason == "length" for s in everybody)
-    first_come = [s.number for s in demands.admitted if not s.is_warm_up]
-    assert first_come == sorted(first_come)
+    asked = [s for s in demands.admitted if not s.is_warm_up]
+    for one, next_one in pairwise(asked):  # first come, first served, but for whoever finds some of its prompt cached
+        assert one.number < next_one.number or one.figures.n_cached
 
 
 def test_a_hundred_sequences_decode_in_one_step() -> None:
