@@ -1,4 +1,4 @@
-"""What POST /v1/messages answers: Anthropic's Messages, in which Claude Code and its SDKs speak."""
+"""Codec of POST /v1/messages: Anthropic's Messages, as Claude Code and its SDKs speak them."""
 
 import secrets
 from collections.abc import Mapping

@@ -44,7 +44,7 @@ class _Asked:
 
 
 class LastRequests:
-    """What clients asked last, to compare with what they ask next."""
+    """The last requests of clients, to compare with their next ones."""
 
     def __init__(self) -> None:
         self._asked: OrderedDict[int, _Asked] = OrderedDict()

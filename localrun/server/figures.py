@@ -1,4 +1,4 @@
-"""What an answer tells of itself in every protocol: where its prompt came from, and where the time went."""
+"""The `localrun` object of an answer, in every protocol: where its prompt came from, and where the time went."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What a call has to be before anything reads it: from here, for here, with the key, of a size that can be held."""
+"""Checks of a call before anything reads it: its host, origin, key and content type."""
 
 import hmac
 import ipaddress

@@ -1,4 +1,4 @@
-"""What every protocol is turned into, and what turns an answer back: one request, one stream of events, thin codecs.
+"""The neutral request of every protocol, and the codec that writes an answer back: one stream of events, thin codecs.
 
 A codec is one file for one protocol. It reads a body into an InferenceRequest and writes the events of the engine
 (base/events.py) as its protocol has them; whatever else there is to do is done once, for all of them (respond.py).
@@ -55,7 +55,7 @@ class Codec(Protocol):
         ...
 
     def ping(self) -> bytes:
-        """What keeps a client waiting while there is nothing to say."""
+        """A frame that keeps a client waiting while there is nothing to say."""
         ...
 
     def failure(self, refusal: Refusal) -> bytes:

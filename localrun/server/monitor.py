@@ -1,4 +1,4 @@
-"""What a server is doing: requests under way, to look at and to cancel, and counts of all so far."""
+"""Routes that show a server at work: requests under way, to look at and to cancel, and counts of all so far."""
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response

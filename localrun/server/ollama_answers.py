@@ -1,4 +1,4 @@
-"""What Ollama's chat and generate answer: objects on lines of their own, the last with all figures."""
+"""Codecs of Ollama's chat and generate: objects on lines of their own, the last with all figures."""
 
 import json
 from collections.abc import Callable

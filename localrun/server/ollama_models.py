@@ -34,7 +34,7 @@ _BLOB = re.compile(r"(?:sha256-)?([0-9a-f]{64})")  # as the caches of the hub an
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a file says that it is; empty and 0 where it cannot be read."""
+    """Family, parameters and type of a file; empty and 0 where it cannot be read."""
 
     arch: str = ""
     n_params: int = 0
@@ -64,7 +64,7 @@ def ps(models: ModelHost) -> Json:
 
 
 def show(choice: ModelChoice) -> Json:
-    """What one model is. Reads its header. Raises LocalrunError."""
+    """Details of one model. Reads its header. Raises LocalrunError."""
     stored = choice.stored
     if not isinstance(stored, StoredModel):
         raise Refusal(404, "that model is not on this machine", "model_not_found", "model")
@@ -127,7 +127,7 @@ def _shape_of(path: Path, changed_ns: int, nbytes: int) -> Shape:
 
 
 def _model_info(source: GgufFile | SafetensorsFolder, shape: Shape) -> Json:
-    """What the header of a GGUF has, lists and templates left out; of other models the same names, as far as known."""
+    """Metadata of a GGUF, lists and templates left out; of other models the same names, as far as known."""
     info: Json = {"general.architecture": shape.arch, "general.parameter_count": shape.n_params}
     if isinstance(source, GgufFile):
         return info | {key: value for key, value in source.metadata.items() if _is_shown(key, value)}

@@ -62,7 +62,7 @@ def read_generate(body: Body, contexts: Contexts) -> Asked:
 
 
 def _asked(body: Body, request: Request | None) -> Asked:
-    """What chat and generate share; a request without anything to answer is looked at all the same."""
+    """Read the fields that chat and generate share; a request without anything to answer is looked at all the same."""
     options = body.inner("options")
     for name in ("format", "logprobs"):
         if body.values.get(name):

@@ -115,7 +115,7 @@ def flat_tools(tools: Sequence[Body]) -> tuple[list[Json], list[str]]:
 
 
 def _output(item: Body) -> str:
-    """What a tool said: a string, or parts, of which a text stands for those that are no text."""
+    """Output of a tool: a string, or parts, of which a text stands for those that are no text."""
     output = item.values.get("output")
     if not isinstance(output, list):
         return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)

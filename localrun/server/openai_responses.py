@@ -107,7 +107,7 @@ def _items(body: Body) -> list[Json]:
 
 
 def _echo(body: Body, is_stored: bool) -> Json:
-    """What a response repeats of its request."""
+    """Fields of a request that its response repeats."""
     reasoning, values = body.inner("reasoning").values, body.values
     return {
         "previous_response_id": body.text("previous_response_id") or None,
@@ -195,7 +195,7 @@ class ResponsesCodec:
         return dict(self.response)
 
     def cancelled(self) -> None:
-        """Nobody waits for the rest."""
+        """Leave the rest: no client waits for it."""
         self._close("incomplete")
         self.response |= {"status": "cancelled"}
 

@@ -13,7 +13,7 @@ _LONGEST = 10 * 366 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """What `localrun serve` was told. `port` 0 takes any free one; `socket` is the path of a Unix socket instead."""
+    """Options of `localrun serve`. `port` 0 takes any free one; `socket` is the path of a Unix socket instead."""
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT

@@ -1,4 +1,4 @@
-"""What is wrong with a call, as HTTP says it: a status, a code for programs, a sentence for people."""
+"""An error as HTTP has it: a status, a code for programs, a sentence for people."""
 
 import re
 from collections.abc import Mapping

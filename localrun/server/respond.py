@@ -36,11 +36,11 @@ class AnswerResponse(Response):
         self._live = LiveRequest.of(request, self._asked)
 
     async def prepare(self, client: EngineClient, requests: list[Request]) -> list[Request]:
-        """What the engine is asked for, once it is known which one it is."""
+        """Change the requests once it is known which engine answers them."""
         return requests
 
     async def settle(self) -> None:
-        """What has to be done before a client hears that its answer is complete."""
+        """Do what is left before a client hears that its answer is complete."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         wire = Wire(receive, send, self._codec, self._asked.is_stream)

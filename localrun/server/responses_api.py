@@ -1,4 +1,4 @@
-"""What /v1/responses does beside answering: go on from earlier responses, give them back, drop, cancel and count."""
+"""Routes of /v1/responses: go on from earlier responses, give them back, drop, cancel and count."""
 
 import asyncio
 

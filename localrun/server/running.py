@@ -15,7 +15,7 @@ Said = tuple[int, Event | LocalrunError]
 
 
 class Mailbox:
-    """What threads have said, for one reader on the event loop."""
+    """Events of several threads, for one reader on the event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""What all protocols share: the model, the queue, the requests under way."""
+"""The part that all protocols share: the model, the queue, the requests under way."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -52,7 +52,7 @@ class MemoryShelf:
                 self._n_bytes -= len(self._data.popitem(last=False)[1])
 
     def get(self, id: str) -> bytes | None:
-        """What is there, which counts as used now."""
+        """The response of an id, which counts as used now."""
         with self._lock:
             if id in self._data:
                 self._data.move_to_end(id)
@@ -102,7 +102,7 @@ class DiskShelf:
 
 
 class StoredResponses:
-    """What was answered, by id. Whatever the disk does not take stays in memory."""
+    """Responses by id. One that the disk does not take stays in memory."""
 
     def __init__(self, on_disk: bool) -> None:
         folder = writable_folder("cache") if on_disk else None

@@ -44,7 +44,7 @@ async def detokenize(service: Service, body: Body) -> Json:
 
 
 async def tokenizer_info(service: Service) -> Json:
-    """What texts of the loaded model begin and end with. Raises Refusal."""
+    """Special tokens of the loaded model. Raises Refusal."""
     async with service.models.use("") as client:
         info = client.info
     return {

@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class ClientLeftError(Exception):
-    """Nobody listens any more."""
+    """The client has gone."""
 
 
 class Wire:
-    """What is sent to one client. Headers go out with the first bytes."""
+    """The response to one client. Headers go out with the first bytes."""
 
     def __init__(self, receive: Receive, send: Send, codec: Codec, is_stream: bool) -> None:
         self._send, self._codec, self._is_stream = send, codec, is_stream
@@ -28,7 +28,7 @@ class Wire:
         self.has_begun = False
 
     async def wait(self, awaited: Awaitable[T]) -> T:
-        """What is waited for, with pings meanwhile. ClientLeftError as soon as nobody waits for it any more."""
+        """Wait for something, with pings meanwhile. ClientLeftError as soon as the client has gone."""
         task = asyncio.ensure_future(awaited)
         try:
             while True:
