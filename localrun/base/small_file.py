@@ -73,7 +73,7 @@ def _require_regular(mode: int, path: Path) -> None:
 
 
 def kind_of(mode: int) -> str:
-    """What something that is no regular file is, by its `st_mode`: a folder, a pipe, a device …"""
+    """Name of something that is no regular file, by its `st_mode`: a folder, a pipe, a device …"""
     return next((name for is_kind, name in _KINDS if is_kind(mode)), "a device")
 
 
