@@ -11,7 +11,7 @@ from localrun.cli.console import agreed, can_ask, note, write_json
 from localrun.cli.groups import JsonSwitch, switch
 from localrun.hub.names import parse_hub_name
 from localrun.hub.preview import find_on_hub
-from localrun.hub.removal import Removal, plan_partials, plan_removal
+from localrun.hub.removal import Removal, plan_partials, plan_removal, require_one
 from localrun.hub.removal import remove as carry_out
 from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel
@@ -73,4 +73,5 @@ def _plan(model: str, precision: str) -> tuple[list[StoredModel], Removal]:
         if removal is None or not removal.files:
             raise
         return [], removal
+    require_one(models, model)
     return models, plan_removal(models)

@@ -68,11 +68,15 @@ class Removal:
             ) from None
 
 
+def require_one(models: Sequence[StoredModel], name: str) -> None:
+    """UsageError where a name that is to be removed means more than one model."""
+    if len(names := {(one.name, one.source) for one in models}) > 1:
+        there = ", ".join(sorted(one for one, _ in names))
+        raise UsageError(f"{name} means more than one model: {there}", "name the one to remove")
+
+
 def plan_removal(models: Sequence[StoredModel]) -> Removal:
     """Plan the removal of these precisions of one model. UsageError for a model that is not ours to remove."""
-    if len({(one.name, one.source) for one in models}) > 1:
-        there = ", ".join(sorted(f"{one.name} of {one.source}" for one in models))
-        raise UsageError(f"that name means more than one model: {there}", "name the one to remove")
     source = models[0].source
     if source in _OWNERS:
         what, hint = _OWNERS[source]

@@ -14,7 +14,7 @@ from localrun.hub.download import download
 from localrun.hub.http import Http
 from localrun.hub.preview import must_find_on_hub, preview, recommended_variant
 from localrun.hub.progress import Control, Event, Finished, Notice, Progress, Started
-from localrun.hub.removal import plan_removal, remove
+from localrun.hub.removal import plan_removal, remove, require_one
 from localrun.hub.resolve import resolve_all, resolve_listed
 from localrun.server.inference import Json
 from localrun.server.refusal import Refusal
@@ -57,6 +57,7 @@ def delete(name: str) -> None:
     """Delete a model as `localrun rm` does. Raises LocalrunError."""
     resolve_listed(name)  # never a path
     models = resolve_all(name)
+    require_one(models, name)
     remove(plan_removal(models), models)
 
 

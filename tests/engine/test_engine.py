@@ -11,7 +11,7 @@ from localrun_testing.small_model import finish, greedy, small_engine, small_mod
 from localrun_testing.waiting import PATIENCE
 
 from localrun.backends.reference.rows import RowReferenceOps
-from localrun.base.errors import EngineError, ModelFileError, PromptTooLongError
+from localrun.base.errors import EngineError, ModelFileError, PromptTooLongError, UsageError
 from localrun.base.events import Prefill
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
@@ -144,6 +144,11 @@ def test_max_tokens_and_a_full_context_are_length() -> None:
     full = finish(engine.submit(greedy(text(90), 100)))
     assert (full.stop_reason, full.n_tokens) == ("length", 100)
     engine.close()
+
+
+def test_a_prompt_without_a_token_is_a_mistake_of_the_call() -> None:
+    with pytest.raises(UsageError, match="empty"):
+        greedy([], 1).check(vocab_size=9, ctx=9, can_roll=False)
 
 
 def test_a_prompt_that_leaves_no_room_is_refused_at_once(engine: Engine) -> None:
