@@ -67,7 +67,8 @@ def abort(served: Served, engine: LocalClient, n: int, seed: int) -> None:
     until(lambda: not served.service.registry.requests)
     until(lambda: not engine.model.engine.generations.handles)
     body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}
-    assert httpx.post(f"{served.url}/v1/chat/completions", json=body, timeout=60).status_code == 200
+    answer = httpx.post(f"{served.url}/v1/chat/completions", json=body, timeout=60)
+    assert answer.status_code == 200, answer.text
     until(lambda: not served.service._n_open)
     until(lambda: not engine.model.engine.generations.handles)
     with engine.model.engine.lock:

@@ -35,12 +35,13 @@ from localrun_tui.screens.models.model_sections import SECTIONS
 from localrun_tui.screens.models.models_screen import ModelsScreen
 from localrun_tui.screens.models.precision_menu import PrecisionMenu
 from localrun_tui.screens.models.storage_screen import StorageScreen
+from localrun_tui.screens.requests.requests_screen import RequestsScreen
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
 from localrun_tui.screens.settings.settings_screen import SettingsScreen
 
 SIGNS = "".join(sign for sign in string.printable if sign.isprintable()) + "éßñж中€"
 WITHOUT_FIELDS = {AskOne, CompareScreen, ConfirmScreen, DownloadsScreen, ExplainScreen, FirstRunScreen, HelpScreen}
-WITHOUT_FIELDS |= {PrecisionMenu, PromptScreen, StorageScreen}
+WITHOUT_FIELDS |= {PrecisionMenu, PromptScreen, RequestsScreen, StorageScreen}
 Field = Input | TextArea
 Place = tuple[str, int]  # a file, and the line where a field is made
 

@@ -24,7 +24,7 @@ def test_the_menu_narrows_as_one_types() -> None:
         return [one.value for one in suggested_commands(text)]
 
     assert names("/") == list(commands_of("app"))
-    assert names("/se")[:3] == ["/search", "/sees", "/settings"]
+    assert names("/se")[:4] == ["/search", "/sees", "/serve", "/settings"]
     assert names("/hlp") == ["/help"]
     assert [names(text) for text in ("", "a/", "/usr/", "/save x", "//", "/zzz")] == [[]] * 6
 
