@@ -20,7 +20,8 @@ from typing import Any, BinaryIO
 import localrun
 from localrun.base.errors import EngineError
 
-RENDER_SECONDS = 1.5
+RENDER_SECONDS = 1.5  # of computing: a busy machine does not make a template wrong
+LONGEST_SECONDS = 10.0  # of anything
 MEMORY_BYTES = 192 << 20  # that rendering may take, above what the process needs to start
 START_SECONDS = 30.0
 _STARTS_WITH = 64 << 20  # a bound on the memory of the process at rest
@@ -80,7 +81,7 @@ class RenderProcess:
     def _exchange(self, request: bytes) -> dict[str, Any]:
         try:
             self._send(request)
-            return self._wait(RENDER_SECONDS)
+            return self._wait(RENDER_SECONDS, LONGEST_SECONDS)
         except OSError:
             self.stop()
             raise RenderDiedError("crash") from None
@@ -96,7 +97,7 @@ class RenderProcess:
             self._start()
         if not self._is_ready:
             try:
-                self._is_ready = bool(self._wait(START_SECONDS))
+                self._is_ready = bool(self._wait(START_SECONDS, START_SECONDS))
             except RenderDiedError as error:
                 message = "the process that renders chat templates did not start"
                 raise EngineError(message, "give a raw prompt instead of messages") from error
@@ -130,16 +131,21 @@ class RenderProcess:
         with suppress(EngineError):
             self._start()
 
-    def _wait(self, seconds: float) -> dict[str, Any]:
-        """The next answer. Raises RenderDiedError for a process that ended, is late, or grew beyond its bound."""
+    def _wait(self, seconds: float, longest: float) -> dict[str, Any]:
+        """The next answer. Raises RenderDiedError for a process that ended, computed for so many seconds, was not done
+        in the `longest` time, or grew beyond its bound."""
         assert self._process is not None
-        deadline = time.monotonic() + seconds
-        while (left := deadline - time.monotonic()) > 0:
+        deadline, began = time.monotonic() + longest, None
+        while time.monotonic() < deadline:
             try:
-                body = self._answers.get(timeout=min(left, _WATCH_SECONDS))
+                body = self._answers.get(timeout=_WATCH_SECONDS)
             except queue.Empty:
-                if _memory(self._process.pid) > MEMORY_BYTES + _STARTS_WITH:
+                memory, computed = _usage(self._process.pid)
+                if memory > MEMORY_BYTES + _STARTS_WITH:
                     raise RenderDiedError("memory") from None
+                began = computed if began is None else began
+                if computed - began >= seconds:
+                    raise RenderDiedError("time") from None
                 continue
             if body is None:
                 raise RenderDiedError("crash")
@@ -161,14 +167,16 @@ def _read_all(stream: BinaryIO, answers: "queue.SimpleQueue[bytes | None]") -> N
         answers.put(None)
 
 
-def _memory(pid: int) -> int:
-    """Bytes of a process in memory, 0 if that cannot be known."""
+def _usage(pid: int) -> tuple[int, float]:
+    """Bytes of a process in memory and the seconds it has computed, 0 if that cannot be known."""
     import psutil
 
     try:
-        return int(psutil.Process(pid).memory_info().rss)
+        process = psutil.Process(pid)
+        times = process.cpu_times()
+        return int(process.memory_info().rss), times.user + times.system
     except psutil.Error:
-        return 0
+        return 0, 0.0
 
 
 RENDERER = RenderProcess()

@@ -1,5 +1,6 @@
 """The process that renders: it may die at any moment, and nobody but its current caller notices."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -77,16 +78,29 @@ def test_a_frozen_process_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
     ECHO.render(HI)
     worker().suspend()
     with monkeypatch.context() as patch:
-        patch.setattr(render_process, "RENDER_SECONDS", 0.3)
+        patch.setattr(render_process, "LONGEST_SECONDS", 0.3)
         with pytest.raises(ModelFileError, match="runs for more than"):
             ECHO.render(HI)
     assert ECHO.render(HI) == "hi"
 
 
+def test_a_busy_machine_makes_no_template_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time counts that the process computes, not that it waits for a processor."""
+    slow = ChatTemplate("{% for i in range(99999) %}{{ '' }}{% endfor %}hi")
+    slow.render(HI)
+    monkeypatch.setattr(render_process, "RENDER_SECONDS", 1e-9)
+    monkeypatch.setattr(render_process, "_usage", lambda pid: (0, 0.0 if busy else 1.0 * next(clock)))
+    clock, busy = itertools.count(), True
+    assert slow.render(HI) == "hi"
+    busy = False
+    with pytest.raises(ModelFileError, match="runs for more than"):
+        ENDLESS.render(HI)
+
+
 def test_memory_is_watched_from_outside_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the system does not hold a process to its bound."""
     ECHO.render(HI)
-    monkeypatch.setattr(render_process, "_memory", lambda pid: 1 << 40)
+    monkeypatch.setattr(render_process, "_usage", lambda pid: (1 << 40, 0.0))
     with pytest.raises(ModelFileError, match="too much memory"):
         ENDLESS.render(HI)
 
@@ -94,11 +108,11 @@ def test_memory_is_watched_from_outside_too(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_interrupted_call_leaves_no_answer_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     ECHO.render(HI)
 
-    def interrupt(pid: int) -> int:
+    def interrupt(pid: int) -> tuple[int, float]:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(render_process, "_memory", interrupt)
+        patch.setattr(render_process, "_usage", interrupt)
         with pytest.raises(KeyboardInterrupt):
             ENDLESS.render(HI)
     assert ECHO.render(HI) == "hi"
