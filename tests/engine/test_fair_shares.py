@@ -29,7 +29,7 @@ def test_the_higher_class_goes_first_and_nobody_who_runs_makes_way() -> None:
     first = engine.add(100, 20, priority="background")
     engine.step()
     coming = [engine.add(50, 1, priority=priority) for priority in reversed(CLASSES)]
-    order = []
+    order: list[GenerationState] = []
     while len(order) < 3:
         order.append(next_in(engine, [s for s in coming if s not in order]))
     assert order == coming[::-1]
