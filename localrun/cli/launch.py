@@ -18,7 +18,8 @@ from localrun.cli.completion import complete_word
 from localrun.cli.console import write
 from localrun.cli.groups import ModelOptions, switch
 from localrun.server.client_programs import PROGRAMS, ServerAddress, Setup
-from localrun.server.monitor_client import KEY_VARIABLE, MonitorClient
+from localrun.server.monitor_client import MonitorClient
+from localrun.server.options import KEY_VARIABLE
 from localrun.server.owner import running_server
 
 _PLACEHOLDER = ServerAddress("http://127.0.0.1:11434", "", "MODEL", 32_768)

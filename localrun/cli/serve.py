@@ -20,12 +20,11 @@ from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.client.model_slot import ModelSlot
 from localrun.client.open_client import Progress, open_client
-from localrun.server.options import DEFAULT_HOST, DEFAULT_PORT, KEEP_ALIVE_SECONDS, ServerOptions, seconds
+from localrun.server.options import DEFAULT_HOST, DEFAULT_PORT, KEEP_ALIVE_SECONDS, KEY_VARIABLE, ServerOptions, seconds
 
 if TYPE_CHECKING:
     from localrun.server.live import LiveRequest
 
-KEY_VARIABLE = "LOCALRUN_API_KEY"
 _PANEL = "The server"
 
 

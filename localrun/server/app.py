@@ -1,7 +1,5 @@
 """The routes of the server."""
 
-from collections.abc import Awaitable, Callable
-
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -29,7 +27,6 @@ from localrun.server.responses_api import Responses
 from localrun.server.service import Service
 from localrun.server.tokenize import detokenize, tokenize, tokenizer_info
 
-Endpoint = Callable[[HttpRequest], Awaitable[Response]]
 ERROR_SHAPES: ErrorShapes = {"": error_body, "/v1/messages": message_error, "/api": ollama_error}
 
 

@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from localrun.server.options import KEY_VARIABLE
+
 _ANY_KEY = "localrun"  # for programs that insist on one
 
 
@@ -44,10 +46,10 @@ def _codex(server: ServerAddress) -> Setup:
         "model_providers.localrun.name": "localrun",
         "model_providers.localrun.base_url": f"{server.url}/v1",
         "model_providers.localrun.wire_api": "responses",
-        "model_providers.localrun.env_key": "LOCALRUN_API_KEY",
+        "model_providers.localrun.env_key": KEY_VARIABLE,
     }
     options = (option for name, value in settings.items() for option in ("-c", f"{name}={json.dumps(value)}"))
-    return Setup(("codex", *options), {"LOCALRUN_API_KEY": server.key or _ANY_KEY})
+    return Setup(("codex", *options), {KEY_VARIABLE: server.key or _ANY_KEY})
 
 
 def _claude(server: ServerAddress) -> Setup:

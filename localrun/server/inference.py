@@ -65,9 +65,3 @@ class Codec(Protocol):
     def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
         """The body for a client that asked for no stream."""
         ...
-
-
-class ErrorShape(Protocol):
-    """How a protocol writes an error as the body of a response."""
-
-    def __call__(self, refusal: Refusal) -> Json: ...

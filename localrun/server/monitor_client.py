@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from localrun.base.errors import EngineError, NotFoundError, UsageError
+from localrun.server.options import KEY_VARIABLE
 from localrun.server.owner import Owner, running_server
 
-KEY_VARIABLE = "LOCALRUN_API_KEY"
 SECONDS = 5.0
 MAX_BYTES = 4 << 20
 

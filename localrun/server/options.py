@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 11434  # where Ollama listens, so that its clients find us
 KEEP_ALIVE_SECONDS = 300.0
+KEY_VARIABLE = "LOCALRUN_API_KEY"  # the key, for the server and for those who ask it
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIME = re.compile(r"(-?)(\d+(?:\.\d+)?)(ms|s|m|h)")
 _LONGEST = 10 * 366 * 86_400.0
