@@ -1,7 +1,9 @@
-"""Server-sent events: what a server says while it answers."""
+"""Server-sent events, and fields of their JSON: a server may send anything, so every value is checked."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
+Json = dict[str, Any]
 MAX_LINE = 1 << 20
 
 
@@ -34,3 +36,19 @@ def read_events(read_line: Callable[[int], bytes]) -> Iterator[str]:
         if data:
             yield "\n".join(data)
         data, size = [], 0
+
+
+def first_of(values: Any) -> Json:
+    """The first object of a list; an empty one where there is none."""
+    return values[0] if isinstance(values, list) and values and isinstance(values[0], dict) else {}
+
+
+def count_or_none(values: Any, name: str) -> int | None:
+    """A number of tokens; None where the field is missing."""
+    return count_of(values, name) if isinstance(values, dict) and name in values else None
+
+
+def count_of(values: Any, name: str) -> int:
+    """A number of tokens; 0 for a value that is not one."""
+    value = values.get(name) if isinstance(values, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else 0

@@ -10,8 +10,8 @@ from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.events import CacheView, Done, Event, Loop, ModelInfo, PromptView
 from localrun.base.request import Message, Request
 from localrun.client.endpoint import Endpoint, place_of
+from localrun.client.event_stream import Json
 from localrun.client.interface import Generation
-from localrun.client.json_fields import Json
 from localrun.client.remote_answer import RemoteAnswer
 from localrun.client.remote_http import End, Exchange, LeftOut
 from localrun.client.remote_models import find_model

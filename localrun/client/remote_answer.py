@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from localrun.base.errors import EngineDiedError, EngineError
 from localrun.base.events import Channel, Completion, ModelInfo, StopReason, Timings, Token
 from localrun.base.request import Request
-from localrun.client.json_fields import Json, count_of, count_or_none, first_of
+from localrun.client.event_stream import Json, count_of, count_or_none, first_of
 from localrun.engine.answer import gaps_ms
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.text.reasoning import ReasoningSplitter

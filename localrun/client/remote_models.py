@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from localrun.base.errors import NotFoundError
 from localrun.client.endpoint import Endpoint, place_of
+from localrun.client.event_stream import Json, count_of
 from localrun.client.http_errors import no_api
-from localrun.client.json_fields import Json, count_of
 from localrun.client.remote_http import get_json
 
 MAX_MODELS = 10_000

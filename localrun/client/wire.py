@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from localrun.base import errors
 from localrun.base.errors import EngineError, LocalrunError
-from localrun.base.events import CacheView, Event, ModelInfo, PromptView
+from localrun.base.events import CacheView, Done, Event, ModelInfo, PromptView, Token
 from localrun.base.request import LoadOptions, Request
 from localrun.client.codec import WireError, codec
 
@@ -182,6 +182,31 @@ def _read_exactly(stream: BinaryIO, length: int) -> bytearray:
             raise WireError("a message is cut short")
         body += piece
     return body
+
+
+def merged(replies: list[Reply]) -> Iterator[Reply]:
+    """The same replies in fewer messages: consecutive events in one, and only the last of consecutive progress."""
+    held: Reply | None = None
+    for reply in replies:
+        if held is not None and held.number == reply.number:
+            match held.answer, reply.answer:
+                case Events(before), Events(after):
+                    held = Reply(reply.number, Events(before + after))
+                    continue
+                case Progress(), Progress():
+                    held = reply
+                    continue
+        if held is not None:
+            yield held
+        held = reply
+    if held is not None:
+        yield held
+
+
+def is_mid_answer(replies: list[Reply]) -> bool:
+    """Whether an answer is being written and does not end here, so that more of its words will follow soon."""
+    kinds = {type(event) for reply in replies if isinstance(reply.answer, Events) for event in reply.answer.events}
+    return Token in kinds and Done not in kinds
 
 
 def as_failure(error: LocalrunError) -> Failure:

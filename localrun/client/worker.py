@@ -9,7 +9,6 @@ from localrun.base.errors import EngineDiedError, EngineError
 from localrun.base.events import CacheView, Done, Event, ModelInfo, PromptView
 from localrun.base.request import LoadOptions, Request
 from localrun.client.interface import Generation
-from localrun.client.nothing_said import nothing_said
 from localrun.client.process import Inbox, WorkerProcess
 from localrun.client.wire import (
     Answer,
@@ -26,7 +25,7 @@ from localrun.client.wire import (
     Viewed,
     as_error,
 )
-from localrun.client.worker_answer import WorkerAnswer
+from localrun.client.worker_answer import WorkerAnswer, empty_completion
 
 if TYPE_CHECKING:
     from localrun.diagnose.explain.topic_report import TopicReport
@@ -74,7 +73,7 @@ class WorkerClient:
     def _events(self, answer: WorkerAnswer, request: Request) -> Iterator[Event]:
         try:
             if not self._begin(answer, request):
-                yield Done(nothing_said(self.info))
+                yield Done(empty_completion(self.info))
                 return
             while True:
                 match answer.receive():

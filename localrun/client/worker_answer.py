@@ -1,5 +1,6 @@
 """One answer of a worker, as whoever asked for it holds it."""
 
+from localrun.base.events import Completion, ModelInfo, Timings
 from localrun.base.request import Request
 from localrun.client.process import TICK_SECONDS, Inbox, WorkerProcess
 from localrun.client.wire import Answer, Failure, Generate, as_error
@@ -49,3 +50,25 @@ class WorkerAnswer:
             self.is_over = True
             worker, inbox = self._call
             worker.drop(inbox)
+
+
+def empty_completion(info: ModelInfo) -> Completion:
+    """The completion of an answer that was cancelled before the engine received it."""
+    return Completion(
+        model=info.name,
+        precision=info.precision,
+        backend=info.backend,
+        text="",
+        thinking="",
+        stop_reason="cancelled",
+        prompt_tokens=None,
+        cached_tokens=None,
+        completion_tokens=0,
+        token_ids=(),
+        kv_codec=info.kv_codec,
+        ctx=info.ctx,
+        seed=0,
+        path=info.path,
+        notes=info.notes,
+        timings=Timings(load_ms=info.load_ms),
+    )

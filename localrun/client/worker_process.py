@@ -18,7 +18,6 @@ from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, Us
 from localrun.base.request import LoadOptions, Request
 from localrun.base.startup import look_less_often
 from localrun.client.codec import WireError
-from localrun.client.gathering import amid_an_answer, gathered
 from localrun.client.interface import EngineClient, Generation
 from localrun.client.measure import Explainer
 from localrun.client.wire import (
@@ -40,6 +39,8 @@ from localrun.client.wire import (
     View,
     Viewed,
     as_failure,
+    is_mid_answer,
+    merged,
     pack,
     read_messages,
 )
@@ -169,19 +170,19 @@ class Worker:
             waiting = [self._outbox.get()]
             while not self._outbox.empty():
                 waiting.append(self._outbox.get())
-            data = b"".join(_packed(reply) for reply in gathered(waiting))
+            data = b"".join(_packed(reply) for reply in merged(waiting))
             try:
                 replies.write(data)
                 replies.flush()
             except OSError:  # nobody listens any more
                 os._exit(0)
-            self._gather(amid_an_answer(waiting))
+            self._gather(is_mid_answer(waiting))
 
-    def _gather(self, amid_an_answer: bool) -> None:
+    def _gather(self, mid_answer: bool) -> None:
         """Wait for more to send: as long as the call does that is in the greatest hurry."""
         times = [job.gather_ms / 1000 for job in list(self._jobs.values()) if job.gather_ms is not None]
         least = min(times, default=SOON_SECONDS)
-        if self._has_come.wait(least if amid_an_answer else min(least, SOON_SECONDS)):
+        if self._has_come.wait(least if mid_answer else min(least, SOON_SECONDS)):
             self._has_come.clear()
 
 

@@ -12,9 +12,8 @@ from localrun.base.events import Prefill, Token
 from localrun.base.request import LoadOptions
 from localrun.client import exit_reason
 from localrun.client.exit_reason import exit_error, oom_kills, stamps_of
-from localrun.client.gathering import gathered
 from localrun.client.process import WorkerProcess
-from localrun.client.wire import Alive, Events, Load, Progress, Reply
+from localrun.client.wire import Alive, Events, Load, Progress, Reply, merged
 from localrun.formats.files import stamp_at
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no signals on Windows")
@@ -122,7 +121,7 @@ def test_messages_on_their_way_are_joined_but_never_reordered() -> None:
         Reply(0, Alive()),
         Reply(1, Events((a,))),
     ]
-    assert list(gathered(replies)) == [
+    assert list(merged(replies)) == [
         Reply(1, Progress(4, 9)),
         Reply(1, Events((a, b))),
         Reply(2, Events((c,))),
@@ -130,4 +129,4 @@ def test_messages_on_their_way_are_joined_but_never_reordered() -> None:
         Reply(0, Alive()),
         Reply(1, Events((a,))),
     ]
-    assert list(gathered([])) == []
+    assert list(merged([])) == []
