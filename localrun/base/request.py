@@ -1,6 +1,6 @@
 """Requests from a face to an engine: how to load a model, and what to generate. Plain data, no torch."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +11,7 @@ Think = Literal["on", "off", "auto"]
 Overflow = Literal["stop", "roll"]
 Priority = Literal["interactive", "api", "background"]  # somebody watches, a program waits, nobody does
 GATHER_MS = 120  # for people, who read no faster; every journey from a worker process wakes a core
+ProgressCallback = Callable[[int, int], None]  # bytes done, bytes in all; may raise to give up
 Message = dict[str, Any]  # {"role", "content", …} in the OpenAI shape
 
 

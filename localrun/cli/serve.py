@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from localrun.base.paths import what_is_not_kept, writable_folder
+from localrun.base.request import ProgressCallback
 from localrun.base.sanitize import clean
 from localrun.cli.completion import complete_word
 from localrun.cli.console import note, write_json
@@ -19,7 +20,7 @@ from localrun.cli.session import find_choice, settings_with
 from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.client.model_slot import ModelSlot
-from localrun.client.open_client import Progress, open_client
+from localrun.client.open_client import open_client
 from localrun.server.options import DEFAULT_HOST, DEFAULT_PORT, KEEP_ALIVE_SECONDS, KEY_VARIABLE, ServerOptions, seconds
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ async def _serve(choice: ModelChoice, options: ServerOptions, load: LoadOptionFl
     if options.store_disk and writable_folder("cache") is None:
         note(f"responses are kept in memory only: {what_is_not_kept('cache')}")
 
-    def open_model(choice: ModelChoice, progress: Progress) -> EngineClient:
+    def open_model(choice: ModelChoice, progress: ProgressCallback) -> EngineClient:
         return open_client(
             choice,
             settings,

@@ -14,7 +14,7 @@ class WireError(ValueError):
     """Data that does not have the shape its annotation asks for."""
 
 
-class Codec(NamedTuple):
+class JsonCodec(NamedTuple):
     """`encode` gives what JSON can hold; `decode` gives the value back. Both raise WireError for a wrong type.
 
     `schema` spells the whole shape, so that two programs can tell whether they mean the same by it.
@@ -25,22 +25,22 @@ class Codec(NamedTuple):
     schema: str
 
 
-def codec(kind: Any) -> Codec:
+def codec(kind: Any) -> JsonCodec:
     """How values of an annotation travel. Dataclasses become [name, field, …], so that a union can tell them apart."""
     return _codec(kind)
 
 
 @cache
-def _codec(kind: Any) -> Codec:
+def _codec(kind: Any) -> JsonCodec:
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
-        return Codec(_same, _same, "Any")
+        return JsonCodec(_same, _same, "Any")
     if kind in (str, int, float, bool, type(None)):
         return _scalar(kind)
     if kind is bytes:
-        return Codec(lambda value: _only(bytes, value).decode("latin-1"), _bytes, "bytes")
+        return JsonCodec(lambda value: _only(bytes, value).decode("latin-1"), _bytes, "bytes")
     if kind is Path:
-        return Codec(lambda value: str(_only(Path, value)), lambda value: Path(_only(str, value)), "Path")
+        return JsonCodec(lambda value: str(_only(Path, value)), lambda value: Path(_only(str, value)), "Path")
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _record(kind)
     if origin is Literal:
@@ -71,7 +71,7 @@ def _bytes(value: Any) -> bytes:
         raise WireError(str(error)) from None
 
 
-def _scalar(kind: type) -> Codec:
+def _scalar(kind: type) -> JsonCodec:
     def number(value: Any) -> float:
         if isinstance(value, float):
             return value
@@ -84,29 +84,29 @@ def _scalar(kind: type) -> Codec:
         return _only(kind, value)
 
     convert = number if kind is float else check
-    return Codec(convert, convert, kind.__name__)
+    return JsonCodec(convert, convert, kind.__name__)
 
 
-def _choice(values: tuple[Any, ...]) -> Codec:
+def _choice(values: tuple[Any, ...]) -> JsonCodec:
     def check(value: Any) -> Any:
         if not any(value is known or (type(value) is type(known) and value == known) for known in values):
             raise WireError(f"one of {', '.join(map(repr, values))} expected")
         return value
 
-    return Codec(check, check, f"Literal{values!r}")
+    return JsonCodec(check, check, f"Literal{values!r}")
 
 
-def _sequence(item: Codec) -> Codec:
+def _sequence(item: JsonCodec) -> JsonCodec:
     def encode(values: Any) -> list[Any]:
         return [item.encode(value) for value in _only(tuple, values)]
 
     def decode(values: Any) -> tuple[Any, ...]:
         return tuple([item.decode(value) for value in _only(list, values)])
 
-    return Codec(encode, decode, f"{item.schema}*")
+    return JsonCodec(encode, decode, f"{item.schema}*")
 
 
-def _mapping(key_kind: Any, value_kind: Any) -> Codec:
+def _mapping(key_kind: Any, value_kind: Any) -> JsonCodec:
     """Pairs, since the keys of a JSON object are strings only."""
     key, value = codec(key_kind), codec(value_kind)
 
@@ -118,10 +118,10 @@ def _mapping(key_kind: Any, value_kind: Any) -> Codec:
             raise WireError("pairs expected")
         return {key.decode(k): value.decode(v) for k, v in pairs}
 
-    return Codec(encode, decode, f"{{{key.schema}: {value.schema}}}")
+    return JsonCodec(encode, decode, f"{{{key.schema}: {value.schema}}}")
 
 
-def _record(kind: type) -> Codec:
+def _record(kind: type) -> JsonCodec:
     hints = get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]
     parts = [codec(hints[name]) for name in names]
@@ -138,10 +138,10 @@ def _record(kind: type) -> Codec:
         return kind(*[decode(value) for decode, value in zip(decoders, values[1:], strict=True)])
 
     spelled = ", ".join(f"{name}: {part.schema}" for name, part in zip(names, parts, strict=True))
-    return Codec(encode, decode, f"{kind.__name__}({spelled})")
+    return JsonCodec(encode, decode, f"{kind.__name__}({spelled})")
 
 
-def _union(kinds: tuple[type, ...]) -> Codec:
+def _union(kinds: tuple[type, ...]) -> JsonCodec:
     """Dataclasses are told apart by their name; of the rest, the first that takes the value."""
     records = {str(kind.__name__): codec(kind) for kind in kinds if dataclasses.is_dataclass(kind)}
     others = [codec(kind) for kind in kinds if not dataclasses.is_dataclass(kind)]
@@ -163,4 +163,4 @@ def _union(kinds: tuple[type, ...]) -> Codec:
         record = records.get(value[0]) if named else None
         return record.decode(value) if record else first("decode", value)
 
-    return Codec(encode, decode, " | ".join(part.schema for part in (*records.values(), *others)))
+    return JsonCodec(encode, decode, " | ".join(part.schema for part in (*records.values(), *others)))

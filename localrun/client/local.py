@@ -24,7 +24,7 @@ from localrun.base.events import (
     PromptView,
 )
 from localrun.base.machine import peak_rss
-from localrun.base.request import LoadOptions, Request
+from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.cache.groups import Group
 from localrun.client.interface import Generation
 from localrun.client.interference import InterferenceWatch
@@ -35,7 +35,6 @@ from localrun.engine.handle import GenerationHandle
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import MAX_SEED, resolve_settings
 from localrun.fit.machine_rates import learn
-from localrun.model.load import Progress
 from localrun.storage.mapped_files import DamagedWeightsError
 from localrun.text.model_text import PromptIds
 
@@ -49,14 +48,14 @@ class LocalClient:
     Where packed weights were damaged on the disk, the next request has the model loaded again, and them packed.
     """
 
-    def __init__(self, options: LoadOptions, progress: Progress = lambda done, total: None) -> None:
+    def __init__(self, options: LoadOptions, progress: ProgressCallback = lambda done, total: None) -> None:
         self._options: LoadOptions | None = options
         self._lock = threading.Lock()  # held while it is loaded again
         self._note = ""  # for whoever gets the next answer
         self._told: set[str] = set()  # notes of the disk that an answer has had
         self._load(progress)
 
-    def _load(self, progress: Progress = lambda done, total: None) -> None:
+    def _load(self, progress: ProgressCallback = lambda done, total: None) -> None:
         assert self._options is not None
         self.model: LoadedModel = load(self._options, progress)
         self._warming: GenerationHandle | None = None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from localrun.base.errors import LocalrunError, unexpected
 from localrun.base.events import CacheView, ModelInfo
+from localrun.base.request import ProgressCallback
 from localrun.client.interface import EngineClient
-from localrun.client.open_client import Progress
 
 if TYPE_CHECKING:
     from localrun.client.choice import ModelChoice
@@ -21,7 +21,7 @@ _BETWEEN_REPORTS = 0.1  # seconds
 class OpenClient(Protocol):
     """Blocks until the model is loaded, on a thread of its own; `progress` raises when the load is given up."""
 
-    def __call__(self, choice: "ModelChoice", progress: Progress) -> EngineClient: ...
+    def __call__(self, choice: "ModelChoice", progress: ProgressCallback) -> EngineClient: ...
 
 
 class LoadGivenUpError(Exception):
@@ -42,7 +42,7 @@ class ModelSlot:
     def loading(self) -> bool:
         return self._load is not None
 
-    async def load(self, choice: "ModelChoice", progress: Progress) -> ModelInfo:
+    async def load(self, choice: "ModelChoice", progress: ProgressCallback) -> ModelInfo:
         """Load; LoadGivenUpError after `give_up` or another load. `progress` is called on the event loop."""
         self.give_up()
         before, self.client, self.info, self.choice = self.client, None, None, choice
@@ -83,7 +83,7 @@ class ModelSlot:
 
 class _Load:
     def __init__(
-        self, open_client: OpenClient, choice: "ModelChoice", before: EngineClient | None, progress: Progress
+        self, open_client: OpenClient, choice: "ModelChoice", before: EngineClient | None, progress: ProgressCallback
     ) -> None:
         self._open_client = open_client
         self._choice = choice

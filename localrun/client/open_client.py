@@ -1,10 +1,9 @@
 """From a choice to a client: a server, an engine in a process of its own, or one in this process."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from localrun.base.request import LoadOptions
+from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.base.settings import Settings
 from localrun.client.interface import EngineClient
 from localrun.hub.library import mark_used
@@ -16,13 +15,11 @@ if TYPE_CHECKING:
     from localrun.client.choice import ModelChoice
     from localrun.client.local import LocalClient
 
-Progress = Callable[[int, int], None]
-
 
 def open_client(
     choice: "ModelChoice",
     settings: Settings,
-    progress: Progress = lambda done, total: None,
+    progress: ProgressCallback = lambda done, total: None,
     *,
     apart: bool = False,
     prefix_cache: bool = True,
@@ -49,7 +46,7 @@ def open_client(
 
 
 def open_local(
-    stored: StoredModel, options: LoadOptions, progress: Progress = lambda done, total: None
+    stored: StoredModel, options: LoadOptions, progress: ProgressCallback = lambda done, total: None
 ) -> "LocalClient":
     """An engine in this process. The process for templates starts beside the load."""
     from localrun.text.render_process import RENDERER

@@ -34,7 +34,7 @@ from localrun.client.wire import (
 )
 from localrun.formats.files import Stamp
 
-Ask = Load | Generate | View | Preview | Explain
+WorkerCall = Load | Generate | View | Preview | Explain
 
 TICK_SECONDS = 0.25
 CLOSE_SECONDS = 2.0
@@ -87,7 +87,7 @@ class WorkerProcess:
         gone = self._death is not None or self._process is None or self._process.poll() is not None
         return not gone and self._life.is_alive() and not process_stats.is_stopped(self.pid)
 
-    def call(self, ask: Ask) -> Inbox:
+    def call(self, ask: WorkerCall) -> Inbox:
         """Send a call. UsageError for what cannot be sent."""
         if isinstance(ask, Load):
             self._files = stamps_of(ask.options.path)

@@ -13,7 +13,7 @@ from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.event_stream import Json
 from localrun.client.interface import Generation
 from localrun.client.remote_answer import RemoteAnswer
-from localrun.client.remote_http import End, Exchange, LeftOut
+from localrun.client.remote_http import DroppedField, End, Exchange
 from localrun.client.remote_models import find_model
 
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "frequency_penalty", "seed")
@@ -72,7 +72,7 @@ class RemoteClient:
                 if isinstance(piece, LocalrunError):
                     yield from answer.flush()
                     raise piece
-                if isinstance(piece, LeftOut):
+                if isinstance(piece, DroppedField):
                     answer.notes.append(f"the server does not take {piece.name}: asked without it")
                 elif isinstance(piece, End):
                     yield from answer.flush()

@@ -32,7 +32,7 @@ _OPTIONAL = (
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class DroppedField:
     """A field of the request that the server does not take, and that it then was asked without."""
 
     name: str
@@ -42,7 +42,7 @@ class End:
     """The stream ended as it should."""
 
 
-Piece = Json | LeftOut | End | LocalrunError
+StreamPiece = Json | DroppedField | End | LocalrunError
 
 
 class Exchange:
@@ -51,7 +51,7 @@ class Exchange:
     def __init__(self, endpoint: Endpoint, page: str, body: Json) -> None:
         self.place = place_of(endpoint)
         check_online(self.place)
-        self.pieces: queue.SimpleQueue[Piece | None] = queue.SimpleQueue()
+        self.pieces: queue.SimpleQueue[StreamPiece | None] = queue.SimpleQueue()
         self.is_cancelled = False
         self._endpoint, self._page, self._body = endpoint, page, body
         self._packed()
@@ -60,7 +60,7 @@ class Exchange:
         self._thread = threading.Thread(target=self._run, name="localrun-remote", daemon=True)
         self._thread.start()
 
-    def next_piece(self) -> Piece | None:
+    def next_piece(self) -> StreamPiece | None:
         """Wait for it, as long as there is somebody to bring it."""
         while True:
             is_alive = self._thread.is_alive()
@@ -108,7 +108,7 @@ class Exchange:
                 raise status_error(raw.status, raw.headers, said, self._endpoint, self.place)
             for name in unwanted:
                 del self._body[name]
-                self.pieces.put(LeftOut(name))
+                self.pieces.put(DroppedField(name))
 
     def _ask(self) -> tuple[Connection, http.client.HTTPResponse]:
         connection = connect(self.place)

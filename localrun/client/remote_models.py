@@ -13,14 +13,14 @@ _CONTEXT = ("max_model_len", "context_length", "context_window", "n_ctx", "n_ctx
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteModel:
+class OfferedModel:
     """A model a server offers, by the name it goes by there. `ctx` is 0 where the server does not tell."""
 
     id: str
     ctx: int = 0
 
 
-def list_models(endpoint: Endpoint) -> tuple[RemoteModel, ...]:
+def list_models(endpoint: Endpoint) -> tuple[OfferedModel, ...]:
     """The models of a server. LocalrunError says why it has none to list."""
     status, answer = get_json(endpoint, "/models")
     place = place_of(endpoint)
@@ -33,14 +33,14 @@ def list_models(endpoint: Endpoint) -> tuple[RemoteModel, ...]:
     return tuple(_model(row) for row in rows[:MAX_MODELS] if isinstance(row, dict) and isinstance(row.get("id"), str))
 
 
-def find_model(endpoint: Endpoint) -> RemoteModel:
+def find_model(endpoint: Endpoint) -> OfferedModel:
     """The model to ask; where the server lists none, the name is believed."""
     try:
         models = list_models(endpoint)
     except NotFoundError:
         if not endpoint.model:
             raise
-        return RemoteModel(endpoint.model)
+        return OfferedModel(endpoint.model)
     host = place_of(endpoint).host
     if not models and not endpoint.model:
         raise NotFoundError(f"{host} has no models", "load one there")
@@ -48,9 +48,9 @@ def find_model(endpoint: Endpoint) -> RemoteModel:
     if models and not found:
         some = ", ".join(model.id for model in models[:5]) + (" …" if len(models) > 5 else "")
         raise NotFoundError(f"{host} has no model {endpoint.model}", f"it has {some}")
-    return found[0] if found else RemoteModel(endpoint.model)
+    return found[0] if found else OfferedModel(endpoint.model)
 
 
-def _model(row: Json) -> RemoteModel:
+def _model(row: Json) -> OfferedModel:
     sizes = {**(row["meta"] if isinstance(row.get("meta"), dict) else {}), **row}
-    return RemoteModel(row["id"], next((n for name in _CONTEXT if (n := count_of(sizes, name))), 0))
+    return OfferedModel(row["id"], next((n for name in _CONTEXT if (n := count_of(sizes, name))), 0))

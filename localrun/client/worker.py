@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from localrun.base.errors import EngineDiedError, EngineError
 from localrun.base.events import CacheView, Done, Event, ModelInfo, PromptView
-from localrun.base.request import LoadOptions, Request
+from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.client.interface import Generation
 from localrun.client.process import Inbox, WorkerProcess
 from localrun.client.wire import (
@@ -43,7 +43,7 @@ class WorkerClient:
     def __init__(
         self,
         options: LoadOptions,
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: ProgressCallback = lambda done, total: None,
         module: str = "localrun.client.worker_process",
     ) -> None:
         self._options, self._progress, self._module = options, progress, module

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import BinaryIO
 
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
-from localrun.base.request import LoadOptions, Request
+from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.base.startup import look_less_often
 from localrun.client.codec import WireError
 from localrun.client.interface import EngineClient, Generation
@@ -45,7 +45,7 @@ from localrun.client.wire import (
     read_messages,
 )
 
-OpenClient = Callable[[LoadOptions, Callable[[int, int], None]], EngineClient]
+OpenEngine = Callable[[LoadOptions, ProgressCallback], EngineClient]
 
 ALIVE_SECONDS = 0.5  # between signs of life while at work; none while idle
 SOON_SECONDS = 0.03  # what is said in between travels together, before the first words: somebody waits for them
@@ -62,13 +62,13 @@ def main() -> None:
     serve(_open_local)
 
 
-def _open_local(options: LoadOptions, progress: Callable[[int, int], None]) -> EngineClient:
+def _open_local(options: LoadOptions, progress: ProgressCallback) -> EngineClient:
     from localrun.client.local import LocalClient
 
     return LocalClient(options, progress)
 
 
-def serve(open_client: OpenClient) -> None:
+def serve(open_client: OpenEngine) -> None:
     """Answer calls until stdin ends; does not return."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     calls, replies = _take_streams()
@@ -79,7 +79,7 @@ def serve(open_client: OpenClient) -> None:
 class Worker:
     """One model, and a thread for every call under way."""
 
-    def __init__(self, open_client: OpenClient, replies: BinaryIO) -> None:
+    def __init__(self, open_client: OpenEngine, replies: BinaryIO) -> None:
         self._open_client = open_client
         self._client: EngineClient | None = None
         self._outbox: queue.SimpleQueue[Reply] = queue.SimpleQueue()

@@ -12,7 +12,7 @@ from localrun.base.events import MemoryPart, ModelInfo
 from localrun.base.machine import memory, resident
 from localrun.base.paths import writable_folder
 from localrun.base.processors import most_threads, usual_threads
-from localrun.base.request import LoadOptions
+from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.cache.store import CacheStore
 from localrun.engine.describe import describe
 from localrun.engine.engine import Engine
@@ -24,7 +24,7 @@ from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import LoadRequest, plan_load
 from localrun.formats.requantize import RequantizedSource, encode_on_one_thread_each
 from localrun.model.decoder import Model
-from localrun.model.load import Progress, allocated_bytes, files_in_use, held_bytes, load_model, work_per_token
+from localrun.model.load import allocated_bytes, files_in_use, held_bytes, load_model, work_per_token
 from localrun.model.recording import record_shapes
 from localrun.ops.kv import KVPlan
 from localrun.ops.layouts import F32, Layout
@@ -71,7 +71,7 @@ class LoadedModel:
         self.kept.close()
 
 
-def load(options: LoadOptions, progress: Progress = lambda done, total: None) -> LoadedModel:
+def load(options: LoadOptions, progress: ProgressCallback = lambda done, total: None) -> LoadedModel:
     """Open, check and load a model. One that a GPU has no memory for runs in main memory, unless the GPU was asked for.
 
     Raises ModelFileError, DoesNotFitError, NotFoundError or UsageError.
@@ -95,7 +95,7 @@ def load_on(
     notes: tuple[str, ...],
     options: LoadOptions,
     opened: OpenedModel,
-    progress: Progress,
+    progress: ProgressCallback,
     started: float,
 ) -> LoadedModel:
     threads = min(options.threads or usual_threads(), most_threads())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from localrun.base.errors import DoesNotFitError, ran_out
+from localrun.base.request import ProgressCallback
 from localrun.base.units import gib
 from localrun.formats.files import bad_file, shown
 from localrun.formats.finite import first_not_finite
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     import torch
 
 COPIED_BYTES = 16 << 20  # of a table in the file's own form
-Progress = Callable[[int, int], None]  # bytes done, bytes in all
 
 
 def read_config(source: TensorSource) -> ModelConfig:
@@ -113,7 +113,7 @@ def load_model(
     layout: Layout,
     device: torch.device | None = None,
     config: ModelConfig | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: ProgressCallback = lambda done, total: None,
     files: Mapping[str, PackedFile] = MappingProxyType({}),
     kept: Mapping[str, KeptMatrix] = MappingProxyType({}),
 ) -> Model:
@@ -147,7 +147,7 @@ class Loader(Assembler):
         refs: dict[str, WeightRef],
         layout: Layout,
         device: torch.device | None,
-        progress: Progress,
+        progress: ProgressCallback,
         files: Mapping[str, PackedFile] = MappingProxyType({}),
         kept: Mapping[str, KeptMatrix] = MappingProxyType({}),
     ) -> None:

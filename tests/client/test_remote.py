@@ -33,7 +33,7 @@ from localrun.base.request import Request, Sampling
 from localrun.client import remote_http
 from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.remote import RemoteClient
-from localrun.client.remote_models import RemoteModel, list_models
+from localrun.client.remote_models import OfferedModel, list_models
 
 KEY = "sk-canary-123456"
 HI = Request(messages=({"role": "user", "content": "Hi"},))
@@ -334,7 +334,7 @@ def test_the_key_goes_to_its_server_only(server: FakeChatServer, capfd: pytest.C
 def test_models_are_listed_and_found(server: FakeChatServer) -> None:
     endpoint = Endpoint("lab", server.url)
     server.models = [{"id": "a", "meta": {"n_ctx_train": 512}}, {"id": "b", "max_model_len": "x"}, {"id": 5}, {}]
-    assert list_models(endpoint) == (RemoteModel("a", 512), RemoteModel("b"))
+    assert list_models(endpoint) == (OfferedModel("a", 512), OfferedModel("b"))
     assert RemoteClient(endpoint).info.name == "a"
     with pytest.raises(NotFoundError, match="has no model c") as caught:
         client_of(server, "c")

@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ from localrun.base.errors import (
     UsageError,
 )
 from localrun.base.events import Completion, Done, Event, Prefill, Token
-from localrun.base.request import GATHER_MS, LoadOptions, Request
+from localrun.base.request import GATHER_MS, LoadOptions, ProgressCallback, Request
 from localrun.client import process as process_module
 from localrun.client import process_stats, watchdog, worker_process
 from localrun.client import worker_answer as answer_module
@@ -40,7 +40,7 @@ DEADLINE = 30.0  # seconds; of what takes one where nobody else computes, and fo
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no such signals on Windows")
 
 
-def open_fake(name: str = "fake", progress: Callable[[int, int], None] = lambda done, total: None) -> WorkerClient:
+def open_fake(name: str = "fake", progress: ProgressCallback = lambda done, total: None) -> WorkerClient:
     return WorkerClient(LoadOptions(Path("model.gguf"), name=name), progress, FAKE)
 
 

@@ -1,7 +1,7 @@
 """Which model answers: shared, changed for another, unloaded when nobody asks."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 from localrun_testing.fake_client import FakeClient
 
 from localrun.base.errors import DoesNotFitError
-from localrun.base.request import LoadOptions
+from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.client.choice import ModelChoice, builtin
 from localrun.client.model_slot import ModelSlot
 from localrun.hub.stored import StoredModel
@@ -48,7 +48,7 @@ class Host:
 async def hosting(options: ServerOptions = ServerOptions()) -> AsyncIterator[Host]:  # noqa: B008
     loaded: list[str] = []
 
-    def open_client(choice: ModelChoice, progress: Callable[[int, int], None]) -> FakeClient:
+    def open_client(choice: ModelChoice, progress: ProgressCallback) -> FakeClient:
         assert isinstance(choice.stored, StoredModel)
         if choice.stored.name == "huge":
             raise DoesNotFitError("it takes 90 GiB of 24", "take a smaller one")

@@ -13,7 +13,7 @@ from localrun_testing.tiny_models import save
 
 from localrun.backends.cpu.bindings import CpuCalls
 from localrun.backends.cpu.library import load_library
-from localrun.base.request import LoadOptions
+from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.base.resources import resource
 from localrun.engine import packed_weights
 from localrun.engine.generation import GenerationRequest
@@ -21,7 +21,7 @@ from localrun.engine.handle import Finished
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
 from localrun.formats.detect import open_model_file
-from localrun.model.load import Progress, allocated_bytes
+from localrun.model.load import allocated_bytes
 from localrun.storage.identity import Identity, known_identity
 from localrun.storage.label import Label, write_label
 from localrun.storage.packed_file import FORM, PackedFile
@@ -61,7 +61,7 @@ def packed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return slabs
 
 
-def start(path: Path, limit: int = MUCH, progress: Progress = lambda done, total: None) -> LoadedModel:
+def start(path: Path, limit: int = MUCH, progress: ProgressCallback = lambda done, total: None) -> LoadedModel:
     return load(LoadOptions(path, threads=2, ctx=256, kv="f16", packed_weights=limit), progress)
 
 

@@ -1,6 +1,5 @@
 """A chat goes on with the model that it was held with."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from localrun_testing.scripted_client import INFO, ScriptedClient
 from textual.message import Message
 from textual.pilot import Pilot
 
+from localrun.base.request import ProgressCallback
 from localrun.chat.chat_settings import HeldWith, held_with
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice
@@ -31,7 +31,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[ModelChoice]:
 
 
 def app_with(loads: list[ModelChoice], folder: Path) -> LocalrunApp:
-    def open_client(choice: ModelChoice, progress: Callable[[int, int], None]) -> ScriptedClient:
+    def open_client(choice: ModelChoice, progress: ProgressCallback) -> ScriptedClient:
         loads.append(choice)
         return ScriptedClient(info=replace(INFO, name=choice.stored.name, precision=choice.precision))
 

@@ -1,6 +1,5 @@
 """From the first screen to a chat with the recommended model, by one key: the built-in model answers meanwhile."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from localrun_testing.scripted_client import INFO, ScriptedClient
 from localrun_testing.stub_gguf import stub_gguf
 from textual.pilot import Pilot
 
+from localrun.base.request import ProgressCallback
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice
 from localrun.hub.catalogue import read_catalogue, shown_name
@@ -25,7 +25,7 @@ REPO = read_catalogue()["qwen3.5-4b"]["gguf"]
 
 
 def app_that_loads(loads: list[ModelChoice]) -> LocalrunApp:
-    def open_client(choice: ModelChoice, progress: Callable[[int, int], None]) -> ScriptedClient:
+    def open_client(choice: ModelChoice, progress: ProgressCallback) -> ScriptedClient:
         loads.append(choice)
         return ScriptedClient(info=replace(INFO, name=choice.stored.name, precision=choice.precision))
 

@@ -8,12 +8,11 @@ from localrun_testing.chat_app import CHOICE, chat_screen, ready, send
 from localrun_testing.pilots import LARGE, drive, screen_text, until
 from textual.pilot import Pilot
 
-from localrun.base.request import LoadOptions
+from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.base.resources import resource
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice
 from localrun.client.local import LocalClient
-from localrun.client.open_client import Progress
 from localrun_tui.app import LocalrunApp
 
 BUILTIN = Path(resource("builtin/localrun-tiny.gguf"))
@@ -23,7 +22,7 @@ def test_its_figures_are_those_of_the_work_that_was_done(monkeypatch: pytest.Mon
     clients: list[LocalClient] = []
     done: list[int] = []  # tokens of the prompt that were computed, after each step
 
-    def open_client(choice: ModelChoice, progress: Progress) -> LocalClient:
+    def open_client(choice: ModelChoice, progress: ProgressCallback) -> LocalClient:
         client = LocalClient(LoadOptions(BUILTIN, name=CHOICE.stored.name, ctx=1024))
         monkeypatch.setattr(client.model.engine.scheduler, "max_rows", 64)
         run = client.model.engine.runner.run

@@ -9,10 +9,10 @@ from localrun.base.settings import tell_of_unknown_settings_by
 from localrun_tui.app import LocalrunApp
 
 if TYPE_CHECKING:
+    from localrun.base.request import ProgressCallback
     from localrun.chat.journal import ChatStore
     from localrun.client.choice import ModelChoice
     from localrun.client.interface import EngineClient
-    from localrun.client.open_client import Progress
 
 
 def run(model: str | None = None, precision: str = "auto") -> int:
@@ -43,7 +43,7 @@ def kept_theme() -> str | None:
         return None
 
 
-def open_client(choice: "ModelChoice", progress: "Progress") -> "EngineClient":
+def open_client(choice: "ModelChoice", progress: "ProgressCallback") -> "EngineClient":
     """An engine in a process of its own, or a server. Blocks until it is there."""
     from localrun.base.settings import read_settings
     from localrun.client.open_client import open_client

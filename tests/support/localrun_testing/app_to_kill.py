@@ -11,11 +11,10 @@ from pathlib import Path
 from textual.message import Message
 
 import localrun_tui
-from localrun.base.request import LoadOptions, Request
+from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.chat.tree import Message as ChatMessage
 from localrun.client.choice import ModelChoice, builtin
 from localrun.client.interface import EngineClient, Generation
-from localrun.client.open_client import Progress
 from localrun.client.worker import WorkerClient
 from localrun.hub.stored import StoredModel
 from localrun_tui import start
@@ -82,7 +81,7 @@ class TellingApp(LocalrunApp):
         os.write(self._fd, f"{line}\n".encode())
 
 
-def open_counting(choice: ModelChoice, progress: Progress) -> EngineClient:
+def open_counting(choice: ModelChoice, progress: ProgressCallback) -> EngineClient:
     return Counting(LoadOptions(Path("x"), name=choice.stored.name), progress, "localrun_testing.fake_worker")
 
 

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from localrun.base.errors import DoesNotFitError, ModelFileError, PromptTooLongError
 from localrun.base.events import (
@@ -24,7 +24,7 @@ from localrun.base.events import (
     Timings,
     Token,
 )
-from localrun.base.request import LoadOptions, Request
+from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.client.interface import Generation
 from localrun.client.worker_process import serve
 
@@ -32,7 +32,7 @@ from localrun.client.worker_process import serve
 class CountingEngine:
     """Answers "count N SECONDS" with the numbers from 0 on; other prompts are one of the methods below."""
 
-    def __init__(self, options: LoadOptions, progress: Callable[[int, int], None]) -> None:
+    def __init__(self, options: LoadOptions, progress: ProgressCallback) -> None:
         self.options = options
         match options.name:
             case "huge":

@@ -24,7 +24,7 @@ from localrun.base.events import (
     Token,
     Work,
 )
-from localrun.base.request import Request
+from localrun.base.request import ProgressCallback, Request
 from localrun.client.interface import Generation
 from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.fit.rates import Rates
@@ -208,7 +208,7 @@ def opener(
 ) -> Callable[..., ScriptedClient]:
     """What Session takes to open a client: reports progress in ten steps, the last one once `gate` is set."""
 
-    def open_client(choice: object, progress: Callable[[int, int], None]) -> ScriptedClient:
+    def open_client(choice: object, progress: ProgressCallback) -> ScriptedClient:
         for step in range(11):
             if step == 10 and gate is not None:
                 assert gate.wait(PATIENCE)
