@@ -11,7 +11,7 @@ from localrun.server.refusal import Refusal
 from localrun.storage.block_file import digest
 from localrun.storage.programs import API_CHATS
 
-GATHER_MS = 15  # that words may wait for others: a program reads them as they come
+GATHER_MS = 30  # a token may wait for the next: each journey to a client takes a core 1.5 ms from the engine
 SESSION_HEADERS = (
     *("session-id", "session_id", "thread-id", "x-session-id", "x-session-affinity"),
     *("x-conversation-id", "x-openwebui-chat-id"),
