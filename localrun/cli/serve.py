@@ -21,19 +21,20 @@ from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.client.model_slot import ModelSlot
 from localrun.client.open_client import open_client
-from localrun.server.options import DEFAULT_HOST, DEFAULT_PORT, KEEP_ALIVE_SECONDS, KEY_VARIABLE, ServerOptions, seconds
+from localrun.server.options import (
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    KEEP_ALIVE_SECONDS,
+    KEY_VARIABLE,
+    ServerOptions,
+    port_number,
+    seconds,
+)
 
 if TYPE_CHECKING:
     from localrun.server.live import LiveRequest
 
 _PANEL = "The server"
-
-
-def _port(value: object) -> int:
-    text = str(value)
-    if not text.isdecimal() or int(text) > 65_535:
-        raise ValueError("a port from 0 to 65535 is needed; 0 takes a free one")
-    return int(text)
 
 
 def _parallel(value: object) -> int | None:
@@ -60,7 +61,9 @@ class ServerFlags:
     """Where to listen, and what to allow."""
 
     host: Annotated[str, _text("--host", "ADDRESS", f"listen there (default: {DEFAULT_HOST})")] = DEFAULT_HOST
-    port: Annotated[int, _option("--port", _port, "N", f"0 takes a free one (default: {DEFAULT_PORT})")] = DEFAULT_PORT
+    port: Annotated[int, _option("--port", port_number, "N", f"0 takes a free one (default: {DEFAULT_PORT})")] = (
+        DEFAULT_PORT
+    )
     socket: Annotated[str, _text("--socket", "PATH", "listen on a Unix socket instead")] = ""
     api_key: Annotated[
         str, _text("--api-key", "KEY", f"that every call has to bring (default: {KEY_VARIABLE}, else none)")

@@ -17,7 +17,7 @@ from localrun.base.events import (
     Token,
 )
 from localrun.server.anthropic_diagnosis import Diagnosis
-from localrun.server.inference import InferenceRequest, Json
+from localrun.server.inference import Codec, InferenceRequest, Json
 from localrun.server.refusal import Refusal
 from localrun.server.sse import data_frame
 
@@ -32,7 +32,7 @@ _ERRORS: Mapping[int, str] = {
 }
 
 
-class MessageCodec:
+class MessageCodec(Codec):
     """Writes messages, and the events of one.
 
     The head of a stream says how much of the prompt is cached, so it waits for the engine to look; until then there are
@@ -42,16 +42,11 @@ class MessageCodec:
     media_type = "text/event-stream"
 
     def __init__(self, asked: InferenceRequest, diagnosis: Diagnosis) -> None:
-        self._model, self._diagnosis = asked.model, diagnosis
-        self._max_tokens = asked.requests[0].max_tokens
+        super().__init__(asked)
+        self._diagnosis, self._max_tokens = diagnosis, asked.requests[0].max_tokens
         self._id = f"msg_{secrets.token_hex(12)}"
         self._has_begun = False
         self._blocks: list[tuple[Channel, list[str]]] = []  # of the content, with their texts
-        self.figures: Json | None = None
-
-    def begin(self, info: ModelInfo | None) -> bytes:
-        self._model = self._model or (info.name if info else "")
-        return b""
 
     def event(self, index: int, event: Event) -> bytes:
         match event:
@@ -76,18 +71,19 @@ class MessageCodec:
         return data_frame(error_body(refusal), "error")
 
     def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
-        message = self._message(info.name)
+        self.know(info)
+        message = self._message()
         message["content"] = [_block(channel, "".join(texts)) for channel, texts in self._blocks]
         message["usage"] = usage(completions[0])
         message["diagnostics"] = self._diagnosis.found
         return {**message, **self._stopped(completions[0])}
 
-    def _message(self, name: str = "") -> Json:
+    def _message(self) -> Json:
         return {
             "id": self._id,
             "type": "message",
             "role": "assistant",
-            "model": self._model or name,
+            "model": self.model,
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
@@ -127,10 +123,8 @@ class MessageCodec:
         return _frame("content_block_delta", index=len(self._blocks) - 1, delta=delta)
 
     def _tail(self, completion: Completion) -> bytes:
-        more: Json = {"diagnostics": self._diagnosis.found} if self._diagnosis.found else {}
-        if self.figures:
-            more["localrun"] = self.figures
-        return _frame("message_delta", delta=self._stopped(completion), usage=usage(completion), **more)
+        found = {"diagnostics": self._diagnosis.found} if self._diagnosis.found else {}
+        return _frame("message_delta", delta=self._stopped(completion), usage=usage(completion), **found, **self.told)
 
     def _stopped(self, completion: Completion) -> Json:
         """Why the answer ended. An answer that only repeats itself, or was cancelled from here, has ended its turn."""

@@ -3,12 +3,14 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from localrun.base.request import Message, Request, Think
 from localrun.server.inference import InferenceRequest, Json
 from localrun.server.json_body import Body
 from localrun.server.openai_chat import parts_of, text_of
 from localrun.server.openai_fields import MAX_STOPS, max_tokens, sampling
+from localrun.server.request_fields import inference_request
 
 IGNORED = (
     *("cache_control", "context_management", "service_tier", "inference_geo", "speed", "betas", "user_profile_id"),
@@ -34,18 +36,9 @@ def read_messages(body: Body) -> InferenceRequest:
         tools=tuple(_tool(tool) for tool in tools if tool.text("type") in _OWN_TOOLS),
         continues=_is_begun(messages[-1]),
     )
-    return InferenceRequest(
-        model=body.text("model"),
-        requests=(request,),
-        is_stream=body.flag("stream"),
-        session=body.inner("metadata").text("user_id"),
-        keep_alive=body.seconds("keep_alive"),
-        ignored=(
-            *(name for name in IGNORED if _has(body, name)),
-            *(tool.place("type") for tool in tools if tool.text("type") not in _OWN_TOOLS),
-        ),
-        with_figures=body.values.get("localrun") is not False,
-    )
+    asked = inference_request(body, (request,), IGNORED)
+    left_out = (tool.place("type") for tool in tools if tool.text("type") not in _OWN_TOOLS)
+    return replace(asked, session=body.inner("metadata").text("user_id"), ignored=(*asked.ignored, *left_out))
 
 
 def _refuse(body: Body) -> None:
@@ -60,11 +53,6 @@ def _refuse(body: Body) -> None:
     for place, name in ((body.inner("output_config"), "format"), (body, "output_format")):
         if name in place:
             raise place.wrong(name, "localrun does not hold a model to a schema yet")
-
-
-def _has(body: Body, name: str) -> bool:
-    outer, dot, inner = name.partition(".")
-    return outer in body and (not dot or inner in body.inner(outer))
 
 
 def _messages(body: Body) -> Iterator[Message]:

@@ -17,7 +17,7 @@ from localrun.server.json_body import Body, read_json
 from localrun.server.model_list import list_models, show_model
 from localrun.server.monitor import monitor_routes
 from localrun.server.ollama_answers import error_body as ollama_error
-from localrun.server.ollama_routes import ollama_routes
+from localrun.server.ollama_routes import Ollama
 from localrun.server.openai_chat import ChatCodec, read_chat
 from localrun.server.openai_codec import error_body
 from localrun.server.openai_completions import CompletionCodec, read_completion
@@ -77,7 +77,7 @@ def build_app(service: Service) -> Starlette:
             Route("/v1/models", models, methods=["GET"]),
             Route("/v1/models/{name:path}", model, methods=["GET"]),
             *anthropic_routes(service),
-            *ollama_routes(service),
+            *Ollama(service).routes(),
             *Responses(service).routes(),
             *monitor_routes(service),
         ],

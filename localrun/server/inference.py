@@ -4,8 +4,9 @@ A codec is one file for one protocol. It reads a body into an InferenceRequest a
 (base/events.py) as its protocol has them; whatever else there is to do is done once, for all of them (respond.py).
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from localrun.base.events import Completion, Event, ModelInfo
 from localrun.base.request import Priority, Request
@@ -35,33 +36,47 @@ class InferenceRequest:
         return self.n * len(self.requests)
 
 
-class Codec(Protocol):
+class Codec(ABC):
     """Writes one answer in one protocol; made for each request. Bytes are whole frames of its stream."""
 
-    media_type: str  # of a stream
-    figures: Json | None  # the `localrun` object; set before the Done of an answer, and sent with the end of a stream
+    media_type: ClassVar[str]  # of a stream
+
+    def __init__(self, asked: InferenceRequest) -> None:
+        self.asked, self.model = asked, asked.model
+        self.figures: Json | None = None  # the `localrun` object; set before the Done of an answer
+
+    @property
+    def told(self) -> Json:
+        """The `localrun` object as a field of what ends a stream; no field where it is not wanted."""
+        return {"localrun": self.figures} if self.figures else {}
 
     def begin(self, info: ModelInfo | None) -> bytes:
         """The head of a stream, before anything else of it; `info` is None while no model is loaded."""
-        ...
+        self.know(info)
+        return b""
 
+    def know(self, info: ModelInfo | None) -> None:
+        """Name the model that answers, where the client named none."""
+        if info is not None:
+            self.model = self.model or info.name
+
+    @abstractmethod
     def event(self, index: int, event: Event) -> bytes:
         """An event of the answer with this number, from 0 on; Done is the last of each. Hears of every event, and where
         the answer is sent whole its bytes are left out."""
-        ...
 
+    @abstractmethod
     def end(self) -> bytes:
         """The foot of a stream, after every answer is done."""
-        ...
 
+    @abstractmethod
     def ping(self) -> bytes:
         """A frame that keeps a client waiting while there is nothing to say."""
-        ...
 
+    @abstractmethod
     def failure(self, refusal: Refusal) -> bytes:
         """The end of a stream that goes no further."""
-        ...
 
+    @abstractmethod
     def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
         """The body for a client that asked for no stream."""
-        ...

@@ -18,7 +18,7 @@ from localrun.base.events import (
     Token,
 )
 from localrun.base.request import Message
-from localrun.server.inference import InferenceRequest, Json
+from localrun.server.inference import Codec, InferenceRequest, Json
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.refusal import Refusal
 
@@ -35,20 +35,16 @@ def generate_said(answer: str, thinking: str) -> Json:
     return {"response": answer, **({"thinking": thinking} if thinking else {})}
 
 
-class OllamaCodec:
+class OllamaCodec(Codec):
     """Writes lines. With `contexts` the last one has the ids of the chat, for it to be gone on with."""
 
     media_type = "application/x-ndjson"
 
     def __init__(self, asked: InferenceRequest, said: Said, contexts: Contexts | None = None) -> None:
-        self._model, self._said, self._contexts = asked.model, said, contexts
+        super().__init__(asked)
+        self._said, self._contexts = said, contexts
         self._messages = asked.requests[0].messages
         self._context: list[int] = []
-        self.figures: Json | None = None
-
-    def begin(self, info: ModelInfo | None) -> bytes:
-        self._model = self._model or (info.name if info else "")
-        return b""
 
     def event(self, index: int, event: Event) -> bytes:
         match event:
@@ -56,7 +52,7 @@ class OllamaCodec:
                 return line(self._piece(channel, text)) if text else b""
             case Done(completion, prompt_ids):
                 self._remember(completion, prompt_ids)
-                return line({**self._last(completion, "", ""), **({"localrun": self.figures} if self.figures else {})})
+                return line({**self._last(completion, "", ""), **self.told})
             case Accepted() | Prefill() | PromptLogprobs() | Loop():
                 return b""
         assert_never(event)
@@ -71,19 +67,19 @@ class OllamaCodec:
         return line(error_body(refusal))
 
     def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
-        self._model = self._model or info.name
+        self.know(info)
         return self._last(completions[0], completions[0].text, completions[0].thinking)
 
     def _piece(self, channel: Channel, text: str) -> Json:
         said = self._said(text, "") if channel == "answer" else self._said("", text)
-        return {"model": self._model, "created_at": now(), **said, "done": False}
+        return {"model": self.model, "created_at": now(), **said, "done": False}
 
     def _last(self, completion: Completion, answer: str, thinking: str) -> Json:
         """The object that is `done`. Durations in nanoseconds; counts are of all tokens, cached ones among them."""
         timings = completion.timings
         before = timings.load_ms + timings.queue_ms
         return {
-            "model": self._model,
+            "model": self.model,
             "created_at": now(),
             **self._said(answer, thinking),
             "done": True,

@@ -8,6 +8,7 @@ from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.openai_fields import MAX_TOKENS, sampling, stops
+from localrun.server.request_fields import inference_request
 
 IGNORED = ("truncate", "shift")
 IGNORED_OPTIONS = (  # how Ollama computes, and ways to choose tokens that localrun has none of
@@ -20,15 +21,14 @@ _EFFORT: Mapping[str, Think] = {"low": "on", "medium": "on", "high": "on", "max"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A body. `request` is None where the model is only to be loaded or, with `unloads`, to go."""
+    """A body. `loads_only` where nothing is to be answered: the model is loaded or, with `unloads`, goes."""
 
-    model: str
-    keep_alive: float | None
-    request: InferenceRequest | None
+    inference: InferenceRequest
+    loads_only: bool
 
     @property
     def unloads(self) -> bool:
-        return self.request is None and self.keep_alive == 0
+        return self.loads_only and self.inference.keep_alive == 0
 
 
 def read_chat(body: Body) -> Asked:
@@ -75,19 +75,8 @@ def _asked(body: Body, request: Request | None) -> Asked:
         think=_think(body),
         ctx=options.whole("num_ctx", None, 1, MAX_TOKENS),
     )
-    keep_alive = body.seconds("keep_alive")
-    inference = InferenceRequest(
-        model=body.text("model"),
-        requests=(limited,),
-        is_stream=body.flag("stream", True),
-        keep_alive=keep_alive,
-        ignored=(
-            *(name for name in IGNORED if name in body),
-            *(options.place(name) for name in IGNORED_OPTIONS if name in options),
-        ),
-        with_figures=body.values.get("localrun") is not False,
-    )
-    return Asked(body.text("model"), keep_alive, inference if request else None)
+    ignored = (*IGNORED, *(f"options.{name}" for name in IGNORED_OPTIONS))
+    return Asked(inference_request(body, (limited,), ignored, streams=True), loads_only=request is None)
 
 
 def _num_predict(options: Body) -> int | None:

@@ -22,87 +22,95 @@ from localrun.server.service import Service
 
 OLLAMA_VERSION = "0.32.1"  # whose protocol this is: clients compare it with what they need
 _READ = ["GET", "HEAD"]
+_EMBEDDINGS = ("/api/embed", "/api/embeddings", "/v1/embeddings")
 _MISSING = ("create", "push", "copy", "me", "blobs/{digest}")  # that Ollama has and localrun does not
 
 
-def ollama_routes(service: Service) -> list[Route]:
-    """The routes below /api, and the root."""
-    models, contexts = service.models, Contexts()
+class Ollama:
+    """The endpoints, and what they share: the chats that a `context` of theirs stands for."""
 
-    async def root(request: HttpRequest) -> Response:
+    def __init__(self, service: Service) -> None:
+        self._service, self._models, self._contexts = service, service.models, Contexts()
+
+    def routes(self) -> list[Route]:
+        """The routes below /api, the root, and embeddings wherever clients ask for them."""
+        return [
+            Route("/", self.root, methods=_READ),
+            Route("/api/version", self.version, methods=_READ),
+            Route("/api/tags", self.tags, methods=_READ),
+            Route("/api/ps", self.ps, methods=_READ),
+            Route("/api/show", self.show, methods=["POST"]),
+            Route("/api/chat", self.chat, methods=["POST"]),
+            Route("/api/generate", self.generate, methods=["POST"]),
+            Route("/api/pull", self.pull, methods=["POST"]),
+            Route("/api/delete", self.delete, methods=["DELETE"]),
+            *(Route(path, self.embed, methods=["POST"]) for path in _EMBEDDINGS),
+            *(Route(f"/api/{name}", self.missing, methods=["POST", "HEAD"]) for name in _MISSING),
+        ]
+
+    async def root(self, request: HttpRequest) -> Response:
         return PlainTextResponse("Ollama is running")
 
-    async def version(request: HttpRequest) -> Response:
+    async def version(self, request: HttpRequest) -> Response:
         return JSONResponse({"version": OLLAMA_VERSION, "localrun": localrun.__version__})
 
-    async def list_tags(request: HttpRequest) -> Response:
-        return JSONResponse(await asyncio.to_thread(tags, models))
+    async def tags(self, request: HttpRequest) -> Response:
+        return JSONResponse(await asyncio.to_thread(tags, self._models))
 
-    async def list_loaded(request: HttpRequest) -> Response:
-        return JSONResponse(await asyncio.to_thread(ps, models))
+    async def ps(self, request: HttpRequest) -> Response:
+        return JSONResponse(await asyncio.to_thread(ps, self._models))
 
-    async def show_one(request: HttpRequest) -> Response:
+    async def show(self, request: HttpRequest) -> Response:
         name = _named(await read_json(request))
-        return JSONResponse(await asyncio.to_thread(lambda: show(models.find(name))))
+        return JSONResponse(await asyncio.to_thread(lambda: show(self._models.find(name))))
 
-    async def chat(request: HttpRequest) -> Response:
-        return await answer(request, read_chat(await read_json(request)), chat_said)
+    async def chat(self, request: HttpRequest) -> Response:
+        return await self._answer(request, read_chat(await read_json(request)), chat_said)
 
-    async def generate(request: HttpRequest) -> Response:
-        asked = read_generate(await read_json(request), contexts)
-        return await answer(request, asked, generate_said, contexts)
+    async def generate(self, request: HttpRequest) -> Response:
+        asked = read_generate(await read_json(request), self._contexts)
+        return await self._answer(request, asked, generate_said, self._contexts)
 
-    async def answer(request: HttpRequest, asked: Asked, said: Said, remembered: Contexts | None = None) -> Response:
-        if asked.request is not None:
-            return AnswerResponse(service, asked.request, OllamaCodec(asked.request, said, remembered), request)
-        if asked.unloads:
-            await models.unload(asked.model)
-        else:
-            async with models.use(asked.model, asked.keep_alive):
-                pass
-        return JSONResponse(nothing_said(asked.model, said, "unload" if asked.unloads else "load"))
-
-    async def embed(request: HttpRequest) -> Response:
+    async def embed(self, request: HttpRequest) -> Response:
         name = (await read_json(request)).text("model")
-        choice = await asyncio.to_thread(models.find, name)
+        choice = await asyncio.to_thread(self._models.find, name)
         what = f"{name or choice.stored.name} answers with text; it makes no embeddings"
         raise Refusal(400, what, "model_not_supported", "model")
 
-    async def pull(request: HttpRequest) -> Response:
+    async def pull(self, request: HttpRequest) -> Response:
         body = await read_json(request)
         name, is_stream = _named(body), body.flag("stream", True)
         if await asyncio.to_thread(_is_here, name):
             return _lines(_success()) if is_stream else JSONResponse({"status": "success"})
-        require_manage(service.options.manage, "pull", name)
+        require_manage(self._service.options.manage, "pull", name)
         if is_stream:
             return _lines(_told(name))
         async for news in pulled(name):
             last = news
         return JSONResponse(last)
 
-    async def delete_one(request: HttpRequest) -> Response:
+    async def delete(self, request: HttpRequest) -> Response:
         name = _named(await read_json(request))
-        require_manage(service.options.manage, "rm", name)
-        await models.unload(name)
+        require_manage(self._service.options.manage, "rm", name)
+        await self._models.unload(name)
         await asyncio.to_thread(delete, name)
         return Response()
 
-    async def missing(request: HttpRequest) -> Response:
+    async def missing(self, request: HttpRequest) -> Response:
         raise Refusal(501, "localrun does not have this", "not_implemented")
 
-    return [
-        Route("/", root, methods=_READ),
-        Route("/api/version", version, methods=_READ),
-        Route("/api/tags", list_tags, methods=_READ),
-        Route("/api/ps", list_loaded, methods=_READ),
-        Route("/api/show", show_one, methods=["POST"]),
-        Route("/api/chat", chat, methods=["POST"]),
-        Route("/api/generate", generate, methods=["POST"]),
-        Route("/api/pull", pull, methods=["POST"]),
-        Route("/api/delete", delete_one, methods=["DELETE"]),
-        *(Route(path, embed, methods=["POST"]) for path in ("/api/embed", "/api/embeddings", "/v1/embeddings")),
-        *(Route(f"/api/{name}", missing, methods=["POST", "HEAD"]) for name in _MISSING),
-    ]
+    async def _answer(
+        self, request: HttpRequest, asked: Asked, said: Said, contexts: Contexts | None = None
+    ) -> Response:
+        wanted = asked.inference
+        if not asked.loads_only:
+            return AnswerResponse(self._service, wanted, OllamaCodec(wanted, said, contexts), request)
+        if asked.unloads:
+            await self._models.unload(wanted.model)
+        else:
+            async with self._models.use(wanted.model, wanted.keep_alive):
+                pass
+        return JSONResponse(nothing_said(wanted.model, said, "unload" if asked.unloads else "load"))
 
 
 def _named(body: Body) -> str:

@@ -1,6 +1,7 @@
 """POST /v1/chat/completions: OpenAI's chat, as most clients speak it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import assert_never
 
 from localrun.base.check import MAX_LOGPROBS
@@ -20,7 +21,15 @@ from localrun.base.request import Message, Request
 from localrun.server.inference import InferenceRequest, Json
 from localrun.server.json_body import Body
 from localrun.server.openai_codec import OpenAICodec
-from localrun.server.openai_fields import answers, max_tokens, priority, refuse_until_there, sampling, stops, think
+from localrun.server.openai_fields import (
+    answers,
+    max_tokens,
+    openai_request,
+    refuse_until_there,
+    sampling,
+    stops,
+    think,
+)
 from localrun.server.openai_logprobs import chat_logprobs
 from localrun.server.openai_usage import finish_reason
 
@@ -46,17 +55,7 @@ def read_chat(body: Body) -> InferenceRequest:
         tools=tuple(tool.values for tool in body.objects("tools")),
         logprobs=_logprobs(body),
     )
-    return InferenceRequest(
-        model=body.text("model"),
-        requests=(request,),
-        is_stream=body.flag("stream"),
-        n=answers(body),
-        priority=priority(body),
-        session=body.text("prompt_cache_key"),
-        keep_alive=body.seconds("keep_alive"),
-        ignored=tuple(name for name in IGNORED if name in body),
-        with_figures=body.values.get("localrun") is not False,
-    )
+    return replace(openai_request(body, (request,), IGNORED), n=answers(body))
 
 
 def read_messages(body: Body) -> tuple[Message, ...]:

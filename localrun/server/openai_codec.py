@@ -4,13 +4,13 @@ import secrets
 import time
 
 from localrun.base.events import Completion, ModelInfo
-from localrun.server.inference import InferenceRequest, Json
+from localrun.server.inference import Codec, InferenceRequest, Json
 from localrun.server.openai_usage import usage
 from localrun.server.refusal import Refusal
 from localrun.server.sse import data_frame
 
 
-class OpenAICodec:
+class OpenAICodec(Codec):
     """Writes objects of one kind, and chunks of a stream."""
 
     media_type = "text/event-stream"
@@ -19,16 +19,15 @@ class OpenAICodec:
     chunk_kind: str
 
     def __init__(self, asked: InferenceRequest, with_usage: bool) -> None:
-        self.asked, self._model, self._with_usage = asked, asked.model, with_usage
+        super().__init__(asked)
+        self._with_usage = with_usage
         self._id, self._created = f"{self.id_prefix}{secrets.token_hex(12)}", int(time.time())
         self._done: dict[int, Completion] = {}
         self._fingerprint: str | None = None
-        self.figures: Json | None = None
 
-    def begin(self, info: ModelInfo | None) -> bytes:
-        if info is not None:
-            self._model, self._fingerprint = self._model or info.name, info.fingerprint or None
-        return b""
+    def know(self, info: ModelInfo | None) -> None:
+        super().know(info)
+        self._fingerprint = info.fingerprint or None if info else None
 
     def end(self) -> bytes:
         total = self._frame({"choices": [], "usage": self._usage()}) if self._with_usage else b""
@@ -46,12 +45,11 @@ class OpenAICodec:
 
     def chunk(self, choice: Json) -> bytes:
         """A part of one answer; its last tells of the answer."""
-        told = {"localrun": self.figures} if self.figures and choice["finish_reason"] else {}
-        return self._frame({"choices": [choice], **told})
+        return self._frame({"choices": [choice], **(self.told if choice["finish_reason"] else {})})
 
     def object(self, info: ModelInfo, choices: list[Json]) -> Json:
         """All answers, once they are done."""
-        self.begin(info)
+        self.know(info)
         return {**self._head(self.kind), "choices": choices, "usage": self._usage()}
 
     def _frame(self, values: Json) -> bytes:
@@ -62,7 +60,7 @@ class OpenAICodec:
             "id": self._id,
             "object": kind,
             "created": self._created,
-            "model": self._model,
+            "model": self.model,
             "system_fingerprint": self._fingerprint,
         }
 

@@ -20,7 +20,7 @@ from localrun.base.request import Request
 from localrun.server.inference import InferenceRequest, Json
 from localrun.server.json_body import Body
 from localrun.server.openai_codec import OpenAICodec
-from localrun.server.openai_fields import answers, max_tokens, priority, refuse_until_there, sampling, stops
+from localrun.server.openai_fields import answers, max_tokens, openai_request, refuse_until_there, sampling, stops
 from localrun.server.openai_logprobs import TextOffsets, completion_logprobs
 from localrun.server.openai_usage import finish_reason
 
@@ -46,17 +46,8 @@ def read_completion(body: Body) -> InferenceRequest:
         verbatim=True,
         logprobs=body.whole("logprobs", None, 0, MAX_LOGPROBS),
     )
-    return InferenceRequest(
-        model=body.text("model"),
-        requests=tuple(_asking(request, prompt, body.flag("echo")) for prompt in prompts),
-        is_stream=body.flag("stream"),
-        n=n,
-        priority=priority(body),
-        session=body.text("prompt_cache_key"),
-        keep_alive=body.seconds("keep_alive"),
-        ignored=tuple(name for name in IGNORED if name in body),
-        with_figures=body.values.get("localrun") is not False,
-    )
+    requests = tuple(_asking(request, prompt, body.flag("echo")) for prompt in prompts)
+    return replace(openai_request(body, requests, IGNORED), n=n)
 
 
 def _max_tokens(body: Body) -> int | None:

@@ -1,15 +1,25 @@
 """Fields that OpenAI's protocols share: how to choose tokens, how many, and what is not there yet."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import cast
 
 from localrun.base.check import MAX_BIAS
-from localrun.base.request import Priority, Sampling, Think
+from localrun.base.request import Priority, Request, Sampling, Think
+from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
+from localrun.server.request_fields import inference_request
 
 MAX_ANSWERS = 8
 MAX_STOPS = 16
 MAX_TOKENS = 1 << 24
 _EFFORT: dict[str, Think] = {"none": "off", "minimal": "off", "low": "on", "medium": "on", "high": "on", "xhigh": "on"}
+
+
+def openai_request(body: Body, requests: tuple[Request, ...], ignored: Iterable[str]) -> InferenceRequest:
+    """The request of a body, with the class and the session that it names. Raises Refusal, naming the field."""
+    asked = inference_request(body, requests, ignored)
+    return replace(asked, priority=priority(body), session=body.text("prompt_cache_key"))
 
 
 def sampling(body: Body) -> Sampling:

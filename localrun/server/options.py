@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 11434  # where Ollama listens, so that its clients find us
+LAST_PORT = 65_535
 KEEP_ALIVE_SECONDS = 300.0
 KEY_VARIABLE = "LOCALRUN_API_KEY"  # the key, for the server and for those who ask it
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -28,6 +29,14 @@ class ServerOptions:
     manage: bool = False  # download and delete models when asked to
     no_disk: bool = False  # keep nothing of conversations on disk
     store_disk: bool = False  # keep stored responses on disk
+
+
+def port_number(value: object) -> int:
+    """The number of a port; 0 stands for any free one. Raises ValueError."""
+    text = str(value)
+    if not text.isdecimal() or int(text) > LAST_PORT:
+        raise ValueError(f"a port from 0 to {LAST_PORT} is needed; 0 takes a free one")
+    return int(text)
 
 
 def seconds(value: object) -> float | None:

@@ -10,9 +10,10 @@ from starlette.types import Receive, Scope, Send
 from localrun.base.request import Request
 from localrun.client.interface import EngineClient
 from localrun.server.json_body import Body, read_json
-from localrun.server.openai_responses import Asked, ResponsesCodec, read_responses
 from localrun.server.refusal import Refusal
 from localrun.server.respond import AnswerResponse
+from localrun.server.responses_codec import ResponsesCodec
+from localrun.server.responses_request import Asked, read_responses
 from localrun.server.service import Service
 from localrun.server.stored_responses import StoredResponse, StoredResponses
 from localrun.server.truncation import drop_turns

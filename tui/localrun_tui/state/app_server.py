@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from localrun.server.live import LiveRequest
     from localrun.server.service import Service
 
-LEAST_PORT, LAST_PORT = 0, 65_535
-
 
 class AppServer:
     """Off until it is started. What it needs is imported then."""
@@ -71,10 +69,9 @@ class AppServer:
 
 def port_in(text: str) -> int:
     """The port of `/serve PORT`; the usual one for none. Raises UsageError."""
-    from localrun.server.options import DEFAULT_PORT
+    from localrun.server.options import DEFAULT_PORT, port_number
 
-    if not text:
-        return DEFAULT_PORT
-    if not text.isdecimal() or not LEAST_PORT <= int(text) <= LAST_PORT:
-        raise UsageError(f"{text} is no port", f"a number up to {LAST_PORT}; 0 takes a free one")
-    return int(text)
+    try:
+        return port_number(text) if text else DEFAULT_PORT
+    except ValueError as error:
+        raise UsageError(f"{text} is no port", str(error)) from None

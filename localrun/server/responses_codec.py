@@ -1,9 +1,8 @@
-"""POST /v1/responses: OpenAI's Responses, as codex and its SDKs speak it."""
+"""Answers to POST /v1/responses: response objects and the events by which one grows."""
 
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from localrun.base.events import (
@@ -18,132 +17,26 @@ from localrun.base.events import (
     PromptLogprobs,
     Token,
 )
-from localrun.base.request import Request
-from localrun.server.inference import InferenceRequest, Json
-from localrun.server.json_body import Body
-from localrun.server.openai_fields import check_tool_choice, effort, max_tokens, priority, sampling
-from localrun.server.openai_items import Conversation, flat_tools, sealed
+from localrun.server.inference import Codec, Json
+from localrun.server.openai_items import sealed
 from localrun.server.openai_usage import usage
 from localrun.server.refusal import Refusal
+from localrun.server.responses_request import Asked
 from localrun.server.sse import data_frame
-from localrun.server.stored_responses import StoredResponse
 
 Status = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
-IGNORED = (
-    *("client_metadata", "max_tool_calls", "prompt_cache_retention", "safety_identifier"),
-    *("stream_options", "top_logprobs", "user"),
-)
-REFUSED = ("conversation", "prompt")
-SEALED_THOUGHTS = "reasoning.encrypted_content"
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A body of this protocol. `items` are its input as it is stored; `echo` goes into the response as it came."""
-
-    inference: InferenceRequest
-    items: list[Json]
-    echo: Json
-    is_stored: bool
-    drops_turns: bool  # the oldest turns, where the context is too small for all
-    seals_thoughts: bool
-
-
-def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Asked:
-    """A body as the request that it is, after the responses that it goes on from. Raises Refusal, naming the field."""
-    for name in REFUSED:
-        if name in body:
-            raise body.wrong(name, "localrun has none of this")
-    if body.flag("background"):
-        raise body.wrong("background", "false is needed: answers are computed while somebody waits for them")
-    check_tool_choice(body)
-    if body.inner("text").inner("format").text("type", "text") != "text":
-        raise body.wrong("text.format", "text is needed: localrun does not hold a model to a schema yet")
-    tools, other_tools = flat_tools(body.objects("tools"))
-    items = _items(body)
-    conversation = Conversation()
-    for stored in earlier:
-        before = [*stored.items, *stored.response["output"]]
-        conversation.add([Body(item, "previous_response_id") for item in before])
-    conversation.add([Body(item, f"input[{number}]") for number, item in enumerate(items)])
-    messages = conversation.messages
-    if instructions := body.text("instructions"):
-        messages = [{"role": "system", "content": instructions}, *messages]
-    request = Request(
-        messages=tuple(messages),
-        sampling=sampling(body),
-        max_tokens=max_tokens(body, "max_output_tokens"),
-        think=effort(body.inner("reasoning"), "effort"),
-        tools=tuple(tools),
-    )
-    is_stored = body.flag("store", True)
-    is_stream = body.flag("stream")
-    return Asked(
-        InferenceRequest(
-            model=body.text("model"),
-            requests=(request,) if conversation.messages else (),
-            is_stream=is_stream,
-            priority=priority(body),
-            session=body.text("prompt_cache_key"),
-            ignored=(*(name for name in IGNORED if name in body), *other_tools, *conversation.left_out),
-            is_held=is_stream,
-            with_figures=body.values.get("localrun") is not False,
-        ),
-        [{**item, "id": item.get("id") or f"item_{secrets.token_hex(16)}"} for item in items],
-        _echo(body, is_stored),
-        is_stored,
-        body.choice("truncation", ("auto", "disabled"), "disabled") == "auto",
-        SEALED_THOUGHTS in body.texts("include", 32) and not is_stored,
-    )
-
-
-def _items(body: Body) -> list[Json]:
-    """The input as items; a text is a message of the user."""
-    if not isinstance(body.values.get("input"), str):
-        return [item.values for item in body.objects("input")]
-    text = body.text("input")
-    content = [{"type": "input_text", "text": text}]
-    return [{"type": "message", "role": "user", "content": content}] if text else []
-
-
-def _echo(body: Body, is_stored: bool) -> Json:
-    """Fields of a request that its response repeats."""
-    reasoning, values = body.inner("reasoning").values, body.values
-    return {
-        "previous_response_id": body.text("previous_response_id") or None,
-        "instructions": values.get("instructions"),
-        "tools": values.get("tools") or [],
-        "tool_choice": values.get("tool_choice") or "auto",
-        "parallel_tool_calls": body.flag("parallel_tool_calls", True),
-        "truncation": body.text("truncation", "disabled"),
-        "text": {"format": {"type": "text"}},
-        "reasoning": {"effort": reasoning.get("effort"), "summary": reasoning.get("summary")},
-        "temperature": values.get("temperature"),
-        "top_p": values.get("top_p"),
-        "presence_penalty": values.get("presence_penalty"),
-        "frequency_penalty": values.get("frequency_penalty"),
-        "top_logprobs": 0,
-        "max_output_tokens": values.get("max_output_tokens"),
-        "max_tool_calls": None,
-        "store": is_stored,
-        "background": False,
-        "service_tier": "default",
-        "metadata": body.inner("metadata").values,
-        "safety_identifier": None,
-        "prompt_cache_key": values.get("prompt_cache_key"),
-    }
-
-
-class ResponsesCodec:
+class ResponsesCodec(Codec):
     """Writes response objects and their events. `response` is how far the answer is."""
 
     media_type = "text/event-stream"
 
     def __init__(self, asked: Asked) -> None:
+        super().__init__(asked.inference)
         self._seals = asked.seals_thoughts
         self._number = 0  # of the next event
         self._open: Channel | None = None  # what the last item is, while it grows
-        self.figures: Json | None = None
         self.dropped_turns = 0
         self.response: Json = {
             "id": f"resp_{secrets.token_hex(16)}",
@@ -160,7 +53,7 @@ class ResponsesCodec:
         }
 
     def begin(self, info: ModelInfo | None) -> bytes:
-        self._know(info)
+        self.know(info)
         return self._state("created") + self._state("in_progress")
 
     def event(self, index: int, event: Event) -> bytes:
@@ -190,18 +83,18 @@ class ResponsesCodec:
         return self._state("failed")
 
     def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
-        self._know(info)
+        self.know(info)
         self.end()
         return dict(self.response)
+
+    def know(self, info: ModelInfo | None) -> None:
+        super().know(info)
+        self.response["model"] = self.model
 
     def cancelled(self) -> None:
         """Leave the rest: no client waits for it."""
         self._close("incomplete")
         self.response |= {"status": "cancelled"}
-
-    def _know(self, info: ModelInfo | None) -> None:
-        if info is not None:
-            self.response["model"] = self.response["model"] or info.name
 
     def _finish(self, completion: Completion) -> None:
         status: Status = "completed"
@@ -272,8 +165,7 @@ class ResponsesCodec:
     def _state(self, name: str) -> bytes:
         """The whole response; while it grows its items come by themselves."""
         response = self.response if name not in ("created", "in_progress") else {**self.response, "output": []}
-        told = {"localrun": self.figures} if self.figures and response is self.response else {}
-        return self._frame(name, response={**response, **told})
+        return self._frame(name, response={**response, **(self.told if response is self.response else {})})
 
     def _frame(self, name: str, **values: object) -> bytes:
         kind, number = f"response.{name}", self._number

@@ -1,0 +1,30 @@
+"""Fields that every protocol has under the same name: `model`, `stream`, `keep_alive`, and `localrun`."""
+
+from collections.abc import Iterable
+
+from localrun.base.request import Request
+from localrun.server.inference import InferenceRequest
+from localrun.server.json_body import Body
+
+
+def inference_request(
+    body: Body, requests: tuple[Request, ...], ignored: Iterable[str], *, streams: bool = False
+) -> InferenceRequest:
+    """The request of a body, without what only its protocol has. Raises Refusal, naming the field.
+
+    `ignored` are names of fields that have no effect, such as `user` or `options.numa`; `streams` says whether an
+    answer is a stream where the body does not.
+    """
+    return InferenceRequest(
+        model=body.text("model"),
+        requests=requests,
+        is_stream=body.flag("stream", streams),
+        keep_alive=body.seconds("keep_alive"),
+        ignored=tuple(name for name in ignored if _has(body, name)),
+        with_figures=body.values.get("localrun") is not False,
+    )
+
+
+def _has(body: Body, name: str) -> bool:
+    outer, dot, inner = name.partition(".")
+    return outer in body and (not dot or inner in body.inner(outer))

@@ -1,0 +1,107 @@
+"""The bodies of POST /v1/responses, OpenAI's Responses, as codex and its SDKs send them."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from localrun.base.request import Request
+from localrun.server.inference import InferenceRequest, Json
+from localrun.server.json_body import Body
+from localrun.server.openai_fields import check_tool_choice, effort, max_tokens, openai_request, sampling
+from localrun.server.openai_items import Conversation, flat_tools
+from localrun.server.stored_responses import StoredResponse
+
+IGNORED = (
+    *("client_metadata", "max_tool_calls", "prompt_cache_retention", "safety_identifier"),
+    *("stream_options", "top_logprobs", "user"),
+)
+REFUSED = ("conversation", "prompt")
+SEALED_THOUGHTS = "reasoning.encrypted_content"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A body of this protocol. `items` are its input as it is stored; `echo` goes into the response as it came."""
+
+    inference: InferenceRequest
+    items: list[Json]
+    echo: Json
+    is_stored: bool
+    drops_turns: bool  # the oldest turns, where the context is too small for all
+    seals_thoughts: bool
+
+
+def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Asked:
+    """A body as the request that it is, after the responses that it goes on from. Raises Refusal, naming the field."""
+    for name in REFUSED:
+        if name in body:
+            raise body.wrong(name, "localrun has none of this")
+    if body.flag("background"):
+        raise body.wrong("background", "false is needed: answers are computed while somebody waits for them")
+    check_tool_choice(body)
+    if body.inner("text").inner("format").text("type", "text") != "text":
+        raise body.wrong("text.format", "text is needed: localrun does not hold a model to a schema yet")
+    tools, other_tools = flat_tools(body.objects("tools"))
+    items = _items(body)
+    conversation = Conversation()
+    for stored in earlier:
+        before = [*stored.items, *stored.response["output"]]
+        conversation.add([Body(item, "previous_response_id") for item in before])
+    conversation.add([Body(item, f"input[{number}]") for number, item in enumerate(items)])
+    messages = conversation.messages
+    if instructions := body.text("instructions"):
+        messages = [{"role": "system", "content": instructions}, *messages]
+    request = Request(
+        messages=tuple(messages),
+        sampling=sampling(body),
+        max_tokens=max_tokens(body, "max_output_tokens"),
+        think=effort(body.inner("reasoning"), "effort"),
+        tools=tuple(tools),
+    )
+    asked = openai_request(body, (request,) if conversation.messages else (), IGNORED)
+    is_stored = body.flag("store", True)
+    return Asked(
+        replace(asked, ignored=(*asked.ignored, *other_tools, *conversation.left_out), is_held=asked.is_stream),
+        [{**item, "id": item.get("id") or f"item_{secrets.token_hex(16)}"} for item in items],
+        _echo(body, is_stored),
+        is_stored,
+        body.choice("truncation", ("auto", "disabled"), "disabled") == "auto",
+        SEALED_THOUGHTS in body.texts("include", 32) and not is_stored,
+    )
+
+
+def _items(body: Body) -> list[Json]:
+    """The input as items; a text is a message of the user."""
+    if not isinstance(body.values.get("input"), str):
+        return [item.values for item in body.objects("input")]
+    text = body.text("input")
+    content = [{"type": "input_text", "text": text}]
+    return [{"type": "message", "role": "user", "content": content}] if text else []
+
+
+def _echo(body: Body, is_stored: bool) -> Json:
+    """Fields of a request that its response repeats."""
+    reasoning, values = body.inner("reasoning").values, body.values
+    return {
+        "previous_response_id": body.text("previous_response_id") or None,
+        "instructions": values.get("instructions"),
+        "tools": values.get("tools") or [],
+        "tool_choice": values.get("tool_choice") or "auto",
+        "parallel_tool_calls": body.flag("parallel_tool_calls", True),
+        "truncation": body.text("truncation", "disabled"),
+        "text": {"format": {"type": "text"}},
+        "reasoning": {"effort": reasoning.get("effort"), "summary": reasoning.get("summary")},
+        "temperature": values.get("temperature"),
+        "top_p": values.get("top_p"),
+        "presence_penalty": values.get("presence_penalty"),
+        "frequency_penalty": values.get("frequency_penalty"),
+        "top_logprobs": 0,
+        "max_output_tokens": values.get("max_output_tokens"),
+        "max_tool_calls": None,
+        "store": is_stored,
+        "background": False,
+        "service_tier": "default",
+        "metadata": body.inner("metadata").values,
+        "safety_identifier": None,
+        "prompt_cache_key": values.get("prompt_cache_key"),
+    }
