@@ -49,6 +49,9 @@ class ModelSlot:
         load = self._load = _Load(self._open_client, choice, before, progress)
         try:
             client = await load.result()
+        except asyncio.CancelledError:  # whoever asked for it has left
+            load.give_up()
+            raise
         finally:
             if self._load is load:
                 self._load = None

@@ -1,6 +1,7 @@
 """Which model answers: shared, changed for another, unloaded when nobody asks."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -8,11 +9,12 @@ from pathlib import Path
 
 import pytest
 from localrun_testing.fake_client import FakeClient
+from localrun_testing.waiting import PATIENCE
 
 from localrun.base.errors import DoesNotFitError
 from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.client.choice import ModelChoice, builtin
-from localrun.client.model_slot import ModelSlot
+from localrun.client.model_slot import LoadGivenUpError, ModelSlot
 from localrun.hub.stored import StoredModel
 from localrun.server import models
 from localrun.server.models import ModelHost
@@ -140,6 +142,31 @@ def test_who_leaves_while_waiting_holds_nothing_up() -> None:
             await asyncio.gather(first, impatient, return_exceptions=True)
             await host.use("one", end)
             assert host.loaded == ["one"]
+
+    asyncio.run(story())
+
+
+def test_a_load_whose_client_leaves_is_given_up() -> None:
+    """Otherwise it would go on beside the next one, and both may not fit."""
+
+    async def story() -> None:
+        begun, given_up = asyncio.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def open_client(choice: ModelChoice, progress: ProgressCallback) -> FakeClient:
+            loop.call_soon_threadsafe(begun.set)
+            while True:
+                try:
+                    progress(0, 1)
+                    time.sleep(0.001)
+                except LoadGivenUpError:
+                    loop.call_soon_threadsafe(given_up.set)
+                    raise
+
+        load = asyncio.ensure_future(ModelSlot(open_client).load(CHOICES["one"], lambda done, total: None))
+        await begun.wait()
+        load.cancel()
+        await asyncio.wait_for(given_up.wait(), PATIENCE)
 
     asyncio.run(story())
 
