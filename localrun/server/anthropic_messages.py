@@ -70,7 +70,7 @@ class MessageCodec(Codec):
     def failure(self, refusal: Refusal) -> bytes:
         return data_frame(error_body(refusal), "error")
 
-    def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
+    def whole(self, info: ModelInfo | None, completions: list[Completion]) -> Json:
         self.know(info)
         message = self._message()
         message["content"] = [_block(channel, "".join(texts)) for channel, texts in self._blocks]

@@ -25,6 +25,7 @@ class InferenceRequest:
     n: int = 1  # answers to each prompt
     priority: Priority = "api"  # where no header says otherwise
     session: str = ""  # what the client calls the conversation; empty: it does not say
+    chain: str = ""  # the first of the responses that it goes on from, which tells conversations without a name apart
     keep_alive: float | None = None  # seconds that the model stays loaded, or inf; None: as the server was told
     ignored: tuple[str, ...] = ()  # fields that have no effect here
     is_held: bool = False  # a stream that is held open while it cannot be answered, instead of being refused
@@ -78,5 +79,5 @@ class Codec(ABC):
         """The end of a stream that goes no further."""
 
     @abstractmethod
-    def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
+    def whole(self, info: ModelInfo | None, completions: list[Completion]) -> Json:
         """The body for a client that asked for no stream."""

@@ -66,7 +66,7 @@ class OllamaCodec(Codec):
     def failure(self, refusal: Refusal) -> bytes:
         return line(error_body(refusal))
 
-    def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
+    def whole(self, info: ModelInfo | None, completions: list[Completion]) -> Json:
         self.know(info)
         return self._last(completions[0], completions[0].text, completions[0].thinking)
 

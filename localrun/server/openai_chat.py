@@ -139,7 +139,7 @@ class ChatCodec(OpenAICodec):
                 return b""
         assert_never(event)
 
-    def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
+    def whole(self, info: ModelInfo | None, completions: list[Completion]) -> Json:
         return self.object(info, [self._choice(index, completion) for index, completion in enumerate(completions)])
 
     def _choice(self, index: int, completion: Completion) -> Json:

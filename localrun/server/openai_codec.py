@@ -47,7 +47,7 @@ class OpenAICodec(Codec):
         """A part of one answer; its last tells of the answer."""
         return self._frame({"choices": [choice], **(self.told if choice["finish_reason"] else {})})
 
-    def object(self, info: ModelInfo, choices: list[Json]) -> Json:
+    def object(self, info: ModelInfo | None, choices: list[Json]) -> Json:
         """All answers, once they are done."""
         self.know(info)
         return {**self._head(self.kind), "choices": choices, "usage": self._usage()}

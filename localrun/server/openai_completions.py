@@ -103,7 +103,7 @@ class CompletionCodec(OpenAICodec):
                 assert_never(event)
         return self._chunk(index) if self.asked.is_stream and choice.has_news else b""
 
-    def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
+    def whole(self, info: ModelInfo | None, completions: list[Completion]) -> Json:
         reasons = map(finish_reason, completions)
         return self.object(info, [self._choice(index, reason) for index, reason in enumerate(reasons)])
 

@@ -16,6 +16,7 @@ from localrun.base.errors import (
 from localrun.base.sanitize import clean
 
 RETRY_SECONDS = 1
+CANCELLED = "cancelled"
 _PATH = re.compile(r"(?<![\w:/.])(?:[A-Za-z]:\\|/)(?:[^\s/\\:'\"]+[/\\])+([^\s/\\:'\"]*)")
 
 
@@ -73,6 +74,11 @@ def refusal_of(error: LocalrunError) -> Refusal:
 def without_paths(text: str) -> str:
     """A message without the folders of this machine, and without what a terminal would obey."""
     return _PATH.sub(lambda found: found[1], clean(text))
+
+
+def cancelled() -> Refusal:
+    """The request was ended from here, before there was an answer. Clients do not try such a status again."""
+    return Refusal(499, "this request was cancelled", CANCELLED)
 
 
 def busy(waiting: int) -> Refusal:

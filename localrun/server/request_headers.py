@@ -23,7 +23,8 @@ _PROGRAM = re.compile(r"[\w.-]{1,40}")
 def with_headers(asked: InferenceRequest, headers: Mapping[str, str]) -> InferenceRequest:
     """A request with what its headers add. Raises Refusal for a header of ours that means nothing."""
     session = asked.session or next((headers[name] for name in SESSION_HEADERS if headers.get(name)), "")
-    chat_id, priority, deadline = _chat_id(session, headers), _priority(asked, headers), _deadline(headers)
+    chat_id = _chat_id(session or asked.chain, headers)
+    priority, deadline = _priority(asked, headers), _deadline(headers)
     requests = (
         replace(one, priority=priority, deadline=deadline, gather_ms=GATHER_MS, chat_id=chat_id)
         for one in asked.requests

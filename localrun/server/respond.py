@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from localrun.base.errors import LocalrunError
-from localrun.base.events import Completion, Done, ModelInfo
+from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.client.interface import EngineClient
 from localrun.server.figures import headers_of, localrun_object
@@ -46,18 +46,34 @@ class AnswerResponse(Response):
         wire = Wire(receive, send, self._codec, self._asked.is_stream)
         try:
             with self._service.registry.holding(self._live):
+                self._live.cancel = wire.cancel
                 try:
                     await self._answer(wire)
                 except ClientLeftError:
                     self._live.end("left")
                 except (LocalrunError, Refusal) as error:
-                    refusal = refusal_of(error) if isinstance(error, LocalrunError) else error
-                    self._live.end(refusal.code)
-                    if not wire.has_begun and not (self._asked.is_held and refusal.status == 503):
-                        raise refusal from None
-                    await wire.stream(self._codec.failure(refusal), last=True)
+                    await self.refuse(wire, refusal_of(error) if isinstance(error, LocalrunError) else error)
         finally:
             wire.close()
+
+    async def refuse(self, wire: Wire, refusal: Refusal) -> None:
+        """Tell the client that there is no answer, or no more of one."""
+        self._live.end(refusal.code)
+        if not wire.has_begun and not (self._asked.is_held and refusal.status == 503):
+            raise refusal from None
+        await wire.stream(self._codec.failure(refusal), last=True)
+
+    async def complete(self, wire: Wire, completions: list[Completion]) -> None:
+        """Send the end of a stream, or all that was said."""
+        await self.settle()
+        if self._asked.is_stream:
+            await wire.stream(self._codec.end(), last=True)
+            return
+        whole = self._codec.whole(wire.info, completions)
+        if self._codec.figures is not None:
+            whole["localrun"] = self._codec.figures
+        data = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
+        await wire.whole(data, headers_of(completions[0]) if completions else {})
 
     async def _answer(self, wire: Wire) -> None:
         """Bring the model, have it answer, and send what it says."""
@@ -72,11 +88,7 @@ class AnswerResponse(Response):
                 while len(completions) < len(answers):
                     await wire.wait(mailbox.wait())
                     await self._pass_on(mailbox.take(), wire, completions)
-                await self.settle()
-                if self._asked.is_stream:
-                    await wire.stream(self._codec.end(), last=True)
-                else:
-                    await self._send_whole(client.info, [completions[index] for index in range(len(answers))], wire)
+                await self.complete(wire, [completions[index] for index in range(len(answers))])
                 self._live.end("done")
             finally:
                 _cancel(answers)
@@ -106,13 +118,6 @@ class AnswerResponse(Response):
             self._codec.figures = localrun_object(completion, broken, self._asked.ignored)
             self._live.cache_break = broken.kind if broken else ""
         return replace(done, completion=completion)
-
-    async def _send_whole(self, info: ModelInfo, completions: list[Completion], wire: Wire) -> None:
-        whole = self._codec.whole(info, completions)
-        if self._codec.figures is not None:
-            whole["localrun"] = self._codec.figures
-        data = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
-        await wire.whole(data, headers_of(completions[0]) if completions else {})
 
     async def _send(self, frames: list[bytes], wire: Wire) -> None:
         if frames and self._asked.is_stream:

@@ -1,6 +1,7 @@
 """Routes of /v1/responses: go on from earlier responses, give them back, drop, cancel and count."""
 
 import asyncio
+from dataclasses import replace
 
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
@@ -10,13 +11,14 @@ from starlette.types import Receive, Scope, Send
 from localrun.base.request import Request
 from localrun.client.interface import EngineClient
 from localrun.server.json_body import Body, read_json
-from localrun.server.refusal import Refusal
+from localrun.server.refusal import CANCELLED, Refusal
 from localrun.server.respond import AnswerResponse
 from localrun.server.responses_codec import ResponsesCodec
 from localrun.server.responses_request import Asked, read_responses
 from localrun.server.service import Service
 from localrun.server.stored_responses import StoredResponse, StoredResponses
 from localrun.server.truncation import drop_turns
+from localrun.server.wire import Wire
 
 MAX_LISTED = 100
 USUAL_LISTED = 20
@@ -47,11 +49,11 @@ class Responses:
 
     async def count(self, request: HttpRequest) -> Response:
         """Exactly how many tokens the prompt has, and how many of them are cached."""
-        asked = await self._read(await read_json(request))
+        asked = (await self._read(await read_json(request))).inference
         n_tokens = n_cached = 0
-        for one in asked.inference.requests:
-            async with self._service.models.use(asked.inference.model) as client:
-                n_tokens, n_cached = await asyncio.to_thread(self._service.count, client, one)
+        if asked.requests:
+            async with self._service.models.use(asked.model, asked.keep_alive) as client:
+                n_tokens, n_cached = await asyncio.to_thread(self._service.count, client, asked.requests[0])
         body = {"object": "response.input_tokens", "input_tokens": n_tokens, "localrun": {"cached": n_cached}}
         return JSONResponse(body)
 
@@ -105,9 +107,10 @@ class StatefulAnswer(AnswerResponse):
 
     def __init__(self, responses: Responses, service: Service, asked: Asked, request: HttpRequest) -> None:
         self.codec = ResponsesCodec(asked)
-        super().__init__(service, asked.inference, self.codec, request)
+        chain = asked.first or (self.codec.response["id"] if asked.is_stored else "")
+        super().__init__(service, replace(asked.inference, chain=chain), self.codec, request)
         self._responses, self._state = responses, asked
-        self._is_cancelled = self._is_kept = False
+        self._is_kept = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         id = self.codec.response["id"]
@@ -121,14 +124,19 @@ class StatefulAnswer(AnswerResponse):
             del self._responses.under_way[id]
 
     def cancel(self) -> None:
-        """End it within a step, or as soon as it begins."""
-        self._is_cancelled = True
+        """End it within a step; at once where it has not begun."""
         self._live.cancel()
 
+    async def refuse(self, wire: Wire, refusal: Refusal) -> None:
+        """One that is cancelled before it begins is an answer as well, which says so."""
+        if refusal.code != CANCELLED:
+            await super().refuse(wire, refusal)
+            return
+        self._live.end(refusal.code)
+        self.codec.cancelled()
+        await self.complete(wire, [])
+
     async def prepare(self, client: EngineClient, requests: list[Request]) -> list[Request]:
-        if self._is_cancelled:
-            self.codec.cancelled()
-            return []
         if not self._state.drops_turns or not requests:
             return requests
         (request,) = requests

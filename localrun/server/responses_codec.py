@@ -82,7 +82,7 @@ class ResponsesCodec(Codec):
         self.response |= {"status": "failed", "error": {"code": _code(refusal), "message": refusal.message}}
         return self._state("failed")
 
-    def whole(self, info: ModelInfo, completions: list[Completion]) -> Json:
+    def whole(self, info: ModelInfo | None, completions: list[Completion]) -> Json:
         self.know(info)
         self.end()
         return dict(self.response)

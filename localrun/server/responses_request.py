@@ -26,6 +26,7 @@ class Asked:
     inference: InferenceRequest
     items: list[Json]
     echo: Json
+    first: str  # id of the response that the chain began with; empty where it goes on from none
     is_stored: bool
     drops_turns: bool  # the oldest turns, where the context is too small for all
     seals_thoughts: bool
@@ -64,6 +65,7 @@ def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Asked:
         replace(asked, ignored=(*asked.ignored, *other_tools, *conversation.left_out), is_held=asked.is_stream),
         [{**item, "id": item.get("id") or f"item_{secrets.token_hex(16)}"} for item in items],
         _echo(body, is_stored),
+        earlier[0].response["id"] if earlier else "",
         is_stored,
         body.choice("truncation", ("auto", "disabled"), "disabled") == "auto",
         SEALED_THOUGHTS in body.texts("include", 32) and not is_stored,

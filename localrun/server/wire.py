@@ -8,6 +8,7 @@ from starlette.types import Receive, Send
 
 from localrun.base.events import ModelInfo
 from localrun.server.inference import Codec
+from localrun.server.refusal import cancelled
 
 PING_SECONDS = 4.0  # without a word; five are promised
 STALL_SECONDS = 30.0  # for a client to take what was sent
@@ -23,27 +24,33 @@ class Wire:
 
     def __init__(self, receive: Receive, send: Send, codec: Codec, is_stream: bool) -> None:
         self._send, self._codec, self._is_stream = send, codec, is_stream
-        self._gone: asyncio.Future[None] = asyncio.ensure_future(_until_gone(receive))
+        self._over: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()  # why nobody waits any more
+        self._listening = asyncio.ensure_future(self._until_gone(receive))
         self.info: ModelInfo | None = None  # of the model that answers, once it is there
         self.has_begun = False
 
     async def wait(self, awaited: Awaitable[T]) -> T:
-        """Wait for something, with pings meanwhile. ClientLeftError as soon as the client has gone."""
+        """Wait for something, with pings meanwhile. Raises ClientLeftError as soon as the client has gone, and Refusal
+        as soon as the request is cancelled."""
         task = asyncio.ensure_future(awaited)
         try:
             while True:
                 done, _ = await asyncio.wait(
-                    (task, self._gone), timeout=PING_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                    (task, self._over), timeout=PING_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
                 if task in done:
                     return task.result()
-                if self._gone in done:
-                    raise ClientLeftError
+                if self._over in done:
+                    raise self._over.result()
                 if self._is_stream:
                     await self.begin()
                     await self._write(self._codec.ping())
         finally:
             task.cancel()
+
+    def cancel(self) -> None:
+        """End the wait for an answer that nobody wants any more."""
+        self._end(cancelled())
 
     async def begin(self) -> None:
         """Send the headers of a stream, and its head, unless they have been."""
@@ -68,7 +75,16 @@ class Wire:
         await self._write(data, last=True)
 
     def close(self) -> None:
-        self._gone.cancel()
+        self._listening.cancel()
+
+    async def _until_gone(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._end(ClientLeftError())
+
+    def _end(self, why: Exception) -> None:
+        if not self._over.done():
+            self._over.set_result(why)
 
     async def _head(self, *headers: tuple[bytes, bytes]) -> None:
         self.has_begun = True
@@ -83,8 +99,3 @@ class Wire:
             await asyncio.wait_for(self._send(message), STALL_SECONDS)
         except TimeoutError:
             raise ClientLeftError from None
-
-
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -343,7 +343,7 @@ def test_streams_are_held_open_while_there_is_no_room(
     blocking.close()
 
 
-def test_a_stream_that_is_held_may_be_cancelled(
+def test_a_stream_that_is_held_ends_as_soon_as_it_is_cancelled(
     client: openai.OpenAI, fake: FakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service_module, "MAX_WAITING", 1 - service_module.USUAL_PARALLEL)
@@ -353,8 +353,9 @@ def test_a_stream_that_is_held_may_be_cancelled(
     held = client.responses.create(model="builtin", input="never asked", stream=True)
     event: Any = next(held)
     assert client.responses.cancel(event.response.id).status == "cancelled"
-    client.responses.cancel(first)
     last: Any = list(held)[-1]
     assert (last.type, last.response.status) == ("response.incomplete", "cancelled")
+    assert client.responses.retrieve(event.response.id).status == "cancelled"
+    client.responses.cancel(first)
     assert fake.requests[-1].messages[-1]["content"] == "…"
     blocking.close()

@@ -12,6 +12,8 @@ from localrun_testing.fake_client import FakeClient
 from localrun_testing.served import serving
 
 from localrun.base.request import LoadOptions, Request
+from localrun.base.resources import resource
+from localrun.client.local import LocalClient
 from localrun.server import stored_responses
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal
@@ -140,3 +142,20 @@ def test_a_chain_goes_on_after_a_restart(tmp_path: Path, monkeypatch: pytest.Mon
     ask("two", previous_response_id=ask("one")["id"])
     last: Request = fake.requests[-1]
     assert [message["content"] for message in last.messages] == ["one", "one", "two"]
+
+
+def test_what_was_computed_of_a_chain_is_found_after_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though no key names the conversation: as it would be with one."""
+    folder(tmp_path, monkeypatch)
+    model = LoadOptions(Path(resource("localrun/builtin/localrun-tiny.gguf")), ctx=1024, disk_cache=1 << 27)
+
+    def ask(text: str, **more: Any) -> Any:
+        with LocalClient(model) as client, serving(lambda choice: client, ServerOptions(port=0, store_disk=True)) as at:
+            body = {"input": text, "max_output_tokens": 2, "seed": 1, **more}
+            return httpx.post(f"{at.url}/v1/responses", json=body, timeout=60).json()
+
+    first = ask("Tell me a story of a small town by the sea. " * 12)
+    second = ask("Go on.", previous_response_id=first["id"])
+    third = ask("And then?", previous_response_id=second["id"])
+    assert second["localrun"]["restored_from_disk"] > 64
+    assert third["localrun"]["restored_from_disk"] >= second["localrun"]["restored_from_disk"]
