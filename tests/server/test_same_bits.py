@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
+from localrun_testing.protocols import CHATS, PROTOCOLS, question
 from localrun_testing.served import Served, serving
 from localrun_testing.tiny_models import save
 from localrun_testing.waiting import until
@@ -19,30 +19,36 @@ from localrun.client.local import LocalClient
 
 BUILTIN = Path(resource("localrun/builtin/localrun-tiny.gguf"))
 SYSTEM = "You are a careful assistant that answers in short sentences. " * 6
-PROTOCOLS: dict[str, dict[str, Any]] = {  # a path, and what its body has besides model, seed and temperature
-    "/v1/chat/completions": {
-        "messages": [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Tell me a story."}],
-        "max_tokens": 12,
-    },
-    "/v1/responses": {"instructions": SYSTEM, "input": "Tell me a story.", "max_output_tokens": 12, "store": False},
-}
+SEED, OTHER_SEED = 7, 8
+AT_ONCE = [*((path, SEED) for path in PROTOCOLS * 2), *((path, OTHER_SEED) for path in PROTOCOLS)]
+
+Ended = list[tuple[str, Completion]]
 
 
 @contextmanager
-def server(path: Path) -> Iterator[tuple[Served, list[Completion]]]:
-    """A server on an engine of its own, and the figures of all answers that ended."""
-    ended: list[Completion] = []
+def server(path: Path) -> Iterator[tuple[Served, Ended]]:
+    """A server on an engine of its own, and the figures of all answers that ended, by protocol."""
+    ended: Ended = []
     with LocalClient(LoadOptions(path, name="builtin", disk_cache=1 << 27)) as client:
         with serving(lambda choice: client) as served:
-            served.service._log = lambda live: ended.append(live.completion) if live.completion else None
+            served.service._log = lambda live: ended.append((live.protocol, live.completion or pytest.fail(str(live))))
             yield served, ended
         assert client.model.engine.disk is not None
 
 
-def ask(served: Served, path: str, seed: int, session: str = "") -> None:
-    body = {"model": "", "seed": seed, "temperature": 2.0, **PROTOCOLS[path]}
-    headers = {"session-id": session} if session else {}
-    assert httpx.post(f"{served.url}{path}", json=body, headers=headers, timeout=120).status_code == 200
+def ask(served: Served, path: str, seed: int = SEED) -> None:
+    body = question(path, "Tell me a story, please", SYSTEM, seed=seed, temperature=2.0)
+    answer = httpx.post(f"{served.url}{path}", json=body, headers={"session-id": "one"}, timeout=120)
+    assert answer.status_code == 200, answer.text
+
+
+def ask_each(served: Served, ended: Ended) -> dict[str, Completion]:
+    """The answers of all protocols, asked one after the other."""
+    before = len(ended)
+    for path in PROTOCOLS:
+        ask(served, path)
+    until(lambda: len(ended) == before + len(PROTOCOLS))
+    return dict(ended[before:])
 
 
 @pytest.fixture(scope="module", params=["builtin", "recurrent"])
@@ -50,26 +56,25 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return BUILTIN if request.param == "builtin" else save("lfm2", tmp_path_factory.mktemp("recurrent"))
 
 
-@pytest.mark.parametrize("path", PROTOCOLS)
-def test_the_same_seed_gives_the_same_ids(model: Path, path: str) -> None:
+def test_the_same_seed_gives_the_same_ids(model: Path) -> None:
     with server(model) as (served, ended):
-        ask(served, path, 7, "one")
-        until(lambda: len(ended) == 1)
-        alone = ended[0].token_ids
-        assert len(alone) > 1
-        ask(served, path, 7)
-        until(lambda: len(ended) == 2)
-        assert ended[1].token_ids == alone
-        assert (ended[1].cached_tokens or 0) >= 64
-        with ThreadPoolExecutor(16) as threads:
-            list(threads.map(lambda number: ask(served, path, 7 + number % 4), range(16)))
-        until(lambda: len(ended) == 18)
-        same = [one.token_ids for one in ended if one.seed == 7]
-        assert len(same) == 6
-        assert set(same) == {alone}
-        assert len({one.token_ids for one in ended}) > 1, "other seeds differ"
+        alone = {path: one.token_ids for path, one in ask_each(served, ended).items()}
+        assert all(len(ids) > 1 for ids in alone.values())
+        assert len({alone[path] for path in CHATS}) == 1, "one prompt, however it was asked"
+        cached = ask_each(served, ended)
+        assert {path: one.token_ids for path, one in cached.items()} == alone
+        assert all((one.cached_tokens or 0) >= 64 for one in cached.values())
+        before = len(ended)
+        with ThreadPoolExecutor(len(AT_ONCE)) as threads:
+            list(threads.map(lambda asked: ask(served, *asked), AT_ONCE))
+        until(lambda: len(ended) == before + len(AT_ONCE))
+        same = [(path, one.token_ids) for path, one in ended[before:] if one.seed == SEED]
+        assert len(same) == 2 * len(PROTOCOLS)
+        assert set(same) == set(alone.items())
+        others = {one.token_ids for _, one in ended[before:] if one.seed == OTHER_SEED}
+        assert not others & set(alone.values()), "another seed, another answer"
     with server(model) as (served, ended):
-        ask(served, path, 7, "one")
-        until(lambda: len(ended) == 1)
-        assert ended[0].token_ids == alone
-        assert ended[0].cache.restored_tokens > 0
+        again = ask_each(served, ended)
+        assert {path: one.token_ids for path, one in again.items()} == alone
+        assert again[CHATS[0]].cache.restored_tokens > 0
+        assert again["/v1/completions"].cache.restored_tokens > 0
