@@ -7,7 +7,7 @@ from localrun.base.units import gib
 from localrun.cli.console import agreed, can_ask, note
 from localrun.cli.downloads import choose, open_hub, pull
 from localrun.cli.groups import HubOptions, ModelOptions
-from localrun.hub.preview import Preview, Wanted, find_on_hub, fit_preview, preview
+from localrun.hub.preview import RepoPreview, Wanted, find_on_hub, fit_preview, preview
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
 
@@ -34,12 +34,12 @@ def _download(wanted: Wanted, hub: HubOptions, missing: NotFoundError) -> Stored
         return pull(http, found, variant)[0]
 
 
-def _agrees(found: Preview, variant: Variant, why: str) -> bool:
+def _agrees(found: RepoPreview, variant: Variant, why: str) -> bool:
     note(f"{found.wanted.name} is not on this machine.\n{offer(found, variant, why)}")
     return agreed("Download it now?", usual=True)
 
 
-def offer(found: Preview, variant: Variant, why: str) -> str:
+def offer(found: RepoPreview, variant: Variant, why: str) -> str:
     """Size, fit and licence of a model, for a person who is asked to download it."""
     return "\n".join(
         (
@@ -50,7 +50,7 @@ def offer(found: Preview, variant: Variant, why: str) -> str:
     )
 
 
-def fit_line(found: Preview, variant: Variant) -> str:
+def fit_line(found: RepoPreview, variant: Variant) -> str:
     try:
         fit = fit_preview(found, usual_memory().available)
     except LocalrunError as error:

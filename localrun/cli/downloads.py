@@ -15,8 +15,15 @@ from localrun.hub.access import read_access
 from localrun.hub.compatibility import require_runnable
 from localrun.hub.download import download
 from localrun.hub.http import Http
-from localrun.hub.preview import Preview, recommended_variant
-from localrun.hub.progress import Emit, Event, Finished, Notice, Progress, Started
+from localrun.hub.preview import RepoPreview, recommended_variant
+from localrun.hub.progress import (
+    DownloadEvent,
+    DownloadFinished,
+    DownloadNotice,
+    DownloadProgress,
+    DownloadStarted,
+    Emit,
+)
 from localrun.hub.stored import StoredModel, stored_at
 from localrun.hub.variants import Variant
 
@@ -34,7 +41,7 @@ def open_hub(offline: bool = False) -> Iterator[Http]:
         http.close()
 
 
-def choose(http: Http, found: Preview) -> tuple[Variant, str]:
+def choose(http: Http, found: RepoPreview) -> tuple[Variant, str]:
     """The precision that was asked for, or the one for this machine, and why. ModelFileError for what cannot be run."""
     assert found.repo is not None
     variant, why = recommended_variant(http, found, usual_memory().available)
@@ -42,14 +49,14 @@ def choose(http: Http, found: Preview) -> tuple[Variant, str]:
     return variant, why
 
 
-def pull(http: Http, found: Preview, variant: Variant) -> tuple[StoredModel, dict[str, Any]]:
+def pull(http: Http, found: RepoPreview, variant: Variant) -> tuple[StoredModel, dict[str, Any]]:
     """Download one precision; gives the model on disk, and the fields of `pull --json`."""
     assert found.repo is not None
     fetched = 0
 
-    def count(event: Event) -> None:
+    def count(event: DownloadEvent) -> None:
         nonlocal fetched
-        fetched += event.fetched if isinstance(event, Finished) else 0
+        fetched += event.fetched if isinstance(event, DownloadFinished) else 0
         show(event)
 
     with shown_progress(variant) as show:
@@ -107,18 +114,18 @@ def shown_progress(variant: Variant) -> Iterator[Emit]:
         }
         done_before = 0
 
-        def show(event: Event) -> None:
+        def show(event: DownloadEvent) -> None:
             nonlocal done_before
             task = tasks[event.file]
             match event:
-                case Started(have=have):
+                case DownloadStarted(have=have):
                     bars.reset(task, completed=have, visible=True)
-                case Progress(done=done):
+                case DownloadProgress(done=done):
                     bars.update(task, completed=done)
                     bars.update(total, completed=done_before + done)
-                case Notice(text=text):
+                case DownloadNotice(text=text):
                     bars.console.print(clean(text, keep_newlines=False), markup=False, highlight=False)
-                case Finished(size=size):
+                case DownloadFinished(size=size):
                     done_before += size
                     bars.update(total, completed=done_before)
                     bars.update(task, completed=size, visible=False)
@@ -127,13 +134,13 @@ def shown_progress(variant: Variant) -> Iterator[Emit]:
         yield show
 
 
-def _tell_lines(event: Event) -> None:
-    if isinstance(event, Notice):
+def _tell_lines(event: DownloadEvent) -> None:
+    if isinstance(event, DownloadNotice):
         note(event.text)
-    elif isinstance(event, Finished):
+    elif isinstance(event, DownloadFinished):
         note(_line(event))
 
 
-def _line(event: Finished) -> str:
+def _line(event: DownloadFinished) -> str:
     how = "was there" if event.size and not event.fetched else "downloaded and checked"
     return f"{clean(event.file, keep_newlines=False)}: {gib(event.size)}, {how}"

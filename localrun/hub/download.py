@@ -13,7 +13,15 @@ from localrun.hub.http import Http
 from localrun.hub.journal import CHUNK_BYTES
 from localrun.hub.large_files import PLAIN_HTTP_BYTES, fetch_large
 from localrun.hub.partial import LostError, Partial, open_partial, remove_leftovers
-from localrun.hub.progress import Control, Emit, Finished, Meter, Notice, Progress, Started
+from localrun.hub.progress import (
+    Control,
+    DownloadFinished,
+    DownloadNotice,
+    DownloadProgress,
+    DownloadStarted,
+    Emit,
+    Meter,
+)
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.transfer import Transfer
 from localrun.hub.unsynced import recover, sync_linked
@@ -44,7 +52,7 @@ def download(
         paths = [job.bring(file) for file in files]
         remember_commit(cache, repo)
     for file in changed:
-        emit(Notice(file, f"{file} was replaced on the hub since an earlier download"))
+        emit(DownloadNotice(file, f"{file} was replaced on the hub since an earlier download"))
     return paths
 
 
@@ -66,16 +74,17 @@ class _Job:
         blob = blob_path(cache, self.repo.name, file)
         waiting = False
         if lost := recover(blob):
-            self.emit(Notice(file.path, f"{gib(lost)} of {file.path} had not reached the disk: fetching that again"))
+            text = f"{gib(lost)} of {file.path} had not reached the disk: fetching that again"
+            self.emit(DownloadNotice(file.path, text))
         if file.size > PLAIN_HTTP_BYTES and find_stored(cache, self.repo, file) is None:
-            self.emit(Started(file.path, file.size, 0))
+            self.emit(DownloadStarted(file.path, file.size, 0))
             fetch_large(self.http, self.repo, file, self.control, self.meter)
         while find_stored(cache, self.repo, file) is None:
             self.control.check()
             partial = open_partial(blob, self.repo.name, file)
             if partial is None:
                 if not waiting:
-                    self.emit(Notice(file.path, f"another process is downloading {file.path}: waiting for it"))
+                    self.emit(DownloadNotice(file.path, f"another process is downloading {file.path}: waiting for it"))
                 waiting = True
                 time.sleep(POLL_SECONDS)
                 continue
@@ -89,13 +98,13 @@ class _Job:
         remove_leftovers(blob)
         sync_linked(blob, path)
         self.done_before += file.size
-        self.emit(Finished(file.path, path, file.size, self.meter.fetched - fetched_before))
+        self.emit(DownloadFinished(file.path, path, file.size, self.meter.fetched - fetched_before))
         return path
 
     def fetch(self, file: RemoteFile, partial: Partial) -> None:
         """Complete a part, check it, and make it a blob."""
         partial.reserve()
-        self.emit(Started(file.path, file.size, _bytes_there(partial)))
+        self.emit(DownloadStarted(file.path, file.size, _bytes_there(partial)))
         if self.complete(file, partial) != file.etag:
             self.repair(file, partial)
         partial.check_claim()
@@ -103,12 +112,12 @@ class _Job:
 
     def repair(self, file: RemoteFile, partial: Partial) -> None:
         """All is there, and it is not the file. First suspect the disk, then the network, last the server."""
-        self.emit(Notice(file.path, f"the checksum of {file.path} is wrong: looking for the damage"))
+        self.emit(DownloadNotice(file.path, f"the checksum of {file.path} is wrong: looking for the damage"))
         damaged = partial.damaged()
         for chunk in damaged:
             partial.forget(chunk)
         if damaged and self.complete(file, partial) == file.etag:
-            self.emit(Notice(file.path, f"repaired {len(damaged)} damaged chunks of {file.path}"))
+            self.emit(DownloadNotice(file.path, f"repaired {len(damaged)} damaged chunks of {file.path}"))
             return
         before = dict(partial.chunks)
         for chunk in before:
@@ -121,7 +130,7 @@ class _Job:
                 "nothing was kept; try again later or without HF_ENDPOINT, and tell the owner of the repository",
             )
         differing = sum(before[chunk] != checksum for chunk, checksum in partial.chunks.items())
-        self.emit(Notice(file.path, f"{differing} chunks of {file.path} had arrived damaged: fetched again"))
+        self.emit(DownloadNotice(file.path, f"{differing} chunks of {file.path} had arrived damaged: fetched again"))
 
     def complete(self, file: RemoteFile, partial: Partial) -> str:
         """Fetch what is missing; gives the hash of the whole, computed while the rest still comes."""
@@ -162,12 +171,12 @@ class _Job:
             reason = transfer.retries.popleft()
             if reason != told:
                 told = reason
-                self.emit(Notice(file.path, f"{reason}: trying again"))
+                self.emit(DownloadNotice(file.path, f"{reason}: trying again"))
         return told
 
     def report(self, file: RemoteFile, partial: Partial) -> None:
         done = _bytes_there(partial)
-        self.emit(Progress(file.path, done, file.size, self.done_before + done, self.total, self.meter.rate()))
+        self.emit(DownloadProgress(file.path, done, file.size, self.done_before + done, self.total, self.meter.rate()))
 
 
 def _bytes_there(partial: Partial) -> int:

@@ -29,7 +29,7 @@ _ROUGH_SECONDS = 30  # in the time of a boot: clocks are set while a machine run
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class JournalHead:
     """The first line of a journal."""
 
     repo: str
@@ -41,11 +41,11 @@ class Head:
     boot: str = ""  # in which boot of the machine it writes
 
 
-def read_head(journal: Path) -> Head | None:
+def read_head(journal: Path) -> JournalHead | None:
     """None for a journal that cannot be read."""
     try:
         with open_regular(journal, follow_links=False) as file:
-            head = Head(**json.loads(file.read(_MAX_HEAD).partition(b"\n")[0]))
+            head = JournalHead(**json.loads(file.read(_MAX_HEAD).partition(b"\n")[0]))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
     words = (head.repo, head.file, head.host, head.boot)
@@ -81,11 +81,11 @@ def read_lines(journal: Path, n_chunks: int) -> bytes:
 def write_journal(journal: Path, repo: str, file: RemoteFile, chunks: dict[int, int]) -> None:
     """A journal under our name. It appears as a whole or not at all."""
     started = psutil.Process().create_time()
-    head = Head(repo, file.path, file.size, platform.node(), os.getpid(), started, boot_id())
+    head = JournalHead(repo, file.path, file.size, platform.node(), os.getpid(), started, boot_id())
     replace_journal(journal, head, b"".join(b"%d %08x\n" % line for line in chunks.items()))
 
 
-def replace_journal(journal: Path, head: Head, lines: bytes) -> None:
+def replace_journal(journal: Path, head: JournalHead, lines: bytes) -> None:
     """Write a journal of that head and these lines in the place of what is there."""
     replace_own(journal, json.dumps(asdict(head)).encode() + b"\n" + lines)
 

@@ -14,7 +14,7 @@ from localrun.base.state_file import change_state, read_state
 from localrun.hub.access import hub_cache
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun.hub.hf_cache import MAX_REF_BYTES
-from localrun.hub.journal import Head
+from localrun.hub.journal import JournalHead
 from localrun.hub.model_files import entries
 from localrun.hub.other_programs import lm_studio_models, ollama_models
 from localrun.hub.partial import find_partials
@@ -57,7 +57,7 @@ def builtin_models() -> list[StoredModel]:
     return models
 
 
-def unfinished() -> Iterator[tuple[Path, Head, int]]:
+def unfinished() -> Iterator[tuple[Path, JournalHead, int]]:
     """Downloads that were begun: (journal, what it is, bytes there)."""
     for repo in entries(hub_cache()):
         yield from find_partials(repo / "blobs")

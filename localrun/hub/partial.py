@@ -26,7 +26,7 @@ from localrun.base.files import replace_file, sync, sync_folder
 from localrun.hub.journal import (
     CHUNK_BYTES,
     JOURNAL,
-    Head,
+    JournalHead,
     blob_of,
     checksums,
     journals_of,
@@ -202,7 +202,7 @@ def is_abandoned(journal: Path) -> bool:
     return head is not None and not is_alive(journal, head)
 
 
-def is_alive(journal: Path, head: Head) -> bool:
+def is_alive(journal: Path, head: JournalHead) -> bool:
     """Whether somebody still works on a part."""
     if head.host == platform.node():
         try:
@@ -222,7 +222,7 @@ def _lives(journal: Path) -> bool:
     return head is not None and is_alive(journal, head)
 
 
-def find_partials(blobs: Path) -> Iterator[tuple[Path, Head, int]]:
+def find_partials(blobs: Path) -> Iterator[tuple[Path, JournalHead, int]]:
     """Unfinished downloads in a folder of blobs: (journal, what it is, bytes there)."""
     for journal in sorted(blobs.glob(f"*{JOURNAL}")):
         head = read_head(journal)

@@ -14,7 +14,7 @@ from localrun.hub.aliases import without_aliases
 from localrun.hub.http import Http
 from localrun.hub.library import scan
 from localrun.hub.names import same_precision
-from localrun.hub.preview import Preview, Wanted, fit_preview, fit_stored, preview, preview_or_guess
+from localrun.hub.preview import RepoPreview, Wanted, fit_preview, fit_stored, preview, preview_or_guess
 from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
@@ -64,7 +64,7 @@ class Offer:
     subject: Subject
     precisions: tuple[Precision, ...]
     fit: Fit
-    found: Preview | None = None
+    found: RepoPreview | None = None
     notes: tuple[str, ...] = ()
     wished: Settings = field(default_factory=Settings)
 
@@ -141,7 +141,7 @@ def _on_disk(subject: Subject) -> list[StoredModel]:
         return []
 
 
-def _ask_hub(ask: Callable[[Http, Wanted], Preview], wanted: Wanted, on_cancel: OnCancel) -> Preview:
+def _ask_hub(ask: Callable[[Http, Wanted], RepoPreview], wanted: Wanted, on_cancel: OnCancel) -> RepoPreview:
     http = Http(read_access())
     on_cancel(http.close)
     try:
@@ -150,7 +150,7 @@ def _ask_hub(ask: Callable[[Http, Wanted], Preview], wanted: Wanted, on_cancel: 
         http.close()
 
 
-def _hub_offer(subject: Subject, found: Preview, budget: int, notes: list[str]) -> Offer:
+def _hub_offer(subject: Subject, found: RepoPreview, budget: int, notes: list[str]) -> Offer:
     """Candidates come in the order of the variants; those behind are made from the original while it is loaded."""
     original = next((variant for variant in found.variants if variant.format == "safetensors"), None)
     precisions = []
@@ -191,7 +191,7 @@ def _disk_offer(subject: Subject, stored: list[StoredModel], budget: int) -> Off
     return Offer(subject, tuple(precisions), fit_stored(readable, budget))
 
 
-def merge(subject: Subject, offers: list[Offer], found: Preview | None, notes: list[str]) -> Offer:
+def merge(subject: Subject, offers: list[Offer], found: RepoPreview | None, notes: list[str]) -> Offer:
     """One menu: what several offers have is one line of it; the advice is that of the first that has one."""
     precisions: list[Precision] = []
     rows: list[FitRow] = []

@@ -46,7 +46,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class RepoPreview:
     """A model on the hub. Without a network `repo` is None, and sizes follow from the shape (`approximate`)."""
 
     wanted: Wanted
@@ -96,7 +96,7 @@ def must_find_on_hub(model: str, precision: str = "auto") -> Wanted:
     raise NotFoundError(f"there is no model {clean(model, keep_newlines=False)[:100]}", hint)
 
 
-def preview_or_guess(http: Http, wanted: Wanted) -> Preview:
+def preview_or_guess(http: Http, wanted: Wanted) -> RepoPreview:
     """Ask the hub; where it cannot be reached, what the catalogue knows of the model has to do."""
     try:
         return preview(http, wanted)
@@ -107,7 +107,7 @@ def preview_or_guess(http: Http, wanted: Wanted) -> Preview:
             raise error from None
 
 
-def preview(http: Http, wanted: Wanted) -> Preview:
+def preview(http: Http, wanted: Wanted) -> RepoPreview:
     """Ask the hub; offline the catalogue has to do. Raises LocalrunError."""
     if http.access.offline:
         return _from_catalogue(wanted)
@@ -120,10 +120,12 @@ def preview(http: Http, wanted: Wanted) -> Preview:
     if shape is not None and any(variant.precision in _FLOATS for variant in variants):
         candidates += [quantised(precision, shape) for precision in PRECISIONS]  # while it is loaded
     unreadable = _unreadable(http, repo, variants)
-    return Preview(wanted, repo, tuple(variants), tuple(candidates), shape, repo.licence, note, unreadable=unreadable)
+    return RepoPreview(
+        wanted, repo, tuple(variants), tuple(candidates), shape, repo.licence, note, unreadable=unreadable
+    )
 
 
-def fit_preview(found: Preview, budget: int, ctx: int | None = None, parallel: int = 1) -> Fit:
+def fit_preview(found: RepoPreview, budget: int, ctx: int | None = None, parallel: int = 1) -> Fit:
     """The table for a model on the hub; with a precision in its name only rows of that one."""
     if found.shape is None:
         raise HubError(f"cannot tell what {found.wanted.name} needs: {found.obstacle}", "choose another model")
@@ -155,7 +157,7 @@ def fit_stored(stored: Sequence[StoredModel], budget: int, ctx: int | None = Non
     return _fit(shape, [*candidates, *made.values()], budget, ctx, parallel)
 
 
-def recommended_variant(http: Http, found: Preview, budget: int) -> tuple[Variant, str]:
+def recommended_variant(http: Http, found: RepoPreview, budget: int) -> tuple[Variant, str]:
     """The precision to download when none was asked for, and why."""
     assert found.repo is not None
     if found.wanted.precision:
@@ -188,7 +190,7 @@ def _in_catalogue(name: str, precision: str, entry: CatalogueModel) -> Wanted:
     return Wanted(name, (safetensors if original else gguf) or gguf or safetensors, precision, entry)
 
 
-def _from_catalogue(wanted: Wanted) -> Preview:
+def _from_catalogue(wanted: Wanted) -> RepoPreview:
     entry = wanted.entry or next(
         (e for e in read_catalogue().values() if wanted.repo in (e.get("gguf"), e.get("safetensors"))), None
     )
@@ -197,7 +199,7 @@ def _from_catalogue(wanted: Wanted) -> Preview:
         hint = "without a network only models of the catalogue are known: see `localrun search`"
         raise HubError(f"localrun is offline, and {wanted.name} is neither on disk nor in the catalogue", hint)
     candidates = tuple(estimated(precision, shape) for precision in entry.get("precisions", []))
-    return Preview(wanted, None, (), candidates, shape, entry["licence"])
+    return RepoPreview(wanted, None, (), candidates, shape, entry["licence"])
 
 
 def _read_shape(

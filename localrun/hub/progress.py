@@ -11,7 +11,7 @@ from localrun.base.errors import HubError
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class DownloadStarted:
     """A file's turn has come; `have` bytes of it are there from an earlier attempt."""
 
     file: str
@@ -20,7 +20,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DownloadProgress:
     """Bytes so far, of this file and of all; the rate is of the last seconds, bytes a second."""
 
     file: str
@@ -37,7 +37,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class DownloadNotice:
     """Something a user should know: we wait for another process, try again, or repaired what was damaged."""
 
     file: str
@@ -45,7 +45,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class DownloadFinished:
     """A file is there, checked; `fetched` bytes of it came over the network just now."""
 
     file: str
@@ -54,8 +54,8 @@ class Finished:
     fetched: int
 
 
-Event = Started | Progress | Notice | Finished
-Emit = Callable[[Event], None]
+DownloadEvent = DownloadStarted | DownloadProgress | DownloadNotice | DownloadFinished
+Emit = Callable[[DownloadEvent], None]
 
 
 class CancelledError(HubError):

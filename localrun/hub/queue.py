@@ -12,10 +12,10 @@ from localrun.hub.access import Access
 from localrun.hub.compatibility import require_runnable
 from localrun.hub.download import download
 from localrun.hub.http import LONGEST_WAIT, Http, NetworkError
-from localrun.hub.progress import CancelledError, Control, Event, Notice, Progress
+from localrun.hub.progress import CancelledError, Control, DownloadEvent, DownloadNotice, DownloadProgress
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 
-State = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
+DownloadState = Literal["queued", "running", "paused", "done", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Job:
     number: int
     repo: str
     files: tuple[str, ...]
-    state: State
+    state: DownloadState
     done: int
     total: int
     bytes_per_second: float = 0.0
@@ -99,7 +99,7 @@ class DownloadQueue:
             control.cancel()
         self._thread.join()
 
-    def _stop(self, number: int, state: State, *from_states: State) -> None:
+    def _stop(self, number: int, state: DownloadState, *from_states: DownloadState) -> None:
         control = self._work[number][2]
         if self._update(number, {"state": state, "bytes_per_second": 0.0}, *from_states):
             control.cancel()
@@ -115,12 +115,12 @@ class DownloadQueue:
         if not self._update(number, {"state": "running", "note": ""}, "queued"):
             return
 
-        def follow(event: Event) -> None:
-            if isinstance(event, Progress):
+        def follow(event: DownloadEvent) -> None:
+            if isinstance(event, DownloadProgress):
                 rate = event.bytes_per_second
                 moved = {"note": ""} if rate > 0 and event.total_done > self._jobs[number].done else {}
                 self._update(number, {"done": event.total_done, "bytes_per_second": rate, **moved}, "running")
-            elif isinstance(event, Notice):
+            elif isinstance(event, DownloadNotice):
                 self._update(number, {"note": event.text}, "running")
 
         try:
@@ -159,7 +159,7 @@ class DownloadQueue:
                 self._changed.wait()
             return None
 
-    def _update(self, number: int, changes: dict[str, Any], *from_states: State) -> bool:
+    def _update(self, number: int, changes: dict[str, Any], *from_states: DownloadState) -> bool:
         """Change a job, if it is in one of these states (none given: in any), and tell; False when it is not."""
         with self._changed:
             job = self._jobs[number]

@@ -9,14 +9,14 @@ from localrun.fit.precisions import bits_of
 from localrun.hub.access import Access
 from localrun.hub.disk_space import packing_room
 from localrun.hub.http import Http
-from localrun.hub.preview import Preview, find_on_hub, fit_preview, preview
+from localrun.hub.preview import RepoPreview, find_on_hub, fit_preview, preview
 
 _USUAL_PRECISION = "Q4_K_M"
 _MAPPABLE = 2 / 3  # of a model, at least: networks of dense layers, and more of mixtures
 _BEST_FIRST: tuple[Verdict, ...] = ("fits", "tight", "disk", "no")
 
 
-def catalogue_fit(name: str, budget: int) -> tuple[Preview | None, Fit | None]:
+def catalogue_fit(name: str, budget: int) -> tuple[RepoPreview | None, Fit | None]:
     """A model of the catalogue, and what of it fits in `budget` bytes with a usual context; opens no connection."""
     wanted = find_on_hub(name)
     try:

@@ -13,7 +13,14 @@ from localrun.hub.compatibility import require_runnable
 from localrun.hub.download import download
 from localrun.hub.http import Http
 from localrun.hub.preview import must_find_on_hub, preview, recommended_variant
-from localrun.hub.progress import Control, Event, Finished, Notice, Progress, Started
+from localrun.hub.progress import (
+    Control,
+    DownloadEvent,
+    DownloadFinished,
+    DownloadNotice,
+    DownloadProgress,
+    DownloadStarted,
+)
 from localrun.hub.removal import plan_removal, remove, require_one
 from localrun.hub.resolve import resolve_all, resolve_listed
 from localrun.server.inference import Json
@@ -86,14 +93,14 @@ def _pull(name: str, tell: Callable[[Json | LocalrunError], None], control: Cont
         tell(unexpected(error))
 
 
-def _tell_event(tell: Callable[[Json | LocalrunError], None], event: Event) -> None:
+def _tell_event(tell: Callable[[Json | LocalrunError], None], event: DownloadEvent) -> None:
     status = f"pulling {clean(event.file, keep_newlines=False)}"
     match event:
-        case Started(size=size, have=have):
+        case DownloadStarted(size=size, have=have):
             tell({"status": status, "digest": event.file, "total": size, "completed": have})
-        case Progress(size=size, done=done):
+        case DownloadProgress(size=size, done=done):
             tell({"status": status, "digest": event.file, "total": size, "completed": done})
-        case Finished(size=size):
+        case DownloadFinished(size=size):
             tell({"status": status, "digest": event.file, "total": size, "completed": size})
-        case Notice(text=text):
+        case DownloadNotice(text=text):
             tell({"status": clean(text, keep_newlines=False)})

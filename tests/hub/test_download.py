@@ -25,7 +25,15 @@ from localrun.hub.hf_cache import blob_path
 from localrun.hub.http import Http
 from localrun.hub.journal import CHUNK_BYTES, read_chunks
 from localrun.hub.partial import find_partials, open_partial
-from localrun.hub.progress import CancelledError, Control, Event, Finished, Notice, Progress, Started
+from localrun.hub.progress import (
+    CancelledError,
+    Control,
+    DownloadEvent,
+    DownloadFinished,
+    DownloadNotice,
+    DownloadProgress,
+    DownloadStarted,
+)
 from localrun.hub.remote_repo import RemoteFile
 
 Serve = Callable[..., FakeHub]
@@ -40,13 +48,15 @@ def impatience(impatience: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "POLL_SECONDS", 0.05)
 
 
-def pull(access: Access, *names: str, on: Callable[[Event], None] | None = None, control: Control | None = None) -> Any:
+def pull(
+    access: Access, *names: str, on: Callable[[DownloadEvent], None] | None = None, control: Control | None = None
+) -> Any:
     """Download files (all without a name); gives their paths and the events."""
     http = Http(access)
     repo = read_repo(http, "a/b")
-    events: list[Event] = []
+    events: list[DownloadEvent] = []
 
-    def emit(event: Event) -> None:
+    def emit(event: DownloadEvent) -> None:
         events.append(event)
         if on:
             on(event)
@@ -65,8 +75,8 @@ def wait_for_disk(access: Access) -> None:
         unsynced.write_out_now(blob)
 
 
-def fetched(events: list[Event]) -> int:
-    return sum(event.fetched for event in events if isinstance(event, Finished))
+def fetched(events: list[DownloadEvent]) -> int:
+    return sum(event.fetched for event in events if isinstance(event, DownloadFinished))
 
 
 def test_a_link_to_another_blob_of_that_size_is_not_the_file(serve: Serve, access_to: AccessTo) -> None:
@@ -95,8 +105,9 @@ def test_files_arrive_in_the_layout_of_the_cache(serve: Serve, access_to: Access
     assert all(path.is_symlink() and not os.path.isabs(os.readlink(path)) for path in paths)
     assert (root / "refs/main").read_text() == COMMIT
     assert sum(hub.sent(name) for name in FILES) == sum(map(len, FILES.values())) == fetched(events)
-    assert [type(event) for event in events if not isinstance(event, Progress)] == [Started, Finished] * 3
-    last = [event for event in events if isinstance(event, Progress)][-1]
+    kinds = [type(event) for event in events if not isinstance(event, DownloadProgress)]
+    assert kinds == [DownloadStarted, DownloadFinished] * 3
+    last = [event for event in events if isinstance(event, DownloadProgress)][-1]
     assert last.total_done == last.total == sum(map(len, FILES.values()))
 
     before = len(hub.seen)
@@ -129,7 +140,7 @@ def test_a_hub_that_is_down_for_a_moment(serve: Serve, access_to: AccessTo, monk
         hub.break_file("big.gguf", kind, times=1, at=1)
     paths, events = pull(access_to(hub), "big.gguf")
     assert paths[0].read_bytes() == BIG
-    assert any(isinstance(event, Notice) and "trying again" in event.text for event in events)
+    assert any(isinstance(event, DownloadNotice) and "trying again" in event.text for event in events)
 
 
 def test_a_hub_that_stays_down_costs_nothing_that_was_there(serve: Serve, access_to: AccessTo) -> None:
@@ -180,7 +191,7 @@ def test_lies_are_refused(serve: Serve, access_to: AccessTo, kind: str, says: st
 def test_an_etag_that_changes_midway(serve: Serve, access_to: AccessTo) -> None:
     hub = serve({"a/b": FILES})
 
-    def change(event: Event) -> None:
+    def change(event: DownloadEvent) -> None:
         hub.trouble["redirect big.gguf"] = []
         hub.break_file("redirect big.gguf", "etag")
 
@@ -197,7 +208,7 @@ def test_a_bit_that_flips_on_the_way_is_found_and_repaired(serve: Serve, access_
     hub.break_file("x.gguf", "flip", times=1, at=random.Random(seed).randrange(len(content)))
     (path,), events = pull(access_to(hub))
     assert path.read_bytes() == content
-    assert any(isinstance(event, Notice) and event.text.startswith("1 chunk") for event in events)
+    assert any(isinstance(event, DownloadNotice) and event.text.startswith("1 chunk") for event in events)
 
 
 def test_a_bit_that_always_flips_is_refused_and_nothing_is_kept(serve: Serve, access_to: AccessTo) -> None:
@@ -214,8 +225,8 @@ def test_a_bit_that_always_flips_is_refused_and_nothing_is_kept(serve: Serve, ac
 def interrupted(hub: FakeHub, access: Access, after: int) -> tuple[Path, Path]:
     """A download that stopped after about that many bytes; gives part and journal."""
 
-    def stop(event: Event) -> None:
-        if isinstance(event, Progress) and event.done >= after:
+    def stop(event: DownloadEvent) -> None:
+        if isinstance(event, DownloadProgress) and event.done >= after:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -247,7 +258,7 @@ def test_damage_on_the_disk_costs_one_chunk(serve: Serve, access_to: AccessTo) -
     (path,), events = pull(access, "big.gguf")
     assert path.read_bytes() == BIG
     assert fetched(events) == len(BIG) - there + CHUNK_BYTES
-    assert any(isinstance(event, Notice) and event.text.startswith("repaired 1 ") for event in events)
+    assert any(isinstance(event, DownloadNotice) and event.text.startswith("repaired 1 ") for event in events)
 
 
 def test_an_interrupted_download_goes_on(serve: Serve, access_to: AccessTo) -> None:
@@ -296,11 +307,11 @@ def test_the_part_of_a_living_process_is_waited_for(serve: Serve, access_to: Acc
     mine = open_partial(blob, "a/b", file)
     assert mine is not None
     assert open_partial(blob, "a/b", file) is None
-    seen: list[Event] = []
+    seen: list[DownloadEvent] = []
     waiting = threading.Thread(target=lambda: pull(access, "big.gguf", on=seen.append), daemon=True)
     waiting.start()
     until(lambda: seen)
-    assert isinstance(seen[0], Notice)
+    assert isinstance(seen[0], DownloadNotice)
     assert "another process" in seen[0].text
     abandon(mine.journal)
     waiting.join(60)
@@ -324,12 +335,12 @@ def test_a_former_owner_writes_nothing_more(serve: Serve, access_to: AccessTo, m
         if late:
             written.append(len(data))
 
-    def take_over(event: Event) -> None:
-        if isinstance(event, Progress) and event.done > 0 and not taken.is_set():
+    def take_over(event: DownloadEvent) -> None:
+        if isinstance(event, DownloadProgress) and event.done > 0 and not taken.is_set():
             (journal,) = access.cache.rglob("*-journal")
             journal.rename(journal.with_name(journal.name.replace(".localrun-journal", "x.localrun-journal")))
             taken.set()
-        if isinstance(event, Notice):
+        if isinstance(event, DownloadNotice):
             control.cancel()
 
     monkeypatch.setattr(transfer.Transfer, "_write", watched)
@@ -465,8 +476,8 @@ def test_a_download_that_was_stopped_goes_on_where_it_was(serve: Serve, access_t
     hub.bytes_per_second = 3e6
     control = Control()
 
-    def watch(event: Event) -> None:
-        if isinstance(event, Progress) and event.done > 3 * CHUNK_BYTES:
+    def watch(event: DownloadEvent) -> None:
+        if isinstance(event, DownloadProgress) and event.done > 3 * CHUNK_BYTES:
             control.cancel()
 
     access = access_to(hub)
@@ -487,7 +498,7 @@ def test_a_file_that_was_replaced_on_the_hub_is_mentioned(serve: Serve, access_t
     assert (old.read_bytes(), new.read_bytes()) == (b'{"a": 1}', b"other")
     assert big.read_bytes() == BIG
     assert fetched(events) == 5
-    texts = [event.text for event in events if isinstance(event, Notice)]
+    texts = [event.text for event in events if isinstance(event, DownloadNotice)]
     assert texts == ["config.json was replaced on the hub since an earlier download"]
     assert (access.cache / "models--a--b/refs/main").read_text() == "d" * 40
 

@@ -10,7 +10,7 @@ from localrun.base.errors import HubError
 from localrun.hub.access import Access
 from localrun.hub.api import read_repo
 from localrun.hub.http import Http
-from localrun.hub.queue import DownloadQueue, Job, State
+from localrun.hub.queue import DownloadQueue, DownloadState, Job
 from localrun.hub.remote_repo import RemoteRepo
 
 Serve = Callable[..., FakeHub]
@@ -18,7 +18,7 @@ AccessTo = Callable[..., Access]
 FILES = {name: random.Random(name).randbytes(6 << 20) for name in ("a.bin", "b.bin", "c.bin")}
 
 
-def until_is(queue: DownloadQueue, number: int, state: State) -> Job:
+def until_is(queue: DownloadQueue, number: int, state: DownloadState) -> Job:
     def found() -> Job | None:
         job = queue.jobs()[number - 1]
         return job if job.state == state else None
@@ -52,7 +52,7 @@ def test_changes_are_seen_in_their_order(setting: tuple[FakeHub, Access, RemoteR
     """Though another thread changes the job while somebody still looks at the state before."""
     hub, access, repo = setting
     hub.bytes_per_second = 4e6
-    seen: list[State] = []
+    seen: list[DownloadState] = []
 
     def watch(job: Job) -> None:
         if job.state == "running" and job.done and not pausing.ident:

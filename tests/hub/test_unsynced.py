@@ -22,7 +22,7 @@ from localrun.hub.download import download
 from localrun.hub.http import Http
 from localrun.hub.journal import CHUNK_BYTES, read_head
 from localrun.hub.library import scan, unfinished
-from localrun.hub.progress import Event, Finished, Notice
+from localrun.hub.progress import DownloadEvent, DownloadFinished, DownloadNotice
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import stored_at
 from localrun.hub.unsynced import require_whole, write_out_now
@@ -60,8 +60,8 @@ class Pulled:
                 file.seek(chunk * CHUNK_BYTES + 8192)
                 file.write(bytes(n_bytes))
 
-    def pull(self) -> list[Event]:
-        events: list[Event] = []
+    def pull(self) -> list[DownloadEvent]:
+        events: list[DownloadEvent] = []
         http = Http(self.access)
         repo = read_repo(http, "a/b")
         download(http, repo, repo.files, events.append)
@@ -79,8 +79,8 @@ def pulled(serve: Serve, access_to: AccessTo, monkeypatch: pytest.MonkeyPatch) -
     return Pulled(hub, access, download(http, repo, repo.files)[0])
 
 
-def fetched(events: list[Event]) -> int:
-    return sum(event.fetched for event in events if isinstance(event, Finished))
+def fetched(events: list[DownloadEvent]) -> int:
+    return sum(event.fetched for event in events if isinstance(event, DownloadFinished))
 
 
 def test_a_file_is_there_before_the_disk_has_it_and_marked_until_then(pulled: Pulled) -> None:
@@ -230,7 +230,7 @@ def test_a_file_that_lost_its_end(pulled: Pulled, size: int) -> None:
     pulled.reboot()
     os.truncate(pulled.blob, size)
     events = pulled.pull()
-    assert any(isinstance(event, Notice) and "had not reached the disk" in event.text for event in events)
+    assert any(isinstance(event, DownloadNotice) and "had not reached the disk" in event.text for event in events)
     assert pulled.path.read_bytes() == DATA
     assert fetched(events) == len(DATA) - size // CHUNK_BYTES * CHUNK_BYTES
 

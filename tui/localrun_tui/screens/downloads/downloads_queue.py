@@ -16,7 +16,7 @@ from localrun_tui.widgets.toast import toast, toast_error
 
 if TYPE_CHECKING:
     from localrun.client.choice import ModelChoice
-    from localrun.hub.preview import Preview
+    from localrun.hub.preview import RepoPreview
     from localrun.hub.queue import DownloadQueue, Job
     from localrun.hub.remote_repo import RemoteFile, RemoteRepo
     from localrun.hub.variants import Variant
@@ -54,7 +54,7 @@ class Downloads:
 
     def start(
         self,
-        found: "Preview",
+        found: "RepoPreview",
         variant: "Variant",
         precision: str,
         ctx: int | None,

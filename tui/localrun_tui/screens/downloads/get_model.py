@@ -9,7 +9,7 @@ from localrun.base.errors import HubError, LocalrunError
 from localrun.hub.access import read_access
 from localrun.hub.catalogue import shown_name
 from localrun.hub.http import Http
-from localrun.hub.preview import Preview, must_find_on_hub, preview, recommended_variant
+from localrun.hub.preview import RepoPreview, must_find_on_hub, preview, recommended_variant
 from localrun.hub.variants import Variant
 from localrun_tui.screens.downloads.downloads_queue import Downloads
 from localrun_tui.state.background import Task, run_in_background
@@ -19,7 +19,7 @@ from localrun_tui.widgets.toast import toast_error
 def get_model(app: App[Any], downloads: Downloads, name: str) -> None:
     """Download the precision of a model of the catalogue that fits this machine best; then load it."""
 
-    def done(answer: tuple[Preview, Variant]) -> None:
+    def done(answer: tuple[RepoPreview, Variant]) -> None:
         found, variant = answer
         downloads.start(found, variant, variant.precision, 0, "auto", then_load=True)
 
@@ -30,7 +30,7 @@ def get_model(app: App[Any], downloads: Downloads, name: str) -> None:
     run_in_background(app, lambda task: _find(name, task), done, failed)
 
 
-def _find(name: str, task: Task) -> tuple[Preview, Variant]:
+def _find(name: str, task: Task) -> tuple[RepoPreview, Variant]:
     http = Http(read_access())
     task.on_cancel(http.close)
     try:

@@ -12,7 +12,7 @@ from localrun.base.units import gib
 from localrun.hub.access import read_access
 from localrun.hub.http import Http
 from localrun.hub.names import same_precision
-from localrun.hub.preview import Preview, must_find_on_hub, preview
+from localrun.hub.preview import RepoPreview, must_find_on_hub, preview
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
@@ -24,7 +24,7 @@ from localrun_tui.widgets.toast import toast, toast_error
 def look_for_newer(screen: Screen[Any], model: StoredModel) -> None:
     """Ask the hub; where it has other bytes under the same name, ask whether to get them."""
 
-    def done(newer: tuple[Preview, Variant] | None) -> None:
+    def done(newer: tuple[RepoPreview, Variant] | None) -> None:
         if newer is None:
             toast(screen, f"{model.name} {model.precision} is as the hub has it")
             return
@@ -47,7 +47,7 @@ def look_for_newer(screen: Screen[Any], model: StoredModel) -> None:
         run_in_background(screen, lambda task: _newer(model, task), done, failed)
 
 
-def _newer(model: StoredModel, task: Task) -> tuple[Preview, Variant] | None:
+def _newer(model: StoredModel, task: Task) -> tuple[RepoPreview, Variant] | None:
     http = Http(read_access())
     task.on_cancel(http.close)
     try:
