@@ -33,7 +33,7 @@ from localrun.storage.block_files import DISK_FOLDER, BlockFiles
 from localrun.storage.disk_cache import DiskCache
 from localrun.storage.identity import fingerprint
 from localrun.storage.idle_check import IdleCheck
-from localrun.storage.inventory import ChatCodec, codec_of
+from localrun.storage.inventory import CodecTokens, codec_of
 from localrun.storage.label import Label
 from localrun.storage.mapped_files import MappedFiles
 from localrun.storage.weight_writer import WeightWriter
@@ -171,7 +171,7 @@ def start_executor(backend: Backend, model: Model, plan: MemoryPlan, threads: in
     return backend.executor(ExecutorRequest.of(model.forward, cache, threads))
 
 
-def codec_before(options: LoadOptions) -> ChatCodec | None:
+def codec_before(options: LoadOptions) -> CodecTokens | None:
     """The codec that the chat that is gone on with is kept in."""
     home = writable_folder("cache") if options.chat_id else None
     if home is None:

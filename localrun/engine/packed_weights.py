@@ -24,7 +24,7 @@ from localrun.storage.identity import Identity, fingerprint, known_identity
 from localrun.storage.label import Label
 from localrun.storage.packed_file import PackedFile
 from localrun.storage.weight_store import WeightStore
-from localrun.storage.weight_writer import Files, WeightWriter
+from localrun.storage.weight_writer import PackedFiles, WeightWriter
 
 LEAST_BYTES = 64 << 20  # of a model's matrices: fewer are packed before anybody waits for it
 
@@ -103,17 +103,17 @@ def kept_weights(
     store = WeightStore(home)
     limit = store.limit(options.packed_weights)
 
-    def files(weights: str) -> Files:
+    def files(weights: str) -> PackedFiles:
         return packed_files_of(store, weights, options, opened, layout, sizes, limit) if weights else {}
 
-    there: Files = {}
+    there: PackedFiles = {}
     with suppress(DoesNotFitError):
         there = files(known_identity(opened.files))
     found = {name: file.found() for name, file in there.items()}
     kept = {name: KeptMatrix(found.get(name)) for name in sizes}
     identity = opened.identity
 
-    def all_files() -> Files:
+    def all_files() -> PackedFiles:
         return there or files((identity or Identity(opened.files)).result())
 
     missing = [there[name] for name, matrix in found.items() if matrix is None]

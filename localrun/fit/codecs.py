@@ -7,7 +7,7 @@ from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
-from localrun.storage.inventory import ChatCodec
+from localrun.storage.inventory import CodecTokens
 
 BEST_FIRST = ("f16", "q8", "k8v4", "q4")
 LOSSLESS = ("f16", "q8")  # nobody sees a difference
@@ -40,7 +40,7 @@ def choose_codec(
     config: ModelConfig,
     ctx: int | None,
     longest: Callable[[KVCodec], int | None],
-    before: ChatCodec | None = None,
+    before: CodecTokens | None = None,
 ) -> ChosenCodec:
     """The codec for a chat, once. `longest` gives the tokens that fit with a codec, None where it cannot be used.
 

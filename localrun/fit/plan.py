@@ -18,7 +18,7 @@ from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
-from localrun.storage.inventory import ChatCodec
+from localrun.storage.inventory import CodecTokens
 
 MARGIN, MARGIN_PART = 512 << 20, 8  # left to other programs and to what is not counted: so much, or one part of so many
 SMALL_CONTEXT = 4096  # tokens that a hint speaks of
@@ -82,7 +82,7 @@ class LoadRequest:
     threads: int = USUAL_THREADS
     keep_chats: bool = True
     limit: str = ""
-    before: ChatCodec | None = None  # of the chat that is continued
+    before: CodecTokens | None = None  # of the chat that is continued
     mappable: Sequence[Mappable] = ()  # matrices that may stay on disk
 
 

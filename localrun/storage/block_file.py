@@ -17,7 +17,7 @@ _HEAD = struct.Struct("<8s16sIII")  # magic, fingerprint, ids, parts, CRC-32 of 
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class BlockKey:
     """The name of a block: by all ids up to its end, `n_tokens` of them; `before` names the block it follows."""
 
     before: bytes

@@ -20,7 +20,7 @@ from localrun.base.files import replace_file
 from localrun.base.lock import locked
 from localrun.base.small_file import open_regular
 from localrun.storage.block_file import (
-    Key,
+    BlockKey,
     claimed_ids,
     digest,
     most_bytes,
@@ -42,7 +42,7 @@ REMEMBERED = 8192  # files whose ids are known without opening them
 class FoundBlock:
     """A block that was on disk, whole; b"" stands for a part that is not there."""
 
-    key: Key
+    key: BlockKey
     ids: tuple[int, ...]
     parts: list[memoryview]
 
@@ -74,16 +74,16 @@ class BlockFiles:
         self.claims = Claims(self.folder)
         self._ids: dict[str, bytes] = {}  # what files of these names claim to hold
 
-    def key(self, before: Key | None, ids: Sequence[int]) -> Key:
+    def key(self, before: BlockKey | None, ids: Sequence[int]) -> BlockKey:
         """The key of a block that holds `ids` and comes after the block of key `before` (None: it is the first)."""
         start, end = (before.own, before.n_tokens + len(ids)) if before else (self.fingerprint, len(ids))
         hides = self.window is not None and end > self.window + self.block_tokens
-        return Key(start, digest(start, pack_ids(ids), *([str(self.window).encode()] if hides else ())), end)
+        return BlockKey(start, digest(start, pack_ids(ids), *([str(self.window).encode()] if hides else ())), end)
 
-    def path(self, key: Key) -> Path:
+    def path(self, key: BlockKey) -> Path:
         return Path(self._file(key))
 
-    def load(self, key: Key, ids: Sequence[int]) -> list[memoryview] | None:
+    def load(self, key: BlockKey, ids: Sequence[int]) -> list[memoryview] | None:
         """The parts of a block, if it is there whole and holds `ids`. A damaged file is removed."""
         try:
             found = self._read(key, ids)
@@ -96,13 +96,13 @@ class BlockFiles:
         except OSError:
             return None
 
-    def _read(self, key: Key, ids: Sequence[int]) -> list[memoryview] | None:
+    def _read(self, key: BlockKey, ids: Sequence[int]) -> list[memoryview] | None:
         """None where it is damaged. Raises OSError where it is not there."""
         with BufferedReader(open_regular(Path(self._file(key)))) as file:
             data = memoryview(file.read(most_bytes(ids, self.sizes) + 1))
         return parse(data, self.fingerprint, ids, self.sizes)
 
-    def following(self, before: Key | None) -> Iterator[bytes]:
+    def following(self, before: BlockKey | None) -> Iterator[bytes]:
         """The packed ids that blocks after another one claim to hold; `load` finds out whether they do."""
         start = before.own if before else self.fingerprint
         prefix = f"{start.hex()}-"
@@ -112,7 +112,7 @@ class BlockFiles:
                     with suppress(OSError, struct.error):
                         yield self._claimed_ids(entry)
 
-    def read_on(self, before: Key | None, token_ids: Sequence[int], n_known: int = 0) -> Iterator[FoundBlock]:
+    def read_on(self, before: BlockKey | None, token_ids: Sequence[int], n_known: int = 0) -> Iterator[FoundBlock]:
         """Read the blocks of `token_ids`, which come after the block `before`: full ones, then the one that shares most
         of what comes next, if that is more than the `n_known` tokens that are known already."""
         start, size = 0, self.block_tokens
@@ -133,7 +133,7 @@ class BlockFiles:
                 yield FoundBlock(key, ids, parts)
                 return
 
-    def save(self, key: Key, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:
+    def save(self, key: BlockKey, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:
         """Keep a block of these chats, and the parts that an older file of it has besides. Gives the bytes written: 0
         where all is there already, or all of the chats were erased meanwhile. Raises OSError."""
         with self._alone():
@@ -148,7 +148,7 @@ class BlockFiles:
             self._write(key, pieces)
             return sum(map(len, pieces))
 
-    def claim(self, keys: Sequence[Key], chats: Sequence[str]) -> None:
+    def claim(self, keys: Sequence[BlockKey], chats: Sequence[str]) -> None:
         """The blocks belong to these chats. Raises OSError."""
         with self._alone():
             self._claim(keys, chats)
@@ -157,19 +157,19 @@ class BlockFiles:
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         return locked(self.root / LOCK)
 
-    def _claim(self, keys: Sequence[Key], chats: Sequence[str]) -> bool:
+    def _claim(self, keys: Sequence[BlockKey], chats: Sequence[str]) -> bool:
         """False where all of the chats are erased."""
         living = [chat for chat in chats if not is_erased(self.root, chat)]
         for chat in living:
             self.claims.add(chat, [key.name for key in keys])
         return bool(living)
 
-    def touch(self, key: Key) -> None:
+    def touch(self, key: BlockKey) -> None:
         """The text that ends here was used now, and with it all that it follows."""
         with suppress(OSError):
             os.utime(self._file(key))
 
-    def _write(self, key: Key, pieces: Sequence[bytes]) -> None:
+    def _write(self, key: BlockKey, pieces: Sequence[bytes]) -> None:
         path = self._file(key)
         fresh = path + UNFINISHED
         try:
@@ -203,7 +203,7 @@ class BlockFiles:
     def _bucket(self, before: bytes) -> str:
         return self._below + before.hex()[:BUCKET_DIGITS]
 
-    def _file(self, key: Key) -> str:
+    def _file(self, key: BlockKey) -> str:
         return f"{self._bucket(key.before)}{os.sep}{key.name}{SUFFIX}"
 
 

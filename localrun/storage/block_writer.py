@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from localrun.base.files import disk_usage
-from localrun.storage.block_file import Key
+from localrun.storage.block_file import BlockKey
 from localrun.storage.block_files import BlockFiles
 from localrun.storage.trim import known_total, note_total, trim
 
@@ -25,7 +25,7 @@ STALLED_SECONDS = 20.0  # for one block, after which nobody waits for the disk a
 class Unwritten:
     """A block on its way to the disk; without parts it is there already and only belongs to one more chat."""
 
-    key: Key
+    key: BlockKey
     ids: tuple[int, ...]
     parts: list[bytes]
     chats: tuple[str, ...]
@@ -48,7 +48,7 @@ class BlockWriter:
         self._given_up = False  # nobody waits for it any more
         self._ending = threading.Event()  # nobody reads any more
         self._queue: queue.Queue[Unwritten | None] = queue.Queue(max(FEWEST_QUEUED, QUEUE_BYTES // sum(files.sizes)))
-        self._claims: deque[tuple[Key, str]] = deque()  # of blocks that are on disk
+        self._claims: deque[tuple[BlockKey, str]] = deque()  # of blocks that are on disk
         self._thread = threading.Thread(target=self._write_all, name="localrun-disk-cache", daemon=True)
         self._thread.start()
 
@@ -65,7 +65,7 @@ class BlockWriter:
         self.n_given += 1
         self._queue.put_nowait(block)
 
-    def claim(self, key: Key, chat: str) -> None:
+    def claim(self, key: BlockKey, chat: str) -> None:
         """A block that is on disk belongs to one more chat."""
         self._claims.append((key, chat))
 
@@ -144,7 +144,7 @@ class BlockWriter:
             note_total(self.files.root, self.nbytes)
 
     def _write_claims(self) -> None:
-        claimed: dict[str, list[Key]] = {}
+        claimed: dict[str, list[BlockKey]] = {}
         while self._claims:
             key, chat = self._claims.popleft()
             claimed.setdefault(chat, []).append(key)

@@ -22,7 +22,7 @@ FOLDER = "chats"  # beside the blocks of one fingerprint
 ERASED = "erased"  # beside the fingerprints
 MARKED_SECONDS = 30 * 86400  # no process lives longer
 _CHAT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
-Stamp = tuple[int, ...]  # of a file that is only appended to: which one it is, how long, and since when
+ClaimStamp = tuple[int, ...]  # of a file that is only appended to: which one it is, how long, and since when
 _NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 
 
@@ -31,7 +31,7 @@ class Claims:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / FOLDER
-        self._known: dict[str, tuple[set[str], Stamp]] = {}  # what this process has read or written
+        self._known: dict[str, tuple[set[str], ClaimStamp]] = {}  # what this process has read or written
 
     def add(self, chat: str, names: Iterable[str]) -> None:
         """These blocks belong to a chat. The caller has the root locked. Raises OSError."""
@@ -67,7 +67,7 @@ class Claims:
             return open(path, "ab", buffering=0, opener=_private)
 
 
-def _stamp(file: FileIO) -> Stamp:
+def _stamp(file: FileIO) -> ClaimStamp:
     status = os.fstat(file.fileno())
     return status.st_ino, status.st_size, status.st_mtime_ns
 

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
 from localrun.cache.node import Node
 from localrun.cache.store import CacheStore
-from localrun.storage.block_file import Key
+from localrun.storage.block_file import BlockKey
 from localrun.storage.block_files import BlockFiles, FoundBlock
 from localrun.storage.block_writer import BlockWriter, Unwritten
 from localrun.storage.erase import erase_fingerprints
@@ -32,7 +32,7 @@ BUSY_SECONDS = 0.1  # until a writer that has as many may take another
 class Missing:
     """The part of a prompt that memory lacks: `token_ids` after the block `before`, of which `n_known` are known."""
 
-    before: Key | None
+    before: BlockKey | None
     token_ids: Sequence[int]
     n_known: int
 
@@ -49,7 +49,9 @@ class DiskCache:
         self.saved: set[bytes] = set()  # hashes of blocks that are on disk, or on their way
         self.restored: WeakSet[Node] = WeakSet()  # what came from the disk
         self.n_dropped = 0
-        self._keys: WeakKeyDictionary[Node, Key] = WeakKeyDictionary()  # names on disk, once somebody asked for them
+        self._keys: WeakKeyDictionary[Node, BlockKey] = (
+            WeakKeyDictionary()
+        )  # names on disk, once somebody asked for them
         self.writer = BlockWriter(files, budget, self.saved)
         self._unsaved: deque[Node] = deque()
         store.on_claim, store.tree.on_evict = self._note_claim, self._spill
@@ -146,9 +148,9 @@ class DiskCache:
     def _fill(self, pool: int, data: memoryview, block: int) -> None:
         self.write(pool, block, data)
 
-    def _key(self, node: Node) -> Key:
+    def _key(self, node: Node) -> BlockKey:
         way: list[Node] = []
-        key: Key | None = None
+        key: BlockKey | None = None
         above: Node | None = node
         while above is not None and above.parent is not None and (key := self._keys.get(above)) is None:
             way.append(above)
@@ -192,7 +194,7 @@ class DiskCache:
         else:
             self.writer.give(self._read(node, key))
 
-    def _read(self, node: Node, key: Key) -> Unwritten:
+    def _read(self, node: Node, key: BlockKey) -> Unwritten:
         self.saved.add(key.own)
         parts = [b"" if b == NO_BLOCK else self.read(pool, b) for pool, b in enumerate(node.blocks)]
         return Unwritten(key, node.ids, parts, tuple(node.chats))

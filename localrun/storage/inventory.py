@@ -119,21 +119,21 @@ def _model(folder: Path, blocks: dict[str, StoredBlock]) -> KeptModel:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatCodec:
+class CodecTokens:
     """`n_tokens` are kept in it, of all branches of the chat."""
 
     name: str
     n_tokens: int
 
 
-def codec_of(root: Path, chat: str, path: Path, precision: str, numerics: int) -> ChatCodec | None:
+def codec_of(root: Path, chat: str, path: Path, precision: str, numerics: int) -> CodecTokens | None:
     """The one last written of this chat with this model; None where nothing is kept that could still be used."""
-    found: list[tuple[float, ChatCodec]] = []
+    found: list[tuple[float, CodecTokens]] = []
     for folder in fingerprints(root):
         label, claims = read_label(folder), folder / FOLDER / file_name(chat)
         if (label.path, label.precision, label.numerics) == (str(path), precision, numerics):
             with suppress(OSError):
                 n_tokens = label.block_tokens * len(read_claims(claims))
-                found.append((claims.stat().st_mtime, ChatCodec(label.codec, n_tokens)))
+                found.append((claims.stat().st_mtime, CodecTokens(label.codec, n_tokens)))
     _, newest = max(found, key=lambda one: one[0], default=(0.0, None))
     return newest if newest is not None and newest.n_tokens else None

@@ -17,7 +17,7 @@ from localrun.storage.packed_file import PackedFile
 PIECE_BYTES = 4 << 20  # written at once: file systems that have large pages make them of what comes in large pieces
 CLOSE_SECONDS = 1.0  # that a process goes on writing when it could end
 
-Files = Mapping[str, PackedFile]
+PackedFiles = Mapping[str, PackedFile]
 
 
 class WeightWriter:
@@ -28,7 +28,7 @@ class WeightWriter:
     def __init__(
         self,
         matrices: Mapping[str, KeptMatrix],
-        files: Callable[[], Files],
+        files: Callable[[], PackedFiles],
         found: Sequence[PackedFile] = (),
         missing: Sequence[PackedFile] = (),
     ) -> None:

@@ -24,7 +24,7 @@ from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import MARGIN, LoadRequest, longest_context, margin_of, plan_load
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec, group_layers
 from localrun.ops.kv import KV_CODECS, KVPlan
-from localrun.storage.inventory import ChatCodec
+from localrun.storage.inventory import CodecTokens
 
 GIB = 1 << 30
 CODECS = list(KV_CODECS)
@@ -210,7 +210,7 @@ def choose(
     wish: str = "auto",
     ctx: int | None = None,
     small: bool = False,
-    before: ChatCodec | None = None,
+    before: CodecTokens | None = None,
 ) -> ChosenCodec:
     shape = config(max_context=40960, n_layers=4 if small else 32, hidden=512 if small else 4096)
     longest: Callable[[Any], int | None] = lambda codec: fits.get(codec.name)  # noqa: E731
@@ -245,23 +245,23 @@ def test_the_codec_that_is_chosen(asked: dict[str, Any], fits: dict[str, int], c
 @pytest.mark.parametrize(
     ("before", "asked", "fits", "codec"),
     [
-        (ChatCodec("q8", 640), {}, {"f16": 40960, "q8": 40960}, "q8"),
-        (ChatCodec("k8v4", 640), {}, {"f16": 40960, "q8": 40960, "k8v4": 40960}, "k8v4"),
-        (ChatCodec("f16", 640), {}, {"f16": 9000, "q8": 18000}, "f16"),
-        (ChatCodec("f16", 640), {}, {"f16": 8000, "q8": 16000}, "q8"),  # not worth a context that small
-        (ChatCodec("f16", 12000), {}, {"f16": 9000, "q8": 18000}, "q8"),  # the chat would not fit
-        (ChatCodec("f16", 50000), {}, {"f16": 40960, "q8": 40960}, "f16"),
-        (ChatCodec("q8", 640), {"ctx": 4096}, {"f16": 5000, "q8": 10000}, "q8"),
-        (ChatCodec("f16", 640), {"ctx": 8192}, {"f16": 5000, "q8": 10000}, "q8"),
-        (ChatCodec("f32", 640), {}, {"f32": 40960, "f16": 40960}, "f32"),
-        (ChatCodec("q4", 640), {"small": True}, {"f16": 40960, "q4": 40960}, "f16"),  # known to break
-        (ChatCodec("q8", 640), {}, {"f16": 40960}, "f16"),  # a backend without it
-        (ChatCodec("gone", 640), {}, {"f16": 40960}, "f16"),
-        (ChatCodec("q8", 640), {"wish": "f16"}, {"f16": 40960, "q8": 40960}, "f16"),
+        (CodecTokens("q8", 640), {}, {"f16": 40960, "q8": 40960}, "q8"),
+        (CodecTokens("k8v4", 640), {}, {"f16": 40960, "q8": 40960, "k8v4": 40960}, "k8v4"),
+        (CodecTokens("f16", 640), {}, {"f16": 9000, "q8": 18000}, "f16"),
+        (CodecTokens("f16", 640), {}, {"f16": 8000, "q8": 16000}, "q8"),  # not worth a context that small
+        (CodecTokens("f16", 12000), {}, {"f16": 9000, "q8": 18000}, "q8"),  # the chat would not fit
+        (CodecTokens("f16", 50000), {}, {"f16": 40960, "q8": 40960}, "f16"),
+        (CodecTokens("q8", 640), {"ctx": 4096}, {"f16": 5000, "q8": 10000}, "q8"),
+        (CodecTokens("f16", 640), {"ctx": 8192}, {"f16": 5000, "q8": 10000}, "q8"),
+        (CodecTokens("f32", 640), {}, {"f32": 40960, "f16": 40960}, "f32"),
+        (CodecTokens("q4", 640), {"small": True}, {"f16": 40960, "q4": 40960}, "f16"),  # known to break
+        (CodecTokens("q8", 640), {}, {"f16": 40960}, "f16"),  # a backend without it
+        (CodecTokens("gone", 640), {}, {"f16": 40960}, "f16"),
+        (CodecTokens("q8", 640), {"wish": "f16"}, {"f16": 40960, "q8": 40960}, "f16"),
     ],
 )
 def test_a_chat_stays_in_its_codec_while_that_holds_enough(
-    before: ChatCodec, asked: dict[str, Any], fits: dict[str, int], codec: str
+    before: CodecTokens, asked: dict[str, Any], fits: dict[str, int], codec: str
 ) -> None:
     choice, best = choose(fits, **asked, before=before), choose(fits, **asked)
     assert choice.codec.name == codec

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from localrun.base.lock import locked
 from localrun.cache.node import common_prefix
-from localrun.storage.block_file import Key, claimed_ids, digest, n_shared, pack_ids, unpack_ids
+from localrun.storage.block_file import BlockKey, claimed_ids, digest, n_shared, pack_ids, unpack_ids
 from localrun.storage.block_files import BlockFiles
 from localrun.storage.claims import mark_erased
 from localrun.storage.erase import erase_chats
@@ -37,7 +37,7 @@ def disk(tmp_path: Path) -> BlockFiles:
     return tier(tmp_path)
 
 
-def saved(disk: BlockFiles, ids: tuple[int, ...] = IDS, parts: tuple[bytes, ...] = PARTS) -> Key:
+def saved(disk: BlockFiles, ids: tuple[int, ...] = IDS, parts: tuple[bytes, ...] = PARTS) -> BlockKey:
     key = disk.key(None, ids)
     disk.save(key, ids, parts, CHATS)
     return key
@@ -211,7 +211,7 @@ def test_shared_ids_are_counted_as_one_by_one(a: list[int], b: list[int]) -> Non
 
 def test_what_follows_is_looked_for_among_few_files_however_many_there_are(disk: BlockFiles) -> None:
     for n in range(600):
-        before = Key(b"", digest(str(n).encode()), 64)
+        before = BlockKey(b"", digest(str(n).encode()), 64)
         disk.save(disk.key(before, (n,)), (n,), PARTS, CHATS)
     buckets = [len(list(path.iterdir())) for path in disk.folder.iterdir() if len(path.name) == BUCKET_DIGITS]
     assert sum(buckets) == 600

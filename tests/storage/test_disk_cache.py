@@ -25,7 +25,7 @@ from localrun.client.local import LocalClient
 from localrun.engine import load as load_module
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import LoadRequest, plan_load
-from localrun.storage.block_file import Key
+from localrun.storage.block_file import BlockKey
 from localrun.storage.block_files import BlockFiles
 from localrun.storage.block_writer import QUEUE_BYTES
 from localrun.storage.disk_cache import DiskCache
@@ -287,7 +287,7 @@ def test_blocks_are_written_when_nobody_reads_or_when_there_is_no_room_for_more(
 ) -> None:
     written: list[bytes] = []
 
-    def save(disk: BlockFiles, key: Key, *_: object) -> int:
+    def save(disk: BlockFiles, key: BlockKey, *_: object) -> int:
         written.append(key.own)
         return 1
 

@@ -22,7 +22,7 @@ from localrun_testing.integer_model import (
 )
 from localrun_testing.waiting import until
 
-from localrun.storage.block_file import Key
+from localrun.storage.block_file import BlockKey
 from localrun.storage.block_files import BlockFiles
 from localrun.storage.claims import read_claims
 from localrun.storage.disk_cache import DiskCache
@@ -120,7 +120,7 @@ def test_a_disk_that_is_slower_loses_blocks_and_counts_them_and_nobody_waits(
     goes_on = threading.Event()
     save = BlockFiles.save
 
-    def slow(self: BlockFiles, key: Key, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:
+    def slow(self: BlockFiles, key: BlockKey, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:
         assert goes_on.wait(60)
         return save(self, key, ids, parts, chats)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localrun.storage.block_file import Key
+from localrun.storage.block_file import BlockKey
 from localrun.storage.block_files import BlockFiles
 from localrun.storage.claims import Claims
 from localrun.storage.inventory import LOCK, StoredBlock, fingerprints, stored_blocks
@@ -20,9 +20,9 @@ SIZES = (1000,)
 PART = (bytes(1000),)
 
 
-def grow(disk: BlockFiles, texts: list[str], chat: str = "a") -> dict[str, Key]:
+def grow(disk: BlockFiles, texts: list[str], chat: str = "a") -> dict[str, BlockKey]:
     """Each text is a chain of blocks, a letter each; equal beginnings are shared. Gives the key of every prefix."""
-    keys: dict[str, Key] = {}
+    keys: dict[str, BlockKey] = {}
     for text in texts:
         for n in range(1, len(text) + 1):
             before = keys.get(text[: n - 1])
@@ -31,11 +31,11 @@ def grow(disk: BlockFiles, texts: list[str], chat: str = "a") -> dict[str, Key]:
     return keys
 
 
-def left(disk: BlockFiles, keys: dict[str, Key]) -> set[str]:
+def left(disk: BlockFiles, keys: dict[str, BlockKey]) -> set[str]:
     return {text for text, key in keys.items() if disk.path(key).exists()}
 
 
-def used(disk: BlockFiles, keys: dict[str, Key], **seconds: int) -> None:
+def used(disk: BlockFiles, keys: dict[str, BlockKey], **seconds: int) -> None:
     for text, at in seconds.items():
         os.utime(disk.path(keys[text]), (at, at))
 
