@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from localrun.cache.groups import Group
-from localrun.cache.kinds.attention import Attention
+from localrun.cache.kinds.attention import AttentionCache
 from localrun.cache.store import CacheStore
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.storage.block_file import pack
@@ -58,7 +58,7 @@ def turns(n_chats: int, window: int | None, disk: BlockFiles | None, pauses: boo
     `pauses`: blocks are written between turns, as while a user reads; else beside them.
     """
     rng = random.Random(0)
-    groups = [Group((0,), Attention(1, 8, 8)), *([Group((1,), Attention(1, 8, 8, window))] if window else [])]
+    groups = [Group((0,), AttentionCache(1, 8, 8)), *([Group((1,), AttentionCache(1, 8, 8, window))] if window else [])]
     store = CacheStore(groups, [n_chats] * len(groups))
     cache = opened(store, disk) if disk else None
     system = rng.choices(range(1000), k=SYSTEM)
@@ -129,7 +129,7 @@ def fill(root: Path, n_files: int) -> BlockFiles:
 
 
 def long_prompt(n_tokens: int, disk: BlockFiles) -> None:
-    store = CacheStore([Group((0,), Attention(1, 8, 8))], [n_tokens // BLOCK_TOKENS + 10])
+    store = CacheStore([Group((0,), AttentionCache(1, 8, 8))], [n_tokens // BLOCK_TOKENS + 10])
     cache = opened(store, disk)
     ids = random.Random(2).choices(range(1000), k=n_tokens)
     sequence = store.open(ids, None, "long")

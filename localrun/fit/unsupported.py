@@ -7,7 +7,7 @@ entries (DeepSeek V4), windows by layer, and layers that read the cache of anoth
 from collections.abc import Mapping
 from typing import Any
 
-from localrun.cache.kinds.attention import Attention
+from localrun.cache.kinds.attention import AttentionCache
 from localrun.cache.kinds.compressed import Compressed
 from localrun.cache.kinds.interface import CacheKind
 from localrun.cache.kinds.latent import Latent
@@ -48,12 +48,12 @@ def unsupported_layers(values: Mapping[str, Any], config: ModelConfig) -> tuple[
     if rank := read.number("latent_rank"):
         one = Latent(rank, read.number("latent_rope"), read.number("indexer_dims"))
         return (one,) * n_layers
-    plain = Attention(layer.n_kv_heads, layer.head_dim, layer.head_dim)
+    plain = AttentionCache(layer.n_kv_heads, layer.head_dim, layer.head_dim)
     if taps := read.number("taps"):
         return _hybrid(read, taps, plain, n_layers)
     if not window:
         return ()
-    windowed = Attention(layer.n_kv_heads, *(read.number("window_key_dim") or layer.head_dim,) * 2, window)
+    windowed = AttentionCache(layer.n_kv_heads, *(read.number("window_key_dim") or layer.head_dim,) * 2, window)
     kinds = [windowed if sees_less else plain for sees_less in read.windowed(n_layers)]
     n_shared = min(read.number("n_shared"), n_layers - 1)
     return (*kinds[: n_layers - n_shared], *(Shared(),) * n_shared)
@@ -63,13 +63,13 @@ def _compressed(ratios: list[int], dims: int, read: "_Reader", window: int) -> t
     """DeepSeek V4: every layer has a window; the indexer belongs to the finely compressed ones."""
     found: list[CacheKind] = []
     for ratio in ratios:
-        found.append(Attention(1, dims, 0, window or None))
+        found.append(AttentionCache(1, dims, 0, window or None))
         if ratio:
             found.append(Compressed(ratio, dims, read.number("indexer_dims") if ratio < 64 else 0))
     return tuple(found)
 
 
-def _hybrid(read: "_Reader", taps: int, plain: Attention, n_layers: int) -> tuple[CacheKind, ...]:
+def _hybrid(read: "_Reader", taps: int, plain: AttentionCache, n_layers: int) -> tuple[CacheKind, ...]:
     """Recurrent layers, and attention in every n-th of them (Mamba has none)."""
     keys, values, key_dim = read.number("n_key_heads"), read.number("n_value_heads"), read.number("state_key_dim")
     inner, every = read.number("inner_size"), read.number("full_every")

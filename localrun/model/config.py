@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from localrun.cache.groups import Group, make_groups
-from localrun.cache.kinds.attention import Attention
+from localrun.cache.kinds.attention import AttentionCache
 from localrun.cache.kinds.interface import CacheKind
 from localrun.cache.kinds.recurrent import Recurrent
 from localrun.cache.kinds.shared import Shared
@@ -146,7 +146,7 @@ class LayerSpec:
         if self.shares_cache is not None or self.kind == "none":
             return Shared()
         window = self.window if self.sink_window is None else self.sink_window
-        return Attention(self.n_kv_heads, self.head_dim, self.head_dim, window, sink=self.sink_window is not None)
+        return AttentionCache(self.n_kv_heads, self.head_dim, self.head_dim, window, sink=self.sink_window is not None)
 
 
 @dataclass(frozen=True, slots=True)

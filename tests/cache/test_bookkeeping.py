@@ -12,7 +12,7 @@ from localrun_testing.integer_model import text
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.eviction_queue import EvictionQueue
 from localrun.cache.groups import Group
-from localrun.cache.kinds.attention import Attention
+from localrun.cache.kinds.attention import AttentionCache
 from localrun.cache.node import Node, common_prefix
 from localrun.cache.store import CacheStore
 from localrun.ops.kv import BLOCK_TOKENS
@@ -21,11 +21,13 @@ WINDOW = 512
 
 
 def full(n_blocks: int) -> CacheStore:
-    return CacheStore([Group((0,), Attention(1, 8, 8))], [n_blocks])
+    return CacheStore([Group((0,), AttentionCache(1, 8, 8))], [n_blocks])
 
 
 def windowed(n_blocks: int, n_window: int) -> CacheStore:
-    return CacheStore([Group((0,), Attention(1, 8, 8)), Group((1,), Attention(1, 8, 8, WINDOW))], [n_blocks, n_window])
+    return CacheStore(
+        [Group((0,), AttentionCache(1, 8, 8)), Group((1,), AttentionCache(1, 8, 8, WINDOW))], [n_blocks, n_window]
+    )
 
 
 def serve(store: CacheStore, ids: list[int]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localrun.cache.kinds.attention import Attention
+from localrun.cache.kinds.attention import AttentionCache
 from localrun.cache.kinds.compressed import Compressed
 from localrun.cache.kinds.interface import CacheKind
 from localrun.cache.kinds.latent import Latent
@@ -60,17 +60,17 @@ def test_published_sizes_of_models_that_run(layers: list[LayerSpec], tokens: int
         pytest.param([Latent(512, 64, 128)] * 61, MIB, 83.875 * GIB, id="DeepSeek-V3.2 at 1M"),
         pytest.param([CSA] * 30 + [HCA] * 31, MIB, 9.6171875 * GIB, id="DeepSeek-V4-Pro at 1M, entries"),
         pytest.param([CSA] * 21 + [HCA] * 20, MIB, 6.71875 * GIB, id="DeepSeek-V4-Flash at 1M, entries"),
-        pytest.param([Attention(4, 256, 256)] * 16, 262144, 16384 * MIB, id="Qwen3.6-27B, full layers"),
-        pytest.param([Attention(2, 256, 256)] * 12, 262144, 6 * GIB, id="Qwen3-Next-80B, full layers"),
+        pytest.param([AttentionCache(4, 256, 256)] * 16, 262144, 16384 * MIB, id="Qwen3.6-27B, full layers"),
+        pytest.param([AttentionCache(2, 256, 256)] * 12, 262144, 6 * GIB, id="Qwen3-Next-80B, full layers"),
         pytest.param(
             [Recurrent.delta_net(16, 48, 128, 128, 4)] * 48, 262144, 598.5 / 4 * MIB, id="Qwen3.6-27B, states"
         ),
         pytest.param(
             [Recurrent.delta_net(16, 32, 128, 128, 4)] * 36, 262144, 75.375 * MIB, id="Qwen3-Next-80B, states"
         ),
-        pytest.param([Attention(8, 64, 64)] * 12, 131072, 3 * GIB, id="gpt-oss-20b, full layers"),
+        pytest.param([AttentionCache(8, 64, 64)] * 12, 131072, 3 * GIB, id="gpt-oss-20b, full layers"),
         pytest.param([Shared()] * 20, 131072, 0, id="layers that read another's cache"),
-        pytest.param([Attention(1, 512, 0)], 64, 64 * 1024, id="values that are the keys"),
+        pytest.param([AttentionCache(1, 512, 0)], 64, 64 * 1024, id="values that are the keys"),
     ],
 )
 def test_published_sizes_of_other_kinds(layers: list[CacheKind], tokens: int, published: float) -> None:
@@ -78,7 +78,7 @@ def test_published_sizes_of_other_kinds(layers: list[CacheKind], tokens: int, pu
 
 
 def test_deepseek_v4_with_its_windows() -> None:
-    window = Attention(1, 512, 0, window=128)
+    window = AttentionCache(1, 512, 0, window=128)
     whole = cache_bytes([window] * 61 + [CSA] * 30 + [HCA] * 31, MIB, F16)
     assert whole / GIB == pytest.approx(9.625, abs=0.004)
 
@@ -115,7 +115,7 @@ def test_small_windows_stay_f16_beside_a_quantised_codec() -> None:
 )
 def test_a_window_holds_at_least_what_a_query_sees(window: int | None, sink: bool, tokens: int) -> None:
     """Against the mask: every block with a token that the last query sees must be held, at any position."""
-    kept = Attention(1, 64, 64, window, sink)
+    kept = AttentionCache(1, 64, 64, window, sink)
     held = kept.nbytes(tokens, F16) // (64 * 64 * 4)
     position = tokens - 1
     seen = {t // 64 for t in range(tokens) if window is None or position - t < window or (sink and t < 64)}
@@ -132,7 +132,14 @@ def _blocks_seen(window: int | None, sink: bool, tokens: int) -> int:
 def test_random_mixtures_add_up() -> None:
     chance = random.Random(5)
     for _ in range(50):
-        kinds: list[CacheKind] = [CSA, HCA, Shared(), Latent(64, 16), Attention(2, 32, 48), Attention(1, 64, 0, 100)]
+        kinds: list[CacheKind] = [
+            CSA,
+            HCA,
+            Shared(),
+            Latent(64, 16),
+            AttentionCache(2, 32, 48),
+            AttentionCache(1, 64, 0, 100),
+        ]
         layers = chance.choices(kinds, k=9)
         n, codec = chance.randint(1, 999), KV_CODECS[chance.choice(["f32", "f16", "q8", "k8v4", "q4"])]
         assert cache_bytes(layers, n, codec) == sum(cache_bytes([layer], n, codec) for layer in layers)

@@ -19,7 +19,7 @@ from localrun.base.machine import Memory
 from localrun.base.request import KVCodecName, LoadOptions, Message, Request, Sampling
 from localrun.base.resources import resource
 from localrun.cache.groups import Group
-from localrun.cache.kinds.attention import Attention
+from localrun.cache.kinds.attention import AttentionCache
 from localrun.cache.store import CacheStore
 from localrun.client.local import LocalClient
 from localrun.engine import load as load_module
@@ -292,7 +292,7 @@ def test_blocks_are_written_when_nobody_reads_or_when_there_is_no_room_for_more(
         return 1
 
     monkeypatch.setattr(BlockFiles, "save", save)
-    store = CacheStore([Group((0,), Attention(1, 8, 8))], [100])
+    store = CacheStore([Group((0,), AttentionCache(1, 8, 8))], [100])
     tier = BlockFiles(home / "kv", "f", [QUEUE_BYTES // 8])
     cache = DiskCache(store, tier, lambda pool, block: b"x", lambda pool, block, data: None, BUDGET)
     cache.writer.last_read = time.monotonic() + 1000  # as if all that time somebody read

@@ -16,7 +16,7 @@ KEEP_F16_WINDOW = 1024  # tokens; layers that see no more than this stay f16: th
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class AttentionCache:
     """`value_dim` 0: values are the keys. With a `window` a query sees that many tokens, and as many are kept; with
     `sink` the first block stays too."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.groups import Group, make_groups, ring_pools
-from localrun.cache.kinds.attention import Attention
+from localrun.cache.kinds.attention import AttentionCache
 from localrun.cache.kinds.compressed import Compressed
 from localrun.cache.kinds.interface import CacheKind
 from localrun.cache.kinds.latent import Latent
@@ -29,18 +29,18 @@ from localrun.storage.label import Label
 
 PRIME = (1 << 61) - 1
 F16, Q8 = KV_CODECS["f16"], KV_CODECS["q8"]
-FULL = Attention(1, 8, 8)
+FULL = AttentionCache(1, 8, 8)
 RECURRENT, LATENT = Recurrent(8), Latent(8, 4)
 CSA, HCA = Compressed(4, 8), Compressed(128, 8)
 
 
-def windowed(window: int) -> Attention:
-    return Attention(1, 8, 8, window)
+def windowed(window: int) -> AttentionCache:
+    return AttentionCache(1, 8, 8, window)
 
 
-def sinking(window: int) -> Attention:
+def sinking(window: int) -> AttentionCache:
     """A full layer under a user's window."""
-    return Attention(1, 8, 8, window, sink=True)
+    return AttentionCache(1, 8, 8, window, sink=True)
 
 
 def mix(*values: int) -> int:
@@ -62,7 +62,8 @@ class IntegerModel:
     def __post_init__(self) -> None:
         wanted = [KV_CODECS[name] for name in self.codecs]
         codecs = [
-            c if isinstance(kind, Attention) else kind.codec(c) for kind, c in zip(self.layers, wanted, strict=True)
+            c if isinstance(kind, AttentionCache) else kind.codec(c)
+            for kind, c in zip(self.layers, wanted, strict=True)
         ]
         self.groups = make_groups(self.layers, codecs)
         self.rings = ring_pools(self.groups)
