@@ -19,7 +19,7 @@ import torch
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
-from localrun.backends.cpu.buffers import Buffers
+from localrun.backends.cpu.buffers import CpuBuffers
 from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.backends.cpu.pool import CpuPool
 from localrun.ops.cache_layer import CacheLayer
@@ -55,7 +55,7 @@ class Case:
                 for layer in layers
             )
         )  # fmt: skip
-        buffers = Buffers(self.zeroed, max(WRITTEN_ROWS, n_rows))
+        buffers = CpuBuffers(self.zeroed, max(WRITTEN_ROWS, n_rows))
         q, k, v, turned = (buffers.take(n * head_dim, 0) for n in (n_heads, n_kv_heads, n_kv_heads, n_heads))
         for value in (q, k, v):
             fill(value, max(WRITTEN_ROWS, n_rows))

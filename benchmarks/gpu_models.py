@@ -14,7 +14,7 @@ from localrun.backends.gpu.executor import GpuExecutor
 from localrun.backends.gpu.layouts import GpuLayout, tiles_of
 from localrun.backends.gpu.tiles import CodeTiles
 from localrun.backends.gpu.translator import Translator
-from localrun.backends.gpu.weight_layouts import Scale
+from localrun.backends.gpu.weight_layouts import ScaleForm
 from localrun.cache.bulk import bulk_tokens
 from localrun.engine.runner import Runner, cache_layers
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
@@ -73,12 +73,12 @@ def random_matrix(qtype: str, n_rows: int, n_cols: int, device: torch.device) ->
     if isinstance(tiles, CodeTiles):
         regions = tiles.regions(blob, n_rows, n_cols)
         scales = regions[len(tiles.planes)]
-        if tiles.scale in (Scale.FP16, Scale.FP16_MIN):
+        if tiles.scale in (ScaleForm.FP16, ScaleForm.FP16_MIN):
             scales.view(torch.float16).fill_(SCALE)
         else:
-            scales.fill_(120 if tiles.scale is Scale.E8M0 else 16)  # 2^-8, or so many times the super-scale
+            scales.fill_(120 if tiles.scale is ScaleForm.E8M0 else 16)  # 2^-8, or so many times the super-scale
         if tiles.scale.has_supers:
-            halves = tiles.scale is Scale.SUPER_MIN
+            halves = tiles.scale is ScaleForm.SUPER_MIN
             regions[-1].view(torch.float16 if halves else torch.float32).fill_(SCALE / 16)
     else:
         numbers = blob.view(tiles.dtype)

@@ -19,7 +19,7 @@ import torch
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
-from localrun.backends.cpu.buffers import Buffers
+from localrun.backends.cpu.buffers import CpuBuffers
 from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.formats.quant import QUANT_TYPES
 
@@ -38,7 +38,7 @@ class Case:
         self.macs = N_ROWS * N_COLS * n_tokens * copies
         self.file_bytes = QUANT_TYPES[qtype].nbytes((N_ROWS, N_COLS)) * copies
         self.keep: list[object] = []
-        buffers = Buffers(self.zeroed, n_tokens)
+        buffers = CpuBuffers(self.zeroed, n_tokens)
         matrices = [self.matrix(qtype, seed) for seed in range(copies)]
         form = calls.activation_format(matrices[0].layout)
         a, out = buffers.take(N_COLS, form), buffers.take(N_ROWS, 0)

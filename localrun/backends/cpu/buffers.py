@@ -15,7 +15,7 @@ def row_stride(width: int) -> int:
 
 
 @dataclass(slots=True)
-class Buffers:
+class CpuBuffers:
     """Arena buffers by what they hold; one is used again as soon as nothing reads it."""
 
     allocate: Callable[[int], int]  # bytes -> address, zeroed

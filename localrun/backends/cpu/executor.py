@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import start_threads
-from localrun.backends.cpu.buffers import Buffers
+from localrun.backends.cpu.buffers import CpuBuffers
 from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.cpu.logits import LogitsMemory
 from localrun.backends.cpu.pool import CpuPool
@@ -31,7 +31,7 @@ class CpuExecutor:
         somewhere = next(layer for layer in layers if layer is not NOWHERE)  # nothing names those that are nowhere
         places = (somewhere if layer is NOWHERE else layer for layer in layers)
         native_layers = (abi.CacheLayerC * len(layers))(*map(self.native_layer, places))
-        buffers = Buffers(self.reserve, max_rows)
+        buffers = CpuBuffers(self.reserve, max_rows)
         known = (layout.matrix, layout.activation_format, layout.file_type)
         builder = ProgramBuilder(request.instructions, layers, buffers, *known)
         instructions = builder.build()

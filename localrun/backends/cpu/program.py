@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from localrun.backends.cpu import abi
-from localrun.backends.cpu.buffers import Buffers
+from localrun.backends.cpu.buffers import CpuBuffers
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import (
     Attention,
@@ -44,7 +44,7 @@ class ProgramBuilder:
         self,
         recorded: Sequence[Recorded],
         layers: Sequence[CacheLayer],
-        buffers: Buffers,
+        buffers: CpuBuffers,
         matrix_of: Callable[[Packed], abi.Matrix],
         activation_format_of: Callable[[Packed], int],
         file_type: Callable[[str], int],

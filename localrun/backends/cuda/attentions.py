@@ -75,7 +75,7 @@ def attend(
     No sequence of the step has more than n_units · 512 tokens. `partial`: f32 [partial_numbers(…)], overwritten.
     n_alone: at most so many of many rows are alone.
     """
-    operands = Operands(q, sink_query, keys, values, out)
+    operands = AttentionBuffers(q, sink_query, keys, values, out)
     if rows <= SPLIT_ROWS or place.head_dim > MAX_TILE_HEAD_DIM or keys.dtype is torch.float32:
         for row in range(0, rows, SPLIT_ROWS):
             n = min(SPLIT_ROWS, rows - row)
@@ -87,7 +87,7 @@ def attend(
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
+class AttentionBuffers:
     """Buffers that attention reads and writes."""
 
     q: Tensor
@@ -102,7 +102,7 @@ def units(
     step: StepTensors,
     op: Attention,
     place: CacheLayer,
-    of: Operands,
+    of: AttentionBuffers,
     n_units: int,
     partial: Tensor,
     rows: int,
@@ -134,7 +134,7 @@ def tiles(
     step: StepTensors,
     op: Attention,
     place: CacheLayer,
-    of: Operands,
+    of: AttentionBuffers,
     rows: int,
     is_alone: Tensor | None,
 ) -> Launch:

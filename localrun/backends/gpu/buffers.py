@@ -31,7 +31,7 @@ class Buffer:
 
 
 @dataclass(slots=True)
-class Buffers:
+class GpuBuffers:
     """Makes buffers of `max_rows`; one is used again as soon as nothing reads it."""
 
     max_rows: int
@@ -54,7 +54,7 @@ class Buffers:
         return Buffer(form, plain, coded)
 
 
-def place(recorded: Sequence[Recorded], forms: Mapping[int, Form], buffers: Buffers) -> dict[int, Buffer]:
+def place(recorded: Sequence[Recorded], forms: Mapping[int, Form], buffers: GpuBuffers) -> dict[int, Buffer]:
     """A buffer for every slot of a program, but for the logits."""
     placed: dict[int, Buffer] = {}
     for each in recorded[:-1]:

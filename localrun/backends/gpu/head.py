@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from localrun.backends.gpu.buffers import Buffer, Buffers
+from localrun.backends.gpu.buffers import Buffer, GpuBuffers
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.forms import Form
 from localrun.backends.gpu.logits import AdjustTensors, FoundCandidates, finish
@@ -32,7 +32,7 @@ class HeadBuffers:
     found: FoundCandidates
 
 
-class Head:
+class LogitsHead:
     """Launches for one, two, four … rows of logits. Their memory is made anew when more are wanted than ever before."""
 
     def __init__(self, translator: Translator, recorded: Recorded) -> None:
@@ -74,7 +74,7 @@ class Head:
             self.launches.clear()
             self.buffers = None  # before there are others
             coded = self.translator.reads_codes(self.op.weight)
-            gathered = Buffers(most, where).make(Form(self.op.weight.n_cols, plain=True, coded=coded))
+            gathered = GpuBuffers(most, where).make(Form(self.op.weight.n_cols, plain=True, coded=coded))
             logits = torch.empty(most, self.op.weight.n_rows, device=where)
             self.buffers = HeadBuffers(gathered, logits, AdjustTensors(most, where), FoundCandidates.empty(most, where))
         return self.buffers

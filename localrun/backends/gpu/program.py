@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from localrun.backends.gpu.buffers import Buffer, Buffers, place
+from localrun.backends.gpu.buffers import Buffer, GpuBuffers, place
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.forms import slot_forms
-from localrun.backends.gpu.head import Head
+from localrun.backends.gpu.head import LogitsHead
 from localrun.backends.gpu.passes import Pass, passes
 from localrun.backends.gpu.scratch import SPLIT_ROWS, bucket_units, power_of_two
 from localrun.backends.gpu.step_tensors import StepBuffer, StepShape, rows_alone
@@ -54,12 +54,12 @@ class GpuProgram:
         in_bulk = [op for op in linears if span and not self.by_torch and translator.reads_in_bulk(op)]
         self.span = span if in_bulk else 0
         self.max_rows = max_rows(self.span)
-        self.buffers = Buffers(self.max_rows, device.torch_device)
+        self.buffers = GpuBuffers(self.max_rows, device.torch_device)
         forms = slot_forms(recorded, pool.layers, translator.reads_codes, bool(in_bulk))
         placed.update(place(recorded, forms, self.buffers))
         if in_bulk:
             self.translator.make_room(in_bulk, self.max_rows, span)
-        self.head = Head(self.translator, recorded[-1])
+        self.head = LogitsHead(self.translator, recorded[-1])
         self.step: StepBuffer | None = None
         self.launches: dict[Bucket, Sequence[Launch]] = {}
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from localrun.backends.gpu.file_blocks import UNPACKERS, FileBlocks
-from localrun.backends.gpu.weight_layouts import COLUMNS, ROWS, CodeLayout, Scale, Table
+from localrun.backends.gpu.weight_layouts import COLUMNS, ROWS, CodeLayout, CodeTable, ScaleForm
 from localrun.formats.decode_table import FP4_VALUES, IQ4_VALUES
 from localrun.formats.quant import QUANT_TYPES
 
@@ -48,7 +48,7 @@ class CodeTiles(CodeLayout):
         words = codes.view(-1, 2, 8, codes.shape[1] // COLUMNS, 4, 4, 4).permute(
             0, 3, 2, 5, 4, 1, 6
         )  # …, g, t, i, h, j
-        if self.table is not Table.NONE:
+        if self.table is not CodeTable.NONE:
             pairs = words.reshape(*words.shape[:4], 16, 2)
             return [pairs[..., 0] | pairs[..., 1] << 4]
         found, shift = [], 0
@@ -87,7 +87,7 @@ class CodeTiles(CodeLayout):
         for bits, plane in zip(self.planes, planes, strict=True):
             lanes = plane.view(len(plane), -1, bits // min(bits, 4), 8, 4, min(bits, 4), 4)[tile, :, :, pair]
             lanes = lanes.movedim(2, 3).flatten(3, 4)  # [n, tiles, t, words, bytes]
-            if self.table is not Table.NONE:
+            if self.table is not CodeTable.NONE:
                 fields = torch.stack((lanes & 15, lanes >> 4), -1).view(*lanes.shape[:3], 4, 2, 4)
             else:
                 shifts = lanes.new_tensor(range(0, 8, bits)).view(-1, 1)
@@ -96,8 +96,8 @@ class CodeTiles(CodeLayout):
             shift += bits
         assert isinstance(words, Tensor)
         codes = words.permute(0, 1, 3, 2, 5, 4)[torch.arange(len(rows), device=rows.device), ..., half].flatten(1)
-        if self.table is not Table.NONE:
-            values = IQ4_VALUES if self.table is Table.IQ4 else FP4_VALUES
+        if self.table is not CodeTable.NONE:
+            values = IQ4_VALUES if self.table is CodeTable.IQ4 else FP4_VALUES
             return torch.tensor(values, dtype=torch.float32, device=codes.device)[codes.long()]
         sign = 1 << self.bits - 1 if self.signed else 0
         return (codes ^ sign).float() - sign
@@ -106,13 +106,13 @@ class CodeTiles(CodeLayout):
         """Scales and minima, f32 [n, groups]."""
         n_groups, dtype = COLUMNS // self.group, torch.float16 if self.scale.bytes == 2 else torch.uint8
         parts = of_row(scales, dtype, (1 + self.scale.has_minima, n_groups), rows).movedim(2, 0).flatten(2)
-        if self.scale is Scale.E8M0:
+        if self.scale is ScaleForm.E8M0:
             powers = torch.tensor([2.0 ** (exponent - 128) for exponent in range(256)], device=rows.device)
             return powers[parts[0].long()], None
-        if self.scale is Scale.SUPER_I8:
+        if self.scale is ScaleForm.SUPER_I8:
             factor = of_row(supers, torch.float32, (1,), rows)[..., 0]
             return parts[0].view(torch.int8).float() * factor.repeat_interleave(SUPER_COLUMNS // self.group, 1), None
-        if self.scale is Scale.SUPER_MIN:
+        if self.scale is ScaleForm.SUPER_MIN:
             factors = of_row(supers, torch.float16, (2,), rows).float().movedim(2, 0)
             found = parts.float() * factors.repeat_interleave(SUPER_COLUMNS // self.group, 2)
             return found[0], -found[1]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 ROWS, COLUMNS = 16, 64  # of a tile
 
 
-class Scale(IntEnum):
+class ScaleForm(IntEnum):
     """Scales of a group of columns: a factor, and a summand. The numbers are those of layouts.cuh."""
 
     FP16 = 0
@@ -23,18 +23,18 @@ class Scale(IntEnum):
 
     @property
     def bytes(self) -> int:
-        return 2 if self in (Scale.FP16, Scale.FP16_MIN) else 1
+        return 2 if self in (ScaleForm.FP16, ScaleForm.FP16_MIN) else 1
 
     @property
     def has_minima(self) -> bool:
-        return self in (Scale.FP16_MIN, Scale.SUPER_MIN)
+        return self in (ScaleForm.FP16_MIN, ScaleForm.SUPER_MIN)
 
     @property
     def has_supers(self) -> bool:
-        return self in (Scale.SUPER_I8, Scale.SUPER_MIN)
+        return self in (ScaleForm.SUPER_I8, ScaleForm.SUPER_MIN)
 
 
-class Table(IntEnum):
+class CodeTable(IntEnum):
     """Codes that are names of numbers. The numbers are those of layouts.cuh."""
 
     NONE = 0
@@ -52,10 +52,10 @@ class CodeLayout:
 
     name: str
     planes: tuple[int, ...]  # bits, lowest first
-    scale: Scale
+    scale: ScaleForm
     group: int = 32  # columns of a scale
     zero: int = 0  # the file's code that stands for 0
-    table: Table = Table.NONE
+    table: CodeTable = CodeTable.NONE
 
     @property
     def bits(self) -> int:
@@ -102,25 +102,27 @@ class FloatLayout:
 WeightLayout: TypeAlias = CodeLayout | FloatLayout
 
 F32 = FloatLayout("f32", 32)  # whatever is a plain number, too
-I8_K = CodeLayout("i8_k", (8,), Scale.SUPER_I8, group=16)  # a signed byte times a small integer a group times a float
+I8_K = CodeLayout(
+    "i8_k", (8,), ScaleForm.SUPER_I8, group=16
+)  # a signed byte times a small integer a group times a float
 
 BY_TYPE: dict[str, WeightLayout] = {
     "F16": FloatLayout("f16", 16),
     "BF16": FloatLayout("bf16", 16),
-    "Q4_0": CodeLayout("q4_0", (4,), Scale.FP16, zero=8),
-    "Q4_1": CodeLayout("q4_1", (4,), Scale.FP16_MIN),
-    "Q5_0": CodeLayout("q5_0", (4, 1), Scale.FP16, zero=16),
-    "Q5_1": CodeLayout("q5_1", (4, 1), Scale.FP16_MIN),
-    "Q8_0": CodeLayout("q8_0", (8,), Scale.FP16),
-    "IQ4_NL": CodeLayout("iq4_nl", (4,), Scale.FP16, table=Table.IQ4),
-    "MXFP4": CodeLayout("mxfp4", (4,), Scale.E8M0, table=Table.FP4),
-    "NVFP4": CodeLayout("nvfp4", (4,), Scale.FP16, group=16, table=Table.FP4),
-    "Q2_K": CodeLayout("q2_k", (2,), Scale.SUPER_MIN, group=16),
-    "Q3_K": CodeLayout("q3_k", (2, 1), Scale.SUPER_I8, group=16, zero=4),
-    "Q4_K": CodeLayout("q4_k", (4,), Scale.SUPER_MIN),
-    "Q5_K": CodeLayout("q5_k", (4, 1), Scale.SUPER_MIN),
-    "Q6_K": CodeLayout("q6_k", (4, 2), Scale.SUPER_I8, group=16, zero=32),
-    "IQ4_XS": CodeLayout("iq4_xs", (4,), Scale.SUPER_I8, table=Table.IQ4),
+    "Q4_0": CodeLayout("q4_0", (4,), ScaleForm.FP16, zero=8),
+    "Q4_1": CodeLayout("q4_1", (4,), ScaleForm.FP16_MIN),
+    "Q5_0": CodeLayout("q5_0", (4, 1), ScaleForm.FP16, zero=16),
+    "Q5_1": CodeLayout("q5_1", (4, 1), ScaleForm.FP16_MIN),
+    "Q8_0": CodeLayout("q8_0", (8,), ScaleForm.FP16),
+    "IQ4_NL": CodeLayout("iq4_nl", (4,), ScaleForm.FP16, table=CodeTable.IQ4),
+    "MXFP4": CodeLayout("mxfp4", (4,), ScaleForm.E8M0, table=CodeTable.FP4),
+    "NVFP4": CodeLayout("nvfp4", (4,), ScaleForm.FP16, group=16, table=CodeTable.FP4),
+    "Q2_K": CodeLayout("q2_k", (2,), ScaleForm.SUPER_MIN, group=16),
+    "Q3_K": CodeLayout("q3_k", (2, 1), ScaleForm.SUPER_I8, group=16, zero=4),
+    "Q4_K": CodeLayout("q4_k", (4,), ScaleForm.SUPER_MIN),
+    "Q5_K": CodeLayout("q5_k", (4, 1), ScaleForm.SUPER_MIN),
+    "Q6_K": CodeLayout("q6_k", (4, 2), ScaleForm.SUPER_I8, group=16, zero=32),
+    "IQ4_XS": CodeLayout("iq4_xs", (4,), ScaleForm.SUPER_I8, table=CodeTable.IQ4),
     **dict.fromkeys(("Q8_K", "TQ1_0", "TQ2_0", "IQ1_S", "IQ1_M"), I8_K),
     **dict.fromkeys(("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"), I8_K),
 }

@@ -107,7 +107,7 @@ def attend(
     No sequence of the step has more than n_units · 512 tokens. `partial`: f32 [partial_numbers(…)], overwritten.
     n_alone: at most so many of many rows are alone.
     """
-    of = Operands(step, op, cache, q, sink_query, out)
+    of = AttentionOperands(step, op, cache, q, sink_query, out)
     if rows <= SPLIT_ROWS:
         yield from units(device, of, n_units, partial, rows)
     else:
@@ -121,7 +121,7 @@ def attend(
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
+class AttentionOperands:
     """Buffers that attention reads and writes."""
 
     step: StepTensors
@@ -141,7 +141,7 @@ class Operands:
 
 
 def units(
-    device: Device, of: Operands, n_units: int, partial: Tensor, rows: int, which: Tensor | None = None
+    device: Device, of: AttentionOperands, n_units: int, partial: Tensor, rows: int, which: Tensor | None = None
 ) -> Iterator[Launch]:
     """Launch the units of rows, the first or those that `which` names, each by itself, and the merge."""
     cache, op, n_places = of.cache, of.op, places(of.op, n_units)
@@ -160,7 +160,7 @@ def units(
         )
 
 
-def tiles(device: Device, of: Operands, rows: int, is_alone: Tensor | None) -> Launch:
+def tiles(device: Device, of: AttentionOperands, rows: int, is_alone: Tensor | None) -> Launch:
     """All rows but those that are alone, in tiles of neighbours that go through the keys together."""
     place = of.cache.place
     n = simdgroups(place.head_dim)

@@ -19,7 +19,7 @@ from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.layouts import Packed
 
 UNIT_TOKENS = 512
-State = tuple[Tensor, Tensor, Tensor]  # running maximum [], sum [], weighted values [d]
+SoftmaxState = tuple[Tensor, Tensor, Tensor]  # running maximum [], sum [], weighted values [d]
 
 
 class RowReferenceOps(ReferenceOps):
@@ -58,7 +58,7 @@ class RowReferenceOps(ReferenceOps):
                             sink=None if op.sinks is None else op.sinks[head],
                         )
                         out[row, head] = query.flash_attend(
-                            Block(number, keys[head // group], values[head // group], mask)
+                            HeadBlock(number, keys[head // group], values[head // group], mask)
                             for number, (keys, values), mask in zip(numbers, held, masks, strict=True)
                             if mask is not None
                         )
@@ -74,7 +74,7 @@ class RowReferenceOps(ReferenceOps):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class HeadBlock:
     """Keys and values [64, d] of one head; `mask` [64] says which are seen: a hidden slot may hold anything."""
 
     number: int
@@ -93,9 +93,9 @@ class Query:
     softcap: float | None
     sink: Tensor | None
 
-    def flash_attend(self, blocks: Iterable[Block]) -> Tensor:
+    def flash_attend(self, blocks: Iterable[HeadBlock]) -> Tensor:
         """Attention over `blocks`, ascending -> [d]."""
-        units: dict[int, State] = {}
+        units: dict[int, SoftmaxState] = {}
         for block in blocks:
             state = self.state(block)
             unit = block.number * BLOCK_TOKENS // UNIT_TOKENS
@@ -107,7 +107,7 @@ class Query:
             total = merge(total, (self.sink, torch.ones_like(self.sink), torch.zeros_like(self.q)))
         return total[2] / total[1]
 
-    def state(self, block: Block) -> State:
+    def state(self, block: HeadBlock) -> SoftmaxState:
         """The softmax state of one block."""
         q = self.sink_q if block.number == 0 and self.sink_q is not None else self.q
         scores = (block.keys.contiguous() @ q) * self.scale  # [64]
@@ -119,7 +119,7 @@ class Query:
         return top, weights.sum(), weights @ block.values.masked_fill(~block.mask[:, None], 0.0)
 
 
-def merge(a: State, b: State) -> State:
+def merge(a: SoftmaxState, b: SoftmaxState) -> SoftmaxState:
     """Two softmax states over disjoint keys into one (Milakov and Gimelshein 2018)."""
     top = torch.maximum(a[0], b[0])
     keep, add = torch.exp(a[0] - top), torch.exp(b[0] - top)

@@ -13,7 +13,7 @@ SCORE_COPIES, CODED_COPIES = 8, 4  # of them at a time; rows of coded layers are
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class LargestWidths:
     """The largest of a program: numbers of a row of activations, of logits, of keys; and heads."""
 
     activations: int
@@ -23,7 +23,7 @@ class Sizes:
 
 
 @lru_cache(maxsize=8)
-def sizes_of(model: Recording) -> Sizes:
+def sizes_of(model: Recording) -> LargestWidths:
     """Six rows of the residual stream, four within the widest network, and what experts give of a row."""
     ops = [each.instruction for each in model.instructions]
     head, moes = ops[-1], [op for op in ops if isinstance(op, Moe)]
@@ -32,7 +32,7 @@ def sizes_of(model: Recording) -> Sizes:
     inner = [network.down.packed.n_cols for network in networks]
     inner += [op.weights[0].packed.n_rows for op in ops if isinstance(op, Linear) and op.act != "none"]
     hidden, most_used = head.weight.n_cols, max((op.router.routing.n_used for op in moes), default=1)
-    return Sizes(
+    return LargestWidths(
         activations=(6 + most_used - 1) * hidden + 4 * max(inner, default=0),
         logits=head.weight.n_rows,
         keys=max(place.n_kv_heads * place.head_dim for place in model.layers),

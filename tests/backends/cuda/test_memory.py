@@ -14,7 +14,7 @@ from localrun.backends.cuda.backend import CudaBackend
 from localrun.backends.cuda.bulk_linears import BulkMemory
 from localrun.backends.cuda.translator import CudaTranslator
 from localrun.backends.gpu import scratch
-from localrun.backends.gpu.buffers import Buffers, place
+from localrun.backends.gpu.buffers import GpuBuffers, place
 from localrun.backends.gpu.forms import slot_forms
 from localrun.backends.gpu.scratch import bucket_units
 from localrun.base.resources import resource
@@ -37,7 +37,7 @@ META = torch.device("meta")
 def test_buffers_of_real_shapes(shape: Shape, span: int) -> None:
     """Models whose tensors have sizes and no memory. `span`: tokens of prompts that are read in bulk."""
     model, rows = rolling(random_model(shape, 8192, META)), max_rows(span)
-    layers, buffers, recorded = cache_layers(model.config), Buffers(rows, META), record_instructions(model.forward)
+    layers, buffers, recorded = cache_layers(model.config), GpuBuffers(rows, META), record_instructions(model.forward)
     place(recorded, slot_forms(recorded, layers, CudaTranslator.reads_codes, in_bulk=bool(span)), buffers)
     counted = record_shapes(model.config)
     assert scratch.buffer_bytes(counted, coded=True, span=span) == buffers.nbytes

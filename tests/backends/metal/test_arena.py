@@ -9,7 +9,7 @@ from localrun_testing.small_model import rolling
 
 from benchmarks.gpu_models import SHAPES, Shape, random_model
 from localrun.backends.gpu import scratch
-from localrun.backends.gpu.buffers import Buffers, place
+from localrun.backends.gpu.buffers import GpuBuffers, place
 from localrun.backends.gpu.forms import slot_forms
 from localrun.backends.metal.backend import MetalBackend
 from localrun.backends.metal.translator import MetalTranslator
@@ -30,7 +30,7 @@ BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
 def test_buffers_of_real_shapes(shape: Shape) -> None:
     """Models whose tensors have sizes and no memory; nothing is kept quantised."""
     model = rolling(random_model(shape, 8192, torch.device("meta")))
-    recorded, buffers = record_instructions(model.forward), Buffers(MAX_ROWS, torch.device("meta"))
+    recorded, buffers = record_instructions(model.forward), GpuBuffers(MAX_ROWS, torch.device("meta"))
     place(recorded, slot_forms(recorded, cache_layers(model.config), MetalTranslator.reads_codes), buffers)
     assert scratch.buffer_bytes(record_shapes(model.config), coded=False) == buffers.nbytes
 

@@ -21,7 +21,7 @@ from localrun.backends.reference.attention import attend
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.ops import ReferenceOps
-from localrun.backends.reference.rows import Block, Query, RowReferenceOps, merge
+from localrun.backends.reference.rows import HeadBlock, Query, RowReferenceOps, merge
 from localrun.ops.instructions import Attention, Embed, Linear, LinearWeight, LogitsOf, RopeAppend, Value
 from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
@@ -179,7 +179,7 @@ def test_blocks_fold_within_units_of_512() -> None:
     g = torch.Generator().manual_seed(0)
     keys, values = torch.randn(2, 20, 64, 16, generator=g)
     everything = torch.ones(64, dtype=torch.bool)
-    blocks = [Block(number, k, v, everything) for number, (k, v) in enumerate(zip(keys, values, strict=True))]
+    blocks = [HeadBlock(number, k, v, everything) for number, (k, v) in enumerate(zip(keys, values, strict=True))]
     query = Query(torch.randn(16, generator=g), None, 1.0, None, torch.tensor(0.5))
     whole = [query.state(block) for block in blocks]
     units = [reduce(merge, whole[i : i + 8]) for i in range(0, 20, 8)]

@@ -13,7 +13,7 @@ from localrun.backends.reference.attention import attend, visible
 from localrun.backends.reference.kv_codes import decode, encode
 from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.ops import ReferenceOps, rotate
-from localrun.backends.reference.rows import Block, Query, RowReferenceOps
+from localrun.backends.reference.rows import HeadBlock, Query, RowReferenceOps
 from localrun.engine.runner import Runner
 from localrun.ops.instructions import Experts, LinearWeight, Moe, Router
 from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput, StepCancelled, StepInput
@@ -67,7 +67,7 @@ def test_attention_by_hand(position: int, softcap: float | None, window: int | N
         query = Query(q[0, head], None, 0.3, softcap, None if sink is None else torch.tensor(sink))
         padded = [pad(x[:, head // 2], (0, 0, 0, -len(x) % 64), value=math.nan).split(64) for x in (keys, values)]
         masks = pad(mask[0], (0, -len(keys) % 64)).split(64)
-        blocks = (Block(number, *block) for number, block in enumerate(zip(*padded, masks, strict=True)))
+        blocks = (HeadBlock(number, *block) for number, block in enumerate(zip(*padded, masks, strict=True)))
         single = query.flash_attend(block for block in blocks if block.mask.any())
         assert single.tolist() == pytest.approx(expected, abs=2e-5)
 
