@@ -14,10 +14,10 @@ from localrun.fit.blocks import CacheShape
 from localrun.fit.bytes import cache_bytes, layer_codecs
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
 from localrun.fit.mapped import Mappable, first_of, missed_bytes, total_bytes
-from localrun.fit.plan import USUAL_THREADS, Sizes, longest_context, margin_of, spare_share
+from localrun.fit.plan import USUAL_THREADS, CacheSizes, longest_context, margin_of, spare_share
 from localrun.fit.rates import Rates
 from localrun.fit.roofline import roofline
-from localrun.fit.shape import Shape
+from localrun.fit.shape import ModelShape
 from localrun.model.config import ModelConfig
 from localrun.model.recording import record_shapes
 from localrun.ops.kv import KV_CODECS, KVCodec
@@ -109,7 +109,7 @@ class Question:
 class UnsupportedSizes:
     """The cache of a model that cannot run yet, by the kinds of its layers."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ModelShape) -> None:
         self.config, self._caches = shape.config, shape.caches
 
     @property
@@ -127,12 +127,12 @@ class UnsupportedSizes:
         return usual_backend().scratch_bytes(record_shapes(self.config), ctx, layers, threads, max_sequences(ctx))
 
 
-def usual_sizes(config: ModelConfig) -> Sizes:
+def usual_sizes(config: ModelConfig) -> CacheSizes:
     """As the usual backend of this machine keeps the cache of a model."""
     return CacheShape(config, usual_backend(record_shapes(config)))
 
 
-def fit_table(shape: Shape, candidates: Sequence[Candidate], question: Question) -> Fit:
+def fit_table(shape: ModelShape, candidates: Sequence[Candidate], question: Question) -> Fit:
     """Every candidate × context × codec that this machine can keep, against the free memory."""
     most, ctx = shape.config.max_context, question.ctx
     usual = [n for n in CONTEXTS if n < most] + [min(most, CONTEXTS[-1])]
@@ -153,7 +153,7 @@ def fit_table(shape: Shape, candidates: Sequence[Candidate], question: Question)
 
 
 def _rows(
-    sizes: Sizes,
+    sizes: CacheSizes,
     candidate: Candidate,
     codec: KVCodec,
     contexts: Sequence[int],
@@ -213,7 +213,7 @@ def _rows(
     return rows
 
 
-def _short_of_disk(shape: Shape, candidates: Sequence[Candidate], question: Question) -> str:
+def _short_of_disk(shape: ModelShape, candidates: Sequence[Candidate], question: Question) -> str:
     """Message where nothing fits for want of room on the disk; empty where more of it would not help."""
     rooms = [candidate.disk_room for candidate in candidates if candidate.disk_room is not None]
     if not rooms:
@@ -229,7 +229,7 @@ def _has_room(candidate: Candidate, mapped: Sequence[Mappable]) -> bool:
     return candidate.disk_room is None or total_bytes(mapped) <= candidate.disk_room
 
 
-def _most_sequences(sizes: Sizes, ctx: int, codec: KVCodec, room: int) -> int:
+def _most_sequences(sizes: CacheSizes, ctx: int, codec: KVCodec, room: int) -> int:
     """How many sequences of `ctx` tokens side by side take at most `room` bytes."""
     low, high = 0, MOST_SEQUENCES
     while low < high:

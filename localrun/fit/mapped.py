@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from localrun.fit.shape import Shape
+from localrun.fit.shape import ModelShape
 from localrun.model.config import ModelConfig
 from localrun.model.shapes import network_shapes
 from localrun.model.weight_ref import WeightRef
@@ -44,7 +44,7 @@ def mappable(config: ModelConfig, refs: Mapping[str, WeightRef], nbytes: Callabl
     return found
 
 
-def mappable_parts(shape: Shape, weights_bytes: int) -> tuple[Mappable, ...]:
+def mappable_parts(shape: ModelShape, weights_bytes: int) -> tuple[Mappable, ...]:
     """Likewise of a model whose matrices are not known one by one: the networks of each layer, by their parameters."""
     if shape.obstacle:
         return ()

@@ -28,7 +28,7 @@ MOST_SPARE = 3.0  # times the blocks of the context itself
 USUAL_THREADS = 8  # whose scratch is counted where the number is not known
 
 
-class Sizes(Protocol):
+class CacheSizes(Protocol):
     """A cache whose bytes can be asked for: CacheShape for a model that we run."""
 
     config: ModelConfig
@@ -167,7 +167,7 @@ def check_context(config: ModelConfig, ctx: int | None, window: int | None) -> N
 
 
 def longest_context(
-    shape: Sizes, codec: KVCodec, room: int, threads: int = USUAL_THREADS, parallel: int = 1
+    shape: CacheSizes, codec: KVCodec, room: int, threads: int = USUAL_THREADS, parallel: int = 1
 ) -> int | None:
     """The most tokens, in whole blocks, whose cache and working memory take at most `room` bytes; 0 when none do.
 

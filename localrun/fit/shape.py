@@ -22,7 +22,7 @@ ROUTERS = ("router", "shared_router")  # not counted: a few in a thousand
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ModelShape:
     """`n_params` counts all parameters, `active_params` those that compute one token, `mapped_params` those that stay
     in the file, `vocabulary_params` those of the embedding and of an output matrix of its own. `obstacle`: why it
     cannot run.
@@ -45,7 +45,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Experts:
+class ExpertSizes:
     """A mixture: `used` of `n` feed-forward networks of `ffn_size` compute a token."""
 
     n: int
@@ -57,7 +57,7 @@ class Experts:
         return Mixture(self.n, Routing(self.used))
 
 
-def shape_of(source: TensorSource) -> Shape:
+def shape_of(source: TensorSource) -> ModelShape:
     """The shape that a file's key-values give. Raises ModelFileError where they do not say enough.
 
     A model of an architecture that cannot run yet has one too: its layers are taken to be alike, and to keep what its
@@ -76,7 +76,7 @@ def shape_of(source: TensorSource) -> Shape:
     return replace(make_shape(config, tied, experts, why), caches=caches)
 
 
-def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, obstacle: str = "") -> Shape:
+def make_shape(config: ModelConfig, tied: bool, experts: ExpertSizes | None = None, obstacle: str = "") -> ModelShape:
     """Count the parameters of all matrices but ROUTERS; norms and biases are a few in a million."""
     counts = {name: prod(shape) for name, shape in outer_shapes(config).items() if len(shape) == 2}
     mapped, vocabulary = counts.pop("per_layer_embed", 0), counts["embed"] * (1 if tied else 2)
@@ -87,7 +87,7 @@ def make_shape(config: ModelConfig, tied: bool, experts: Experts | None = None, 
         of_all, used = layer_params(config, counted)
         n_params += n_layers * of_all
         active += n_layers * used
-    return Shape(config, n_params + mapped, active, obstacle, mapped_params=mapped, vocabulary_params=vocabulary)
+    return ModelShape(config, n_params + mapped, active, obstacle, mapped_params=mapped, vocabulary_params=vocabulary)
 
 
 def layer_params(config: ModelConfig, spec: LayerSpec) -> tuple[int, int]:
@@ -101,7 +101,7 @@ def layer_params(config: ModelConfig, spec: LayerSpec) -> tuple[int, int]:
     return n_params, n_params - of_experts + of_experts // mixture.n_experts * mixture.routing.n_used
 
 
-def _experts(source: TensorSource) -> Experts | None:
+def _experts(source: TensorSource) -> ExpertSizes | None:
     values = source.metadata
     arch = values.get("general.architecture")
     if source.format == "gguf":
@@ -115,7 +115,7 @@ def _experts(source: TensorSource) -> Experts | None:
     counts = [n, used, ffn_size]
     if not all(type(count) is int and 0 < count < 1 << 24 for count in counts) or used > n:  # type: ignore[operator]
         return None
-    return Experts(*counts)  # type: ignore[arg-type]
+    return ExpertSizes(*counts)  # type: ignore[arg-type]
 
 
 def _plain_config(fields: Fields, source: TensorSource) -> ModelConfig:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from localrun.fit.estimate import Candidate
 from localrun.fit.mapped import mappable_parts
 from localrun.fit.precisions import bits_of
-from localrun.fit.shape import Shape
+from localrun.fit.shape import ModelShape
 from localrun.fit.weights import held, held_share
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantize import ODD_ROWS_TYPE, PRECISIONS, VOCABULARY_TYPE
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from localrun.formats.safetensors import SafetensorsFolder
 
 
-def in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: Shape) -> Candidate:
+def in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: ModelShape) -> Candidate:
     """A precision of a model that is here: its bytes as a load would hold them."""
     loaded = in_precision(source, precision)
     weights = held(loaded)
@@ -40,7 +40,7 @@ def in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: Shape
     )
 
 
-def offered(variant: Variant, shape: Shape | None, missing: int) -> Candidate:
+def offered(variant: Variant, shape: ModelShape | None, missing: int) -> Candidate:
     """A precision that is there to download; `missing`: bytes of it that are not here yet."""
     precision = variant.precision or PurePosixPath(variant.files[0].path).stem
     weights = active = int(variant.weights_bytes * held_share(precision))
@@ -59,7 +59,7 @@ def offered(variant: Variant, shape: Shape | None, missing: int) -> Candidate:
     )
 
 
-def quantised(precision: str, shape: Shape) -> Candidate:
+def quantised(precision: str, shape: ModelShape) -> Candidate:
     """The candidate of floats quantised to `precision` while they are loaded; only their shape is known."""
     qtype = PRECISIONS[precision]
     if shape.config.hidden_size % QUANT_TYPES[qtype].block_size:  # most matrices have rows of that many
@@ -69,14 +69,14 @@ def quantised(precision: str, shape: Shape) -> Candidate:
     return _approximate(precision, shape, weights, weights)
 
 
-def estimated(precision: str, shape: Shape) -> Candidate:
+def estimated(precision: str, shape: ModelShape) -> Candidate:
     """A precision of which only the bits a weight are known."""
     file_bytes = int(shape.n_params * bits_of(precision) / 8)
     weights = int(file_bytes * held_share(precision)) * shape.held_params // shape.n_params
     return _approximate(precision, shape, weights, file_bytes)
 
 
-def _approximate(precision: str, shape: Shape, weights: int, file_bytes: int) -> Candidate:
+def _approximate(precision: str, shape: ModelShape, weights: int, file_bytes: int) -> Candidate:
     active = weights * shape.active_params // shape.held_params
     parts = mappable_parts(shape, weights)
     return Candidate(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localrun.fit.estimate import FLUENT_TPS, FitRow, Verdict
-from localrun.fit.shape import Shape
+from localrun.fit.shape import ModelShape
 from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggestions
 from localrun.hub.stored import StoredModel
 from localrun.hub.verdicts import catalogue_fit
@@ -16,7 +16,7 @@ class CatalogueRow:
 
     name: str
     entry: CatalogueModel
-    shape: Shape | None
+    shape: ModelShape | None
     best: FitRow | None
     on_disk: bool
 

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from localrun.fit.shape import Shape, shape_of
+from localrun.fit.shape import ModelShape, shape_of
 from localrun.formats.metadata import Metadata
 from localrun.hub.catalogue import CatalogueModel
 from localrun.hub.remote import RemoteModel
 
 
-def catalogue_shape(model: CatalogueModel) -> Shape | None:
+def catalogue_shape(model: CatalogueModel) -> ModelShape | None:
     """The shape of a catalogue model; None where the catalogue does not know it. Good for sizes, not for running."""
     if "config" not in model:
         return None

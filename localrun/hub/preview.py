@@ -12,7 +12,7 @@ from localrun.base.sanitize import clean
 from localrun.fit.disk_rate import disk_rate, may_map
 from localrun.fit.estimate import Candidate, Fit, Question, fit_table
 from localrun.fit.machine_rates import machine_rates
-from localrun.fit.shape import Shape, shape_of
+from localrun.fit.shape import ModelShape, shape_of
 from localrun.fit.weights import type_of
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.alternatives import unsupported_message
@@ -53,7 +53,7 @@ class RepoPreview:
     repo: RemoteRepo | None
     variants: tuple[Variant, ...]
     candidates: tuple[Candidate, ...]
-    shape: Shape | None
+    shape: ModelShape | None
     licence: str
     note: str = ""  # why there is no shape
     unreachable: str = ""  # why the hub was not asked; empty where it was, and where nobody wanted that
@@ -175,7 +175,7 @@ def recommended_variant(http: Http, found: RepoPreview, budget: int) -> tuple[Va
     return usual or found.variants[0], fit.reason if fit else "the usual balance"
 
 
-def _fit(shape: Shape, candidates: Sequence[Candidate], budget: int, ctx: int | None, parallel: int) -> Fit:
+def _fit(shape: ModelShape, candidates: Sequence[Candidate], budget: int, ctx: int | None, parallel: int) -> Fit:
     """Sizes are told of what cannot be run too, but nobody is advised to take it."""
     disk = cache(disk_rate) if may_map(usual_backend(record_shapes(shape.config))) else None
     fit = fit_table(shape, candidates, Question(budget, machine_rates(), ctx, parallel, disk))
@@ -204,7 +204,7 @@ def _from_catalogue(wanted: Wanted) -> RepoPreview:
 
 def _read_shape(
     http: Http, repo: RemoteRepo, variants: list[Variant], wanted: str
-) -> tuple[Shape | None, str, list[Variant]]:
+) -> tuple[ModelShape | None, str, list[Variant]]:
     """The shape, by the precision asked for, else by the smallest that is there and whole; and with a safetensors
     model's precision named. Without a shape, why there is none."""
     asked = [variant for variant in variants if same_precision(variant.precision, wanted) or wanted in variant.names]

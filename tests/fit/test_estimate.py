@@ -10,7 +10,7 @@ from localrun.fit.estimate import CODECS, Candidate, Fit, Question, fit_table
 from localrun.fit.plan import LoadRequest, plan_load
 from localrun.fit.precisions import bits_of, is_extreme
 from localrun.fit.rates import Rates
-from localrun.fit.shape import Experts, make_shape
+from localrun.fit.shape import ExpertSizes, make_shape
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
 from localrun.model.short_conv import GatedShortConv
 from localrun.ops.types import Routing
@@ -131,7 +131,7 @@ def test_a_model_that_is_only_there_in_full_precision_is_recommended_so() -> Non
 
 def test_parameters_are_counted() -> None:
     assert make_shape(config(), tied=True).n_params == pytest.approx(4.02e9, rel=0.01)  # "Qwen3-4B"
-    experts = Experts(128, 8, 768)
+    experts = ExpertSizes(128, 8, 768)
     layer = LayerSpec("full", None, 0, n_heads=32, n_kv_heads=4, head_dim=128, ffn_size=6144)
     mixture = ModelConfig("qwen3moe", 2048, 151936, 40960, 1e-6, (layer,) * 48, (RopeSpec(1e6, 128),))
     shape = make_shape(mixture, tied=False, experts=experts)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from localrun.fit.shape import Shape, make_shape
+from localrun.fit.shape import ModelShape, make_shape
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 
 
@@ -16,7 +16,7 @@ class Size:
 
     name: str
     of: str  # the model whose shape it is
-    shape: Shape
+    shape: ModelShape
     params: float = 0.0  # as its name rounds them
     textbook_kv: float = 0.0
     loaded: tuple[str, int] | None = None

@@ -13,8 +13,8 @@ from localrun.model.config import LayerSpec
 from localrun.model.fields import Fields
 from localrun.ops.types import Activation
 
-Block = Literal["mamba", "attention", "dense", "experts"]
-BLOCKS: dict[str, Block] = {
+BlockKind = Literal["mamba", "attention", "dense", "experts"]
+BLOCKS: dict[str, BlockKind] = {
     **dict.fromkeys(("M", "mamba", "linear_attention"), "mamba"),
     **dict.fromkeys(("*", "attention", "full_attention"), "attention"),
     **dict.fromkeys(("-", "mlp"), "dense"),
@@ -60,7 +60,7 @@ class NemotronH(MambaArch):
             raise fields.error("no layer has attention or a state")
         return tuple(self.block(fields.of_layer(index), block) for index, block in enumerate(blocks))
 
-    def block(self, fields: Fields, block: Block) -> LayerSpec:
+    def block(self, fields: Fields, block: BlockKind) -> LayerSpec:
         """The layer of one block that has the others' place empty; `fields` as it has them."""
         base = replace(self.base_layer(fields), rope=None)
         if block in ("dense", "experts"):
@@ -74,7 +74,7 @@ class NemotronH(MambaArch):
             raise fields.error("a layer with attention has no heads of keys and values")
         return replace(base, ffn_size=0)
 
-    def blocks(self, fields: Fields) -> Sequence[Block]:
+    def blocks(self, fields: Fields) -> Sequence[BlockKind]:
         """The block of each layer: in a GGUF by the sizes it has, else as the file says it."""
         if fields.format == "gguf":
             return [self.block_of_sizes(fields.of_layer(index)) for index in range(fields["n_layers"])]
@@ -87,7 +87,7 @@ class NemotronH(MambaArch):
             raise ModelFileError("UNSUPPORTED", f"unknown layer type {clean(unknown[:40])!r}", path=fields.path)
         return [BLOCKS[word] for word in said]
 
-    def block_of_sizes(self, fields: Fields) -> Block:
+    def block_of_sizes(self, fields: Fields) -> BlockKind:
         if fields["ffn_size"]:
             return "experts" if fields["n_experts"] else "dense"
         return "attention" if fields["n_kv_heads"] else "mamba"
