@@ -127,6 +127,37 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool. `arguments` are a JSON object as text; the beginning of one where the call is not complete,
+    because the answer was cut or the model went on with something else."""
+
+    id: str
+    name: str
+    arguments: str
+    is_complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """The next part of the arguments of a call; the first, which has none of them yet, begins it.
+
+    `index` counts the calls of an answer from 0 on. They come one after the other: a call that begins ends the one
+    before it, complete or not.
+    """
+
+    index: int
+    id: str
+    name: str
+    arguments: str
+    is_complete: bool = False  # nothing of this call follows
+
+    @property
+    def begins(self) -> bool:
+        """Whether this is the first part of a call."""
+        return not self.arguments and not self.is_complete
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """The answer repeats the same `period` tokens without an end. Comes once, when that is noticed."""
 
@@ -196,6 +227,7 @@ class Completion:
     seed: int
     path: str = ""
     notes: tuple[str, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()  # whose text is in neither `text` nor `thinking`
     thinking_tokens: int | None = None  # of completion_tokens
     loop_period: int = 0  # tokens that it ended up repeating over and over; 0: it did not
     stop_string: str = ""  # that ended it; empty where none did
@@ -211,6 +243,11 @@ class Completion:
         for name, value in asdict(self).items():
             fields |= value if name in ("timings", "cache", "memory") else {name: value}
         return fields
+
+    @property
+    def ends_in_calls(self) -> bool:
+        """Whether the model called tools and waits for their results: there are calls, and none of them is cut."""
+        return bool(self.tool_calls) and all(call.is_complete for call in self.tool_calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,4 +320,4 @@ class PromptView:
     text: str = ""
 
 
-Event = Accepted | Prefill | PromptLogprobs | Token | Loop | Done
+Event = Accepted | Prefill | PromptLogprobs | Token | ToolCallDelta | Loop | Done

@@ -7,7 +7,18 @@ from typing import Any, Literal, assert_never
 
 from localrun.base.content import Content, as_message_content
 from localrun.base.errors import LocalrunError
-from localrun.base.events import Accepted, Channel, Done, Event, Loop, ModelInfo, Prefill, PromptLogprobs, Token
+from localrun.base.events import (
+    Accepted,
+    Channel,
+    Done,
+    Event,
+    Loop,
+    ModelInfo,
+    Prefill,
+    PromptLogprobs,
+    Token,
+    ToolCallDelta,
+)
 from localrun.base.request import Message as RequestMessage
 from localrun.base.request import Request, Sampling, Think
 from localrun.chat.conversation import Chat
@@ -18,7 +29,7 @@ from localrun.chat.tree import Message
 
 Phase = Literal["starting", "reading", "thinking", "writing"]
 
-_NOT_STATS = ("text", "thinking", "token_ids", "path", "notes")  # kept elsewhere, or not worth keeping
+_NOT_STATS = ("text", "thinking", "tool_calls", "token_ids", "path", "notes")  # kept elsewhere, or not worth keeping
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +157,7 @@ class Answer:
 
     def take(self, event: Event) -> None:
         match event:
-            case Accepted() | PromptLogprobs():
+            case Accepted() | PromptLogprobs() | ToolCallDelta():
                 pass
             case Prefill():
                 self.prefill = event

@@ -1,10 +1,21 @@
 """Output of an answer: its text as it comes, or JSON for a program."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, assert_never
 
-from localrun.base.events import Accepted, Channel, Completion, Done, Event, Loop, Prefill, PromptLogprobs, Token
+from localrun.base.events import (
+    Accepted,
+    Channel,
+    Completion,
+    Done,
+    Event,
+    Loop,
+    Prefill,
+    PromptLogprobs,
+    Token,
+    ToolCallDelta,
+)
 from localrun.base.request import Request
 from localrun.cli.console import AnswerWriter, PrefillNotes, ThinkingWriter, note, write_json
 from localrun.cli.groups import switch
@@ -68,6 +79,8 @@ def _write_event(event: Event) -> None:
             write_json({"type": "prefill", "done": done, "cached": cached, "total": total})
         case Token(token_id, text, channel):
             write_json({"type": "token", "id": token_id, "text": text, "channel": channel})
+        case ToolCallDelta():
+            write_json({"type": "tool_call", **asdict(event)})
         case Loop(period):
             write_json({"type": "loop", "period": period})
         case Done(completion):
@@ -85,7 +98,7 @@ class _ShownAnswer:
 
     def show(self, event: Event) -> None:
         match event:
-            case Accepted() | PromptLogprobs():
+            case Accepted() | PromptLogprobs() | ToolCallDelta():
                 pass
             case Prefill(done, _, total):
                 if self._as_text:

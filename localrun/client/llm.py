@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, assert_never
 
 from localrun.base.check import check, check_load, check_request
 from localrun.base.errors import UsageError
-from localrun.base.events import Accepted, Completion, Done, Loop, Prefill, PromptLogprobs, Token
+from localrun.base.events import Accepted, Completion, Done, Loop, Prefill, PromptLogprobs, Token, ToolCallDelta
 from localrun.base.options import python_spelling
 from localrun.base.request import BackendName, KVCodecName, LoadOptions, Message, Request, Sampling, Think
 from localrun.client.interface import Generation
@@ -159,7 +159,7 @@ def texts(generation: Generation) -> Iterator[str]:
                 match event:
                     case Token(_, text, "answer") if text:
                         yield text
-                    case Accepted() | Token() | Prefill() | PromptLogprobs() | Loop() | Done():
+                    case Accepted() | Token() | Prefill() | PromptLogprobs() | ToolCallDelta() | Loop() | Done():
                         pass
                     case _:
                         assert_never(event)

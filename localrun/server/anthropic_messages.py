@@ -15,6 +15,7 @@ from localrun.base.events import (
     Prefill,
     PromptLogprobs,
     Token,
+    ToolCallDelta,
 )
 from localrun.server.anthropic_diagnosis import Diagnosis
 from localrun.server.inference import Codec, InferenceRequest, Json
@@ -50,7 +51,7 @@ class MessageCodec(Codec):
 
     def event(self, index: int, event: Event) -> bytes:
         match event:
-            case Accepted() | PromptLogprobs() | Loop():
+            case Accepted() | PromptLogprobs() | ToolCallDelta() | Loop():
                 return b""
             case Prefill(_, cached, total):
                 return self._head(total, cached)

@@ -7,7 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, assert_never
 
-from localrun.base.events import Accepted, Completion, Done, Event, Loop, Prefill, PromptLogprobs, Token
+from localrun.base.events import (
+    Accepted,
+    Completion,
+    Done,
+    Event,
+    Loop,
+    Prefill,
+    PromptLogprobs,
+    Token,
+    ToolCallDelta,
+)
 from localrun.server.inference import InferenceRequest
 
 if TYPE_CHECKING:
@@ -63,7 +73,7 @@ class LiveRequest:
             case Token():
                 self.phase, self.written_tokens = "writing", self.written_tokens + 1
                 self.first_token = self.first_token or time.monotonic()
-            case PromptLogprobs() | Loop():
+            case PromptLogprobs() | ToolCallDelta() | Loop():
                 pass
             case Done(completion):
                 self.completion = completion

@@ -16,6 +16,7 @@ from localrun.base.events import (
     Prefill,
     PromptLogprobs,
     Token,
+    ToolCallDelta,
 )
 from localrun.base.request import Message
 from localrun.server.inference import Codec, InferenceRequest, Json
@@ -53,7 +54,7 @@ class OllamaCodec(Codec):
             case Done(completion, prompt_ids):
                 self._remember(completion, prompt_ids)
                 return line({**self._last(completion, "", ""), **self.told})
-            case Accepted() | Prefill() | PromptLogprobs() | Loop():
+            case Accepted() | Prefill() | PromptLogprobs() | ToolCallDelta() | Loop():
                 return b""
         assert_never(event)
 

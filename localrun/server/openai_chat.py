@@ -16,6 +16,8 @@ from localrun.base.events import (
     PromptLogprobs,
     Token,
     TokenLogprob,
+    ToolCall,
+    ToolCallDelta,
 )
 from localrun.base.request import Message, Request
 from localrun.server.inference import InferenceRequest, Json
@@ -112,6 +114,11 @@ def text_of(parts: Iterable[Body]) -> str:
     return "\n".join(texts)
 
 
+def as_call(call: ToolCall) -> Json:
+    """A call of a tool as a message has it."""
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
 class ChatCodec(OpenAICodec):
     """Writes chat.completion objects and chunks."""
 
@@ -132,6 +139,11 @@ class ChatCodec(OpenAICodec):
                     self._logprobs.setdefault(index, []).append(logprob)
                 field = "content" if channel == "answer" else "reasoning_content"
                 return self._chunk(index, {field: text}, logprob=logprob) if text or logprob else b""
+            case ToolCallDelta(number, id, name, arguments):
+                function = {"arguments": arguments}
+                begun = {"id": id, "type": "function", "function": {"name": name, **function}}
+                call = {"index": number, **(begun if event.begins else {"function": function})}
+                return self._chunk(index, {"tool_calls": [call]})
             case Done(completion):
                 self.done(index, completion)
                 return self._chunk(index, {}, finish_reason(completion))
@@ -146,6 +158,9 @@ class ChatCodec(OpenAICodec):
         message: Json = {"role": "assistant", "content": completion.text}
         if completion.thinking:
             message["reasoning_content"] = completion.thinking
+        if completion.tool_calls:
+            message["content"] = completion.text or None
+            message["tool_calls"] = [as_call(call) for call in completion.tool_calls]
         tokens = self._logprobs.get(index)
         logprobs = None if tokens is None else chat_logprobs(tokens)
         return {"index": index, "message": message, "logprobs": logprobs, "finish_reason": finish_reason(completion)}

@@ -15,6 +15,7 @@ from localrun.base.events import (
     PromptLogprobs,
     Token,
     TokenLogprob,
+    ToolCallDelta,
 )
 from localrun.base.request import Request
 from localrun.server.inference import InferenceRequest, Json
@@ -97,7 +98,7 @@ class CompletionCodec(OpenAICodec):
                 self.done(index, completion)
                 choice.add("", None)
                 return self._chunk(index, finish_reason(completion)) if self.asked.is_stream else b""
-            case Accepted() | Prefill() | Loop():
+            case Accepted() | Prefill() | ToolCallDelta() | Loop():
                 return b""
             case _:
                 assert_never(event)

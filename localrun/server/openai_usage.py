@@ -23,5 +23,8 @@ def usage(completions: Sequence[Completion], n: int | None = None) -> Json:
 
 
 def finish_reason(completion: Completion) -> str:
-    """`length` also where the context is full; an answer that was cancelled or only repeats itself has stopped."""
+    """`length` also where the context is full, and where a call was cut; an answer that was cancelled or only repeats
+    itself has stopped."""
+    if completion.ends_in_calls:
+        return "tool_calls"
     return "length" if completion.stop_reason == "length" else "stop"

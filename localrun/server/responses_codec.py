@@ -16,6 +16,7 @@ from localrun.base.events import (
     Prefill,
     PromptLogprobs,
     Token,
+    ToolCallDelta,
 )
 from localrun.server.inference import Codec, Json
 from localrun.server.openai_items import sealed
@@ -64,7 +65,7 @@ class ResponsesCodec(Codec):
                 frames = self._close("incomplete" if completion.stop_reason == "length" else "completed")
                 self._finish(completion)
                 return frames
-            case Accepted() | Prefill() | PromptLogprobs() | Loop():
+            case Accepted() | Prefill() | PromptLogprobs() | ToolCallDelta() | Loop():
                 return b""
         assert_never(event)
 

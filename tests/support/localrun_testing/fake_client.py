@@ -17,6 +17,8 @@ from localrun.base.events import (
     StopReason,
     Timings,
     Token,
+    ToolCall,
+    ToolCallDelta,
 )
 from localrun.base.request import LoadOptions, Request
 from localrun.client.interface import Generation
@@ -24,12 +26,14 @@ from localrun.client.interface import Generation
 
 @dataclass
 class FakeClient:
-    """Stands in for LocalClient. `answer` gives the text for a request, or raises; "…" at its end never ends."""
+    """Stands in for LocalClient. `answer` gives the text for a request, or raises; "…" at its end never ends. `calls`
+    come after the text."""
 
     options: LoadOptions
     answer: Callable[[Request], str]
     requests: list[Request] = field(default_factory=list)
     closed: bool = False
+    calls: Callable[[Request], tuple[ToolCall, ...]] = lambda request: ()
 
     @property
     def info(self) -> ModelInfo:
@@ -58,11 +62,14 @@ class FakeClient:
             else:
                 shown += char
                 yield Token(number, char, "answer")
+        calls = self.calls(request)
+        for index, call in enumerate(calls):
+            yield from parts_of(index, call)
         n = len(shown) + len(thinking)
         yield Done(
             Completion(
                 "fake", "F32", "reference", shown, thinking, reason, 3, 0, n, tuple(range(n)),
-                "f32", 128, 7, thinking_tokens=len(thinking),
+                "f32", 128, 7, thinking_tokens=len(thinking), tool_calls=calls,
                 timings=Timings(1.5, 2.5, 3.5, float("nan"), 4.5, 5.5), memory=MemoryFigures(1000, 2000),
             ),
             prompt_ids=(*request.known_ids, *range(1000, 1003)),
@@ -83,3 +90,12 @@ class FakeClient:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+
+def parts_of(index: int, call: ToolCall) -> Iterator[ToolCallDelta]:
+    """A call in parts of a few characters."""
+    yield ToolCallDelta(index, call.id, call.name, "")
+    for start in range(0, len(call.arguments), 3):
+        yield ToolCallDelta(index, call.id, call.name, call.arguments[start : start + 3])
+    if call.is_complete:
+        yield ToolCallDelta(index, call.id, call.name, "", is_complete=True)

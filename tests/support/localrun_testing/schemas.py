@@ -70,6 +70,16 @@ COMPLETION = {
     "restore_ms": field(NUMBER, "time to read kept blocks from disk"),
     "prefill_ms": field(NUMBER, "time to read the prompt"),
     "decode_ms": field(NUMBER, "time to write the answer"),
+    "tool_calls": rows(
+        "tools that the model called, in this order",
+        record(
+            "a call",
+            id=field(TEXT, "its id, for the result to name"),
+            name=field(TEXT, "the tool"),
+            arguments=field(TEXT, "a JSON object; the beginning of one where the call is not complete"),
+            is_complete=field("boolean", "whether it was written to its end"),
+        ),
+    ),
     "loop_period": field(WHOLE, "tokens that the answer ended up repeating over and over; 0: it did not", minimum=0),
     "stop_string": field(TEXT, "the stop string that ended the answer; empty where none did"),
     "computed_tokens": field([WHOLE, "null"], "of the prompt, computed this time, replayed ones included", minimum=0),
@@ -121,6 +131,15 @@ TOKEN = record(
     id=field([WHOLE, "null"], "its id; null for text that comes without a token of its own"),
     text=field(TEXT, "the text it completed, possibly none"),
     channel={"enum": ["answer", "thinking"], "description": "which text it belongs to"},
+)
+TOOL_CALL = record(
+    "the next part of a call of a tool",
+    type={"const": "tool_call"},
+    index=field(WHOLE, "number of the call in this answer, from 0 on", minimum=0),
+    id=field(TEXT, "its id"),
+    name=field(TEXT, "the tool"),
+    arguments=field(TEXT, "the next part of its arguments, a JSON object as text"),
+    is_complete=field("boolean", "whether it ends here"),
 )
 LOOP = record(
     "the answer only repeats itself; at most once",
@@ -596,6 +615,7 @@ SCHEMAS: dict[str, Schema] = {
     "jsonl: start": START,
     "jsonl: prefill": PREFILL,
     "jsonl: token": TOKEN,
+    "jsonl: tool_call": TOOL_CALL,
     "jsonl: loop": LOOP,
     "jsonl: done": DONE,
     "serve": SERVE,
