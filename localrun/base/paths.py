@@ -10,10 +10,10 @@ from platformdirs import PlatformDirs
 from localrun.base.errors import UsageError
 from localrun.base.files import make_private
 
-Kind = Literal["config", "chats", "models", "cache", "logs"]
-PRIVATE: tuple[Kind, ...] = ("chats", "cache", "logs")  # others may share models, and the folder of everything
+FolderKind = Literal["config", "chats", "models", "cache", "logs"]
+PRIVATE: tuple[FolderKind, ...] = ("chats", "cache", "logs")  # others may share models, and the folder of everything
 
-_WHAT_IS_LOST: dict[Kind, str] = {
+_WHAT_IS_LOST: dict[FolderKind, str] = {
     "config": "settings are not kept",
     "chats": "chats are not kept",
     "models": "models cannot be stored",
@@ -22,7 +22,7 @@ _WHAT_IS_LOST: dict[Kind, str] = {
 }
 
 
-def folder(kind: Kind) -> Path | None:
+def folder(kind: FolderKind) -> Path | None:
     """Where files of this kind belong, existing or not; None when there is no home folder to put them in. UsageError
     for a LOCALRUN_HOME that is no path."""
     home = os.environ.get("LOCALRUN_HOME")
@@ -44,7 +44,7 @@ def folder(kind: Kind) -> Path | None:
     }[kind]
 
 
-def writable_folder(kind: Kind) -> Path | None:
+def writable_folder(kind: FolderKind) -> Path | None:
     """`folder(kind)`, made if need be and readable by its owner only; None when nothing can be written there.
 
     One that holds what was said and that others may read is closed to them.
@@ -62,7 +62,7 @@ def writable_folder(kind: Kind) -> Path | None:
         return None
 
 
-def what_is_not_kept(kind: Kind) -> str:
+def what_is_not_kept(kind: FolderKind) -> str:
     """One sentence for the user when `writable_folder(kind)` is None."""
     path = folder(kind)
     where = f"cannot write to {path}" if path else "there is no home folder (set HOME or LOCALRUN_HOME)"

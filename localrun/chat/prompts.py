@@ -25,7 +25,7 @@ from localrun.base.paths import folder, what_is_not_kept, writable_folder
 from localrun.base.sanitize import clean
 from localrun.base.small_file import read_small
 
-Kind = Literal["system", "template"]
+PromptKind = Literal["system", "template"]
 MAX_BYTES = 256 << 10  # of a file: it is to be a prompt
 _VARIABLE = re.compile(r"\{\{\s*([\w -]+?)\s*(?:\|([^{}]*))?\}\}")
 _NAME = re.compile(r"[\w-]{1,64}\Z")
@@ -38,7 +38,7 @@ class Prompt:
     name: str
     title: str
     about: str
-    kind: Kind
+    kind: PromptKind
     text: str
     shipped: bool = False
 
@@ -95,7 +95,7 @@ def prompt_folder() -> Path | None:
     return home / "prompts" if home else None
 
 
-def keep_prompt(name: str, text: str, kind: Kind = "template") -> Path:
+def keep_prompt(name: str, text: str, kind: PromptKind = "template") -> Path:
     """Write a prompt down. UsageError for a name that is none or is taken, or text that is none, StorageError where it
     cannot be written."""
     if not _NAME.match(name):
@@ -130,7 +130,7 @@ def parse(name: str, source: str, shipped: bool = False) -> Prompt:
         name,
         clean(head.get("title") or name, keep_newlines=False),
         clean(head.get("about", ""), keep_newlines=False),
-        cast(Kind, kind) if kind in get_args(Kind) else "template",
+        cast(PromptKind, kind) if kind in get_args(PromptKind) else "template",
         clean("\n".join(lines).strip()),
         shipped,
     )

@@ -27,7 +27,7 @@ from localrun.chat.overflow import OverflowPlan, make_room, reserve_of
 from localrun.chat.requests import in_turn
 from localrun.chat.tree import Message
 
-Phase = Literal["starting", "reading", "thinking", "writing"]
+TurnPhase = Literal["starting", "reading", "thinking", "writing"]
 
 _NOT_STATS = ("text", "thinking", "tool_calls", "token_ids", "path", "notes")  # kept elsewhere, or not worth keeping
 
@@ -134,7 +134,7 @@ class Answer:
         return "".join(self._texts["thinking"])
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> TurnPhase:
         if self.first_token is not None:
             return "writing" if any(self._texts["answer"]) else "thinking"
         return "reading" if self.prefill is not None and self.prefill.total else "starting"

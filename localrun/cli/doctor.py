@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from localrun.backends.interface import Backend
 from localrun.base.errors import LocalrunError, UsageError
-from localrun.base.paths import Kind, folder, what_is_not_kept, writable_folder
+from localrun.base.paths import FolderKind, folder, what_is_not_kept, writable_folder
 from localrun.base.settings import read_settings, settings_aside, unknown_settings
 from localrun.base.units import gib
 from localrun.cli.console import write, write_json, write_table
@@ -127,14 +127,14 @@ def _model() -> dict[str, Any]:
 
 
 def _folder_problems() -> list[dict[str, str]]:
-    kinds: tuple[Kind, ...] = get_args(Kind)
+    kinds: tuple[FolderKind, ...] = get_args(FolderKind)
     hint = "set LOCALRUN_HOME to a folder you can write to"
     return [{"what": what_is_not_kept(kind), "hint": hint} for kind in kinds if writable_folder(kind) is None]
 
 
 def _space_problems() -> list[dict[str, str]]:
     """Disks that are full, each named once by the first of the folders on it."""
-    places = [("models", hub_cache()), *((kind, folder(kind)) for kind in get_args(Kind))]
+    places = [("models", hub_cache()), *((kind, folder(kind)) for kind in get_args(FolderKind))]
     found: dict[int, dict[str, str]] = {}
     for kind, place in places:
         there = next((path for path in (place, *place.parents) if path.is_dir()), None) if place else None

@@ -20,7 +20,6 @@ from localrun.client.exit_reason import exit_error, oom_kills, stamps_of
 from localrun.client.watchdog import Watchdog
 from localrun.client.wire import (
     Alive,
-    Answer,
     Call,
     Cancel,
     Explain,
@@ -28,6 +27,7 @@ from localrun.client.wire import (
     Load,
     Preview,
     Reply,
+    ReplyContent,
     View,
     pack,
     read_messages,
@@ -48,7 +48,7 @@ class Inbox:
     """Where the answers to one call arrive; None when no more can."""
 
     number: int
-    answers: "queue.SimpleQueue[Answer | None]" = field(default_factory=queue.SimpleQueue)
+    answers: "queue.SimpleQueue[ReplyContent | None]" = field(default_factory=queue.SimpleQueue)
 
 
 class WorkerProcess:
@@ -114,7 +114,7 @@ class WorkerProcess:
         with self._lock:
             self._inboxes.pop(inbox.number, None)
 
-    def receive(self, inbox: Inbox, on_tick: Callable[[], None] = lambda: None) -> Answer:
+    def receive(self, inbox: Inbox, on_tick: Callable[[], None] = lambda: None) -> ReplyContent:
         """The next answer. EngineDiedError once no more can come; `on_tick` is called while waiting."""
         watchdog = Watchdog(self.pid, self._n_heard)
         while True:

@@ -131,7 +131,7 @@ class Alive:
     """Still at work, with nothing else to tell."""
 
 
-Answer = Progress | Loaded | Begun | Events | Viewed | Previewed | Explained | Failure
+ReplyContent = Progress | Loaded | Begun | Events | Viewed | Previewed | Explained | Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Reply:
     """From the worker, to the call of that number."""
 
     number: int
-    answer: Answer | Alive
+    answer: ReplyContent | Alive
 
 
 Message = TypeVar("Message", Call, Reply)

@@ -11,7 +11,6 @@ from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.client.interface import Generation
 from localrun.client.process import Inbox, WorkerProcess
 from localrun.client.wire import (
-    Answer,
     Events,
     Explain,
     Explained,
@@ -21,6 +20,7 @@ from localrun.client.wire import (
     Preview,
     Previewed,
     Progress,
+    ReplyContent,
     View,
     Viewed,
     as_error,
@@ -101,7 +101,7 @@ class WorkerClient:
             raise as_error(answer)
         return answer.view if isinstance(answer, Previewed) else None
 
-    def _ask(self, question: View | Preview) -> Answer | None:
+    def _ask(self, question: View | Preview) -> ReplyContent | None:
         """The one answer to a question; None while there is no engine to ask."""
         worker = self._worker
         if worker is None or self._loading is not None or not worker.can_answer:

@@ -3,7 +3,7 @@
 from localrun.base.events import Completion, ModelInfo, Timings
 from localrun.base.request import Request
 from localrun.client.process import TICK_SECONDS, Inbox, WorkerProcess
-from localrun.client.wire import Answer, Failure, Generate, as_error
+from localrun.client.wire import Failure, Generate, ReplyContent, as_error
 
 CANCEL_SECONDS = 20.0  # for the engine to end an answer; then it is ended itself
 
@@ -32,7 +32,7 @@ class WorkerAnswer:
             worker, inbox = self._call
             worker.cancel(inbox)
 
-    def receive(self) -> Answer:
+    def receive(self) -> ReplyContent:
         assert self._call is not None
         worker, inbox = self._call
 

@@ -22,7 +22,6 @@ from localrun.client.interface import EngineClient, Generation
 from localrun.client.measure import Explainer
 from localrun.client.wire import (
     Alive,
-    Answer,
     Begun,
     Call,
     Cancel,
@@ -36,6 +35,7 @@ from localrun.client.wire import (
     Previewed,
     Progress,
     Reply,
+    ReplyContent,
     View,
     Viewed,
     as_failure,
@@ -154,7 +154,7 @@ class Worker:
             raise UsageError("no model is loaded")
         return self._client
 
-    def _say(self, number: int, answer: Answer | Alive) -> None:
+    def _say(self, number: int, answer: ReplyContent | Alive) -> None:
         self._outbox.put(Reply(number, answer))
 
     def _show_life(self) -> None:

@@ -15,7 +15,7 @@ from localrun.base.content import parts_of
 from localrun.base.errors import LocalrunError
 from localrun.text.template import ChatTemplate
 
-Message = Mapping[str, Any]
+TemplateMessage = Mapping[str, Any]
 _MARKS = ("zqalpha", "zqbravo", "zqcharlie", "zqdelta", "zqecho")  # words that no template has of its own
 _REMINDER = "<system-reminder>\n{}\n</system-reminder>"
 
@@ -35,11 +35,11 @@ class MessageOrder:
 class Arranged:
     """Messages as a template is given them; `notes` say what was changed."""
 
-    messages: list[Message]
+    messages: list[TemplateMessage]
     notes: tuple[str, ...] = ()
 
 
-def arrange(template: ChatTemplate, messages: Sequence[Message]) -> Arranged:
+def arrange(template: ChatTemplate, messages: Sequence[TemplateMessage]) -> Arranged:
     """The messages with nothing lost. Usual ones are left as they are, and cost nothing."""
     if not all(isinstance(message, Mapping) for message in messages) or _is_usual(messages):
         return Arranged(list(messages))
@@ -96,7 +96,7 @@ _SYSTEM = ("system", "developer")
 _TURNS = ("user", "assistant")
 
 
-def _is_usual(messages: Sequence[Message]) -> bool:
+def _is_usual(messages: Sequence[TemplateMessage]) -> bool:
     """Whether there is at most one system message, in the beginning, and turns alternate; calls and their results are
     turns of their own."""
     roles = [message.get("role") for message in messages]
@@ -105,7 +105,7 @@ def _is_usual(messages: Sequence[Message]) -> bool:
     return not repeats and not any(role in _SYSTEM for role in turns)
 
 
-def _joined(messages: Sequence[Message]) -> Message:
+def _joined(messages: Sequence[TemplateMessage]) -> TemplateMessage:
     """Several messages as one of the first's role, a blank line between them."""
     first, *others = messages
     if all(isinstance(message.get("content"), str) for message in messages):
@@ -116,7 +116,7 @@ def _joined(messages: Sequence[Message]) -> Message:
     return {**first, "content": parts}
 
 
-def _as_reminder(message: Message) -> Message:
+def _as_reminder(message: TemplateMessage) -> TemplateMessage:
     content = message.get("content")
     if isinstance(content, str):
         return {**message, "role": "user", "content": _REMINDER.format(content)}
@@ -124,9 +124,9 @@ def _as_reminder(message: Message) -> Message:
     return {**message, "role": "user", "content": [before, *parts_of(content), after]}
 
 
-def _alternating(turns: Sequence[Message]) -> list[Message]:
+def _alternating(turns: Sequence[TemplateMessage]) -> list[TemplateMessage]:
     """Turns of the same role in a row as one, unless there are calls in them."""
-    arranged: list[Message] = []
+    arranged: list[TemplateMessage] = []
     for turn in turns:
         last = arranged[-1] if arranged else {}
         same = turn.get("role") in _TURNS and turn.get("role") == last.get("role")

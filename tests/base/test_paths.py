@@ -7,9 +7,9 @@ from typing import get_args
 import pytest
 from platformdirs import macos, windows
 
-from localrun.base.paths import Kind, folder, what_is_not_kept, writable_folder
+from localrun.base.paths import FolderKind, folder, what_is_not_kept, writable_folder
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[FolderKind, ...] = get_args(FolderKind)
 
 
 def test_localrun_home_holds_everything(home: Path) -> None:
@@ -35,7 +35,7 @@ def test_a_writable_folder_is_made_and_private(home: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_writable_is_said_not_raised(kind: Kind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_nothing_writable_is_said_not_raised(kind: FolderKind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.write_text("not a folder")
     monkeypatch.setenv("LOCALRUN_HOME", str(in_the_way))
@@ -65,7 +65,7 @@ def test_without_localrun_home_the_platform_decides(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(("kind", "closed"), [("chats", True), ("cache", True), ("logs", True), ("models", False)])
-def test_a_folder_that_holds_what_was_said_is_closed_to_others(home: Path, kind: Kind, closed: bool) -> None:
+def test_a_folder_that_holds_what_was_said_is_closed_to_others(home: Path, kind: FolderKind, closed: bool) -> None:
     place = home / kind
     place.mkdir(parents=True)
     place.chmod(0o755)
