@@ -12,7 +12,7 @@ from localrun.cli.groups import LoadOptionFlags, ModelOptions
 from localrun.cli.session import find_model, open_measured
 
 if TYPE_CHECKING:
-    from localrun.diagnose.compare import Comparison, Words
+    from localrun.diagnose.compare import ModelComparison, TextComparison
 
 LEAST_CONTEXT = 512  # tokens: what is compared of their words fits
 SHOWN = 60  # characters of answers that differ
@@ -39,7 +39,7 @@ def bench_compare(
     return 0
 
 
-def _print(found: Comparison) -> None:
+def _print(found: ModelComparison) -> None:
     a, b = found.sides
     rows = [("", *(f"{side.model} {side.precision}" for side in found.sides), "SECOND ÷ FIRST")]
     rows += _rates("prefill", a.prefill_tps, b.prefill_tps, found.prefill_ratio)
@@ -56,7 +56,7 @@ def _rates(what: str, a: float | None, b: float | None, ratio: float | None) -> 
     return [] if a is None or b is None or ratio is None else [(what, tps(a), tps(b), f"{ratio:.2f}")]
 
 
-def _words(words: Words | None) -> str:
+def _words(words: TextComparison | None) -> str:
     if words is None:
         return "Their vocabularies differ: what they say cannot be compared token by token."
     kept = f"On {words.scored_tokens} tokens of a text the first choice is the same for {percent(words.same_top1, 1)}"

@@ -42,7 +42,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class TextComparison:
     """How far the second is from what the first says, where both have one vocabulary.
 
     `first_difference`: the token of a greedy answer, from 0 on, that is another one, None where all `answer_tokens` are
@@ -59,13 +59,13 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ModelComparison:
     """`prefill_ratio` and `decode_ratio`: the second's rate by the first's, medians of rounds that ran in turn."""
 
     sides: tuple[Side, Side]
     prefill_ratio: float | None
     decode_ratio: float | None
-    words: Words | None  # None: their vocabularies differ
+    words: TextComparison | None  # None: their vocabularies differ
 
 
 def compare(
@@ -75,7 +75,7 @@ def compare(
     generate: int,
     repeats: int,
     progress: Callable[[str], None] = lambda line: None,
-) -> Comparison:
+) -> ModelComparison:
     """Rates of `prompt` tokens of prefill and `generate` of decode, in rounds that begin with each in turn; 0: none.
 
     Raises UsageError when a context is too small for them.
@@ -102,7 +102,7 @@ def compare(
         )
         for number, model in enumerate(both)
     ]
-    return Comparison((sides[0], sides[1]), ratios.get("prefill"), ratios.get("decode"), words)
+    return ModelComparison((sides[0], sides[1]), ratios.get("prefill"), ratios.get("decode"), words)
 
 
 def same_vocabulary(first: LoadedModel, second: LoadedModel) -> bool:
@@ -131,7 +131,7 @@ def _rates(
     return rounds
 
 
-def _words(first: LoadedModel, second: LoadedModel) -> Words:
+def _words(first: LoadedModel, second: LoadedModel) -> TextComparison:
     tokenizer, ctx = first.text.tokenizer, min(first.info.ctx, second.info.ctx)
     question = tokenizer.encode(QUESTION, bos=True)[: ctx // 2]
     n = min(ANSWER_TOKENS, ctx - len(question))
@@ -144,4 +144,4 @@ def _words(first: LoadedModel, second: LoadedModel) -> Words:
         score.add(targets, found)
         score.compare(baseline, found)
     apart = score.comparison()
-    return Words(n, at, (texts[0], texts[1]), len(score.losses), apart.kld_mean, apart.same_top1)
+    return TextComparison(n, at, (texts[0], texts[1]), len(score.losses), apart.kld_mean, apart.same_top1)

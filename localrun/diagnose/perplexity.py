@@ -27,7 +27,7 @@ PREFILL_ROWS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CodecComparison:
     """How far a KV codec moves the model from a baseline: mean KL divergence in nats, and the share of equal tops."""
 
     kld_mean: float
@@ -45,7 +45,7 @@ class Perplexity:
     chunks: int
     ctx: int
     seconds: float
-    comparison: Comparison | None = None
+    comparison: CodecComparison | None = None
 
 
 def perplexity(
@@ -117,9 +117,9 @@ class Score:
         mean, n = self.nll, len(self.losses)
         return math.sqrt(math.fsum((loss - mean) ** 2 for loss in self.losses) / (n - 1) / n)
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> CodecComparison:
         n = len(self.losses)
-        return Comparison(math.fsum(self.divergences) / n, self.n_same / n)
+        return CodecComparison(math.fsum(self.divergences) / n, self.n_same / n)
 
 
 class SecondCache:

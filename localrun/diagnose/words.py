@@ -10,7 +10,7 @@ from localrun.diagnose.facts import Facts
 SURE = 0.6  # of the bandwidth: from here on more threads do not help
 
 
-class Words(NamedTuple):
+class DiagnosisWords(NamedTuple):
     """The problem, its reason, and a remedy, which is empty where nobody can tell."""
 
     title: str
@@ -22,7 +22,7 @@ class Words(NamedTuple):
         return f"{self.title}: {self.why}" + (f"; {self.remedy}" if self.remedy else "")
 
 
-def in_words(found: Diagnosis, facts: Facts) -> Words:
+def in_words(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     """In the engine's words."""
     return _WORDS[found.cause](found, facts)
 
@@ -71,103 +71,109 @@ def _bound(found: Diagnosis) -> str:
     return f"{found.stage}-bound" + (f" at {percent(found.share)}{what}" if what and found.share else "")
 
 
-def _new(found: Diagnosis, facts: Facts) -> Words:
+def _new(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     why = f"{_tokens(facts)} were never read before"
-    return Words(_bound(found), why, "going on in the same chat reads only what is new")
+    return DiagnosisWords(_bound(found), why, "going on in the same chat reads only what is new")
 
 
-def _evicted(found: Diagnosis, facts: Facts) -> Words:
+def _evicted(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     smaller = "a q8 cache, or " if facts.kv_codec in ("f16", "f32") else ""
     why = f"{_tokens(facts)} were not cached, as others took their room"
-    return Words(_bound(found), why, f"{smaller}fewer long chats in turn leave more of each")
+    return DiagnosisWords(_bound(found), why, f"{smaller}fewer long chats in turn leave more of each")
 
 
-def _changed_words(found: Diagnosis, facts: Facts) -> Words:
+def _changed_words(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     why = f"{_tokens(facts)} were not cached because {_changed(facts)} at token {facts.meanwhile.changed_at:,}"
-    return Words(_bound(found), why, "what a chat begins with is best left as it is")
+    return DiagnosisWords(_bound(found), why, "what a chat begins with is best left as it is")
 
 
-def _weights(found: Diagnosis, facts: Facts) -> Words:
+def _weights(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     assert found.pace is not None
     cache = " or a q8 cache" if found.pace.extra > 0.2 and facts.kv_codec in ("f16", "f32") else ""
     threads = ", more threads do not" if (found.share or 0) >= SURE else ""
     why = f"{gib(found.pace.read_bytes)} a second are read, {percent(found.pace.extra)} of it cache"
-    return Words(_bound(found), why, f"a smaller precision{cache} helps{threads}")
+    return DiagnosisWords(_bound(found), why, f"a smaller precision{cache} helps{threads}")
 
 
-def _cache(found: Diagnosis, facts: Facts) -> Words:
+def _cache(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     assert found.pace is not None
     smaller = {"q8": "k8v4 for the cache", "k8v4": "q4 for the cache", "q4": ""}.get(facts.kv_codec, "a q8 cache")
     why = f"the cache of {facts.held_tokens:,} tokens is {percent(found.pace.extra)} of what a token reads"
-    return Words(_bound(found), why, f"{smaller} or a shorter chat helps" if smaller else "a shorter chat helps")
+    return DiagnosisWords(
+        _bound(found), why, f"{smaller} or a shorter chat helps" if smaller else "a shorter chat helps"
+    )
 
 
-def _arithmetic(found: Diagnosis, facts: Facts) -> Words:
-    return Words(_bound(found), "every weight is used for every token", "a smaller model helps")
+def _arithmetic(found: Diagnosis, facts: Facts) -> DiagnosisWords:
+    return DiagnosisWords(_bound(found), "every weight is used for every token", "a smaller model helps")
 
 
-def _attention(found: Diagnosis, facts: Facts) -> Words:
+def _attention(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     assert found.pace is not None
     why = f"{percent(found.pace.extra)} of the arithmetic is attention to what came before"
-    return Words(_bound(found), why, "a shorter text helps")
+    return DiagnosisWords(_bound(found), why, "a shorter text helps")
 
 
-def _overhead(found: Diagnosis, facts: Facts) -> Words:
+def _overhead(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     why = f"{found.stage} kept neither memory nor arithmetic busy, as is usual for a small model"
-    return Words("overhead-bound", why, "a larger one is hardly slower")
+    return DiagnosisWords("overhead-bound", why, "a larger one is hardly slower")
 
 
-def _others(found: Diagnosis, facts: Facts) -> Words:
+def _others(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     share = percent(facts.meanwhile.others_share or 0)
     why = f"{found.stage} had to share, other programs used {share} of the processors"
-    return Words("held up by other programs", why, "it is faster once they are closed")
+    return DiagnosisWords("held up by other programs", why, "it is faster once they are closed")
 
 
-def _stopped(found: Diagnosis, facts: Facts) -> Words:
+def _stopped(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     why = f"the container's limit kept the engine from running for {ms(facts.meanwhile.stopped_ms)}"
-    return Words("held up by a limit", why, "give the container more CPU, or use fewer --threads")
+    return DiagnosisWords("held up by a limit", why, "give the container more CPU, or use fewer --threads")
 
 
-def _heat(found: Diagnosis, facts: Facts) -> Words:
+def _heat(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     why = f"the processor was slowed down for {ms(facts.meanwhile.hot_ms)} because it was too hot"
-    return Words("held up by heat", why, "better cooling helps, or fewer --threads")
+    return DiagnosisWords("held up by heat", why, "better cooling helps, or fewer --threads")
 
 
-def _disk(found: Diagnosis, facts: Facts) -> Words:
+def _disk(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     why = f"{gib(facts.weights_on_disk)} of the weights do not fit memory and are read as they are used"
-    return Words("bound by the disk", why, "a smaller precision, or more memory")
+    return DiagnosisWords("bound by the disk", why, "a smaller precision, or more memory")
 
 
-def _paging(found: Diagnosis, facts: Facts) -> Words:
+def _paging(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     why = f"{facts.meanwhile.page_faults or 0:,} pages of the engine had to come back from disk"
-    return Words("short of memory", why, "close other programs, or choose a smaller precision or context")
+    return DiagnosisWords("short of memory", why, "close other programs, or choose a smaller precision or context")
 
 
-def _beside(found: Diagnosis, facts: Facts) -> Words:
+def _beside(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     why = f"{facts.meanwhile.beside_tokens:,} tokens of other answers were computed in the same steps"
-    return Words("shared with other answers", why, "alone it is faster")
+    return DiagnosisWords("shared with other answers", why, "alone it is faster")
 
 
-def _queue(found: Diagnosis, facts: Facts) -> Words:
+def _queue(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     n = facts.meanwhile.ahead
     who = "another answer was" if n == 1 else f"{n} other answers were"
-    return Words("held up by a queue", f"it waited {ms(found.milliseconds)}; {who} under way when it was asked for")
+    return DiagnosisWords(
+        "held up by a queue", f"it waited {ms(found.milliseconds)}; {who} under way when it was asked for"
+    )
 
 
-def _waiting(found: Diagnosis, facts: Facts) -> Words:
-    return Words("held up", f"it waited {ms(found.milliseconds)} before the engine began")
+def _waiting(found: Diagnosis, facts: Facts) -> DiagnosisWords:
+    return DiagnosisWords("held up", f"it waited {ms(found.milliseconds)} before the engine began")
 
 
-def _restore(found: Diagnosis, facts: Facts) -> Words:
+def _restore(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     why = f"{facts.restored_tokens:,} tokens were read back from disk; to compute them again would have taken longer"
-    return Words("bound by the disk", why, "chats used a short time ago are still in memory")
+    return DiagnosisWords("bound by the disk", why, "chats used a short time ago are still in memory")
 
 
-def _text(found: Diagnosis, facts: Facts) -> Words:
-    return Words("bound by text", f"preparing the prompt took {ms(found.milliseconds)}, more than the model itself")
+def _text(found: Diagnosis, facts: Facts) -> DiagnosisWords:
+    return DiagnosisWords(
+        "bound by text", f"preparing the prompt took {ms(found.milliseconds)}, more than the model itself"
+    )
 
 
-_WORDS: Mapping[Cause, Callable[[Diagnosis, Facts], Words]] = {
+_WORDS: Mapping[Cause, Callable[[Diagnosis, Facts], DiagnosisWords]] = {
     "changed": _changed_words,
     "evicted": _evicted,
     "new": _new,
@@ -186,5 +192,7 @@ _WORDS: Mapping[Cause, Callable[[Diagnosis, Facts], Words]] = {
     "waiting": _waiting,
     "restore": _restore,
     "text": _text,
-    "unknown": lambda found, facts: Words(_bound(found), f"{found.stage} took longest, {ms(found.milliseconds)}"),
+    "unknown": lambda found, facts: DiagnosisWords(
+        _bound(found), f"{found.stage} took longest, {ms(found.milliseconds)}"
+    ),
 }

@@ -16,7 +16,7 @@ from localrun.base.sanitize import clean
 from localrun.base.units import gib, ms, tps
 from localrun.diagnose.diagnosis import diagnose
 from localrun.diagnose.facts import facts_of
-from localrun.diagnose.words import Words, in_words
+from localrun.diagnose.words import DiagnosisWords, in_words
 from localrun.fit.rates import Rates
 from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.screens.chat.cache_view import counts, group_lines, legend
@@ -151,7 +151,7 @@ def _reuse(stats: Mapping[str, Any], width: int) -> list[Content]:
     return wrap(Content.styled(f"{words}; the rest: {note}" if note else words, "$foreground-muted"), width)
 
 
-def _advice(advice: Words, width: int) -> list[Content]:
+def _advice(advice: DiagnosisWords, width: int) -> list[Content]:
     why = f"{advice.why[:1].upper()}{advice.why[1:]}."
     lines = [Content.styled(advice.title, "bold $text-warning"), *wrap(Content(clean(why)), width)]
     if advice.remedy:
