@@ -18,7 +18,7 @@ from jinja2.exceptions import TemplateSyntaxError
 from jinja2.meta import find_undeclared_variables
 
 from localrun.text.template_environment import TemplateRefusal, make_environment
-from localrun.text.template_fallbacks import Context, variants
+from localrun.text.template_fallbacks import TemplateContext, variants
 
 _MAX_TEMPLATES = 16
 _ORPHAN_SECONDS = 5
@@ -37,7 +37,7 @@ class Renderer:
         self._environments = {lenient: make_environment(self._date, lenient) for lenient in (False, True)}
         self._templates: dict[tuple[str, bool], Template] = {}
 
-    def render(self, source: str, context: Context, max_chars: int, now: str | None) -> dict[str, Any]:
+    def render(self, source: str, context: TemplateContext, max_chars: int, now: str | None) -> dict[str, Any]:
         """As the template was meant to be called; where that fails, in the ways others call it."""
         self._now = now
         try:
@@ -76,7 +76,7 @@ class Renderer:
     def _date(self) -> datetime:
         return datetime.fromisoformat(self._now) if self._now else datetime.now()
 
-    def _render(self, source: str, lenient: bool, context: Context, max_chars: int) -> str:
+    def _render(self, source: str, lenient: bool, context: TemplateContext, max_chars: int) -> str:
         template = self._template(source, lenient)
         chunks, n_chars = [], 0
         for chunk in template.root_render_func(template.new_context(context)):

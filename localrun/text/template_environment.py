@@ -22,7 +22,7 @@ class TemplateRefusal(TemplateError):
     """The template itself refuses the messages, by `raise_exception`."""
 
 
-class Generation(Extension):
+class GenerationTag(Extension):
     """`{% generation %}` marks what the assistant said; its body is rendered, with a scope of its own."""
 
     tags = {"generation"}  # noqa: RUF012
@@ -64,7 +64,7 @@ class DictMaker:
 def make_environment(now: Callable[[], datetime], lenient: bool) -> SandboxedEnvironment:
     """`lenient` adds what some templates expect of other programs: changing lists, `from_json`, generators as JSON."""
     base: type[SandboxedEnvironment] = SandboxedEnvironment if lenient else ImmutableSandboxedEnvironment
-    environment = base(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
+    environment = base(trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols])
     environment.filters["tojson"] = _lenient_json if lenient else _json
     if lenient:
         environment.filters["from_json"] = json.loads

@@ -7,10 +7,10 @@ from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
-Context = dict[str, Any]
+TemplateContext = dict[str, Any]
 
 
-def variants(context: Context) -> Iterator[Context]:
+def variants(context: TemplateContext) -> Iterator[TemplateContext]:
     """`context` changed in one way, then in two, and so on; only changes that make a difference here."""
     useful = [change for change in _CHANGES if change(deepcopy(context))]
     for n_changes in range(len(useful) + 1):
@@ -37,16 +37,16 @@ def called_functions(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [function for function in functions if isinstance(function, dict)]
 
 
-def _parse_arguments(context: Context) -> bool:
+def _parse_arguments(context: TemplateContext) -> bool:
     """Arguments of tool calls as a map: OpenAI writes them as JSON text, most templates want the map."""
     return _change_arguments(context, str, json.loads)
 
 
-def _print_arguments(context: Context) -> bool:
+def _print_arguments(context: TemplateContext) -> bool:
     return _change_arguments(context, dict, lambda value: json.dumps(value, ensure_ascii=False))
 
 
-def _join_parts(context: Context) -> bool:
+def _join_parts(context: TemplateContext) -> bool:
     """Content in parts as one text, for templates that know only text."""
     changed = False
     for message in context["messages"]:
@@ -57,7 +57,7 @@ def _join_parts(context: Context) -> bool:
     return changed
 
 
-def _merge_system(context: Context) -> bool:
+def _merge_system(context: TemplateContext) -> bool:
     """The system message in front of the first user message, for models that have no system role."""
     messages = context["messages"]
     if len(messages) < 2 or messages[0].get("role") != "system" or messages[1].get("role") != "user":
@@ -69,7 +69,7 @@ def _merge_system(context: Context) -> bool:
     return True
 
 
-def _list_tools(context: Context) -> bool:
+def _list_tools(context: TemplateContext) -> bool:
     """No tools as an empty list, for templates that loop over them unasked."""
     if context.get("tools") is not None:
         return False
@@ -77,7 +77,7 @@ def _list_tools(context: Context) -> bool:
     return True
 
 
-def _empty_contents(context: Context) -> bool:
+def _empty_contents(context: TemplateContext) -> bool:
     """No content as an empty text."""
     missing = [message for message in context["messages"] if "content" not in message]
     for message in missing:
@@ -85,7 +85,7 @@ def _empty_contents(context: Context) -> bool:
     return bool(missing)
 
 
-_CHANGES: tuple[Callable[[Context], bool], ...] = (
+_CHANGES: tuple[Callable[[TemplateContext], bool], ...] = (
     _parse_arguments,
     _join_parts,
     _list_tools,
@@ -95,7 +95,7 @@ _CHANGES: tuple[Callable[[Context], bool], ...] = (
 )
 
 
-def _change_arguments(context: Context, kind: type, change: Callable[[Any], Any]) -> bool:
+def _change_arguments(context: TemplateContext, kind: type, change: Callable[[Any], Any]) -> bool:
     changed = False
     for message in context["messages"]:
         for function in called_functions(message):
