@@ -93,7 +93,7 @@ def clear_cache(
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
+class CacheRemoval:
     """A planned removal: "of all models and chats", bytes, and a function that removes it and returns the bytes."""
 
     what: str
@@ -101,25 +101,25 @@ class Removal:
     work: Callable[[], int]
 
 
-def _removal(root: Path, models: list[KeptModel], chat: str | None, model: str | None, api: bool) -> Removal:
+def _removal(root: Path, models: list[KeptModel], chat: str | None, model: str | None, api: bool) -> CacheRemoval:
     """One chat's, one model's, that of programs, or everything."""
     if api:
         names = {one.chat for kept in models for one in kept.chats if one.chat.startswith(API_CHATS)}
         work = partial(erase_chats, root, sorted(names), for_good=False)
-        return Removal("for programs", erasable_bytes(root, names), work)
+        return CacheRemoval("for programs", erasable_bytes(root, names), work)
     if chat is not None:
         name = _find_chat(models, chat)
         work = partial(erase_chats, root, [name], for_good=False)
-        return Removal(f"of the chat {_titles().get(name) or name}", erasable_bytes(root, {name}), work)
+        return CacheRemoval(f"of the chat {_titles().get(name) or name}", erasable_bytes(root, {name}), work)
     if model is not None:
         packed = [one for one in _packed().models() if _is_named(one.label, model)]
         found = _find_model(models, model, packed)
         nbytes = sum(one.nbytes for one in found) + total_bytes(packed)
         prints = [one.fingerprint for one in found]
-        return Removal(f"of {model}", nbytes, lambda: erase_fingerprints(root, prints) + erase_packed(packed))
+        return CacheRemoval(f"of {model}", nbytes, lambda: erase_fingerprints(root, prints) + erase_packed(packed))
     packed = _packed().models()
     nbytes = sum(one.nbytes for one in models) + total_bytes(packed)
-    return Removal("of all models and chats", nbytes, lambda: erase_all(root) + erase_packed(packed))
+    return CacheRemoval("of all models and chats", nbytes, lambda: erase_all(root) + erase_packed(packed))
 
 
 def _root() -> Path:

@@ -28,30 +28,32 @@ from localrun.hub.resolve import resolve_all
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:(k|m|g|t)(?:i?b)?|b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
-Name = Annotated[str | None, typer.Argument(metavar="[MODEL]", show_default=False, autocompletion=complete_any_model)]
+_Name = Annotated[str | None, typer.Argument(metavar="[MODEL]", show_default=False, autocompletion=complete_any_model)]
 Option = Annotated[
     str | None,
     typer.Option(
         "-m", "--model", metavar="MODEL", help="a name, a path or org/repo", autocompletion=complete_any_model
     ),
 ]
-Precision = Annotated[
+_Precision = Annotated[
     str,
     typer.Option("--precision", metavar="NAME", help="only this one: Q4_K_M …", autocompletion=complete_precision),
 ]
-Context = Annotated[int | None, typer.Option("--ctx", metavar="N", min=1, help="only this context, in tokens")]
+ContextOption = Annotated[int | None, typer.Option("--ctx", metavar="N", min=1, help="only this context, in tokens")]
 Parallel = Annotated[int, typer.Option("--parallel", metavar="N", min=1, max=4096, help="conversations side by side")]
-Memory = Annotated[str | None, typer.Option("--memory", metavar="64GiB", help="of another machine, all of it free")]
+MemoryOption = Annotated[
+    str | None, typer.Option("--memory", metavar="64GiB", help="of another machine, all of it free")
+]
 Check = Annotated[bool, switch("--check", "exit code 4 when it cannot run")]
 
 
 def fit(
-    named: Name = None,
+    named: _Name = None,
     model: Option = None,
-    precision: Precision = "auto",
-    ctx: Context = None,
+    precision: _Precision = "auto",
+    ctx: ContextOption = None,
     parallel: Parallel = 1,
-    memory: Memory = None,
+    memory: MemoryOption = None,
     check: Check = False,
     offline: OfflineSwitch = False,
     json: JsonSwitch = False,

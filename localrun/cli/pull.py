@@ -14,7 +14,7 @@ from localrun.cli.groups import JsonSwitch, OfflineSwitch
 from localrun.hub.preview import must_find_on_hub, preview
 from localrun.hub.variants import other_models
 
-Name = Annotated[
+_Name = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
@@ -22,7 +22,7 @@ Name = Annotated[
         autocompletion=complete_any_model,
     ),
 ]
-Precision = Annotated[
+_Precision = Annotated[
     str,
     typer.Option(
         "--precision",
@@ -34,7 +34,7 @@ Precision = Annotated[
 
 
 def pull_model(
-    model: Name, precision: Precision = "auto", offline: OfflineSwitch = False, json: JsonSwitch = False
+    model: _Name, precision: _Precision = "auto", offline: OfflineSwitch = False, json: JsonSwitch = False
 ) -> int:
     """Download a model. A download that was cut goes on where it stopped; every file is checked by its hash."""
     wanted = must_find_on_hub(model, precision)

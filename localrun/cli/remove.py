@@ -16,7 +16,7 @@ from localrun.hub.removal import remove as carry_out
 from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel
 
-Name = Annotated[
+_Name = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
@@ -25,13 +25,13 @@ Name = Annotated[
     ),
 ]
 Yes = Annotated[bool, switch("--yes", "do not ask")]
-Precision = Annotated[
+_Precision = Annotated[
     str,
     typer.Option("--precision", metavar="NAME", help="which one: Q4_K_M …", autocompletion=complete_precision),
 ]
 
 
-def remove(model: Name, precision: Precision = "auto", yes: Yes = False, json: JsonSwitch = False) -> int:
+def remove(model: _Name, precision: _Precision = "auto", yes: Yes = False, json: JsonSwitch = False) -> int:
     """Remove a model, all its precisions or one. Shows what goes and what that frees, and asks once."""
     models, removal = _plan(model, precision)
     for path in removal.files:

@@ -18,10 +18,10 @@ from localrun.hub.verdicts import catalogue_fit, rough_verdict, verdict_of
 from localrun.model.capability import obstacle_of
 
 Term = Annotated[str, typer.Argument(metavar="TERM", help="a name, a size, a task: qwen3, 4b, coder")]
-Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=100, help="rows from the hub")]
+RowLimit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=100, help="rows from the hub")]
 
 
-def search(term: Term, limit: Limit = 20, offline: OfflineSwitch = False, json: JsonSwitch = False) -> int:
+def search(term: Term, limit: RowLimit = 20, offline: OfflineSwitch = False, json: JsonSwitch = False) -> int:
     """Find models: first those that localrun knows well, then what the hub has."""
     budget = usual_memory().available
     rows = [_catalogue_row(name, budget) for name in search_catalogue(typed_text(term))]

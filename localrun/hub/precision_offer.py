@@ -33,7 +33,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Precision:
+class PrecisionChoice:
     """One line of the menu. `bytes` on disk or to download, `fit` None where the needs cannot be told."""
 
     name: str
@@ -62,7 +62,7 @@ class Offer:
     """
 
     subject: Subject
-    precisions: tuple[Precision, ...]
+    precisions: tuple[PrecisionChoice, ...]
     fit: Fit
     found: RepoPreview | None = None
     notes: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Offer:
         longer = [n for n in self.contexts if n >= ctx] or list(self.contexts[-1:])
         return longer[0] if ctx and longer else self.usual_context
 
-    def lines(self, ctx: int, kv: str) -> list[Precision]:
+    def lines(self, ctx: int, kv: str) -> list[PrecisionChoice]:
         """The menu for a context (0: a usual one) and a codec ("auto": the finest that fits), smallest first."""
         best = self.fit.recommended
         found = []
@@ -99,7 +99,7 @@ class Offer:
             found.append(replace(one, fit=row, recommended=best is not None and one.means(best)))
         return sorted(found, key=lambda one: (one.weights_bytes, one.bits))
 
-    def _row(self, one: Precision, ctx: int, kv: str) -> FitRow | None:
+    def _row(self, one: PrecisionChoice, ctx: int, kv: str) -> FitRow | None:
         codecs = [codec for codec in self.codecs if codec not in NEVER_AUTO] if kv == "auto" else [kv]
         rows = [row for row in self.fit.rows if one.means(row) and row.ctx == ctx and row.kv_codec in codecs]
         chosen = [row for row in rows if row.recommended]
@@ -157,7 +157,9 @@ def _hub_offer(subject: Subject, found: RepoPreview, budget: int, notes: list[st
     for number, one in enumerate(found.candidates):
         variant = found.variants[number] if number < len(found.variants) else original
         size = variant.bytes if variant else one.file_bytes
-        precisions.append(Precision(one.precision, size, one.weights_bytes, one.bits, one.approximate, variant=variant))
+        precisions.append(
+            PrecisionChoice(one.precision, size, one.weights_bytes, one.bits, one.approximate, variant=variant)
+        )
     try:
         fit = fit_preview(found, budget)
     except HubError as error:  # its shape cannot be read
@@ -174,7 +176,7 @@ def _hub_offer(subject: Subject, found: RepoPreview, budget: int, notes: list[st
 
 def _disk_offer(subject: Subject, stored: list[StoredModel], budget: int) -> Offer:
     """Precisions on disk; files that cannot be read are left out, unless that leaves none."""
-    precisions: list[Precision] = []
+    precisions: list[PrecisionChoice] = []
     readable, failures = [], []
     for model in stored:
         try:
@@ -185,7 +187,7 @@ def _disk_offer(subject: Subject, stored: list[StoredModel], budget: int) -> Off
         readable.append(model)
         for name, weights, guess in dict.fromkeys((row.precision, row.weights_bytes, row.approximate) for row in rows):
             made = replace(model, precision=name)
-            precisions.append(Precision(name, model.bytes, weights, bits_of(name), guess, stored=made))
+            precisions.append(PrecisionChoice(name, model.bytes, weights, bits_of(name), guess, stored=made))
     if not precisions:
         raise failures[0]
     return Offer(subject, tuple(precisions), fit_stored(readable, budget))
@@ -193,7 +195,7 @@ def _disk_offer(subject: Subject, stored: list[StoredModel], budget: int) -> Off
 
 def merge(subject: Subject, offers: list[Offer], found: RepoPreview | None, notes: list[str]) -> Offer:
     """One menu: what several offers have is one line of it; the advice is that of the first that has one."""
-    precisions: list[Precision] = []
+    precisions: list[PrecisionChoice] = []
     rows: list[FitRow] = []
     reason = ""
     for offer in offers:
@@ -210,7 +212,7 @@ def merge(subject: Subject, offers: list[Offer], found: RepoPreview | None, note
     return Offer(subject, tuple(precisions), Fit(tuple(rows), reason), found, tuple(notes))
 
 
-def _is_stored_as(offered: Precision, one: Precision) -> bool:
+def _is_stored_as(offered: PrecisionChoice, one: PrecisionChoice) -> bool:
     """Whether what the hub offers is on disk as `one`: the same precision, or the original it is made from."""
     if one.stored is None or (offered.variant is not None and offered.variant.format != one.stored.format):
         return False

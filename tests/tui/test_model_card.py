@@ -10,7 +10,7 @@ from localrun.fit.shape import shape_of
 from localrun.formats.detect import open_model_file
 from localrun.hub.catalogue_rows import catalogue_rows
 from localrun.hub.library import builtin_models
-from localrun.hub.precision_offer import Precision
+from localrun.hub.precision_offer import PrecisionChoice
 from localrun.hub.remote_repo import RemoteFile
 from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
@@ -53,8 +53,8 @@ def test_the_card_of_the_catalogue() -> None:
 
 
 def test_two_precisions_side_by_side_say_which_is_better_in_what() -> None:
-    four = Precision("Q4_K_M", 2 << 30, 2 << 30, 4.8, fit=FIT)
-    eight = Precision(
+    four = PrecisionChoice("Q4_K_M", 2 << 30, 2 << 30, 4.8, fit=FIT)
+    eight = PrecisionChoice(
         "Q8_0", 4 << 30, 4 << 30, 8.5, fit=replace(FIT, precision="Q8_0", est_decode_tps=11.0, total_bytes=5 << 30)
     )
     table = compare(four, eight)

@@ -22,7 +22,7 @@ from localrun.hub.access import read_access
 from localrun.hub.api import read_repo
 from localrun.hub.download import download
 from localrun.hub.http import Http
-from localrun.hub.precision_offer import Offer, Precision, Subject, read_offer
+from localrun.hub.precision_offer import Offer, PrecisionChoice, Subject, read_offer
 from localrun.hub.preview import find_on_hub
 from localrun.hub.stored import StoredModel, stored_at
 from localrun_tui.screens.models import precision_menu
@@ -158,7 +158,7 @@ def test_a_hub_in_trouble_is_asked_again(hub: FakeHub) -> None:
 
 def test_auto_is_the_finest_codec_even_where_a_coarser_one_takes_more() -> None:
     """Short contexts: a quantised cache keeps its newest block in 16 bit beside the rest."""
-    one = Precision("F16", 1, 1, 16.0)
+    one = PrecisionChoice("F16", 1, 1, 16.0)
     row = FitRow("F16", 1024, "f16", 1, 100, 0, 1, 1, 9, "fits", 1024, 1, 1.0, 1.0, False)
     rows = (row, replace(row, kv_codec="q8", kv_bytes=120))
     (line,) = Offer(Subject("x"), (one,), Fit(rows, "")).lines(1024, "auto")

@@ -4,7 +4,7 @@ from textual.content import Content
 
 from localrun.base.units import gib
 from localrun.fit.quality import MEANING, kld_text, weight_kld
-from localrun.hub.precision_offer import Precision
+from localrun.hub.precision_offer import PrecisionChoice
 from localrun_tui.screens.models.model_rows import speed
 from localrun_tui.screens.models.verdicts import verdict_text
 from localrun_tui.widgets.columns import say
@@ -12,7 +12,7 @@ from localrun_tui.widgets.columns import say
 _NAME, _CELL = 16, 20  # cells
 
 
-def compare(one: Precision, other: Precision) -> Content:
+def compare(one: PrecisionChoice, other: PrecisionChoice) -> Content:
     """A line for each thing in which precisions differ; what is better in bold."""
     rows = [
         (Content(""), say(one.name, "bold underline"), say(other.name, "bold underline")),
@@ -33,7 +33,7 @@ def compare(one: Precision, other: Precision) -> Content:
     return Content("\n").join([*table, say(MEANING, "$foreground-muted")])
 
 
-def _klds(one: Precision, other: Precision) -> tuple[str, str, float]:
+def _klds(one: PrecisionChoice, other: PrecisionChoice) -> tuple[str, str, float]:
     """KL divergence of each, their ratio, and how much better the first one is."""
     a, b = weight_kld(one.name), weight_kld(other.name)
     first, second = kld_text(a), kld_text(b)

@@ -4,7 +4,7 @@ from textual.content import Content
 
 from localrun.base.units import gib
 from localrun.fit.precisions import is_extreme
-from localrun.hub.precision_offer import Precision
+from localrun.hub.precision_offer import PrecisionChoice
 from localrun_tui.screens.models.model_rows import speed
 from localrun_tui.screens.models.verdicts import verdict_text
 from localrun_tui.widgets.columns import Column, Row, say
@@ -23,7 +23,7 @@ COLUMNS = (
 )
 
 
-def precision_item(one: Precision) -> Item[Precision]:
+def precision_item(one: PrecisionChoice) -> Item[PrecisionChoice]:
     fit = one.fit
     about = "≈" if one.approximate else ""
     longest = f"{fit.max_ctx:,}" if fit and fit.max_ctx else "–"
@@ -41,11 +41,11 @@ def precision_item(one: Precision) -> Item[Precision]:
     return Item(one.key, Row(COLUMNS, cells), one)
 
 
-def _where(one: Precision) -> str:
+def _where(one: PrecisionChoice) -> str:
     if one.stored is not None:
         return "on disk"
     return "" if one.variant is None else "download"
 
 
-def _warning(one: Precision) -> Content:
+def _warning(one: PrecisionChoice) -> Content:
     return say(" extreme", "$text-warning") if is_extreme(one.name) else Content("")

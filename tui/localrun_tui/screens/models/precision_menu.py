@@ -17,7 +17,7 @@ from localrun.base.request import KVCodecName
 from localrun.base.units import gib
 from localrun.client.choice import ModelChoice
 from localrun.hub.access import hub_cache
-from localrun.hub.precision_offer import Offer, Precision, Subject, read_offer
+from localrun.hub.precision_offer import Offer, PrecisionChoice, Subject, read_offer
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.downloads.downloads import downloads_of
 from localrun_tui.screens.models.memory_gauge import gauge
@@ -61,7 +61,7 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
             yield Static(say(self.subject.name), id="title")
             yield Static("", id="licence")
         yield Static("", id="settings")
-        yield ModelList[Precision](COLUMNS)
+        yield ModelList[PrecisionChoice](COLUMNS)
         yield Static("", id="notes")
         yield Static("", id="gauge")
         yield KeyBar()
@@ -75,7 +75,7 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
             self._asking.cancel()
 
     @property
-    def _list(self) -> "ModelList[Precision]":
+    def _list(self) -> "ModelList[PrecisionChoice]":
         return self.query_one(ModelList)
 
     def _read(self, task: Task) -> Offer:
@@ -166,7 +166,7 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
 
     @on(ModelList.Chosen)
     def _choose(self, event: ModelList.Chosen) -> None:
-        one: Precision = event.item.value
+        one: PrecisionChoice = event.item.value
         if one.stored is None:
             self._offer_download(one)
         elif one.fit is not None and one.fit.verdict == "no":
@@ -176,15 +176,15 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
         else:
             self._load(one, True)
 
-    def _load(self, one: Precision, yes: bool | None) -> None:
+    def _load(self, one: PrecisionChoice, yes: bool | None) -> None:
         if yes and one.stored is not None:
             self.dismiss(ModelChoice(one.stored, one.stored.precision, self.ctx, self._codec(one)))
 
-    def _codec(self, one: Precision) -> KVCodecName:
+    def _codec(self, one: PrecisionChoice) -> KVCodecName:
         """The codec that the row showed, so that what was promised is what is loaded."""
         return cast(KVCodecName, one.fit.kv_codec if one.fit else self.kv)
 
-    def _offer_download(self, one: Precision) -> None:
+    def _offer_download(self, one: PrecisionChoice) -> None:
         offer = self.offer
         if offer is None or offer.found is None:
             return
@@ -226,7 +226,7 @@ def _free_disk() -> int:
     return shutil.disk_usage(place).free
 
 
-def _memory_words(one: Precision) -> str:
+def _memory_words(one: PrecisionChoice) -> str:
     if one.fit is None:
         return "cannot tell what it needs"
     needs = f"{gib(one.fit.total_bytes)} with {one.fit.ctx:,} tokens of context"
