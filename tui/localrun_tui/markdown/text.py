@@ -26,7 +26,7 @@ def _parser(preset: str) -> MarkdownIt:
     return parser
 
 
-class Block:
+class MarkdownBlock:
     """One top-level paragraph, list, table or code block, and its lines as last laid out."""
 
     def __init__(self, node: SyntaxTreeNode, first_code: int, grows: bool = False) -> None:
@@ -47,7 +47,7 @@ class MarkdownText:
 
     def __init__(self, text: str = "") -> None:
         self.source = ""
-        self._blocks: list[Block] = []
+        self._blocks: list[MarkdownBlock] = []
         self._tail = 0  # where the last block begins in `source`
         self._cleaner = Cleaner()
         self.append(text, is_last=True)
@@ -63,7 +63,7 @@ class MarkdownText:
         for node in nodes:
             before = self._blocks[-1] if self._blocks else None
             first_code = before.first_code + len(before.codes) if before else 1
-            self._blocks.append(Block(node, first_code, grows=node is nodes[-1] and not is_last))
+            self._blocks.append(MarkdownBlock(node, first_code, grows=node is nodes[-1] and not is_last))
         if len(nodes) > 1 and nodes[-1].map is not None:
             self._tail += sum(len(line) + 1 for line in tail.split("\n")[: nodes[-1].map[0]])
 

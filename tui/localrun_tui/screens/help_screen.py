@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from localrun_tui.widgets.fact import Fact
 
-Group = tuple[str, Iterable[BindingType]]
+KeyGroup = tuple[str, Iterable[BindingType]]
 _NAMES = {"ctrl+": "Ctrl+", "shift+": "Shift+", "alt+": "Alt+", "escape": "Esc", "slash": "/", "question_mark": "?"}
 _NAMES |= {
     "less_than_sign": "<",
@@ -35,7 +35,7 @@ class HelpScreen(ModalScreen[None]):
     CSS_PATH = "help_screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,f1,q", "dismiss", "Close", id="help.close")]
 
-    def __init__(self, groups: Iterable[Group], commands: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, groups: Iterable[KeyGroup], commands: Sequence[tuple[str, str]]) -> None:
         super().__init__()
         self._sections = [(title, rows_of(bindings)) for title, bindings in groups]
         self._sections.append(("Commands, typed as a message", list(commands)))
@@ -53,10 +53,10 @@ class HelpScreen(ModalScreen[None]):
             yield Static("Ctrl+P finds all of these by name. Text is selected with the mouse.", classes="label")
 
 
-Section = tuple[str, list[tuple[str, str]]]
+HelpSection = tuple[str, list[tuple[str, str]]]
 
 
-def in_two_columns(sections: Sequence[Section]) -> tuple[list[Section], list[Section]]:
+def in_two_columns(sections: Sequence[HelpSection]) -> tuple[list[HelpSection], list[HelpSection]]:
     """Cut where the longer of the two columns is shortest; the order is kept."""
     heights = [len(rows) + 2 for _, rows in sections]
     cut = min(range(len(sections) + 1), key=lambda n: max(sum(heights[:n]), sum(heights[n:])))

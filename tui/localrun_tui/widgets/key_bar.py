@@ -21,7 +21,7 @@ _LEAST = (
 )  # left out first where there is no room
 
 
-class Key(NamedTuple):
+class ShownKey(NamedTuple):
     """One key of the line, and all that it looks like depends on."""
 
     binding: Binding
@@ -44,7 +44,7 @@ class KeyBar(Footer):
 
     def __init__(self) -> None:
         super().__init__(compact=True)
-        self._composed: list[Key] | None = None
+        self._composed: list[ShownKey] | None = None
 
     def on_resize(self) -> None:
         self.refresh(recompose=True)
@@ -64,18 +64,18 @@ class KeyBar(Footer):
     def compose(self) -> ComposeResult:
         yield from (key.widget() for key in self._composed or ())
 
-    def _keys(self) -> list[Key]:
+    def _keys(self) -> list[ShownKey]:
         """Those that work, one an action, as far as there is room; every binding of the screen is asked for it."""
         active, width = self.screen.active_bindings, self.app.size.width
-        by_action: dict[str, Key] = {}
+        by_action: dict[str, ShownKey] = {}
         for _, binding, enabled, tooltip in active.values():
             if binding.show:
-                key = Key(binding, self.app.get_key_display(binding), enabled, tooltip)
+                key = ShownKey(binding, self.app.get_key_display(binding), enabled, tooltip)
                 by_action.setdefault(binding.action, key)
         if width >= _WIDE and (palette := active.get(self.app.COMMAND_PALETTE_BINDING)):
             binding, display = palette.binding, self.app.get_key_display(palette.binding)
             tooltip = binding.tooltip or binding.description
-            by_action[binding.action] = Key(binding, display, palette.enabled, tooltip, "-command-palette")
+            by_action[binding.action] = ShownKey(binding, display, palette.enabled, tooltip, "-command-palette")
         for action in _LEAST:
             if sum(key.cells for key in by_action.values()) > width:
                 by_action.pop(action, None)

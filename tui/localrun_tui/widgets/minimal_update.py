@@ -16,7 +16,7 @@ from textual.strip import Strip
 
 from localrun_tui.widgets.row_diff import RowWriter, cells_of
 
-Piece = tuple[int, int, Strip]  # row, column, what stands there
+StripPiece = tuple[int, int, Strip]  # row, column, what stands there
 _FURTHEST = 12  # lines that a picture may have moved up by
 _WORTH = 3  # lines that have to be saved by that
 _BESIDE = 4  # columns at the right where a scrollbar may be
@@ -37,7 +37,7 @@ class ShownRows:
         self._size = Size(0, 0)
         self._pen = RowWriter(self._erases)
 
-    def draw(self, pieces: Iterable[Piece], size: Size, console: Console) -> str:
+    def draw(self, pieces: Iterable[StripPiece], size: Size, console: Console) -> str:
         """The codes that make the terminal show these pieces in the place of what is there."""
         if size != self._size:
             self._size, self._rows = size, [None] * size.height
@@ -51,7 +51,7 @@ class ShownRows:
             self._rows[y] = row
         return self._pen.take()
 
-    def _wanted(self, pieces: Iterable[Piece], console: Console) -> dict[int, Strip]:
+    def _wanted(self, pieces: Iterable[StripPiece], console: Console) -> dict[int, Strip]:
         """The rows as they are to be. What belongs into a row that is not known is written at once."""
         wanted: dict[int, Strip] = {}
         width = self._size.width
@@ -116,12 +116,12 @@ class MinimalUpdate(CompositorUpdate):
         return self.update.render_segments(console)
 
 
-def _of_layout(update: LayoutUpdate) -> Iterator[Piece]:
+def _of_layout(update: LayoutUpdate) -> Iterator[StripPiece]:
     for y, strips in enumerate(update.strips, update.region.y):
         yield y, update.region.x, Strip.join(list(strips))
 
 
-def _of_chops(update: ChopsUpdate) -> Iterator[Piece]:
+def _of_chops(update: ChopsUpdate) -> Iterator[StripPiece]:
     """The same pieces that it would write itself."""
     for y, x1, x2 in update.spans:
         for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):

@@ -18,7 +18,7 @@ from localrun_tui.screens.chat.composer import WAITING, Composer
 from localrun_tui.screens.chat.draft_count import DraftCount
 from localrun_tui.screens.chat.find_bar import FindBar
 from localrun_tui.screens.chat.find_in_chat import FindInChat
-from localrun_tui.screens.chat.guard import Guard
+from localrun_tui.screens.chat.guard import WorkGuard
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.notice import Notice
 from localrun_tui.screens.chat.transcript import NewText, Transcript
@@ -53,7 +53,7 @@ class ChatPane(Vertical):
         self._session = session
         self._branches = Branches(session)
         self._desktop = desktop
-        self._guard = Guard(self, self.notice, session)
+        self._guard = WorkGuard(self, self.notice, session)
         self._draft_count = DraftCount(session, self.path, self.composer)
 
     def _earlier(self) -> list[Content]:

@@ -10,7 +10,7 @@ from localrun_tui.screens.chat.notice import Notice
 from localrun_tui.state.session import Session
 
 
-class Guard:
+class WorkGuard:
     """Work runs as a worker of `owner`, and ends with it."""
 
     def __init__(self, owner: Widget, notice: Notice, session: Session) -> None:

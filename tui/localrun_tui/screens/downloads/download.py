@@ -14,7 +14,7 @@ from localrun.hub.names import parse_file_name
 if TYPE_CHECKING:
     from localrun.hub.stored import StoredModel
 
-State = Literal["queued", "running", "paused", "done", "failed", "cancelled", "unfinished", "starting"]
+ShownState = Literal["queued", "running", "paused", "done", "failed", "cancelled", "unfinished", "starting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Download:
     name: str
     repo: str
     precision: str
-    state: State
+    state: ShownState
     done: int
     total: int
     rate: float = 0.0

@@ -23,7 +23,7 @@ from localrun.diagnose.predict.what_if import WhatIf
 from localrun.hub.catalogue import shown_name
 from localrun_tui.screens.explain.drawing import MUTED, memory_line, report_content, time_line
 from localrun_tui.screens.explain.machine_state import MachineState, read_machine_state
-from localrun_tui.screens.explain.measurement import Explain, Measurement
+from localrun_tui.screens.explain.measurement import Measurement, MeasureTopic
 from localrun_tui.screens.explain.parameter_label import ParameterLabel
 from localrun_tui.screens.explain.parameters import BY_FIELD, PARAMETERS, near, of_size, turned
 from localrun_tui.state.background import run_in_background
@@ -64,7 +64,7 @@ class ExplainScreen(Screen[None]):
     ]
 
     def __init__(
-        self, info: ModelInfo | None, held: Callable[[], int], explain: Explain | None = None, topic: str = ""
+        self, info: ModelInfo | None, held: Callable[[], int], explain: MeasureTopic | None = None, topic: str = ""
     ) -> None:
         super().__init__()
         self._info, self._held, self._explain, self._first = info, held, explain, topic

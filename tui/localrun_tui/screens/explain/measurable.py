@@ -6,10 +6,10 @@ from localrun.base.errors import UsageError
 from localrun.client.interface import EngineClient
 from localrun.client.measure import Explainer
 from localrun.diagnose.explain.topic_report import TopicReport
-from localrun_tui.screens.explain.measurement import Explain
+from localrun_tui.screens.explain.measurement import MeasureTopic
 
 
-def measurable(client: EngineClient | None, is_answering: Callable[[], bool]) -> Explain | None:
+def measurable(client: EngineClient | None, is_answering: Callable[[], bool]) -> MeasureTopic | None:
     """None for a model on a server, and without one. An answer on its way would make both slow, so it refuses then."""
     if not isinstance(client, Explainer):
         return None

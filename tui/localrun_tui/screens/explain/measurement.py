@@ -10,7 +10,7 @@ from localrun.diagnose.explain.topic_report import TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun_tui.state.background import Task, run_in_background
 
-Explain = Callable[[str, Callable[[int], None]], TopicReport]
+MeasureTopic = Callable[[str, Callable[[int], None]], TopicReport]
 
 
 class Measurement:
@@ -19,7 +19,7 @@ class Measurement:
     def __init__(
         self,
         owner: MessagePump,
-        explain: Explain,
+        explain: MeasureTopic,
         topic: str,
         done: Callable[[TopicReport], None],
         failed: Callable[[LocalrunError], None],
