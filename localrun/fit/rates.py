@@ -16,7 +16,7 @@ CACHED_BYTES = 256 << 20  # weights of fewer bytes may come from a cache of the 
 LEAST_TOKENS, LEAST_SECONDS = 32, 0.5  # of an answer that tells how fast a machine is
 MOST_FOUND = 8.0  # times the measured limit; beyond that an answer was not counted right
 
-Phase = Literal["decode", "prefill"]
+InferencePhase = Literal["decode", "prefill"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Rates:
     idle: bool = True  # no other program computed while this was measured
     reached: Mapping[str, float] = field(default_factory=dict)
 
-    def share(self, phase: Phase, weight_bytes: float) -> tuple[float, bool]:
+    def share(self, phase: InferencePhase, weight_bytes: float) -> tuple[float, bool]:
         """How much of the limit a model of that size reaches, and whether an answer here has shown it."""
         known = self.reached.get(_class(phase, weight_bytes))
         return (known, True) if known else (READ_SHARE if phase == "decode" else MAC_SHARE, False)
@@ -49,7 +49,7 @@ class Rates:
             both,
         )
 
-    def after(self, phase: Phase, work: Work, n_tokens: int, seconds: float, kv_bytes: float = 0.0) -> "Rates":
+    def after(self, phase: InferencePhase, work: Work, n_tokens: int, seconds: float, kv_bytes: float = 0.0) -> "Rates":
         """Rates after an answer that computed `n_tokens` in `seconds`: never less than before.
 
         One that was faster than a limit, with weights too large for a cache, shows that the limit is higher.
@@ -70,9 +70,9 @@ class Rates:
         return replace(raised, reached={**self.reached, key: max(self.reached.get(key, 0.0), min(found, 1.0))})
 
 
-_LIMITS: dict[Phase, tuple[str, ...]] = {"decode": ("read_bytes",), "prefill": ("macs", "wide_macs")}
+_LIMITS: dict[InferencePhase, tuple[str, ...]] = {"decode": ("read_bytes",), "prefill": ("macs", "wide_macs")}
 
 
-def _class(phase: Phase, weight_bytes: float) -> str:
+def _class(phase: InferencePhase, weight_bytes: float) -> str:
     """Models that reach about the same share: by weights that a token reads, in steps of four."""
     return f"{phase} {max(0, round(math.log(max(weight_bytes, 1) / (64 << 20), 4)))}"
