@@ -32,7 +32,7 @@ class SentMessages:
         return self._tokens.get(message_id)
 
 
-class Diagnosis:
+class CacheDiagnostics:
     """The `diagnostics` of one answer: `pending` before it is done, `found` after; None where nothing is to be told."""
 
     def __init__(self, body: Body, sent: SentMessages) -> None:

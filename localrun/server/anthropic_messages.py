@@ -17,7 +17,7 @@ from localrun.base.events import (
     Token,
     ToolCallDelta,
 )
-from localrun.server.anthropic_diagnosis import Diagnosis
+from localrun.server.anthropic_diagnosis import CacheDiagnostics
 from localrun.server.inference import Codec, InferenceRequest, Json
 from localrun.server.refusal import Refusal
 from localrun.server.sse import data_frame
@@ -42,7 +42,7 @@ class MessageCodec(Codec):
 
     media_type = "text/event-stream"
 
-    def __init__(self, asked: InferenceRequest, diagnosis: Diagnosis) -> None:
+    def __init__(self, asked: InferenceRequest, diagnosis: CacheDiagnostics) -> None:
         super().__init__(asked)
         self._diagnosis, self._max_tokens = diagnosis, asked.requests[0].max_tokens
         self._id = f"msg_{secrets.token_hex(12)}"

@@ -6,7 +6,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from localrun.server.anthropic_diagnosis import Diagnosis, SentMessages
+from localrun.server.anthropic_diagnosis import CacheDiagnostics, SentMessages
 from localrun.server.anthropic_messages import MessageCodec
 from localrun.server.anthropic_request import read_messages
 from localrun.server.json_body import read_json
@@ -21,7 +21,7 @@ def anthropic_routes(service: Service) -> list[Route]:
     async def messages(request: HttpRequest) -> Response:
         body = await read_json(request)
         asked = read_messages(body)
-        return AnswerResponse(service, asked, MessageCodec(asked, Diagnosis(body, sent)), request)
+        return AnswerResponse(service, asked, MessageCodec(asked, CacheDiagnostics(body, sent)), request)
 
     async def count_tokens(request: HttpRequest) -> Response:
         """Exactly what the same messages would be read as, and how many of these tokens are cached."""

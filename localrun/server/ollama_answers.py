@@ -23,7 +23,7 @@ from localrun.server.inference import Codec, InferenceRequest, Json
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.refusal import Refusal
 
-Said = Callable[[str, str], Json]  # answer and thinking, as the fields of an object
+AnswerFields = Callable[[str, str], Json]  # answer and thinking, as the fields of an object
 
 
 def chat_said(answer: str, thinking: str) -> Json:
@@ -41,7 +41,7 @@ class OllamaCodec(Codec):
 
     media_type = "application/x-ndjson"
 
-    def __init__(self, asked: InferenceRequest, said: Said, contexts: Contexts | None = None) -> None:
+    def __init__(self, asked: InferenceRequest, said: AnswerFields, contexts: Contexts | None = None) -> None:
         super().__init__(asked)
         self._said, self._contexts = said, contexts
         self._messages = asked.requests[0].messages
@@ -105,7 +105,7 @@ class OllamaCodec(Codec):
         self._contexts.put(self._context, (*self._messages, answer))
 
 
-def nothing_said(model: str, said: Said, reason: str) -> Json:
+def nothing_said(model: str, said: AnswerFields, reason: str) -> Json:
     """The answer to a request that only loads a model, or unloads it."""
     return {"model": model, "created_at": now(), **said("", ""), "done": True, "done_reason": reason}
 

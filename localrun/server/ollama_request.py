@@ -20,7 +20,7 @@ _EFFORT: Mapping[str, Think] = {"low": "on", "medium": "on", "high": "on", "max"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OllamaRequest:
     """A body. `loads_only` where nothing is to be answered: the model is loaded or, with `unloads`, goes."""
 
     inference: InferenceRequest
@@ -31,14 +31,14 @@ class Asked:
         return self.loads_only and self.inference.keep_alive == 0
 
 
-def read_chat(body: Body) -> Asked:
+def read_chat(body: Body) -> OllamaRequest:
     """The body of /api/chat. Raises Refusal, naming the field."""
     messages = tuple(_message(message) for message in body.objects("messages"))
     tools = tuple(tool.values for tool in body.objects("tools"))
     return _asked(body, Request(messages=messages, tools=tools) if messages else None)
 
 
-def read_generate(body: Body, contexts: Contexts) -> Asked:
+def read_generate(body: Body, contexts: Contexts) -> OllamaRequest:
     """The body of /api/generate. Raises Refusal, naming the field."""
     for name, why in (
         ("template", "no request brings a template along: the model's own is used"),
@@ -61,7 +61,7 @@ def read_generate(body: Body, contexts: Contexts) -> Asked:
     return _asked(body, Request(messages=messages, known_ids=ids))
 
 
-def _asked(body: Body, request: Request | None) -> Asked:
+def _asked(body: Body, request: Request | None) -> OllamaRequest:
     """Read the fields that chat and generate share; a request without anything to answer is looked at all the same."""
     options = body.inner("options")
     for name in ("format", "logprobs"):
@@ -76,7 +76,7 @@ def _asked(body: Body, request: Request | None) -> Asked:
         ctx=options.whole("num_ctx", None, 1, MAX_TOKENS),
     )
     ignored = (*IGNORED, *(f"options.{name}" for name in IGNORED_OPTIONS))
-    return Asked(inference_request(body, (limited,), ignored, streams=True), loads_only=request is None)
+    return OllamaRequest(inference_request(body, (limited,), ignored, streams=True), loads_only=request is None)
 
 
 def _num_predict(options: Body) -> int | None:

@@ -11,11 +11,19 @@ import localrun
 from localrun.base.errors import LocalrunError, NotFoundError
 from localrun.hub.resolve import resolve_listed
 from localrun.server.json_body import Body, read_json
-from localrun.server.ollama_answers import OllamaCodec, Said, chat_said, error_body, generate_said, line, nothing_said
+from localrun.server.ollama_answers import (
+    AnswerFields,
+    OllamaCodec,
+    chat_said,
+    error_body,
+    generate_said,
+    line,
+    nothing_said,
+)
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.ollama_manage import delete, pulled, require_manage
 from localrun.server.ollama_models import ps, show, tags
-from localrun.server.ollama_request import Asked, read_chat, read_generate
+from localrun.server.ollama_request import OllamaRequest, read_chat, read_generate
 from localrun.server.refusal import Refusal, refusal_of
 from localrun.server.respond import AnswerResponse
 from localrun.server.service import Service
@@ -100,7 +108,7 @@ class Ollama:
         raise Refusal(501, "localrun does not have this", "not_implemented")
 
     async def _answer(
-        self, request: HttpRequest, asked: Asked, said: Said, contexts: Contexts | None = None
+        self, request: HttpRequest, asked: OllamaRequest, said: AnswerFields, contexts: Contexts | None = None
     ) -> Response:
         wanted = asked.inference
         if not asked.loads_only:

@@ -18,7 +18,7 @@ from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.live import LiveRequest
 from localrun.server.refusal import Refusal, refusal_of
 from localrun.server.request_headers import with_headers
-from localrun.server.running import Mailbox, RunningAnswer, Said
+from localrun.server.running import Mailbox, NumberedEvent, RunningAnswer
 from localrun.server.service import Service
 from localrun.server.wire import ClientLeftError, Wire
 
@@ -93,7 +93,7 @@ class AnswerResponse(Response):
             finally:
                 _cancel(answers)
 
-    async def _pass_on(self, said: list[Said], wire: Wire, completions: dict[int, Completion]) -> None:
+    async def _pass_on(self, said: list[NumberedEvent], wire: Wire, completions: dict[int, Completion]) -> None:
         """Send all that has been said, in one go. Raises LocalrunError where an answer failed."""
         if self._asked.is_stream and not isinstance(said[0][1], LocalrunError):
             await wire.begin()

@@ -14,7 +14,7 @@ from localrun.server.json_body import Body, read_json
 from localrun.server.refusal import CANCELLED, Refusal
 from localrun.server.respond import AnswerResponse
 from localrun.server.responses_codec import ResponsesCodec
-from localrun.server.responses_request import Asked, read_responses
+from localrun.server.responses_request import ResponsesRequest, read_responses
 from localrun.server.service import Service
 from localrun.server.stored_responses import StoredResponse, StoredResponses
 from localrun.server.truncation import drop_turns
@@ -97,7 +97,7 @@ class Responses:
         answer = self.under_way.get(id)
         return answer if answer and answer.codec.response["status"] == "in_progress" else None
 
-    async def _read(self, body: Body) -> Asked:
+    async def _read(self, body: Body) -> ResponsesRequest:
         previous = body.text("previous_response_id")
         return read_responses(body, await asyncio.to_thread(self.stored.chain, previous))
 
@@ -105,7 +105,7 @@ class Responses:
 class StatefulAnswer(AnswerResponse):
     """An answer that others may ask for by its id while it is under way, and later if it is stored."""
 
-    def __init__(self, responses: Responses, service: Service, asked: Asked, request: HttpRequest) -> None:
+    def __init__(self, responses: Responses, service: Service, asked: ResponsesRequest, request: HttpRequest) -> None:
         self.codec = ResponsesCodec(asked)
         chain = asked.first or (self.codec.response["id"] if asked.is_stored else "")
         super().__init__(service, replace(asked.inference, chain=chain), self.codec, request)

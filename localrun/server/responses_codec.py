@@ -22,7 +22,7 @@ from localrun.server.inference import Codec, Json
 from localrun.server.openai_items import sealed
 from localrun.server.openai_usage import usage
 from localrun.server.refusal import Refusal
-from localrun.server.responses_request import Asked
+from localrun.server.responses_request import ResponsesRequest
 from localrun.server.sse import data_frame
 
 Status = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
@@ -33,7 +33,7 @@ class ResponsesCodec(Codec):
 
     media_type = "text/event-stream"
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: ResponsesRequest) -> None:
         super().__init__(asked.inference)
         self._seals = asked.seals_thoughts
         self._number = 0  # of the next event

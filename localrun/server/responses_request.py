@@ -20,7 +20,7 @@ SEALED_THOUGHTS = "reasoning.encrypted_content"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResponsesRequest:
     """A body of this protocol. `items` are its input as it is stored; `echo` goes into the response as it came."""
 
     inference: InferenceRequest
@@ -32,7 +32,7 @@ class Asked:
     seals_thoughts: bool
 
 
-def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Asked:
+def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> ResponsesRequest:
     """A body as the request that it is, after the responses that it goes on from. Raises Refusal, naming the field."""
     for name in REFUSED:
         if name in body:
@@ -61,7 +61,7 @@ def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Asked:
     )
     asked = openai_request(body, (request,) if conversation.messages else (), IGNORED)
     is_stored = body.flag("store", True)
-    return Asked(
+    return ResponsesRequest(
         replace(asked, ignored=(*asked.ignored, *other_tools, *conversation.left_out), is_held=asked.is_stream),
         [{**item, "id": item.get("id") or f"item_{secrets.token_hex(16)}"} for item in items],
         _echo(body, is_stored),

@@ -11,7 +11,7 @@ from localrun.base.request import Request
 from localrun.client.interface import EngineClient, Generation
 from localrun.server.answer_memory import AnswerMemory
 
-Said = tuple[int, Event | LocalrunError]
+NumberedEvent = tuple[int, Event | LocalrunError]
 
 
 class Mailbox:
@@ -19,11 +19,11 @@ class Mailbox:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._letters: deque[Said] = deque()
+        self._letters: deque[NumberedEvent] = deque()
         self._there = asyncio.Event()
         self._is_called = False  # the loop has been told, and has not looked yet
 
-    def put(self, letter: Said) -> None:
+    def put(self, letter: NumberedEvent) -> None:
         """On any thread. Many letters take one call of the loop."""
         self._letters.append(letter)
         if not self._is_called:
@@ -37,7 +37,7 @@ class Mailbox:
         """Until there are letters."""
         await self._there.wait()
 
-    def take(self) -> list[Said]:
+    def take(self) -> list[NumberedEvent]:
         """All letters there are."""
         self._there.clear()
         self._is_called = False

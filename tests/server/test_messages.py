@@ -15,7 +15,7 @@ from localrun.base.events import Completion, Done, ModelInfo
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.server.anthropic_diagnosis import Diagnosis, SentMessages
+from localrun.server.anthropic_diagnosis import CacheDiagnostics, SentMessages
 from localrun.server.anthropic_messages import MessageCodec
 from localrun.server.anthropic_request import read_messages
 from localrun.server.json_body import parse_json
@@ -114,7 +114,7 @@ def test_stop_sequence_is_named(real: anthropic.Anthropic) -> None:
 )
 def test_why_an_answer_ended(written: int, reason: Any, stop: str, shown: str) -> None:
     body = parse_json(json.dumps({"messages": HI, "max_tokens": 9}).encode())
-    codec = MessageCodec(read_messages(body), Diagnosis(body, SentMessages()))
+    codec = MessageCodec(read_messages(body), CacheDiagnostics(body, SentMessages()))
     completion = Completion(
         "m", "", "", "", "", reason, 3, 0, written, (), "", 512, 0, stop_string=stop, thinking_tokens=0
     )
