@@ -12,7 +12,8 @@ Overflow = Literal["stop", "roll"]
 Priority = Literal["interactive", "api", "background"]  # somebody watches, a program waits, nobody does
 GATHER_MS = 120  # for people, who read no faster; every journey from a worker process wakes a core
 ProgressCallback = Callable[[int, int], None]  # bytes done, bytes in all; may raise to give up
-Message = dict[str, Any]  # {"role", "content", …} in the OpenAI shape
+Json = dict[str, Any]  # a JSON object
+Message = Json  # {"role", "content", …} in the OpenAI shape
 
 
 @dataclass(frozen=True, slots=True)

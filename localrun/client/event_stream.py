@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-Json = dict[str, Any]
+from localrun.base.request import Json
+
 MAX_LINE = 1 << 20
 
 

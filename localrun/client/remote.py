@@ -8,9 +8,8 @@ from localrun.base.check import check_request
 from localrun.base.content import with_files_as_text
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.events import CacheView, Done, Event, Loop, ModelInfo, PromptView
-from localrun.base.request import Message, Request
+from localrun.base.request import Json, Message, Request
 from localrun.client.endpoint import Endpoint, place_of
-from localrun.client.event_stream import Json
 from localrun.client.interface import Generation
 from localrun.client.remote_answer import RemoteAnswer
 from localrun.client.remote_http import DroppedField, End, Exchange

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from localrun.base.errors import EngineDiedError, EngineError
 from localrun.base.events import Channel, Completion, ModelInfo, StopReason, Timings, Token
-from localrun.base.request import Request
-from localrun.client.event_stream import Json, count_of, count_or_none, first_of
+from localrun.base.request import Json, Request
+from localrun.client.event_stream import count_of, count_or_none, first_of
 from localrun.engine.answer import gaps_ms
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.text.reasoning import ReasoningSplitter

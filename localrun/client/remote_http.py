@@ -12,8 +12,9 @@ from email.message import Message
 from typing import Any
 
 from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, UsageError
+from localrun.base.request import Json
 from localrun.client.endpoint import Endpoint, Place, place_of
-from localrun.client.event_stream import Json, StreamError, read_events
+from localrun.client.event_stream import StreamError, read_events
 from localrun.client.http_errors import no_api, status_error
 from localrun.hub.access import is_offline
 from localrun.hub.connection import Connection, break_off, deadline, reason_of

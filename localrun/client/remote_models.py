@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from localrun.base.errors import NotFoundError
+from localrun.base.request import Json
 from localrun.client.endpoint import Endpoint, place_of
-from localrun.client.event_stream import Json, count_of
+from localrun.client.event_stream import count_of
 from localrun.client.http_errors import no_api
 from localrun.client.remote_http import get_json
 

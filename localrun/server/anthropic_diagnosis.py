@@ -3,7 +3,7 @@
 from collections import OrderedDict
 
 from localrun.base.events import Completion
-from localrun.server.inference import Json
+from localrun.base.request import Json
 from localrun.server.json_body import Body
 
 REMEMBERED = 1_024  # messages

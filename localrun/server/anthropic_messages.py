@@ -17,8 +17,9 @@ from localrun.base.events import (
     Token,
     ToolCallDelta,
 )
+from localrun.base.request import Json
 from localrun.server.anthropic_diagnosis import CacheDiagnostics
-from localrun.server.inference import Codec, InferenceRequest, Json
+from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.refusal import Refusal
 from localrun.server.sse import data_frame
 

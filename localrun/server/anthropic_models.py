@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from localrun.server.inference import Json
+from localrun.base.request import Json
 
 
 def as_anthropic(found: Json) -> Json:

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from localrun.base.request import Message, Request, Think
-from localrun.server.inference import InferenceRequest, Json
+from localrun.base.request import Json, Message, Request, Think
+from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_chat import parts_of, text_of
 from localrun.server.openai_fields import MAX_STOPS, max_tokens, sampling

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from localrun.base.events import Completion
-from localrun.server.inference import InferenceRequest, Json
+from localrun.base.request import Json
+from localrun.server.inference import InferenceRequest
 
 Kind = Literal["system", "tools", "message", "shorter", "evicted", "model"]
 REMEMBERED = 64  # requests

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from localrun.base.events import Completion
+from localrun.base.request import Json
 from localrun.server.cache_break import CacheBreak
-from localrun.server.inference import Json
 
 
 def localrun_object(completion: Completion, broken: CacheBreak | None = None, ignored: Sequence[str] = ()) -> Json:

@@ -10,7 +10,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from localrun.server.inference import Json
+from localrun.base.request import Json
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal
 from localrun.server.request_headers import key_of

@@ -6,13 +6,11 @@ A codec is one file for one protocol. It reads a body into an InferenceRequest a
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from localrun.base.events import Completion, Event, ModelInfo
-from localrun.base.request import Priority, Request
+from localrun.base.request import Json, Priority, Request
 from localrun.server.refusal import Refusal
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ from typing import Any
 
 from starlette.requests import Request as HttpRequest
 
+from localrun.base.request import Json
 from localrun.base.settings import SETTINGS
 from localrun.server.options import seconds
 from localrun.server.refusal import Refusal
-
-Json = dict[str, Any]
 
 MAX_BYTES = 32 << 20
 MAX_DEPTH = 64

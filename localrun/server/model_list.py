@@ -2,8 +2,8 @@
 
 import asyncio
 
+from localrun.base.request import Json
 from localrun.hub.stored import StoredModel
-from localrun.server.inference import Json
 from localrun.server.models import model_id
 from localrun.server.refusal import Refusal
 from localrun.server.service import Service

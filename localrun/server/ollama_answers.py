@@ -18,8 +18,8 @@ from localrun.base.events import (
     Token,
     ToolCallDelta,
 )
-from localrun.base.request import Message
-from localrun.server.inference import Codec, InferenceRequest, Json
+from localrun.base.request import Json, Message
+from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.refusal import Refusal
 

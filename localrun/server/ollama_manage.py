@@ -7,6 +7,7 @@ from functools import partial
 
 from localrun.backends.registry import usual_memory
 from localrun.base.errors import HubError, LocalrunError, unexpected
+from localrun.base.request import Json
 from localrun.base.sanitize import clean
 from localrun.hub.access import read_access
 from localrun.hub.compatibility import require_runnable
@@ -23,7 +24,6 @@ from localrun.hub.progress import (
 )
 from localrun.hub.removal import plan_removal, remove, require_one
 from localrun.hub.resolve import resolve_all, resolve_listed
-from localrun.server.inference import Json
 from localrun.server.refusal import Refusal
 
 MAX_NAME = 200  # characters

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from localrun.base.errors import LocalrunError
+from localrun.base.request import Json
 from localrun.base.units import count
 from localrun.client.choice import ModelChoice
 from localrun.formats.chat_templates import gguf_templates
@@ -21,7 +22,6 @@ from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.hub.stored import StoredModel
 from localrun.model.archs import arch_of
-from localrun.server.inference import Json
 from localrun.server.models import ModelHost, model_id
 from localrun.server.refusal import Refusal
 from localrun.text.model_text import GGUF_SAMPLING, HF_SAMPLING, read_sampling

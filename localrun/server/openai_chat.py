@@ -19,8 +19,8 @@ from localrun.base.events import (
     ToolCall,
     ToolCallDelta,
 )
-from localrun.base.request import Message, Request
-from localrun.server.inference import InferenceRequest, Json
+from localrun.base.request import Json, Message, Request
+from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_codec import OpenAICodec
 from localrun.server.openai_fields import (

@@ -4,7 +4,8 @@ import secrets
 import time
 
 from localrun.base.events import Completion, ModelInfo
-from localrun.server.inference import Codec, InferenceRequest, Json
+from localrun.base.request import Json
+from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.openai_usage import usage
 from localrun.server.refusal import Refusal
 from localrun.server.sse import data_frame

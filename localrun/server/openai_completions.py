@@ -17,8 +17,8 @@ from localrun.base.events import (
     TokenLogprob,
     ToolCallDelta,
 )
-from localrun.base.request import Request
-from localrun.server.inference import InferenceRequest, Json
+from localrun.base.request import Json, Request
+from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_codec import OpenAICodec
 from localrun.server.openai_fields import answers, max_tokens, openai_request, refuse_until_there, sampling, stops

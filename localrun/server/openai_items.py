@@ -9,8 +9,7 @@ import binascii
 import json
 from collections.abc import Sequence
 
-from localrun.base.request import Message
-from localrun.server.inference import Json
+from localrun.base.request import Json, Message
 from localrun.server.json_body import Body
 from localrun.server.openai_chat import content_of
 

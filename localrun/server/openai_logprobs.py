@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Sequence
 
 from localrun.base.events import TokenLogprob, TopLogprob
-from localrun.server.inference import Json
+from localrun.base.request import Json
 
 
 class TextOffsets:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from localrun.base.events import Completion
-from localrun.server.inference import Json
+from localrun.base.request import Json
 
 
 def usage(completions: Sequence[Completion], n: int | None = None) -> Json:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from localrun.server.inference import Json
+from localrun.base.request import Json
 from localrun.server.live import LiveRequest
 
 

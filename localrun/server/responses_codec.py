@@ -18,7 +18,8 @@ from localrun.base.events import (
     Token,
     ToolCallDelta,
 )
-from localrun.server.inference import Codec, Json
+from localrun.base.request import Json
+from localrun.server.inference import Codec
 from localrun.server.openai_items import sealed
 from localrun.server.openai_usage import usage
 from localrun.server.refusal import Refusal

@@ -4,8 +4,8 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from localrun.base.request import Request
-from localrun.server.inference import InferenceRequest, Json
+from localrun.base.request import Json, Request
+from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_fields import check_tool_choice, effort, max_tokens, openai_request, sampling
 from localrun.server.openai_items import Conversation, flat_tools

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from localrun.base.files import make_private, remove_unfinished, write_whole
 from localrun.base.paths import writable_folder
+from localrun.base.request import Json
 from localrun.base.small_file import read_small
-from localrun.server.inference import Json
 from localrun.server.refusal import Refusal
 
 MAX_RESPONSES = 1_000

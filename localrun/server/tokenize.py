@@ -4,8 +4,7 @@ import asyncio
 from dataclasses import replace
 
 from localrun.base.events import PromptView
-from localrun.base.request import Request
-from localrun.server.inference import Json
+from localrun.base.request import Json, Request
 from localrun.server.json_body import Body
 from localrun.server.openai_chat import read_messages
 from localrun.server.openai_completions import is_ids
