@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from localrun.base.events import Completion, Done
-from localrun.base.request import Message, Request, Sampling
+from localrun.base.request import Request, RequestMessage, Sampling
 from localrun.client.local import LocalClient
 
 WORDS = "the cache holds what was said before and a window sees only some of it ab 天 😀 naïve \n — 3.14"
@@ -33,7 +33,7 @@ class Exchange:
     """A question, its answer, and all ids up to the answer's end."""
 
     question: str
-    answer: Message
+    answer: RequestMessage
     known_ids: tuple[int, ...]
 
 
@@ -100,7 +100,7 @@ class Player:
     def _request(self) -> Request:
         while self.current and len(self.current[-1].known_ids) + LONGEST > self.ctx:
             self.current = self.current[len(self.current) // 2 + 1 :]  # as a chat that drops its oldest turns
-        messages: list[Message] = []
+        messages: list[RequestMessage] = []
         for exchange in self.current:
             messages += [{"role": "user", "content": exchange.question}, exchange.answer]
         return Request(

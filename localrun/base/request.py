@@ -13,7 +13,7 @@ Priority = Literal["interactive", "api", "background"]  # somebody watches, a pr
 GATHER_MS = 120  # for people, who read no faster; every journey from a worker process wakes a core
 ProgressCallback = Callable[[int, int], None]  # bytes done, bytes in all; may raise to give up
 Json = dict[str, Any]  # a JSON object
-Message = Json  # {"role", "content", …} in the OpenAI shape
+RequestMessage = Json  # {"role", "content", …} in the OpenAI shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Request:
     of the likeliest in its place (0: of none besides).
     """
 
-    messages: tuple[Message, ...] = ()
+    messages: tuple[RequestMessage, ...] = ()
     prompt: str | None = None
     sampling: Sampling = Sampling()
     max_tokens: int | None = None

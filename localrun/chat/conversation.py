@@ -7,7 +7,7 @@ from typing import Any, Literal, cast, get_args
 
 from localrun.base.content import Content, as_content, text_of
 from localrun.base.errors import NotFoundError
-from localrun.base.request import Message as RequestMessage
+from localrun.base.request import RequestMessage
 from localrun.chat.draft import Draft, join
 from localrun.chat.file import JournalFile
 from localrun.chat.record_parts import parts_in

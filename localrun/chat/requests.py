@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from localrun.base.content import as_message_content, parts_of
-from localrun.base.request import Message as RequestMessage
+from localrun.base.request import RequestMessage
 from localrun.chat.tree import Message
 
 _ROLES = ("system", "user", "assistant")

@@ -19,8 +19,7 @@ from localrun.base.events import (
     Token,
     ToolCallDelta,
 )
-from localrun.base.request import Message as RequestMessage
-from localrun.base.request import Request, Sampling, Think
+from localrun.base.request import Request, RequestMessage, Sampling, Think
 from localrun.chat.conversation import Chat
 from localrun.chat.draft import Draft
 from localrun.chat.overflow import OverflowPlan, make_room, reserve_of

@@ -9,7 +9,7 @@ import typer
 
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.events import Completion
-from localrun.base.request import Message, Request
+from localrun.base.request import Request, RequestMessage
 from localrun.chat.journal import Chat
 from localrun.cli.chats import ContinueSwitch, begin, choice_for, open_for, open_store
 from localrun.cli.completion import complete_model
@@ -113,7 +113,7 @@ def _is_model(text: str) -> bool:
 
 
 def _request(shared: Answering, prompt: str, raw: bool) -> Request:
-    messages: tuple[Message, ...] = ()
+    messages: tuple[RequestMessage, ...] = ()
     if not raw:
         system = ({"role": "system", "content": shared.system},) if shared.system else ()
         messages = (*system, {"role": "user", "content": prompt})

@@ -10,7 +10,7 @@ from localrun.base.check import check, check_load, check_request
 from localrun.base.errors import UsageError
 from localrun.base.events import Accepted, Completion, Done, Loop, Prefill, PromptLogprobs, Token, ToolCallDelta
 from localrun.base.options import python_spelling
-from localrun.base.request import BackendName, KVCodecName, LoadOptions, Message, Request, Sampling, Think
+from localrun.base.request import BackendName, KVCodecName, LoadOptions, Request, RequestMessage, Sampling, Think
 from localrun.client.interface import Generation
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class LLM:
         """Answer a prompt as one user message."""
         return self.chat(one_message(prompt), **options)
 
-    def chat(self, messages: Sequence[Message], **options: Unpack[Options]) -> Completion:
+    def chat(self, messages: Sequence[RequestMessage], **options: Unpack[Options]) -> Completion:
         """Answer the last of several messages ({"role": …, "content": …})."""
         with python_spelling():
             for event in self._begin(messages, options):
@@ -112,7 +112,7 @@ class LLM:
     ) -> None:
         self.close()
 
-    def _begin(self, messages: Sequence[Message], options: Options) -> Generation:
+    def _begin(self, messages: Sequence[RequestMessage], options: Options) -> Generation:
         request = request_for(messages, options)
         if self._client is None:
             from localrun.client.local import LocalClient
@@ -125,7 +125,7 @@ class LLM:
         return self._client.generate(request)
 
 
-def request_for(messages: Sequence[Message], options: Options) -> Request:
+def request_for(messages: Sequence[RequestMessage], options: Options) -> Request:
     """The request of a call. Raises UsageError for an option there is none of, or one that means nothing."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
@@ -146,7 +146,7 @@ def request_for(messages: Sequence[Message], options: Options) -> Request:
     return request
 
 
-def one_message(prompt: str) -> list[Message]:
+def one_message(prompt: str) -> list[RequestMessage]:
     check(isinstance(prompt, str), "prompt", prompt, "a text is needed")
     return [{"role": "user", "content": prompt}]
 

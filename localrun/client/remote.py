@@ -8,7 +8,7 @@ from localrun.base.check import check_request
 from localrun.base.content import with_files_as_text
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.events import CacheView, Done, Event, Loop, ModelInfo, PromptView
-from localrun.base.request import Json, Message, Request
+from localrun.base.request import Json, Request, RequestMessage
 from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.interface import Generation
 from localrun.client.remote_answer import RemoteAnswer
@@ -133,7 +133,7 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
     return "/chat/completions", {**body, "messages": list(map(_message, request.messages))}
 
 
-def _message(message: Message) -> Message:
+def _message(message: RequestMessage) -> RequestMessage:
     """With files as text, and without a thought that is empty: not every server knows these."""
     plain = with_files_as_text(message)
     return {name: value for name, value in plain.items() if name != "reasoning_content" or value}

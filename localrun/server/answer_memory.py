@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from localrun.base.events import Done, ModelInfo
-from localrun.base.request import Message, Request
+from localrun.base.request import Request, RequestMessage
 
 MAX_ANSWERS = 4_096
 MAX_IDS = 16 << 20  # four bytes each
@@ -32,7 +32,7 @@ class AnswerMemory:
         """Remember an answer."""
         if not request.messages or not done.completion.token_ids:  # servers tell no ids
             return
-        answer: Message = {"role": "assistant", "content": done.completion.text}
+        answer: RequestMessage = {"role": "assistant", "content": done.completion.text}
         *_, key = _keys(info, replace(request, messages=(*request.messages, answer)))
         ids = array("i", (*done.prompt_ids, *done.completion.token_ids))
         with self._lock:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from localrun.base.request import Json, Message, Request, Think
+from localrun.base.request import Json, Request, RequestMessage, Think
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_chat import parts_of, text_of
@@ -55,7 +55,7 @@ def _refuse(body: Body) -> None:
             raise place.wrong(name, "localrun does not hold a model to a schema yet")
 
 
-def _messages(body: Body) -> Iterator[Message]:
+def _messages(body: Body) -> Iterator[RequestMessage]:
     """The system prompt, and all turns."""
     turns = body.objects("messages")
     if not turns:
@@ -78,7 +78,7 @@ def _without_billing(part: Body) -> Body:
     return Body({**part.values, "text": _BILLING.sub("", part.text("text"), 1)}, part.where)
 
 
-def _asked(turn: Body, role: str, called: dict[str, str]) -> Iterator[Message]:
+def _asked(turn: Body, role: str, called: dict[str, str]) -> Iterator[RequestMessage]:
     """Results of tools first, in their order, then what the user says."""
     parts = parts_of(turn)
     results = [part for part in parts if part.values.get("type") == "tool_result"]
@@ -92,7 +92,7 @@ def _asked(turn: Body, role: str, called: dict[str, str]) -> Iterator[Message]:
         yield {"role": role, "content": text}
 
 
-def _answer(turn: Body, called: dict[str, str]) -> Message:
+def _answer(turn: Body, called: dict[str, str]) -> RequestMessage:
     thoughts, calls, texts = [], [], []
     for part in parts_of(turn):
         match part.text("type", "text"):
@@ -105,7 +105,7 @@ def _answer(turn: Body, called: dict[str, str]) -> Message:
                 called[part.text("id")] = part.text("name")
             case _:
                 texts.append(part)
-    message: Message = {"role": "assistant", "content": text_of(texts)}
+    message: RequestMessage = {"role": "assistant", "content": text_of(texts)}
     if thought := "\n".join(filter(None, thoughts)):
         message["reasoning_content"] = thought
     if calls:
@@ -129,6 +129,6 @@ def _tool(tool: Body) -> Json:
     return {"type": "function", "function": {**function, "parameters": tool.inner("input_schema").values}}
 
 
-def _is_begun(last: Message) -> bool:
+def _is_begun(last: RequestMessage) -> bool:
     """Whether the client has begun the answer itself, for the model to go on with."""
     return last["role"] == "assistant" and bool(last["content"]) and "tool_calls" not in last

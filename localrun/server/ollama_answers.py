@@ -18,7 +18,7 @@ from localrun.base.events import (
     Token,
     ToolCallDelta,
 )
-from localrun.base.request import Json, Message
+from localrun.base.request import Json, RequestMessage
 from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.refusal import Refusal
@@ -99,7 +99,7 @@ class OllamaCodec(Codec):
         if self._contexts is None or not self._messages:
             return
         self._context = [*prompt_ids, *completion.token_ids]
-        answer: Message = {"role": "assistant", "content": completion.text}
+        answer: RequestMessage = {"role": "assistant", "content": completion.text}
         if completion.thinking:
             answer["reasoning_content"] = completion.thinking
         self._contexts.put(self._context, (*self._messages, answer))

@@ -5,7 +5,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from localrun.base.request import Message
+from localrun.base.request import RequestMessage
 from localrun.server.json_body import Body
 
 REMEMBERED = 64  # chats
@@ -17,16 +17,16 @@ class Contexts:
     """The messages behind the ids that were sent last."""
 
     def __init__(self) -> None:
-        self._messages: OrderedDict[bytes, tuple[Message, ...]] = OrderedDict()
+        self._messages: OrderedDict[bytes, tuple[RequestMessage, ...]] = OrderedDict()
 
-    def put(self, ids: Sequence[int], messages: tuple[Message, ...]) -> None:
+    def put(self, ids: Sequence[int], messages: tuple[RequestMessage, ...]) -> None:
         if sum(len(str(message["content"])) for message in messages) > MAX_CHARS:
             return
         self._messages[_key(ids)] = messages
         if len(self._messages) > REMEMBERED:
             self._messages.popitem(last=False)
 
-    def find(self, body: Body) -> tuple[tuple[Message, ...], tuple[int, ...]]:
+    def find(self, body: Body) -> tuple[tuple[RequestMessage, ...], tuple[int, ...]]:
         """The messages and the ids of a `context`; nothing for none. Raises Refusal for ids that nobody was given."""
         ids = body.values.get("context")
         if not ids:

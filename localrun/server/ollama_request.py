@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from localrun.base.request import Message, Request, Think
+from localrun.base.request import Request, RequestMessage, Think
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.ollama_contexts import Contexts
@@ -96,12 +96,12 @@ def _think(body: Body) -> Think:
     return _EFFORT[body.choice("think", tuple(_EFFORT), "")]
 
 
-def _message(body: Body) -> Message:
+def _message(body: Body) -> RequestMessage:
     """A message in the form that templates are given."""
     if body.values.get("images"):
         raise body.wrong("images", "the model reads text; it cannot take images")
     role = body.choice("role", ("system", "user", "assistant", "tool"), "")
-    message: Message = {"role": role, "content": body.text("content")}
+    message: RequestMessage = {"role": role, "content": body.text("content")}
     for name, ours in (("thinking", "reasoning_content"), ("tool_name", "name"), ("tool_call_id", "tool_call_id")):
         if value := body.text(name):
             message[ours] = value

@@ -19,7 +19,7 @@ from localrun.base.events import (
     ToolCall,
     ToolCallDelta,
 )
-from localrun.base.request import Json, Message, Request
+from localrun.base.request import Json, Request, RequestMessage
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_codec import OpenAICodec
@@ -60,7 +60,7 @@ def read_chat(body: Body) -> InferenceRequest:
     return replace(openai_request(body, (request,), IGNORED), n=answers(body))
 
 
-def read_messages(body: Body) -> tuple[Message, ...]:
+def read_messages(body: Body) -> tuple[RequestMessage, ...]:
     """The messages of a chat. Raises Refusal where there are none."""
     messages = body.objects("messages")
     if not messages:
@@ -77,10 +77,10 @@ def _logprobs(body: Body) -> int | None:
     return None
 
 
-def _message(body: Body) -> Message:
+def _message(body: Body) -> RequestMessage:
     """A message in the form that templates are given."""
     role = body.choice("role", ("system", "developer", "user", "assistant", "tool", "function"), "")
-    message: Message = {**body.values, "role": role, "content": content_of(body)}
+    message: RequestMessage = {**body.values, "role": role, "content": content_of(body)}
     for name in ("reasoning_content", "reasoning", "thinking"):
         if isinstance(body.values.get(name), str):
             message["reasoning_content"] = body.values[name]

@@ -9,7 +9,7 @@ import binascii
 import json
 from collections.abc import Sequence
 
-from localrun.base.request import Json, Message
+from localrun.base.request import Json, RequestMessage
 from localrun.server.json_body import Body
 from localrun.server.openai_chat import content_of
 
@@ -23,7 +23,7 @@ class Conversation:
     """Items read one after the other. `left_out` names what the model is not shown."""
 
     def __init__(self) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[RequestMessage] = []
         self.left_out: list[str] = []
 
     def add(self, items: Sequence[Body]) -> None:

@@ -11,7 +11,7 @@ from localrun_testing.fake_client import FakeClient
 from localrun_testing.served import serving
 
 from localrun.base.events import Completion, Done, ModelInfo
-from localrun.base.request import LoadOptions, Message, Request
+from localrun.base.request import LoadOptions, Request, RequestMessage
 from localrun.client.local import LocalClient
 from localrun.hub.catalogue import BUILTIN
 from localrun.hub.resolve import resolve
@@ -19,22 +19,22 @@ from localrun.server import answer_memory
 from localrun.server.answer_memory import AnswerMemory
 
 INFO = FakeClient(LoadOptions(Path()), lambda request: "").info
-ASKED = (Message(role="user", content="hi"),)
-GONE_ON = (*ASKED, Message(role="assistant", content="hello"), Message(role="user", content="more"))
+ASKED = (RequestMessage(role="user", content="hi"),)
+GONE_ON = (*ASKED, RequestMessage(role="assistant", content="hello"), RequestMessage(role="user", content="more"))
 
 
 def done(text: str = "hello", ids: tuple[int, ...] = (7, 8)) -> Done:
     return Done(Completion("m", "", "", text, "", "stop", 2, 0, len(ids), ids, "", 0, 0), (1, 2))
 
 
-def recalled(messages: tuple[Message, ...], info: ModelInfo = INFO, **more: Any) -> tuple[int, ...]:
+def recalled(messages: tuple[RequestMessage, ...], info: ModelInfo = INFO, **more: Any) -> tuple[int, ...]:
     """What is known of a conversation after `hi` was answered with `hello`."""
     memory = AnswerMemory()
     memory.keep(INFO, Request(ASKED), done())
     return memory.recall(info, Request(messages, **more)).known_ids
 
 
-def with_answer(**more: Any) -> tuple[Message, ...]:
+def with_answer(**more: Any) -> tuple[RequestMessage, ...]:
     return (GONE_ON[0], {**GONE_ON[1], **more}, GONE_ON[2])
 
 
@@ -44,10 +44,10 @@ def with_answer(**more: Any) -> tuple[Message, ...]:
         GONE_ON,
         GONE_ON[:2],
         with_answer(content="hello\n", reasoning_content="hm", id="msg_1"),
-        (*GONE_ON, Message(role="assistant", content="of another"), Message(role="user", content="x")),
+        (*GONE_ON, RequestMessage(role="assistant", content="of another"), RequestMessage(role="user", content="x")),
     ],
 )
-def test_our_own_answer_is_known_again(messages: tuple[Message, ...]) -> None:
+def test_our_own_answer_is_known_again(messages: tuple[RequestMessage, ...]) -> None:
     assert recalled(messages) == (1, 2, 7, 8)
 
 
@@ -57,11 +57,11 @@ def test_our_own_answer_is_known_again(messages: tuple[Message, ...]) -> None:
         ASKED,
         with_answer(content="hello!"),
         with_answer(tool_calls=[{"id": "1", "function": {"name": "f", "arguments": "{}"}}]),
-        (Message(role="system", content="x"), *GONE_ON),
+        (RequestMessage(role="system", content="x"), *GONE_ON),
         (),
     ],
 )
-def test_another_conversation_knows_nothing(messages: tuple[Message, ...]) -> None:
+def test_another_conversation_knows_nothing(messages: tuple[RequestMessage, ...]) -> None:
     assert recalled(messages) == ()
 
 
@@ -75,11 +75,11 @@ def test_the_latest_answer_counts_and_lone_surrogates_do_no_harm() -> None:
     memory = AnswerMemory()
     memory.keep(INFO, Request(ASKED), done("\ud800", (3,)))
     memory.keep(INFO, Request(ASKED), done("\ud800", (4,)))
-    messages = (*ASKED, Message(role="assistant", content="\ud800"))
+    messages = (*ASKED, RequestMessage(role="assistant", content="\ud800"))
     assert memory.recall(INFO, Request(messages)).known_ids == (1, 2, 4)
-    later = (*messages, Message(role="user", content="x"))
+    later = (*messages, RequestMessage(role="user", content="x"))
     memory.keep(INFO, Request(later), done("y", (5,)))
-    assert memory.recall(INFO, Request((*later, Message(role="assistant", content="y")))).known_ids == (1, 2, 5)
+    assert memory.recall(INFO, Request((*later, RequestMessage(role="assistant", content="y")))).known_ids == (1, 2, 5)
 
 
 @pytest.mark.parametrize("limit", ["MAX_ANSWERS", "MAX_IDS"])
@@ -89,7 +89,8 @@ def test_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch, limit: str) -
     for text in "abc":
         memory.keep(INFO, Request(ASKED), done(text))
     known = [
-        memory.recall(INFO, Request((*ASKED, Message(role="assistant", content=text)))).known_ids for text in "abc"
+        memory.recall(INFO, Request((*ASKED, RequestMessage(role="assistant", content=text)))).known_ids
+        for text in "abc"
     ]
     assert known == [(), (1, 2, 7, 8), (1, 2, 7, 8)]
 

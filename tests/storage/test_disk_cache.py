@@ -16,7 +16,7 @@ from benchmarks.tiny_architectures import tiny_file
 from localrun.base.errors import DoesNotFitError
 from localrun.base.events import Completion, Done
 from localrun.base.machine import Memory
-from localrun.base.request import KVCodecName, LoadOptions, Message, Request, Sampling
+from localrun.base.request import KVCodecName, LoadOptions, Request, RequestMessage, Sampling
 from localrun.base.resources import resource
 from localrun.cache.groups import Group
 from localrun.cache.kinds.attention import AttentionCache
@@ -31,7 +31,7 @@ from localrun.storage.block_writer import QUEUE_BYTES
 from localrun.storage.disk_cache import DiskCache
 
 LONG = "Tell me about the KV cache. " * 12
-CHAT: list[Message] = [{"role": "user", "content": LONG + "What is a KV cache?"}]
+CHAT: list[RequestMessage] = [{"role": "user", "content": LONG + "What is a KV cache?"}]
 BUDGET = 1 << 30
 
 
@@ -52,12 +52,12 @@ def client(
     return LocalClient(LoadOptions(path, ctx=ctx, kv=kv, disk_cache=disk_cache, prefix_cache=prefix_cache))
 
 
-def ask(one: LocalClient, messages: list[Message], chat: str = "a") -> Completion:
+def ask(one: LocalClient, messages: list[RequestMessage], chat: str = "a") -> Completion:
     request = Request(messages=tuple(messages), sampling=Sampling(temperature=0.0), max_tokens=24, chat_id=chat)
     return next(event.completion for event in one.generate(request) if isinstance(event, Done))
 
 
-def next_turn(answer: Completion) -> list[Message]:
+def next_turn(answer: Completion) -> list[RequestMessage]:
     return [*CHAT, {"role": "assistant", "content": answer.text}, {"role": "user", "content": "And in short?"}]
 
 
@@ -229,7 +229,7 @@ def test_another_size_of_the_context_uses_all_of_it(kv: KVCodecName) -> None:
 @pytest.mark.parametrize("kv", ["f16", "q8"])
 def test_a_chat_that_rolled_is_not_mistaken_for_one_in_another_window(kv: KVCodecName, home: Path) -> None:
     """What is computed after the first position that no longer sees all depends on the window, and only that."""
-    long_chat: list[Message] = [{"role": "user", "content": LONG * 2}]
+    long_chat: list[RequestMessage] = [{"role": "user", "content": LONG * 2}]
 
     def rolled(ctx: int, disk_cache: int = BUDGET) -> Completion:
         with client(kv, ctx=ctx, disk_cache=disk_cache, prefix_cache=disk_cache > 0) as one:

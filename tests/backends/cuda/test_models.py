@@ -14,7 +14,7 @@ from localrun_testing.sure_chat import SURE_CHAT
 
 from localrun.backends.cuda.availability import EMULATE
 from localrun.base.events import Completion, Done
-from localrun.base.request import BackendName, KVCodecName, LoadOptions, Message, Request, Sampling
+from localrun.base.request import BackendName, KVCodecName, LoadOptions, Request, RequestMessage, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 
@@ -79,7 +79,7 @@ def test_quantised_weights_and_steps_of_the_model_that_is_inside() -> None:
 
 def test_a_long_answer_is_that_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EMULATE, "1")
-    asked: Message = {"role": "user", "content": "Why is the second token faster than the first?"}
+    asked: RequestMessage = {"role": "user", "content": "Why is the second token faster than the first?"}
     request = Request(messages=(asked,), max_tokens=64, sampling=GREEDY)
     found = []
     backends: tuple[BackendName, ...] = ("cuda", "cpu")

@@ -1,8 +1,8 @@
 """A chat of questions that the built-in model is sure of: no rounding changes an answer."""
 
-from localrun.base.request import Message
+from localrun.base.request import RequestMessage
 
-SURE_CHAT: tuple[Message, ...] = tuple(
+SURE_CHAT: tuple[RequestMessage, ...] = tuple(
     {"role": role, "content": text}
     for role, text in (
         ("user", "What is a KV cache?"),
