@@ -148,7 +148,7 @@ async def _serve(choice: ModelChoice, options: ServerOptions, load: LoadOptionFl
         )
 
     models = ModelHost(ModelSlot(open_model), choice, options)
-    server = HttpServer(build_app(Service(models, options, _log)))
+    server = HttpServer(build_app(Service(models, options, log_request)))
     url = address_of(sockets[0])
     with stopped_by_signals(server) as signals:
         try:
@@ -163,11 +163,11 @@ async def _serve(choice: ModelChoice, options: ServerOptions, load: LoadOptionFl
     return CANCELLED if signal.SIGINT in signals else 0
 
 
-def _log(live: "LiveRequest") -> None:
-    """One line on stderr for a request that is over: nothing of what was said."""
+def log_request(live: "LiveRequest") -> None:
+    """One line on stderr for a request that is over: who ended it, and how far it was. Nothing of what was said."""
     seconds, tokens = time.monotonic() - live.began, ""
-    if (figures := live.completion) is not None:
-        read, cached, written = figures.prompt_tokens, figures.cached_tokens, figures.completion_tokens
-        tokens = f", {read} tokens read, {cached} of them cached, {written} written"
+    if live.prompt_tokens:
+        read = f"{live.read_tokens} of {live.prompt_tokens} tokens read, {live.cached_tokens} of them cached"
+        tokens = f", {read}, {live.written_tokens} written"
     client = f" for {clean(live.client, keep_newlines=False)}" if live.client else ""
-    note(f"{time.strftime('%H:%M:%S')} {live.protocol}{client}: {live.outcome or 'failed'} in {seconds:.1f} s{tokens}")
+    note(f"{time.strftime('%H:%M:%S')} {live.protocol}{client}: {live.ended} after {seconds:.1f} s{tokens}")

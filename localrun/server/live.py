@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request as HttpRequest
 
 Phase = Literal["waiting for the model", "queued", "reading", "writing", "done"]
+DONE, LEFT = "done", "left"  # outcomes, beside the codes of refusals
 MAX_NAME = 200  # characters of what clients call themselves
 _numbers = itertools.count(1)
 
@@ -72,6 +73,7 @@ class LiveRequest:
                 self.read_since = self.read_since or time.monotonic()
             case Token():
                 self.phase, self.written_tokens = "writing", self.written_tokens + 1
+                self.read_tokens = self.prompt_tokens
                 self.first_token = self.first_token or time.monotonic()
             case PromptLogprobs() | ToolCallDelta() | Loop():
                 pass
@@ -79,6 +81,11 @@ class LiveRequest:
                 self.completion = completion
             case _:
                 assert_never(event)
+
+    @property
+    def ended(self) -> str:
+        """Who or what ended it, in words."""
+        return {"": "failed", LEFT: "the client left"}.get(self.outcome, self.outcome)
 
     def end(self, outcome: str) -> None:
         self.phase, self.outcome = "done", outcome

@@ -15,8 +15,8 @@ from localrun.base.request import Request
 from localrun.client.interface import EngineClient
 from localrun.server.figures import headers_of, localrun_object
 from localrun.server.inference import Codec, InferenceRequest
-from localrun.server.live import LiveRequest
-from localrun.server.refusal import Refusal, refusal_of
+from localrun.server.live import DONE, LEFT, LiveRequest
+from localrun.server.refusal import CANCELLED, Refusal, refusal_of
 from localrun.server.request_headers import with_headers
 from localrun.server.running import Mailbox, NumberedEvent, RunningAnswer
 from localrun.server.service import Service
@@ -50,7 +50,7 @@ class AnswerResponse(Response):
                 try:
                     await self._answer(wire)
                 except ClientLeftError:
-                    self._live.end("left")
+                    self._live.end(LEFT)
                 except (LocalrunError, Refusal) as error:
                     await self.refuse(wire, refusal_of(error) if isinstance(error, LocalrunError) else error)
         finally:
@@ -89,7 +89,8 @@ class AnswerResponse(Response):
                     await wire.wait(mailbox.wait())
                     await self._pass_on(mailbox.take(), wire, completions)
                 await self.complete(wire, [completions[index] for index in range(len(answers))])
-                self._live.end("done")
+                was_cancelled = any(one.stop_reason == "cancelled" for one in completions.values())
+                self._live.end(CANCELLED if was_cancelled else DONE)
             finally:
                 _cancel(answers)
 

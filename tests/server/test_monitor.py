@@ -10,7 +10,9 @@ from localrun_testing.schemas import check
 from localrun_testing.served import Served
 from localrun_testing.waiting import until
 
+from localrun.base.events import Accepted, Event, Prefill, Token
 from localrun.cli.app import run_command_line
+from localrun.cli.serve import log_request
 from localrun.server.live import LiveRequest
 from localrun.server.request_rows import rows_of
 
@@ -79,6 +81,33 @@ def test_why_a_request_waits() -> None:
         "its turn, 1 before it",
         "2 answers of another model",
     ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "events", "says"),
+    [
+        ("left", (), "the client left after"),
+        ("left", (Accepted(90), Prefill(64, 32, 90)), "s, 64 of 90 tokens read, 32 of them cached, 0 written"),
+        (
+            "done",
+            (Accepted(9), Prefill(0, 0, 9), Token(1, "secret", "answer")),
+            "9 of 9 tokens read, 0 of them cached, 1",
+        ),
+        ("queue_full", (), "queue_full after"),
+    ],
+)
+def test_the_log_says_who_ended_a_request_and_how_far_it_was(
+    outcome: str, events: tuple[Event, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other servers only say that a client is gone (lms#460)."""
+    live = LiveRequest("/v1", "c", "m", "")
+    for event in events:
+        live.take(event)
+    live.end(outcome)
+    log_request(live)
+    logged = capsys.readouterr().err
+    assert says in logged
+    assert "secret" not in logged
 
 
 def test_top_shows_the_same(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
