@@ -106,7 +106,7 @@ def test_known_ids_reach_the_engine(http: httpx.Client, fake: FakeClient) -> Non
 
 @pytest.fixture(scope="module")
 def builtin() -> Iterator[httpx.Client]:
-    options = LoadOptions(Path(resolve(BUILTIN).path), name=BUILTIN, ctx=1024, threads=1)
+    options = LoadOptions(Path(resolve(BUILTIN).path), name=BUILTIN, ctx=1024, threads=1, parallel=1)
     with (
         LocalClient(options) as client,
         serving(lambda choice: client) as running,
@@ -141,6 +141,23 @@ def test_a_chain_of_responses_reads_nothing_again(builtin: httpx.Client) -> None
         answer = builtin.post("/v1/responses", json=body).json()
         assert answer["usage"]["input_tokens_details"]["cached_tokens"] >= held - 1
         previous, held = answer["id"], answer["usage"]["total_tokens"]
+
+
+def test_conversations_that_take_turns_all_stay_cached(builtin: httpx.Client) -> None:
+    """However few answers are computed at once (llama.cpp#22921), and titles that a client asks for between them push
+    nothing out (open-webui#28413, opencode#27110)."""
+    chats = [[{"role": "user", "content": f"Tell me about the {thing}."}] for thing in ("sea", "moon", "wind")]
+    held = [0] * len(chats)
+    for _ in range(2):
+        for number, chat in enumerate(chats):
+            body = {"messages": chat, "max_tokens": 12, "temperature": 2, "top_k": 0, "seed": 5}
+            answer = builtin.post("/v1/chat/completions", json=body).json()
+            assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] >= held[number] - 1
+            held[number] = answer["usage"]["total_tokens"]
+            chat += [answer["choices"][0]["message"], {"role": "user", "content": "Go on."}]
+            title = {"role": "system", "content": "Write a title of three words."}
+            asked = {"messages": [title, *chat], "max_tokens": 4}
+            builtin.post("/v1/chat/completions", json=asked, headers={"x-localrun-priority": "low"})
 
 
 def test_tokens_are_counted_as_they_will_be_read(builtin: httpx.Client) -> None:

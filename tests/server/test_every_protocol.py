@@ -1,5 +1,6 @@
 """What holds in every protocol alike."""
 
+import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,11 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 from localrun_testing.fake_client import FakeClient
-from localrun_testing.protocols import PROTOCOLS, question
+from localrun_testing.protocols import PROTOCOLS, deltas, frames, question
 from localrun_testing.served import Served, serving
 from localrun_testing.waiting import until
 
-from localrun.base.request import LoadOptions
+from localrun.base.errors import EngineDiedError, PromptTooLongError
+from localrun.base.events import Done, Event
+from localrun.base.request import LoadOptions, Request
 from localrun.client.choice import ModelChoice
 
 
@@ -34,6 +37,89 @@ def test_the_localrun_object_names_what_had_no_effect(http: httpx.Client, path: 
     assert "ignored" not in http.post(path, json=body).json()["localrun"], "null is as good as nothing"
     assert http.post(path, json={**body, unheeded: "x"}).json()["localrun"]["ignored"] == [unheeded]
     assert "localrun" not in http.post(path, json={**body, "localrun": False}).json()
+
+
+PINGS = {
+    "/v1/chat/completions": ": ping",
+    "/v1/completions": ": ping",
+    "/v1/responses": "event: response.in_progress",  # comments keep no codex waiting
+    "/v1/messages": "event: ping",
+    "/api/chat": '"message":{"role":"assistant","content":""},"done":false',
+    "/api/generate": '"response":"","done":false',
+}
+ENDS = {
+    "/v1/chat/completions": '"finish_reason":"stop"',
+    "/v1/completions": '"finish_reason":"stop"',
+    "/v1/responses": '"type":"response.incomplete"',
+    "/v1/messages": '"type":"message_stop"',
+    "/api/chat": '"done":true',
+    "/api/generate": '"done":true',
+}
+
+
+@pytest.mark.parametrize("path", PROTOCOLS)
+def test_a_stream_has_words_as_they_come_pings_and_an_end(
+    http: httpx.Client, served: Served, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Silence makes clients leave (ds4#222, llama.cpp#25241), and a cancelled answer has ended as any other
+    (openclaw#98575)."""
+    monkeypatch.setattr("localrun.server.wire.PING_SECONDS", 0.05)
+    lines: list[str] = []
+    with http.stream("POST", path, json={**question(path, "ab😀c…"), "stream": True}) as answer:
+        for line in answer.iter_lines():
+            lines.append(line)
+            text = "".join(deltas(path, frames("\n".join(lines))))
+            if text == "ab😀c" and PINGS[path] in line:
+                for live in list(served.service.registry.requests):
+                    httpx.delete(f"{served.url}/v1/localrun/requests/{live}")
+    objects = frames("\n".join(lines))
+    assert deltas(path, objects) == ["a", "b", "😀", "c"]
+    ended = [ENDS[path] in json.dumps(one, separators=(",", ":")) for one in objects]
+    assert ended == [False] * (len(objects) - 1) + [True]
+
+
+class Dying(FakeClient):
+    """An engine that dies at the end of what it says, and takes no long prompts."""
+
+    def events(self, request: Request, cancelled: threading.Event) -> Iterator[Event]:
+        for event in super().events(request, cancelled):
+            if isinstance(event, Done):
+                raise EngineDiedError("the engine is gone")
+            yield event
+
+
+def said(request: Request) -> str:
+    text = str(request.messages[-1]["content"] if request.messages else request.prompt)
+    if text == "long":
+        raise PromptTooLongError("too long", n_tokens=400)
+    return text
+
+
+@pytest.fixture(scope="module")
+def dying() -> Iterator[httpx.Client]:
+    fake = Dying(LoadOptions(Path()), said)
+    with serving(lambda choice: fake) as running, httpx.Client(base_url=running.url, timeout=60) as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", PROTOCOLS)
+def test_an_engine_that_dies_ends_a_stream_with_an_error(dying: httpx.Client, path: str) -> None:
+    objects = frames(dying.post(path, json={**question(path, "ab"), "stream": True}).text)
+    assert deltas(path, objects) == ["a", "b"]
+    end = json.dumps(objects[-1])
+    assert "engine_died" in end or ("response.failed" in end and "server_error" in end)
+    assert not any(ENDS[path] in json.dumps(one, separators=(",", ":")) for one in objects)
+    assert dying.post(path, json=question(path, "ab")).status_code == 503
+
+
+@pytest.mark.parametrize("path", PROTOCOLS)
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_a_prompt_that_is_too_long_is_refused_before_a_byte(dying: httpx.Client, path: str, is_stream: bool) -> None:
+    """Nothing is cut in silence (ollama#14259), and the numbers are there."""
+    answer = dying.post(path, json={**question(path, "long"), "stream": is_stream})
+    assert answer.status_code == 400
+    assert "context_length_exceeded" in answer.text
+    assert '"n_prompt_tokens":400' in answer.text
 
 
 @pytest.fixture(scope="module")

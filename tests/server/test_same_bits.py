@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from localrun_testing.protocols import CHATS, PROTOCOLS, question
+from localrun_testing.protocols import CHATS, PROTOCOLS, cached_tokens, question
 from localrun_testing.served import Served, serving
 from localrun_testing.tiny_models import save
 from localrun_testing.waiting import until
@@ -36,18 +36,20 @@ def server(path: Path) -> Iterator[tuple[Served, Ended]]:
         assert client.model.engine.disk is not None
 
 
-def ask(served: Served, path: str, seed: int = SEED) -> None:
+def ask(served: Served, path: str, seed: int = SEED) -> int:
+    """Ask; gives how much of its prompt was cached, as the answer says."""
     body = question(path, "Tell me a story, please", SYSTEM, seed=seed, temperature=2.0)
     answer = httpx.post(f"{served.url}{path}", json=body, headers={"session-id": "one"}, timeout=120)
     assert answer.status_code == 200, answer.text
+    return cached_tokens(path, answer.json())
 
 
 def ask_each(served: Served, ended: Ended) -> dict[str, Completion]:
     """The answers of all protocols, asked one after the other."""
     before = len(ended)
-    for path in PROTOCOLS:
-        ask(served, path)
+    cached = [ask(served, path) for path in PROTOCOLS]
     until(lambda: len(ended) == before + len(PROTOCOLS))
+    assert [one.cached_tokens for _, one in ended[before:]] == cached
     return dict(ended[before:])
 
 
