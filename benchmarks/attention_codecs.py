@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import torch
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.buffers import CpuBuffers
 from localrun.backends.cpu.library import load_library, why_no_library
@@ -46,10 +46,10 @@ class Case:
         for pool in (self.pool, self.ring):
             if pool:
                 pool.use(range(n_blocks))
-        self.native = (abi.CacheLayerC * len(layers))(
+        self.native = (abi_step.CacheLayerC * len(layers))(
             *(
-                abi.CacheLayerC(
-                    self.pool.place(layer), self.ring.place(layer) if self.ring else abi.KVPoolC(),
+                abi_step.CacheLayerC(
+                    self.pool.place(layer), self.ring.place(layer) if self.ring else abi_step.KVPoolC(),
                     0, n_heads, n_kv_heads, head_dim, self.pool.code,
                 )
                 for layer in layers
@@ -78,11 +78,11 @@ class Case:
         for instruction, op in zip(instructions, ops, strict=True):
             instruction.op = abi.OPS.index(name)
             setattr(instruction, name, op)
-        program = abi.ProgramC(instructions, self.native, len(ops), self.n_layers)
+        program = abi_step.ProgramC(instructions, self.native, len(ops), self.n_layers)
         self.keep += [instructions, program]
         return self.calls.program_create(program, self.threads, max_rows)
 
-    def step(self, start: int, n_rows: int) -> abi.Step:
+    def step(self, start: int, n_rows: int) -> abi_step.Step:
         def address(values: Sequence[int]) -> int:
             numbers = array("i", values)
             self.keep.append(numbers)
@@ -90,12 +90,12 @@ class Case:
 
         blocks = range(-(-self.depth // BLOCK_TOKENS))
         tables = (ctypes.c_void_p * 1)(address(blocks))
-        sequence = (abi.SequenceC * 1)(
-            abi.SequenceC(table=tables, first=address([0]), ring=tables, length=start + n_rows),
+        sequence = (abi_step.SequenceC * 1)(
+            abi_step.SequenceC(table=tables, first=address([0]), ring=tables, length=start + n_rows),
         )
         self.keep += [tables, sequence]
         zeros = address([0] * n_rows)
-        return abi.Step(
+        return abi_step.Step(
             token=zeros, position=address(range(start, start + n_rows)), row_sequence=zeros, sequence=sequence,
             rope_half=zeros, n_rows=n_rows, n_sequences=1,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import torch
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.buffers import CpuBuffers
 from localrun.backends.cpu.library import load_library, why_no_library
@@ -47,11 +47,13 @@ class Case:
             op = abi.Linear(a=ctypes.pointer(a), n_weights=1, out_scale=1.0, make_formats=form if index == 0 else 0)
             op.weight[0], op.out[0] = ctypes.pointer(matrix), ctypes.pointer(out)
             instructions[index].op, instructions[index].linear = abi.OPS.index("linear"), op
-        program = abi.ProgramC(instructions, None, copies, 0)
+        program = abi_step.ProgramC(instructions, None, copies, 0)
         self.handle = calls.program_create(program, threads, n_tokens)
-        rows, zeros = abi.int32s(range(n_tokens)), abi.int32s([0] * n_tokens)
-        sequence = (abi.SequenceC * 1)(abi.SequenceC(length=n_tokens))
-        self.step = abi.Step(position=ctypes.addressof(rows), row_sequence=ctypes.addressof(zeros), sequence=sequence)
+        rows, zeros = abi_step.int32s(range(n_tokens)), abi_step.int32s([0] * n_tokens)
+        sequence = (abi_step.SequenceC * 1)(abi_step.SequenceC(length=n_tokens))
+        self.step = abi_step.Step(
+            position=ctypes.addressof(rows), row_sequence=ctypes.addressof(zeros), sequence=sequence
+        )
         self.step.token, self.step.n_rows, self.step.n_sequences = ctypes.addressof(zeros), n_tokens, 1
         self.keep += [a, out, matrices, instructions, program, rows, zeros, sequence]
 

@@ -10,9 +10,10 @@ from array import array
 
 import numpy as np
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi_step
 from localrun.backends.cpu.step import NativeStep
 from localrun.ops.interface import SequenceInput, StepInput
+from localrun.ops.kv import BLOCK_TOKENS
 
 ROUNDS = 50
 
@@ -22,9 +23,9 @@ def main() -> None:
     parser.add_argument("--sequences", type=int, default=128)
     parser.add_argument("--tokens", type=int, default=32768)
     asked = parser.parse_args()
-    n, length = asked.sequences, asked.tokens // abi.BLOCK_TOKENS
+    n, length = asked.sequences, asked.tokens // BLOCK_TOKENS
     tables = [array("i", range(i * length, (i + 1) * length)) for i in range(n)]
-    native = NativeStep((abi.Candidates * n)(), 1, n, n)
+    native = NativeStep((abi_step.Candidates * n)(), 1, n, n)
     angles = [(np.ones((n, 64), np.float32), np.ones((n, 64), np.float32))]
     rows = range(n)
     times = []

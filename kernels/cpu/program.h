@@ -1,6 +1,7 @@
 // The step program of the CPU backend: plain data that Python fills in once and the library executes step after step.
-// Everything here is part of the C ABI (mirrored in localrun/backends/cpu/abi.py). Sizes are in elements unless they say
-// bytes. Pointers stay valid and unchanged for the life of a program; what changes from step to step is in lr_step.
+// Everything here is part of the C ABI (mirrored in abi.py and abi_step.py of localrun/backends/cpu). Sizes are in
+// elements unless they say bytes. Pointers stay valid and unchanged for the life of a program; what changes from step to
+// step is in lr_step.
 #pragma once
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
-"""Whether a library was built from the header that `abi.py` mirrors: sizes, offsets and numbers, compared at load."""
+"""Comparison of a library's sizes, offsets and numbers with those that `abi.py` and `abi_step.py` declare, at load."""
 
 import ctypes
 from ctypes import POINTER, Structure, Union, c_char_p, c_int64
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi, abi_step
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.largest_step import MAX_CANDIDATES
 from localrun.ops.types import NUMERICS_VERSION
@@ -30,15 +30,15 @@ STRUCTURES: dict[str, type[Structure]] = {
     "lr_gated_delta_rule": abi.GatedDeltaRule,
     "lr_selective_scan": abi.SelectiveScan,
     "lr_instruction": abi.Instruction,
-    "lr_kv_pool": abi.KVPoolC,
-    "lr_kv_codes": abi.KVCodesC,
-    "lr_cache_layer": abi.CacheLayerC,
-    "lr_sequence": abi.SequenceC,
-    "lr_adjust": abi.Adjust,
-    "lr_candidates": abi.Candidates,
-    "lr_draw": abi.DrawC,
-    "lr_step": abi.Step,
-    "lr_program": abi.ProgramC,
+    "lr_kv_pool": abi_step.KVPoolC,
+    "lr_kv_codes": abi_step.KVCodesC,
+    "lr_cache_layer": abi_step.CacheLayerC,
+    "lr_sequence": abi_step.SequenceC,
+    "lr_adjust": abi_step.Adjust,
+    "lr_candidates": abi_step.Candidates,
+    "lr_draw": abi_step.DrawC,
+    "lr_step": abi_step.Step,
+    "lr_program": abi_step.ProgramC,
 }
 CONSTANTS = {
     "LR_BLOCK_TOKENS": BLOCK_TOKENS,
@@ -74,7 +74,7 @@ Table = dict[str, tuple[int, int]]  # by name: offset or value, and size
 
 
 def expected() -> Table:
-    """Layouts of structures as `abi.py` declares them."""
+    """Layouts of structures as `abi.py` and `abi_step.py` declare them."""
     table: Table = {name: (value, 0) for name, value in CONSTANTS.items()}
     for name, structure in STRUCTURES.items():
         table[name] = (0, ctypes.sizeof(structure))

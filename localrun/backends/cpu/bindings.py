@@ -5,11 +5,12 @@ from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_void_
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.library import NativeLibrary
 from localrun.base.errors import DoesNotFitError, EngineError
 from localrun.base.processors import memory_nodes
 from localrun.base.units import gib
+from localrun.ops.kv import BLOCK_TOKENS
 
 if TYPE_CHECKING:
     from localrun.ops.sampling import Draw
@@ -39,12 +40,21 @@ PROTOTYPES = {
     "lr_threads_create": (c_void_p, (c_int32,)),
     "lr_threads_destroy": (None, (c_void_p,)),
     "lr_threads_keep_to": (c_int32, (c_void_p, c_int32, POINTER(c_int32), c_int32)),
-    "lr_program_create": (c_int32, (POINTER(abi.ProgramC), c_void_p, c_int32, POINTER(c_void_p))),
+    "lr_program_create": (c_int32, (POINTER(abi_step.ProgramC), c_void_p, c_int32, POINTER(c_void_p))),
     "lr_program_destroy": (None, (c_void_p,)),
-    "lr_program_run": (c_int32, (c_void_p, POINTER(abi.Step))),
+    "lr_program_run": (c_int32, (c_void_p, POINTER(abi_step.Step))),
     "lr_choose": (
         c_int32,
-        (c_void_p, c_void_p, c_int32, c_int32, POINTER(abi.Candidates), POINTER(abi.DrawC), c_int32, POINTER(c_int32)),
+        (
+            c_void_p,
+            c_void_p,
+            c_int32,
+            c_int32,
+            POINTER(abi_step.Candidates),
+            POINTER(abi_step.DrawC),
+            c_int32,
+            POINTER(c_int32),
+        ),
     ),
     "lr_attention_bytes": (c_int64, (c_int32, c_int32, c_int32, c_int32)),
 }
@@ -125,17 +135,17 @@ class CpuCalls:
 
     def kv_import(self, shape: tuple[int, int, int], block: int, keys: int, values: int) -> None:
         """All 64 tokens of a block from plain numbers; `shape` is codec, KV heads, head_dim, the rest are addresses."""
-        self.check("lr_kv_import", self.c.lr_kv_import(*shape, block, 0, abi.BLOCK_TOKENS, keys, values))
+        self.check("lr_kv_import", self.c.lr_kv_import(*shape, block, 0, BLOCK_TOKENS, keys, values))
 
     def kv_export(self, shape: tuple[int, int, int], block: int, keys: int, values: int) -> None:
-        self.check("lr_kv_export", self.c.lr_kv_export(*shape, block, 0, abi.BLOCK_TOKENS, keys, values))
+        self.check("lr_kv_export", self.c.lr_kv_export(*shape, block, 0, BLOCK_TOKENS, keys, values))
 
     def kv_import_codes(self, shape: tuple[int, int, int], block: int, keys: int, values: int) -> None:
         """Likewise from KVCodesC."""
-        self.check("lr_kv_import_codes", self.c.lr_kv_import_codes(*shape, block, 0, abi.BLOCK_TOKENS, keys, values))
+        self.check("lr_kv_import_codes", self.c.lr_kv_import_codes(*shape, block, 0, BLOCK_TOKENS, keys, values))
 
     def kv_export_codes(self, shape: tuple[int, int, int], block: int, keys: int, values: int) -> None:
-        self.check("lr_kv_export_codes", self.c.lr_kv_export_codes(*shape, block, 0, abi.BLOCK_TOKENS, keys, values))
+        self.check("lr_kv_export_codes", self.c.lr_kv_export_codes(*shape, block, 0, BLOCK_TOKENS, keys, values))
 
     def kv_copy_block(self, pool: int, block_bytes: int, source: int, target: int) -> None:
         self.check("lr_kv_copy_block", self.c.lr_kv_copy_block(pool, block_bytes, source, target))
@@ -158,13 +168,13 @@ class CpuCalls:
         listed = (c_int32 * len(processors))(*processors)
         self.check("lr_threads_keep_to", self.c.lr_threads_keep_to(threads, thread, listed, len(processors)))
 
-    def program_create(self, program: abi.ProgramC, threads: int, max_rows: int) -> int:
+    def program_create(self, program: abi_step.ProgramC, threads: int, max_rows: int) -> int:
         handle = c_void_p()
         self.check("lr_program_create", self.c.lr_program_create(byref(program), threads, max_rows, byref(handle)))
         assert handle.value is not None
         return handle.value
 
-    def program_run(self, handle: int, step: abi.Step) -> int:
+    def program_run(self, handle: int, step: abi_step.Step) -> int:
         """OK or CANCELLED."""
         result = int(self.c.lr_program_run(handle, byref(step)))
         if result != abi.CANCELLED:
@@ -174,10 +184,10 @@ class CpuCalls:
     def choose(
         self, threads: int, rows: int, n_rows: int, vocab: int, candidates: Any, draws: "Sequence[Draw]"
     ) -> list[int]:
-        """The token of every draw from the rows [n_rows, vocab] at an address, whose abi.Candidates a step has left."""
+        """The token of every draw from the rows [n_rows, vocab] at an address, whose candidates a step has left."""
         n = len(draws)
         asked: Any = draws  # named tuples fill structures faster than their fields one by one
-        tokens, native = (c_int32 * n)(), (abi.DrawC * n)(*asked)
+        tokens, native = (c_int32 * n)(), (abi_step.DrawC * n)(*asked)
         self.check("lr_choose", self.c.lr_choose(threads, rows, n_rows, vocab, candidates, native, n, tokens))
         return tokens[:]
 

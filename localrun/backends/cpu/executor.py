@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import start_threads
 from localrun.backends.cpu.buffers import CpuBuffers
 from localrun.backends.cpu.layout import CpuLayout
@@ -30,14 +30,14 @@ class CpuExecutor:
         self.make_pools(request.cache)
         somewhere = next(layer for layer in layers if layer is not NOWHERE)  # nothing names those that are nowhere
         places = (somewhere if layer is NOWHERE else layer for layer in layers)
-        native_layers = (abi.CacheLayerC * len(layers))(*map(self.native_layer, places))
+        native_layers = (abi_step.CacheLayerC * len(layers))(*map(self.native_layer, places))
         buffers = CpuBuffers(self.reserve, max_rows)
         known = (layout.matrix, layout.activation_format, layout.file_type)
         builder = ProgramBuilder(request.instructions, layers, buffers, *known)
         instructions = builder.build()
         self.keep = builder.keep
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
-        program = abi.ProgramC(self.instructions, native_layers, len(instructions), len(layers))
+        program = abi_step.ProgramC(self.instructions, native_layers, len(instructions), len(layers))
         self.program = program
         self.threads = start_threads(self.calls, layout.n_threads)
         self.memory = LogitsMemory(self.calls, self.threads, builder.logits_rows, max_rows, builder.vocab_size)
@@ -54,11 +54,11 @@ class CpuExecutor:
             self.blocks.append(CpuPool(self.calls, codec, members, count))
             self.ring.append(None if codec.native else CpuPool(self.calls, KV_CODECS["f16"], members, ring_count))
 
-    def native_layer(self, layer: CacheLayer) -> abi.CacheLayerC:
+    def native_layer(self, layer: CacheLayer) -> abi_step.CacheLayerC:
         blocks, ring = self.blocks[layer.group], self.ring[layer.group]
-        return abi.CacheLayerC(
+        return abi_step.CacheLayerC(
             blocks.place(layer),
-            ring.place(layer) if ring else abi.KVPoolC(),
+            ring.place(layer) if ring else abi_step.KVPoolC(),
             layer.group,
             layer.n_heads,
             layer.n_kv_heads,

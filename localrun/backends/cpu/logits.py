@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi_step
 from localrun.backends.cpu.bindings import CpuCalls
 from localrun.ops.interface import Logits
+from localrun.ops.largest_step import MAX_CANDIDATES
 from localrun.ops.sampling import Draw
 
 CANDIDATES = np.dtype(
     [
-        ("ids", np.int32, abi.MAX_CANDIDATES),
-        ("values", np.float32, abi.MAX_CANDIDATES),
+        ("ids", np.int32, MAX_CANDIDATES),
+        ("values", np.float32, MAX_CANDIDATES),
         ("logsumexp", np.float64),
         ("n_candidates", np.int32),
         ("finite", np.int32),
@@ -30,7 +31,7 @@ class NativeLogits(Logits):
     calls: CpuCalls
     threads: int
     address: int  # of the rows
-    candidates: Any  # abi.Candidates [at least L]
+    candidates: Any  # abi_step.Candidates [at least L]
 
     def choose(self, draws: Sequence[Draw]) -> list[int]:
         n_rows, vocab = self.rows.shape
@@ -43,9 +44,9 @@ class LogitsMemory:
     def __init__(self, calls: CpuCalls, threads: int, address: int, max_rows: int, vocab: int) -> None:
         self.calls, self.threads, self.address = calls, threads, address
         self.rows = array_at(address, max_rows, vocab)
-        self.candidates = (abi.Candidates * max_rows)()
+        self.candidates = (abi_step.Candidates * max_rows)()
         self.found = np.frombuffer(memoryview(self.candidates).cast("B"), CANDIDATES)
-        self.n_candidates = min(abi.MAX_CANDIDATES, vocab)
+        self.n_candidates = min(MAX_CANDIDATES, vocab)
         self.views: dict[int, NativeLogits] = {}  # by rows: decoding asks for the same ones again
 
     def logits(self, count: int) -> NativeLogits:

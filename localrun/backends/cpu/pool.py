@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import CpuCalls
 from localrun.backends.cpu.scratch import state_block_bytes
 from localrun.ops.cache_layer import CacheLayer
@@ -49,9 +49,9 @@ class CpuPool:
         """Of all heads of a layer in a block of keys and values."""
         return self.calls.kv_block_bytes(self.code, layer.n_kv_heads, layer.head_dim)
 
-    def place(self, layer: CacheLayer) -> abi.KVPoolC:
+    def place(self, layer: CacheLayer) -> abi_step.KVPoolC:
         """The pool as the program of a layer sees it."""
-        return abi.KVPoolC(self.address, self.block_bytes, self.offsets[layer.index])
+        return abi_step.KVPoolC(self.address, self.block_bytes, self.offsets[layer.index])
 
     def use(self, blocks: Sequence[int]) -> None:
         """Make sure that these blocks are there; -1 stands for none. Raises DoesNotFitError."""

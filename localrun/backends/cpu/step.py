@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi_step
 from localrun.ops.interface import Angles, LogitAdjust, SequenceInput, StepInput
 
 
@@ -15,18 +15,18 @@ class NativeStep:
     """The C view of one step after another; each is valid until the next is translated."""
 
     def __init__(self, candidates: Any, n_groups: int, max_rows: int) -> None:
-        """`candidates`: abi.Candidates [max_rows]"""
+        """`candidates`: abi_step.Candidates [max_rows]"""
         self.token, self.position, self.row_sequence = ((ctypes.c_int32 * max_rows)() for _ in range(3))
         self.logits_row = (ctypes.c_int32 * max_rows)()
-        self.sequences = (abi.SequenceC * max_rows)()
+        self.sequences = (abi_step.SequenceC * max_rows)()
         self.views = [SequenceView(place, n_groups) for place in self.sequences]
         self.rope_half: ctypes.Array[ctypes.c_int32] | None = None  # [rope kinds], the same in every step
         self.keep: list[Any] = []  # what the step points to, beside the buffers above
         rows = (self.token, self.position, self.row_sequence)
-        self.c = abi.Step(*map(ctypes.addressof, rows), self.sequences, ctypes.addressof(self.logits_row))
+        self.c = abi_step.Step(*map(ctypes.addressof, rows), self.sequences, ctypes.addressof(self.logits_row))
         self.c.candidates = candidates
 
-    def translate(self, step: StepInput) -> abi.Step:
+    def translate(self, step: StepInput) -> abi_step.Step:
         c, n_rows, n_logits = self.c, step.n_rows, len(step.logits_rows)
         self.keep.clear()
         self.token[:n_rows], self.position[:n_rows] = list(step.token_ids), list(step.positions)
@@ -36,7 +36,7 @@ class NativeStep:
             view.fill(sequence, self.address)
         c.adjust = None
         if any(step.adjust):
-            c.adjust = (abi.Adjust * n_logits)(*map(self.adjustment, step.adjust))
+            c.adjust = (abi_step.Adjust * n_logits)(*map(self.adjustment, step.adjust))
         c.cos, c.sin = angle_pointers(step.cos_sin)
         c.sink_cos, c.sink_sin = angle_pointers(step.sink_cos_sin) if step.sink_cos_sin else (None, None)
         if self.rope_half is None:
@@ -46,10 +46,10 @@ class NativeStep:
         c.cancel = step.cancel.address
         return c
 
-    def adjustment(self, change: LogitAdjust | None) -> abi.Adjust:
+    def adjustment(self, change: LogitAdjust | None) -> abi_step.Adjust:
         """A LogitAdjust as C sees it; what would change nothing is left out."""
         change = change or LogitAdjust()
-        out = abi.Adjust(
+        out = abi_step.Adjust(
             repeat=change.repeat,
             presence=change.presence,
             frequency=change.frequency,
@@ -79,7 +79,7 @@ class NativeStep:
 class SequenceView:
     """One place for a sequence of a step, with the numbers of its groups beside it."""
 
-    def __init__(self, place: abi.SequenceC, n_groups: int) -> None:
+    def __init__(self, place: abi_step.SequenceC, n_groups: int) -> None:
         self.place = place
         self.table, self.ring = ((ctypes.c_void_p * n_groups)() for _ in range(2))
         self.first, self.sink, self.ring_sink, self.write_from, self.state = (

@@ -6,7 +6,7 @@ import re
 import pytest
 from localrun_testing.instruction_sets import SOURCES, library_in_use
 
-from localrun.backends.cpu import abi, abi_check, library
+from localrun.backends.cpu import abi_check, abi_step, library
 from localrun.backends.cpu.library import load_library, why_no_library
 
 HEADERS = "".join((SOURCES / name).read_text() for name in ("program.h", "localrun_cpu.h"))
@@ -41,11 +41,11 @@ def test_every_field_of_the_headers_is_compared() -> None:
 
 
 class Swapped(ctypes.Structure):
-    _fields_ = tuple(abi.KVPoolC._fields_[i] for i in (0, 2, 1))
+    _fields_ = tuple(abi_step.KVPoolC._fields_[i] for i in (0, 2, 1))
 
 
 class Short(ctypes.Structure):
-    _fields_ = tuple(abi.KVPoolC._fields_[:2])
+    _fields_ = tuple(abi_step.KVPoolC._fields_[:2])
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import pytest
 from localrun_testing.instruction_sets import pairwise
 from localrun_testing.native_ops import Guarded, library
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi_step
 from localrun.backends.cpu.logits import LogitsMemory
 from localrun.base.errors import EngineError
+from localrun.ops.largest_step import MAX_CANDIDATES
 from localrun.ops.sampling import Draw, choose
 
 NEARLY_1 = 1 - 2**-53
@@ -34,13 +35,13 @@ class Rows:
         self.logits, (count, self.vocab) = logits, logits.shape
         self.memory = Guarded(logits.nbytes)
         ctypes.memmove(self.memory.address, np.ascontiguousarray(logits).ctypes.data, logits.nbytes)
-        self.candidates = (abi.Candidates * count)()
+        self.candidates = (abi_step.Candidates * count)()
         self.order = np.argsort(-logits, axis=1, kind="stable").astype(np.int32)
         for row, temperature in enumerate(temperatures):
             self.fill(self.candidates[row], row, temperature)
 
     def fill(self, place: Any, row: int, temperature: float) -> None:
-        n = place.n_candidates = min(abi.MAX_CANDIDATES, self.vocab)
+        n = place.n_candidates = min(MAX_CANDIDATES, self.vocab)
         place.ids[:n] = self.order[row, :n].tolist()
         place.values[:n] = self.logits[row, self.order[row, :n]].tolist()
         scaled = self.logits[row].astype(np.float64) / (temperature or 1.0)
@@ -185,7 +186,7 @@ def test_a_row_may_be_drawn_from_more_than_once_or_not_at_all(isa: str) -> None:
 
 def test_a_row_that_is_no_number_takes_nothing_from_the_others() -> None:
     rows = Rows(np.random.default_rng(7).standard_normal((3, 2000)).astype(np.float32), [1.0] * 3)
-    rows.candidates[0] = abi.Candidates()
+    rows.candidates[0] = abi_step.Candidates()
     memory = LogitsMemory(library(), 0, rows.memory.address, 3, 2000)
     ctypes.memmove(memory.candidates, rows.candidates, ctypes.sizeof(rows.candidates))
     logits = memory.logits(3)
@@ -212,7 +213,7 @@ def test_a_row_that_is_no_number_takes_nothing_from_the_others() -> None:
 )
 def test_what_cannot_be_chosen_is_refused(wrong: dict[str, Any]) -> None:
     rows = Rows(np.zeros((3, 500), np.float32), [1.0] * 3)
-    rows.candidates[2] = abi.Candidates()
+    rows.candidates[2] = abi_step.Candidates()
     right = Draw(0, 0, 1.0, 0.9, 0.0, 0.5)
     assert len(rows.native([right])) == 1
     with pytest.raises(EngineError, match="lr_choose refused"):

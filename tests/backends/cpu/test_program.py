@@ -20,7 +20,7 @@ from localrun_testing.native import (
     native_library,
 )
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi, abi_step
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_a_token_outside_the_embedding_is_refused(layer: NativeLayer, token: int
     embed = ctypes.pointer(instructions[OTHER.index(name)])
     layer.program.instruction, layer.program.n_instructions = embed, 1
     step, _keep = layer.step(rows(3))
-    tokens = abi.int32s([0, 63, token])
+    tokens = abi_step.int32s([0, 63, token])
     step.token = ctypes.addressof(tokens)
     executor = ctypes.c_void_p()
     arguments = (ctypes.byref(layer.program), layer.threads, 64, ctypes.byref(executor))
@@ -199,7 +199,7 @@ def test_a_token_outside_the_embedding_is_refused(layer: NativeLayer, token: int
     layer.library.lr_program_destroy(executor)
 
 
-def run(layer: NativeLayer, *sequences: Rows, change: Callable[[abi.Step], None] = lambda _step: None) -> int:
+def run(layer: NativeLayer, *sequences: Rows, change: Callable[[abi_step.Step], None] = lambda _step: None) -> int:
     step, _keep = layer.step(*sequences)
     change(step)
     return int(layer.library.lr_program_run(layer.executor, ctypes.byref(step)))
@@ -209,7 +209,7 @@ def array(address: int, n: int) -> "ctypes.Array[ctypes.c_int32]":
     return (ctypes.c_int32 * n).from_address(address)
 
 
-BAD_STEPS: dict[str, Callable[[abi.Step], None]] = {
+BAD_STEPS: dict[str, Callable[[abi_step.Step], None]] = {
     "no rows": lambda step: setattr(step, "n_rows", 0),
     "more rows than planned": lambda step: setattr(step, "n_rows", 65),
     "no sequences": lambda step: setattr(step, "n_sequences", 0),
@@ -228,8 +228,8 @@ BAD_STEPS: dict[str, Callable[[abi.Step], None]] = {
 KEEP: list[object] = []
 
 
-def set_logits(step: abi.Step, row: int) -> None:
-    rows = abi.int32s([row])
+def set_logits(step: abi_step.Step, row: int) -> None:
+    rows = abi_step.int32s([row])
     KEEP.append(rows)
     step.logits_row, step.n_logits = ctypes.addressof(rows), 1
 
@@ -260,7 +260,7 @@ def test_cancelled_between_two_ops() -> None:
     layer = NativeLayer(native_library(), Shape(), 8, n_threads=2, max_rows=512)
     repeats = 3000
     many = (abi.Instruction * (1 + repeats))(layer.instructions[0], *[layer.instructions[1]] * repeats)
-    program = abi.ProgramC(many, layer.layers, len(many), 1)
+    program = abi_step.ProgramC(many, layer.layers, len(many), 1)
     executor = ctypes.c_void_p()
     arguments = (ctypes.byref(program), layer.threads, 512, ctypes.byref(executor))
     assert layer.library.lr_program_create(*arguments) == OK

@@ -26,7 +26,7 @@ from localrun_testing.native_ops import (
 )
 from torch import Tensor
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi, abi_step
 from localrun.backends.reference.logits import finish_logits
 from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.ops import activate
@@ -183,7 +183,7 @@ def test_embedding_takes_rows_by_id(isa: str, qtype: str) -> None:
     raw = sample(qtype, 50, 256)
     matrix = NativeMatrix(raw, qtype, 256)
     ids = [49, 0, 7, 7, 16]
-    token = abi.int32s(ids)
+    token = abi_step.int32s(ids)
     for scale in (1.0, 12.5):
         out = NativeValue(len(ids), 256)
         op = abi.Embed(weight=ctypes.pointer(matrix.c), out=ctypes.pointer(out.c), scale=scale)
@@ -198,22 +198,22 @@ def test_embedding_takes_rows_of_a_files_own_blocks(isa: str, qtype: str) -> Non
     for n_cols in (256, 1280, *([288] if kind.block_size <= 32 else []), *([7] if kind.block_size == 1 else [])):
         raw = sample(qtype, 20, n_cols)
         ids = [19, 0, 7, 7]
-        token, out = abi.int32s(ids), NativeValue(len(ids), n_cols)
+        token, out = abi_step.int32s(ids), NativeValue(len(ids), n_cols)
         op = abi.EmbedMapped(raw.data_ptr(), ctypes.pointer(out.c), 2.0, kind.gguf_id, 20, n_cols)
         run([instruction(op)], len(ids), token=ctypes.addressof(token))
         expected = decoded(qtype, raw, n_cols)[ids] * 2.0
         torch.testing.assert_close(out.data, expected, rtol=0, atol=0, equal_nan=True)
 
 
-def adjust_of(change: LogitAdjust | None, keep: list[Any]) -> abi.Adjust:
+def adjust_of(change: LogitAdjust | None, keep: list[Any]) -> abi_step.Adjust:
     if change is None:
-        return abi.Adjust(repeat=1.0, inv_temperature=1.0)
+        return abi_step.Adjust(repeat=1.0, inv_temperature=1.0)
 
     def array(values: Sequence[Any], kind: Any) -> Any:
         keep.append((kind * max(1, len(values)))(*values))
         return ctypes.addressof(keep[-1])
 
-    return abi.Adjust(
+    return abi_step.Adjust(
         seen=array(list(change.seen), ctypes.c_int32),
         ids=array(list(change.counts), ctypes.c_int32),
         counts=array(list(change.counts.values()), ctypes.c_int32),
@@ -237,7 +237,7 @@ def logits(
     scale: float = 1.0,
     softcap: float = 0.0,
     threads: int = 2,
-) -> tuple[Tensor, list[abi.Candidates]]:
+) -> tuple[Tensor, list[abi_step.Candidates]]:
     """Rows of logits, adjusted, f32 [L, vocab], and their candidates."""
     vocab, n = matrix.c.n_rows, len(wanted)
     a, gathered = NativeValue(len(x), x.shape[1], data=x), NativeValue(n, x.shape[1], matrix.activation_format)
@@ -251,11 +251,11 @@ def logits(
         softcap=softcap,
     )
     keep: list[Any] = []
-    candidates = (abi.Candidates * n)()
+    candidates = (abi_step.Candidates * n)()
     fields: dict[str, Any] = {"candidates": candidates, "n_logits": n}
     if adjust:
-        fields["adjust"] = (abi.Adjust * n)(*(adjust_of(change, keep) for change in adjust))
-    wanted_c = abi.int32s(wanted)
+        fields["adjust"] = (abi_step.Adjust * n)(*(adjust_of(change, keep) for change in adjust))
+    wanted_c = abi_step.int32s(wanted)
     run([instruction(op)], len(x), threads, logits_row=ctypes.addressof(wanted_c), **fields)
     return memory.tensor(torch.float32, n, vocab).clone(), list(candidates)
 

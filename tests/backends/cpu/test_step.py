@@ -3,14 +3,14 @@
 import ctypes
 from array import array
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi_step
 from localrun.backends.cpu.step import NativeStep
 from localrun.ops.interface import SequenceInput, StepInput
 
 
 def test_tables_are_read_where_they_lie() -> None:
     """A table of a long context is not copied for every step, nor one that the reference wants as a tuple refused."""
-    native = NativeStep((abi.Candidates * 4)(), 2, 4)
+    native = NativeStep((abi_step.Candidates * 4)(), 2, 4)
     long, short = array("i", range(5000)), (7, 8, 9)
     step = StepInput([1], [6], [0], [SequenceInput(7, (long, short), (0, 3))], [0])
     for _ in range(2):

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi, abi_step
 
 from .instruction_sets import library_in_use
 
@@ -149,7 +149,7 @@ class NativeLayer:
             for name, n in widths.items()
         }
 
-    def make_program(self) -> abi.ProgramC:
+    def make_program(self) -> abi_step.ProgramC:
         """rope_append, then attention, over one layer; its parts are kept as long as the layer."""
         shape = self.shape
         value = {name: ctypes.pointer(v) for name, v in self.values.items()}
@@ -165,10 +165,10 @@ class NativeLayer:
         self.instructions = (abi.Instruction * 2)()
         self.instructions[0].op, self.instructions[0].rope_append = abi.OPS.index("rope_append"), append
         self.instructions[1].op, self.instructions[1].attention = abi.OPS.index("attention"), attend
-        self.layers = (abi.CacheLayerC * 1)(
-            abi.CacheLayerC(
-                abi.KVPoolC(self.pool.data_ptr(), self.block_bytes, 0),
-                abi.KVPoolC() if self.ring is None else abi.KVPoolC(self.ring.data_ptr(), self.ring_bytes, 0),
+        self.layers = (abi_step.CacheLayerC * 1)(
+            abi_step.CacheLayerC(
+                abi_step.KVPoolC(self.pool.data_ptr(), self.block_bytes, 0),
+                abi_step.KVPoolC() if self.ring is None else abi_step.KVPoolC(self.ring.data_ptr(), self.ring_bytes, 0),
                 0,
                 shape.n_heads,
                 shape.n_kv_heads,
@@ -176,7 +176,7 @@ class NativeLayer:
                 self.codec,
             )
         )
-        return abi.ProgramC(self.instructions, self.layers, 2, 1)
+        return abi_step.ProgramC(self.instructions, self.layers, 2, 1)
 
     def memory(self, n_bytes: int) -> Tensor:
         """Zeroed f32 memory, aligned to 64 bytes; what lies behind it may not be touched when guarded."""
@@ -193,26 +193,28 @@ class NativeLayer:
         stride = width if self.guarded else -(-width // 256) * 256
         return self.memory(4 * self.max_rows * stride).view(self.max_rows, stride)
 
-    def step(self, *sequences: Rows, cos_sin: Angles = None, sink_cos_sin: Angles = None) -> tuple[abi.Step, list[Any]]:
+    def step(
+        self, *sequences: Rows, cos_sin: Angles = None, sink_cos_sin: Angles = None
+    ) -> tuple[abi_step.Step, list[Any]]:
         """A step of these sequences, q, k and v in place, and what it points to."""
         positions = [s.first + i for s in sequences for i in range(s.n)]
         row_sequence = [index for index, s in enumerate(sequences) for _ in range(s.n)]
         for name in ("q", "k", "v"):
             rows = torch.cat([getattr(s, name) for s in sequences])
             self.buffers[name][: len(rows), : rows.shape[1]] = rows
-        keep: list[Any] = [abi.int32s(positions), abi.int32s(row_sequence), cos_sin, sink_cos_sin]
-        native = (abi.SequenceC * len(sequences))()
+        keep: list[Any] = [abi_step.int32s(positions), abi_step.int32s(row_sequence), cos_sin, sink_cos_sin]
+        native = (abi_step.SequenceC * len(sequences))()
         for place, s in zip(native, sequences, strict=True):
-            table, ring = abi.int32s(list(s.table)), abi.int32s(list(s.ring))
-            single = [abi.int32s([x]) for x in (s.first_block, s.sink, s.ring_sink, s.write_from)]
+            table, ring = abi_step.int32s(list(s.table)), abi_step.int32s(list(s.ring))
+            single = [abi_step.int32s([x]) for x in (s.first_block, s.sink, s.ring_sink, s.write_from)]
             keep += [table, ring, *single]
             place.table = (c_void_p * 1)(ctypes.addressof(table))
             place.ring = (c_void_p * 1)(ctypes.addressof(ring))
             place.first, place.sink, place.ring_sink, place.write_from = map(ctypes.addressof, single)
             place.ring_first, place.length = s.ring_first, s.first + s.n
-        half = abi.int32s([0 if cos_sin is None else cos_sin[0].shape[-1]])
+        half = abi_step.int32s([0 if cos_sin is None else cos_sin[0].shape[-1]])
         keep.append(half)
-        step = abi.Step(
+        step = abi_step.Step(
             token=ctypes.addressof(keep[0]), position=ctypes.addressof(keep[0]), row_sequence=ctypes.addressof(keep[1]),
             sequence=native, cos=pointer_to(cos_sin, 0), sin=pointer_to(cos_sin, 1),
             sink_cos=pointer_to(sink_cos_sin, 0), sink_sin=pointer_to(sink_cos_sin, 1),

@@ -14,7 +14,7 @@ import torch
 from gguf import quants
 from torch import Tensor
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.library import NativeLibrary
 from localrun.formats.quant import QUANT_TYPES
@@ -174,22 +174,22 @@ class NativeValue:
 
 
 def run(instructions: Sequence[abi.Instruction], n_rows: int, threads: int = 1, **step: Any) -> None:
-    """One step of `n_rows` rows of a program of these instructions. `step`: fields of abi.Step that differ from 0."""
+    """One step of `n_rows` rows of a program of these instructions. `step`: fields of a Step that differ from 0."""
     calls = library()
     array = (abi.Instruction * len(instructions))(*instructions)
     rows = {
-        "position": abi.int32s(range(n_rows)),
-        "row_sequence": abi.int32s([0] * n_rows),
-        "token": abi.int32s([0] * n_rows),
+        "position": abi_step.int32s(range(n_rows)),
+        "row_sequence": abi_step.int32s([0] * n_rows),
+        "token": abi_step.int32s([0] * n_rows),
     }
     addresses = {name: ctypes.addressof(values) for name, values in rows.items()}
-    sequence = (abi.SequenceC * 1)(abi.SequenceC(length=n_rows))
+    sequence = (abi_step.SequenceC * 1)(abi_step.SequenceC(length=n_rows))
     fields = addresses | {"sequence": sequence, "n_rows": n_rows, "n_sequences": 1} | step
     pool = calls.threads_create(threads)
-    plan = abi.ProgramC(array, None, len(instructions), 0)  # read by every run
+    plan = abi_step.ProgramC(array, None, len(instructions), 0)  # read by every run
     program = calls.program_create(plan, pool, n_rows)
     try:
-        assert calls.program_run(program, abi.Step(**fields)) == abi.OK
+        assert calls.program_run(program, abi_step.Step(**fields)) == abi.OK
     finally:
         calls.program_destroy(program)
         calls.threads_destroy(pool)

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from localrun.backends.cpu import abi
+from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.executor import CpuExecutor
 
 POINTER_SIZE = ctypes.sizeof(ctypes.c_void_p)
@@ -102,20 +102,20 @@ def mapped() -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def memory_of(executor: CpuExecutor, step: abi.Step) -> Memory:
+def memory_of(executor: CpuExecutor, step: abi_step.Step) -> Memory:
     """All that a step of an executor's program reads and writes."""
     program, memory = executor.program, Memory(executor.max_rows)
     n_groups, n_kinds = len(executor.blocks), len(executor.step.rope_half or ())
-    memory.structure(ctypes.addressof(program), abi.ProgramC)
+    memory.structure(ctypes.addressof(program), abi_step.ProgramC)
     for kind, field, count in (
         (abi.Instruction, program.instruction, program.n_instructions),
-        (abi.CacheLayerC, program.layer, program.n_layers),
+        (abi_step.CacheLayerC, program.layer, program.n_layers),
     ):
         memory.array(ctypes.addressof(field.contents), kind, count)
     for address, n_bytes in executor.reserved:
         memory.unknown(address, min(n_bytes, 16 * MOST))
-    memory.structure(ctypes.addressof(step), abi.Step)
-    memory.array(ctypes.addressof(step.sequence.contents), abi.SequenceC, step.n_sequences)
+    memory.structure(ctypes.addressof(step), abi_step.Step)
+    memory.array(ctypes.addressof(step.sequence.contents), abi_step.SequenceC, step.n_sequences)
     for index in range(step.n_sequences):
         sequence = step.sequence[index]
         for table in (sequence.table, sequence.ring):
@@ -125,13 +125,13 @@ def memory_of(executor: CpuExecutor, step: abi.Step) -> Memory:
     return memory
 
 
-def replay(command: Sequence[str], executor: CpuExecutor, step: abi.Step) -> int:
+def replay(command: Sequence[str], executor: CpuExecutor, step: abi_step.Step) -> int:
     """Run a step by the command of a driver; what it leaves in cache, logits and candidates is then here, too."""
     memory = memory_of(executor, step)
     pools = filter(None, (*executor.blocks, *executor.ring))
     results = [(pool.address, pool.n_committed * pool.block_bytes) for pool in pools]
     results.append((executor.memory.address, 4 * step.n_logits * executor.memory.rows.shape[1]))
-    results.append((ctypes.addressof(step.candidates.contents), step.n_logits * ctypes.sizeof(abi.Candidates)))
+    results.append((ctypes.addressof(step.candidates.contents), step.n_logits * ctypes.sizeof(abi_step.Candidates)))
     memory.places.update(results)
     regions = memory.regions()
     numbers = [len(regions), len(memory.pointers), len(results)]
