@@ -62,7 +62,7 @@ class Renderer:
         user = {"role": "user", "content": "?"}
         context = {"messages": [{"role": "system", "content": _PROBE}, user], "add_generation_prompt": True}
         try:
-            has_system = _PROBE in self._render(source, True, context | {"tools": None}, 1 << 20)
+            has_system = _PROBE in self._render(source, True, context | {"tools": None, "functions": ""}, 1 << 20)
         except Exception:
             has_system = False
         literals = {node.data for node in tree.find_all(nodes.TemplateData)}
@@ -78,6 +78,8 @@ class Renderer:
 
     def _render(self, source: str, lenient: bool, context: TemplateContext, max_chars: int) -> str:
         template = self._template(source, lenient)
+        if lenient:  # some ask for the day by a name that transformers does not give; without hours, to stay cached
+            context = {"datetime": self._date().strftime("%b %d %Y"), **context}
         chunks, n_chars = [], 0
         for chunk in template.root_render_func(template.new_context(context)):
             chunks.append(chunk)

@@ -155,7 +155,7 @@ class ChatTemplate:
         return Capabilities(
             variables=variables,
             system=found["system"],
-            tools="tools" in variables,
+            tools=bool({"tools", "functions"} & variables),
             documents="documents" in variables,
             thinking=next((switch for switch in _THINKING_SWITCHES if switch in variables), None),
             efforts=tuple(effort for effort in _EFFORTS if effort in found["literals"]),

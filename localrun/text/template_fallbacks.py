@@ -85,6 +85,15 @@ def _empty_contents(context: TemplateContext) -> bool:
     return bool(missing)
 
 
+def _name_functions(context: TemplateContext) -> bool:
+    """Tools as JSON text called `functions`, for templates such as Firefunction's; no tools as no text."""
+    if "functions" in context:
+        return False
+    functions = [tool.get("function", tool) for tool in context.get("tools") or ()]
+    context["functions"] = json.dumps(functions, ensure_ascii=False, indent=4) if functions else ""
+    return True
+
+
 _CHANGES: tuple[Callable[[TemplateContext], bool], ...] = (
     _parse_arguments,
     _join_parts,
@@ -92,6 +101,7 @@ _CHANGES: tuple[Callable[[TemplateContext], bool], ...] = (
     _merge_system,
     _empty_contents,
     _print_arguments,
+    _name_functions,
 )
 
 

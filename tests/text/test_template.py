@@ -108,6 +108,8 @@ def test_dates_are_now_or_frozen() -> None:
     source = "{{ strftime_now('%Y-%m-%d %H') }}"
     assert render(source).startswith(str(datetime.now().year))
     assert ChatTemplate(source, now=datetime(2031, 5, 6, 7)).render(HI) == "2031-05-06 07"
+    asks = "{{ 'Today is ' + datetime }}"  # which transformers does not know
+    assert ChatTemplate(asks, now=datetime(2031, 5, 6, 7)).render(HI) == "Today is May 06 2031"
 
 
 @pytest.mark.parametrize(
@@ -143,8 +145,18 @@ def test_dates_are_now_or_frozen() -> None:
         ("{% set x = [] %}{{ x.append(1) or x }}", HI, {}, "[1]"),
         ("{{ ('{\"a\": 1}'|from_json).a }}", HI, {}, "1"),
         ("{{ messages|map(attribute='role')|tojson }}", HI, {}, '["user"]'),
+        ("{{ 'You have ' + functions + '!' }}", HI, {}, "You have !"),
+        (
+            "{{ 'You have ' + functions + '!' }}",
+            HI,
+            {"tools": [{"type": "function", "function": {"name": "f"}}]},
+            'You have [\n    {\n        "name": "f"\n    }\n]!',
+        ),
     ],
-    ids=["tools", "parts", "arguments", "arguments as text", "system", "content", "append", "from_json", "generator"],
+    ids=[
+        *("tools", "parts", "arguments", "arguments as text", "system", "content", "append", "from_json", "generator"),
+        *("no functions", "functions"),
+    ],
 )
 def test_where_transformers_fails_the_same_is_said_in_another_way(
     source: str, messages: list[dict[str, Any]], kwargs: dict[str, Any], expected: str
