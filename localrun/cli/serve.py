@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from localrun.base.errors import UsageError
 from localrun.base.paths import what_is_not_kept, writable_folder
 from localrun.base.request import ProgressCallback
 from localrun.base.sanitize import clean
@@ -21,6 +22,7 @@ from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.client.model_slot import ModelSlot
 from localrun.client.open_client import open_client
+from localrun.hub.resolve import resolve_listed
 from localrun.server.options import (
     DEFAULT_HOST,
     DEFAULT_PORT,
@@ -28,6 +30,7 @@ from localrun.server.options import (
     KEY_VARIABLE,
     ServerOptions,
     port_number,
+    read_aliases,
     seconds,
 )
 
@@ -86,11 +89,25 @@ class ServerFlags:
             autocompletion=complete_word("5m", "1h", "-1"),
         ),
     ] = KEEP_ALIVE_SECONDS
+    alias: Annotated[
+        list[str] | None,
+        _text("--alias", "NAME[=MODEL]", "another name of a model, or of the one that is loaded; repeatable"),
+    ] = None
     any_model: Annotated[bool, switch("--any-model", "the loaded model answers to every name", _PANEL)] = False
     no_swap: Annotated[bool, switch("--no-swap", "never load another model", _PANEL)] = False
     manage: Annotated[bool, switch("--manage", "download and delete models when clients ask for it", _PANEL)] = False
     store_disk: Annotated[bool, switch("--store-disk", "keep stored responses on disk", _PANEL)] = False
     no_disk: Annotated[bool, switch("--no-disk", "keep nothing of conversations on disk", _PANEL)] = False
+
+    def _aliases(self) -> dict[str, str]:
+        """Raises UsageError for one that is none, and NotFoundError for a model that is not here."""
+        try:
+            aliases = read_aliases(self.alias or ())
+        except ValueError as error:
+            raise UsageError(f"--alias {error}", "as in --alias gpt-4o=qwen3-4b") from None
+        for model in filter(None, aliases.values()):
+            resolve_listed(model)
+        return aliases
 
     def options(self) -> ServerOptions:
         return ServerOptions(
@@ -101,6 +118,7 @@ class ServerFlags:
             allow_origins=tuple(self.allow_origin or ()),
             parallel=self.parallel,
             keep_alive=self.keep_alive,
+            aliases=self._aliases(),
             any_model=self.any_model,
             no_swap=self.no_swap,
             manage=self.manage,

@@ -10,9 +10,11 @@ from localrun.server.service import Service
 
 
 async def list_models(service: Service) -> Json:
-    """Every model on disk; of the loaded one also its context."""
+    """Every model on disk, by all its names; of the loaded one also its context."""
     stored = await asyncio.to_thread(service.models.listed)
-    return {"object": "list", "data": [_row(service, one, stored) for one in stored]}
+    others = await asyncio.to_thread(service.models.aliases)
+    named = [{**_row(service, one, stored), "id": name} for name, one in others.items()]
+    return {"object": "list", "data": [*(_row(service, one, stored) for one in stored), *named]}
 
 
 async def show_model(service: Service, name: str) -> Json:

@@ -67,6 +67,7 @@ class ModelHost:
     def find(self, name: str) -> ModelChoice:
         """The model of a name; the loaded one for none. Reads the disk. Raises Refusal."""
         loaded = self.choice
+        name = self._options.aliases.get(name.lower().removesuffix(":latest"), name)
         if not name or self._options.any_model:
             return loaded
         try:
@@ -85,6 +86,15 @@ class ModelHost:
         if self._options.no_swap:
             return [self.choice.stored] if isinstance(self.choice.stored, StoredModel) else []
         return scan()
+
+    def aliases(self) -> dict[str, StoredModel]:
+        """Other names by which clients may ask, and the models that they are for. Reads the disk."""
+        found = {}
+        for name in self._options.aliases:
+            with suppress(Refusal):
+                if isinstance(stored := self.find(name).stored, StoredModel):
+                    found[name] = stored
+        return found
 
     async def load(self, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
         """Load the first model ahead of requests."""

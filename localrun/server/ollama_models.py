@@ -41,9 +41,10 @@ class Shape:
 
 
 def tags(models: ModelHost) -> Json:
-    """Every model on disk. Reads the disk."""
+    """Every model on disk, by all its names. Reads the disk."""
     listed = models.listed()
-    return {"models": [_row(stored, listed) for stored in listed]}
+    named = [{**_row(stored, listed), "name": name, "model": name} for name, stored in models.aliases().items()]
+    return {"models": [*(_row(stored, listed) for stored in listed), *named]}
 
 
 def ps(models: ModelHost) -> Json:

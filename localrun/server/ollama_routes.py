@@ -45,6 +45,7 @@ class Ollama:
         return [
             Route("/", self.root, methods=_READ),
             Route("/api/version", self.version, methods=_READ),
+            Route("/api/status", self.status, methods=_READ),
             Route("/api/tags", self.tags, methods=_READ),
             Route("/api/ps", self.ps, methods=_READ),
             Route("/api/show", self.show, methods=["POST"]),
@@ -61,6 +62,9 @@ class Ollama:
 
     async def version(self, request: HttpRequest) -> Response:
         return JSONResponse({"version": OLLAMA_VERSION, "localrun": localrun.__version__})
+
+    async def status(self, request: HttpRequest) -> Response:
+        return JSONResponse({"cloud": {"disabled": True, "source": "none"}})
 
     async def tags(self, request: HttpRequest) -> Response:
         return JSONResponse(await asyncio.to_thread(tags, self._models))

@@ -2,7 +2,8 @@
 
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 11434  # where Ollama listens, so that its clients find us
 LAST_PORT = 65_535
@@ -24,6 +25,7 @@ class ServerOptions:
     allow_origins: tuple[str, ...] = ()
     parallel: int | None = None  # answers computed at once; None: as many as there is room for
     keep_alive: float | None = KEEP_ALIVE_SECONDS  # seconds without a request before a model is unloaded; None: never
+    aliases: Mapping[str, str] = field(default_factory=dict)  # lower-case name to a model's; empty: to the loaded one
     any_model: bool = False  # the loaded model answers to every name
     no_swap: bool = False  # never load another model
     manage: bool = False  # download and delete models when asked to
@@ -37,6 +39,17 @@ def port_number(value: object) -> int:
     if not text.isdecimal() or int(text) > LAST_PORT:
         raise ValueError(f"a port from 0 to {LAST_PORT} is needed; 0 takes a free one")
     return int(text)
+
+
+def read_aliases(texts: Iterable[str]) -> dict[str, str]:
+    """Other names of models, written as `NAME=MODEL`, or `NAME` for whichever is loaded. Raises ValueError."""
+    aliases = {}
+    for text in texts:
+        name, is_given, model = (part.strip() for part in text.partition("="))
+        if not name.isprintable() or not name or (is_given and not model):
+            raise ValueError(f"{text!r}: NAME=MODEL is needed, or NAME for the model that is loaded")
+        aliases[name.lower()] = model
+    return aliases
 
 
 def seconds(value: object) -> float | None:

@@ -109,6 +109,8 @@ def test_ctrl_c_lets_an_answer_end(tmp_path: Path) -> None:
         (("--port", "70000"), 2, "65535"),
         (("--parallel", "0"), 2, "1024"),
         (("--keep-alive", "soon"), 2, "5m"),
+        (("--alias", "gpt-4o=no-such-model"), 3, "no-such-model"),
+        (("--alias", "=builtin"), 2, "NAME=MODEL"),
         (("--model", "no-such-model"), 3, "no-such-model"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import httpx
 import pytest
 from localrun_testing.fake_client import FakeClient
+from localrun_testing.served import serving
 from localrun_testing.waiting import PATIENCE
 
 from localrun.base.errors import DoesNotFitError
@@ -18,7 +20,7 @@ from localrun.client.model_slot import LoadGivenUpError, ModelSlot
 from localrun.hub.stored import StoredModel
 from localrun.server import models
 from localrun.server.models import ModelHost
-from localrun.server.options import ServerOptions, seconds
+from localrun.server.options import ServerOptions, read_aliases, seconds
 from localrun.server.refusal import Refusal
 
 
@@ -205,6 +207,30 @@ def test_the_loaded_model_answers_to_other_names_only_where_that_was_said() -> N
     assert ModelHost(slot, CHOICES["one"], replace(usual, any_model=True)).find("gpt-4") == CHOICES["one"]
     with pytest.raises(Refusal, match="--no-swap"):
         ModelHost(slot, CHOICES["one"], replace(usual, no_swap=True)).find("builtin")
+
+
+def test_models_answer_to_the_names_that_they_were_given() -> None:
+    options = ServerOptions(port=0, aliases=read_aliases(["GPT-4o=builtin", "loaded"]))
+    slot = ModelSlot(lambda choice, progress: FakeClient(LoadOptions(Path()), str))
+    host = ModelHost(slot, CHOICES["one"], options)
+    for name in ("gpt-4o", "GPT-4O:latest"):
+        assert host.find(name).stored == builtin().stored
+    assert host.find("loaded") == CHOICES["one"]
+    with pytest.raises(Refusal):
+        host.find("gpt-4")
+    with serving(lambda choice: FakeClient(LoadOptions(Path()), lambda request: "yes"), options) as served:
+        body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}
+        answer = httpx.post(f"{served.url}/v1/chat/completions", json=body, timeout=60).json()
+        assert (answer["model"], answer["choices"][0]["message"]["content"]) == ("gpt-4o", "yes")
+        listed = [row["id"] for row in httpx.get(f"{served.url}/v1/models").json()["data"]]
+        assert listed == [row["name"] for row in httpx.get(f"{served.url}/api/tags").json()["models"]]
+        assert {"builtin", "gpt-4o", "loaded"} <= set(listed)
+
+
+@pytest.mark.parametrize("text", ["", "=builtin", "name=", "a\nb"])
+def test_aliases_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match="NAME=MODEL"):
+        read_aliases([text])
 
 
 @pytest.mark.parametrize(

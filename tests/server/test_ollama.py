@@ -250,6 +250,7 @@ def test_what_tells_clients_who_is_there(http: httpx.Client) -> None:
     assert tuple(map(int, version["version"].split("."))) > (0, 14, 0)
     assert version["localrun"]
     assert http.head("/api/tags").status_code == 200
+    assert http.get("/api/status").json()["cloud"]["disabled"], "everything is computed here"
 
 
 @pytest.mark.parametrize("path", ["/api/embed", "/api/embeddings", "/v1/embeddings"])
