@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from localrun.model.archs.hf_values import CLASSES, Values
+from localrun.model.archs.hf_shared import Values
+from localrun.model.archs.hf_values import CLASSES
 from localrun.model.shapes import BIASED
 
 MODEL_TYPES: dict[str, str] = {  # of the architectures that are read: `model_type` of their config.json
