@@ -16,8 +16,8 @@ from localrun.ops.types import Activation, LinearActivation, QKNorm, Routing
 
 if TYPE_CHECKING:
     from localrun.model.layer_weights import MixerWeights
-    from localrun.ops.instructions import Value
     from localrun.ops.recording import Ops
+    from localrun.ops.types import Value
 
 LayerKind = Literal["full", "window", "recurrent", "none"]  # none: it has neither attention nor a state
 ENDS: dict[Activation, LinearActivation] = {

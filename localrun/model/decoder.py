@@ -26,10 +26,10 @@ from localrun.ops.instructions import (
     Router,
     Scale,
     SigmoidMul,
-    Value,
 )
 from localrun.ops.layouts import Vector
 from localrun.ops.recording import Ops
+from localrun.ops.types import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from localrun.cache.kinds.recurrent import Recurrent
 from localrun.model.layer_weights import MixerWeights
-from localrun.ops.instructions import GatedDeltaRule, Linear, ShortConv, Value
+from localrun.ops.instructions import Linear
+from localrun.ops.recurrent import GatedDeltaRule, ShortConv
+from localrun.ops.types import Value
 
 if TYPE_CHECKING:
     from localrun.ops.recording import Ops

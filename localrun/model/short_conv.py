@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from localrun.model.layer_weights import MixerWeights
-from localrun.ops.instructions import Linear, ShortConv, Value
+from localrun.ops.instructions import Linear
+from localrun.ops.recurrent import ShortConv
+from localrun.ops.types import Value
 
 if TYPE_CHECKING:
     from localrun.ops.recording import Ops

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
+Value: TypeAlias = Any  # of a step: a Slot while a program is recorded, a Tensor when the reference executes it
 QKNorm = Literal["none", "head", "row"]  # of q and k: none, each head by itself, the whole row
 Activation = Literal["silu", "gelu", "clamped_silu", "relu_squared"]  # gelu is its tanh approximation
 # What a linear ends with: act(gate) · up of two products (clamped: see CLAMP), or max(0, y)² of one (So et al. 2021).

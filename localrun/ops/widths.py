@@ -5,18 +5,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from localrun.ops.cache_layer import CacheLayer
-from localrun.ops.instructions import (
-    Attention,
-    Embed,
-    GatedDeltaRule,
-    GeluMul,
-    Instruction,
-    Linear,
-    LogitsOf,
-    SelectiveScan,
-    ShortConv,
-)
+from localrun.ops.instructions import Attention, Embed, GeluMul, Instruction, Linear, LogitsOf
 from localrun.ops.recording import Recorded
+from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 
 Kind = TypeVar("Kind", bound=Hashable)
 

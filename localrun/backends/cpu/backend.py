@@ -14,9 +14,10 @@ from localrun.base.machine import Memory, peak_rss
 from localrun.cache.kinds.interface import CacheKind
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.cache_layer import NOWHERE, CacheLayer
-from localrun.ops.instructions import GatedDeltaRule, Instruction, Moe, SelectiveScan, ShortConv
+from localrun.ops.instructions import Instruction, Moe
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 from localrun.ops.largest_step import MAX_ROWS
+from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 from localrun.ops.types import NUMERICS_VERSION
 
 if TYPE_CHECKING:

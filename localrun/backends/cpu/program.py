@@ -14,7 +14,6 @@ from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import (
     Attention,
     Embed,
-    GatedDeltaRule,
     GeluMul,
     Linear,
     LinearWeight,
@@ -23,14 +22,13 @@ from localrun.ops.instructions import (
     Norm,
     RopeAppend,
     Scale,
-    SelectiveScan,
     SharedExpert,
-    ShortConv,
     SigmoidMul,
     Slot,
 )
 from localrun.ops.layouts import MAPPED, Packed, Vector
 from localrun.ops.recording import Recorded
+from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 from localrun.ops.widths import slot_widths
 
 Native: TypeAlias = tuple[str, Any]  # the name of a native operation, and its structure of operands

@@ -6,9 +6,10 @@ from functools import lru_cache
 
 from localrun.backends.cpu.abi import SCRATCH_BYTES
 from localrun.backends.cpu.buffers import row_stride
-from localrun.ops.instructions import GatedDeltaRule, Instruction, Linear, LogitsOf, Moe, SelectiveScan
+from localrun.ops.instructions import Instruction, Linear, LogitsOf, Moe
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.recording import Recorded, Recording
+from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan
 from localrun.ops.widths import most_alive, slot_widths
 
 

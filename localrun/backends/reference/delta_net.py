@@ -8,8 +8,8 @@ from torch import Tensor
 
 from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.pool import KVPool
-from localrun.ops.instructions import GatedDeltaRule, ShortConv
 from localrun.ops.interface import StepInput
+from localrun.ops.recurrent import GatedDeltaRule, ShortConv
 
 UNIT_EPS = 1e-6  # added to the squared length of queries and keys, as the model was trained
 

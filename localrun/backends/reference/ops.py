@@ -20,7 +20,6 @@ from localrun.backends.reference.selective_scan import selective_scan
 from localrun.ops.instructions import (
     Attention,
     Embed,
-    GatedDeltaRule,
     GeluMul,
     Linear,
     LinearWeight,
@@ -29,13 +28,12 @@ from localrun.ops.instructions import (
     Norm,
     RopeAppend,
     Scale,
-    SelectiveScan,
-    ShortConv,
     SigmoidMul,
 )
 from localrun.ops.interface import Angles, Logits, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, MAX_F16
 from localrun.ops.layouts import F32, Packed, on_device
+from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 from localrun.ops.types import CLAMP, SLOPE, LinearActivation
 
 TILE_BYTES = 64 << 20  # of a matrix decoded as it is used, or of attention scores, at a time

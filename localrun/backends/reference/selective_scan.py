@@ -7,7 +7,7 @@ from torch import Tensor
 from localrun.backends.reference.delta_net import rows_by_sequence
 from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.pool import KVPool
-from localrun.ops.instructions import SelectiveScan
+from localrun.ops.recurrent import SelectiveScan
 
 
 def selective_scan(pool: KVPool, op: SelectiveScan) -> Tensor:

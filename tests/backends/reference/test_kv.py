@@ -22,11 +22,12 @@ from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.rows import HeadBlock, Query, RowReferenceOps, merge
-from localrun.ops.instructions import Attention, Embed, Linear, LinearWeight, LogitsOf, RopeAppend, Value
+from localrun.ops.instructions import Attention, Embed, Linear, LinearWeight, LogitsOf, RopeAppend
 from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.layouts import F32
 from localrun.ops.recording import Ops
+from localrun.ops.types import Value
 
 CPU = torch.device("cpu")
 SMALL = KVCase(head_dim=12, n_heads=2, n_kv_heads=1, n_tokens=210)

@@ -17,12 +17,13 @@ from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.kv_codes import decode, encode, rotate_hadamard
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.ops.cache_layer import CacheLayer
-from localrun.ops.instructions import Attention, Embed, Linear, LinearWeight, LogitsOf, RopeAppend, Value
+from localrun.ops.instructions import Attention, Embed, Linear, LinearWeight, LogitsOf, RopeAppend
 from localrun.ops.interface import Angles, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec, KVPlan
 from localrun.ops.layouts import F32, Layout, Packed, RowReader
 from localrun.ops.recording import Forward, Ops
 from localrun.ops.rope import RopeKind, query_scales
+from localrun.ops.types import Value
 
 # Normalised mean square error that a backend's own arithmetic may add. 8-bit codes are multiplied as integers, with q
 # and the weighted scales of V rounded to 8 bits too.
