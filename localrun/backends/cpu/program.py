@@ -1,63 +1,34 @@
-"""From recorded operations to the native step program: instructions, and what keeps them alive."""
+"""The native step program: one native operation or more for every recorded instruction."""
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
-from operator import or_
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from localrun.backends.cpu import abi
-from localrun.backends.cpu.buffers import CpuBuffers
-from localrun.ops.cache_layer import CacheLayer
+from localrun.backends.cpu.moe import MoeBuilder
+from localrun.backends.cpu.operands import Native
 from localrun.ops.instructions import (
     Attention,
     Embed,
     GeluMul,
     Linear,
-    LinearWeight,
     LogitsOf,
-    Moe,
     Norm,
     RopeAppend,
     Scale,
-    SharedExpert,
     SigmoidMul,
-    Slot,
 )
-from localrun.ops.layouts import MAPPED, Packed, Vector
-from localrun.ops.recording import Recorded
+from localrun.ops.layouts import MAPPED, Packed
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
-from localrun.ops.widths import slot_widths
-
-Native: TypeAlias = tuple[str, Any]  # the name of a native operation, and its structure of operands
 
 
-class ProgramBuilder:
-    """Translates instructions one by one. `matrix_of` and `activation_format_of` know the layouts of weights,
-    `file_type` the numbers of quant types."""
+class ProgramBuilder(MoeBuilder):
+    """Translates instructions one by one, each by the method of its name."""
 
-    def __init__(
-        self,
-        recorded: Sequence[Recorded],
-        layers: Sequence[CacheLayer],
-        buffers: CpuBuffers,
-        matrix_of: Callable[[Packed], abi.Matrix],
-        activation_format_of: Callable[[Packed], int],
-        file_type: Callable[[str], int],
-    ) -> None:
-        self.recorded, self.buffers = recorded, buffers
-        self.matrix_of, self.activation_format_of, self.file_type = matrix_of, activation_format_of, file_type
-        self.widths = slot_widths(recorded, layers)
-        self.values: dict[int, abi.Value] = {}
-        self.keep: list[Any] = []  # what the C side points to
-        self.shared_routes: dict[tuple[int, int], Any] = {}
-        self.formats = self.wanted_formats()
-        norms = (r for r in recorded if isinstance(r.instruction, Norm) and r.instruction.residual is None)
-        self.made_by_norm = {norm.results[0] for norm in norms}
-        self.vocab_size = 0
-        self.logits_rows = 0  # address of f32 [max_rows, vocab]; a row takes memory when it is first written
+    vocab_size = 0
+    logits_rows = 0  # address of f32 [max_rows, vocab]; a row takes memory when it is first written
 
     def build(self) -> list[abi.Instruction]:
         built = []
@@ -86,34 +57,6 @@ class ProgramBuilder:
         }
         numbers = [number for number, weights in read.items() if weights]
         return {number: read[after] for number, after in zip(numbers, [*numbers[1:], *numbers[:1]], strict=True)}
-
-    def will_need(self, weights: Sequence[Packed], routes: Any = None) -> Iterator[Native]:
-        """The system is told which of these are read next, where they are in files."""
-        in_files = [weight for weight in weights if weight.mapped]
-        native = abi.WillNeed(routes=routes)
-        for index, weight in enumerate(in_files):
-            native.weight[index] = self.matrix(weight)
-        if in_files:
-            yield "will_need", native
-
-    def wanted_formats(self) -> dict[int, int]:
-        """The formats in which some linear reads each value."""
-        formats: dict[int, int] = {}
-        for recorded in self.recorded:
-            op = recorded.instruction
-            if isinstance(op, Linear):
-                read = [(op.a, weight.packed) for weight in op.weights]
-            elif isinstance(op, Moe):
-                weights = [weight.packed for weight in op.experts.widening]
-                if op.shared is not None:
-                    weights += [weight.packed for weight in op.shared.expert.widening]
-                    weights += [] if op.shared.gate is None else [op.shared.gate]
-                read = [(op.chosen_by or op.a, op.router.weight), *((op.a, weight) for weight in weights)]
-            else:
-                continue
-            for a, weight in read:
-                formats[a.index] = formats.get(a.index, 0) | self.activation_format_of(weight)
-        return formats
 
     def embed(self, op: Embed, out: int) -> Iterator[Native]:
         made = self.result(out)
@@ -148,110 +91,6 @@ class ProgramBuilder:
             native.out[index] = self.result(slot)
         native.make_formats = self.missing_formats(op.a)
         yield op.name, native
-
-    def missing_formats(self, a: Slot) -> int:
-        """The formats of a value that its first reader has to make, as no norm did."""
-        if a.index in self.made_by_norm:
-            return 0
-        self.made_by_norm.add(a.index)
-        return self.formats[a.index]
-
-    def moe(self, op: Moe, out: int) -> Iterator[Native]:
-        """The scores, which rows go where, gate and up of every expert, down, the shared expert, and the sum."""
-        router, n_used, take = op.router.weight, op.router.routing.n_used, self.buffers.take
-        up, down = op.experts.up.packed, op.experts.down.packed
-        read = [self.activation_format_of(weight.packed) for weight in op.experts.widening]
-        assert op.chosen_by is None or op.a.index in self.made_by_norm, "nobody else makes its formats"
-        routed_by, total = op.chosen_by or op.a, self.result(out)
-        scores = self.kept(take(router.n_rows, 0))
-        chosen = self.kept(take(up.n_cols, reduce(or_, read), n_used))
-        hidden = self.kept(take(down.n_cols, self.activation_format_of(down), n_used))
-        y = self.kept(take(down.n_rows // router.n_rows, 0, n_used))
-        routes, act = self.routes(router.n_rows, n_used), abi.ACTIVATIONS[op.experts.act]
-        routing = op.router.routing
-        score = self.product(
-            routed_by, ((LinearWeight(router, op.router.bias), scores),), self.missing_formats(routed_by)
-        )
-        route = abi.Route(
-            scores=ctypes.pointer(scores),
-            a=self.value(op.a),
-            chosen=ctypes.pointer(chosen),
-            routes=routes,
-            choice_bias=self.vector(op.router.choice_bias),
-            normalize=routing.normalize,
-            reads_f32=not all(read),
-            sigmoid=routing.score == "sigmoid",
-            scale=routing.scale,
-            expert_scale=self.vector(op.router.scale),
-            n_groups=routing.n_groups,
-            n_groups_used=routing.n_groups_used,
-            group_rank=routing.group_rank,
-        )
-        widen = abi.Experts(a=ctypes.pointer(chosen), out=ctypes.pointer(hidden), routes=routes, act=act)
-        for index, weight in enumerate(op.experts.widening):
-            self.fill(widen, index, weight, router.n_rows)
-        narrow = abi.Experts(
-            a=ctypes.pointer(hidden), out=ctypes.pointer(y), routes=routes, make_formats=hidden.formats
-        )
-        self.fill(narrow, 0, op.experts.down, router.n_rows)
-        combine = abi.Combine(
-            y=ctypes.pointer(y), residual=self.value(op.residual), out=total, routes=routes, scale=op.out_scale
-        )
-        yield "linear", score
-        yield "route", route
-        yield from self.will_need([weight.packed for weight in (*op.experts.widening, op.experts.down)], routes)
-        yield "experts", widen
-        yield "experts", narrow
-        shared = [] if op.shared is None else [*self.shared_expert(op.a, op.shared, combine)]
-        yield from (("linear", linear) for linear, _ in shared)
-        yield "combine", combine
-        for value in (scores, *(made for _, values in shared for made in values)):
-            self.buffers.give(value)
-        for value in (chosen, hidden, y):
-            self.buffers.give(value, n_used)
-
-    def shared_expert(
-        self, a: Slot, shared: SharedExpert, combine: abi.Combine
-    ) -> Iterator[tuple[abi.Linear, list[abi.Value]]]:
-        """The products of an expert that all rows go to, with the buffers they are made in; `combine` reads two."""
-        down = shared.expert.down.packed
-        hidden = self.kept(self.buffers.take(down.n_cols, self.activation_format_of(down)))
-        y = self.kept(self.buffers.take(down.n_rows, 0))
-        widen = self.product(a, [(weight, hidden) for weight in shared.expert.widening])
-        widen.act = abi.ACTIVATIONS[shared.expert.act]
-        yield widen, [hidden]
-        narrow = self.product(hidden, ((shared.expert.down, y),), hidden.formats)
-        combine.shared = ctypes.pointer(y)
-        yield narrow, [y]
-        if shared.gate is not None:
-            share = self.kept(self.buffers.take(shared.gate.n_rows, 0))
-            combine.shared_gate = ctypes.pointer(share)
-            yield self.product(a, ((LinearWeight(shared.gate), share),)), [share]
-
-    def product(
-        self, a: Slot | abi.Value, made: Sequence[tuple[LinearWeight, abi.Value]], make_formats: int = 0
-    ) -> abi.Linear:
-        """scale · (a @ W.T) + bias for each of some weights, into its buffer."""
-        read = ctypes.pointer(a) if isinstance(a, abi.Value) else self.value(a)
-        linear = abi.Linear(a=read, n_weights=len(made), out_scale=1.0, make_formats=make_formats)
-        for index, (weight, out) in enumerate(made):
-            self.fill(linear, index, weight)
-            linear.out[index] = ctypes.pointer(out)
-        return linear
-
-    def fill(self, native: abi.Linear | abi.Experts, index: int, weight: LinearWeight, n_experts: int = 1) -> None:
-        """Give an operation one of its weights."""
-        native.weight[index], native.bias[index] = self.matrix(weight.packed), self.vector(weight.bias)
-        if not isinstance(weight.scale, float) or weight.scale != 1.0:
-            native.scale[index] = self.vector(np.broadcast_to(np.asarray(weight.scale, np.float32), (n_experts,)))
-
-    def routes(self, n_experts: int, top_k: int) -> Any:
-        """Room for the choices of a step; mixtures of one size take turns."""
-        if (n_experts, top_k) not in self.shared_routes:
-            n = 4 * self.buffers.max_rows * top_k
-            room = [self.buffers.allocate(n_bytes) for n_bytes in (n, n, n, 4 * (n_experts + 1))]
-            self.shared_routes[n_experts, top_k] = ctypes.pointer(self.kept(abi.Routes(*room, n_experts, top_k)))
-        return self.shared_routes[n_experts, top_k]
 
     def rope_append(self, op: RopeAppend, *out: int) -> Iterator[Native]:
         made = [self.result(slot) for slot in out]
@@ -377,20 +216,3 @@ class ProgramBuilder:
             softcap=op.softcap or 0.0,
         )
         yield op.name, native
-
-    def result(self, slot: int) -> Any:
-        self.values[slot] = self.kept(self.buffers.take(self.widths[slot], self.formats.get(slot, 0)))
-        return ctypes.pointer(self.values[slot])
-
-    def value(self, slot: Slot | None) -> Any:
-        return None if slot is None else ctypes.pointer(self.values[slot.index])
-
-    def matrix(self, weight: Packed) -> Any:
-        return ctypes.pointer(self.kept(self.matrix_of(self.kept(weight))))
-
-    def vector(self, x: Vector | None) -> int | None:
-        return None if x is None else int(self.kept(np.ascontiguousarray(x, np.float32)).ctypes.data)
-
-    def kept(self, thing: Any) -> Any:
-        self.keep.append(thing)
-        return thing
