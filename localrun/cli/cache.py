@@ -18,6 +18,8 @@ from localrun.cli.chats import when
 from localrun.cli.completion import complete_chat, complete_model
 from localrun.cli.console import agreed, can_ask, note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, command, switch
+from localrun.server.stored_responses import FOLDER as RESPONSES
+from localrun.server.stored_responses import DiskShelf, ShelfFigures
 from localrun.storage.block_files import DISK_FOLDER
 from localrun.storage.erase import erasable_bytes, erase_all, erase_chats, erase_fingerprints
 from localrun.storage.inventory import KeptChat, KeptModel, inventory
@@ -32,10 +34,11 @@ _OLD = "(of an earlier version)"
 
 def list_cache(json: JsonSwitch = False) -> int:
     """List the disk cache by model and chat: its size, and when it was used last."""
-    models, packed = inventory(_root()), _packed().models()
+    models, packed, responses = inventory(_root()), _packed().models(), _responses().figures()
     titles, names = _titles(), programs()
     if json:
-        write_json([*(_as_row(model, titles, names) for model in models), *map(_packed_row, packed)])
+        stored = [_responses_row(responses)] if responses.n_responses else []
+        write_json([*(_as_row(model, titles, names) for model in models), *map(_packed_row, packed), *stored])
         return 0
     for model in models:
         write(f"{_name(model)}  {gib(model.nbytes)}, used {when(model.last_used)}\n")
@@ -44,6 +47,10 @@ def list_cache(json: JsonSwitch = False) -> int:
     for one in packed:
         name = "  ".join(part for part in (one.label.model or _OLD, one.label.precision) if part)
         write(f"{name}  {gib(one.nbytes)} of packed weights, used {when(one.last_used)}\n")
+    if responses.n_responses:
+        used = f"{gib(responses.nbytes)}, used {when(responses.last_used)}"
+        write(f"{responses.n_responses:,} stored responses  {used}\n")
+        note("`localrun cache clear --api` removes stored responses")
     total, budget = sum(model.nbytes for model in models), read_settings().disk_cache_bytes
     note(f"{gib(total)} of {gib(budget)} of chats (`localrun config disk_cache N` changes how many GiB)")
     if packed:
@@ -63,7 +70,7 @@ def clear_cache(
         str | None,
         typer.Option("-m", "--model", metavar="MODEL", help="only this model's", autocompletion=complete_model),
     ] = None,
-    api: Annotated[bool, switch("--api", "only what programs asked of the server")] = False,
+    api: Annotated[bool, switch("--api", "only what programs asked of the server, stored responses too")] = False,
     yes: Annotated[bool, switch("--yes", "do not ask")] = False,
     json: JsonSwitch = False,
 ) -> int:
@@ -105,8 +112,10 @@ def _removal(root: Path, models: list[KeptModel], chat: str | None, model: str |
     """One chat's, one model's, that of programs, or everything."""
     if api:
         names = {one.chat for kept in models for one in kept.chats if one.chat.startswith(API_CHATS)}
-        work = partial(erase_chats, root, sorted(names), for_good=False)
-        return CacheRemoval("for programs", erasable_bytes(root, names), work)
+        shelf, erase = _responses(), partial(erase_chats, root, sorted(names), for_good=False)
+        stored = shelf.figures()
+        what = f"for programs, with {stored.n_responses:,} stored responses" if stored.n_responses else "for programs"
+        return CacheRemoval(what, erasable_bytes(root, names) + stored.nbytes, lambda: erase() + shelf.clear())
     if chat is not None:
         name = _find_chat(models, chat)
         work = partial(erase_chats, root, [name], for_good=False)
@@ -131,6 +140,10 @@ def _root() -> Path:
 
 def _packed() -> WeightStore:
     return WeightStore(_root().parent)
+
+
+def _responses() -> DiskShelf:
+    return DiskShelf(_root().parent / RESPONSES)
 
 
 def _titles() -> dict[str, str]:
@@ -178,6 +191,20 @@ def _packed_row(model: PackedModel) -> dict[str, Any]:
         "bytes": model.nbytes,
         "blocks": model.n_files,
         "used": iso_date(model.last_used),
+        "chats": [],
+    }
+
+
+def _responses_row(stored: ShelfFigures) -> dict[str, Any]:
+    """Of stored responses, in the same fields: a block is a response."""
+    return {
+        "model": "",
+        "path": str(_root().parent / RESPONSES),
+        "precision": "",
+        "kv_codec": "",
+        "bytes": stored.nbytes,
+        "blocks": stored.n_responses,
+        "used": iso_date(stored.last_used),
         "chats": [],
     }
 

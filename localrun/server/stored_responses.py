@@ -63,6 +63,15 @@ class MemoryShelf:
             self._n_bytes -= len(self._data.pop(id, b""))
 
 
+@dataclass(frozen=True, slots=True)
+class ShelfFigures:
+    """How many responses there are, their bytes, and when one was used last, in seconds since 1970."""
+
+    n_responses: int
+    nbytes: int
+    last_used: float
+
+
 class DiskShelf:
     """A file for each, which only this user can read. Several servers may share a folder. `put` raises OSError."""
 
@@ -90,11 +99,32 @@ class DiskShelf:
     def _path(self, id: str) -> Path:
         return self._folder / f"{id}.json"
 
+    def figures(self) -> ShelfFigures:
+        """How much there is. Nothing where there is no folder."""
+        stats = [stat for stat, _ in self._files()]
+        last_used = max((stat.st_mtime for stat in stats), default=0.0)
+        return ShelfFigures(len(stats), sum(stat.st_size for stat in stats), last_used)
+
+    def clear(self) -> int:
+        """Remove all, and say how many bytes that freed. Raises OSError."""
+        freed = 0
+        for stat, path in self._files():
+            os.unlink(path)
+            freed += stat.st_size
+        return freed
+
+    def _files(self) -> list[tuple[os.stat_result, str]]:
+        """Those that were used last first."""
+        try:
+            with os.scandir(self._folder) as entries:
+                found = [(one.stat(follow_symlinks=False), one.path) for one in entries if _ID.match(one.name)]
+        except FileNotFoundError:
+            return []
+        return sorted(found, key=lambda one: -one[0].st_mtime_ns)
+
     def _trim(self) -> None:
-        with os.scandir(self._folder) as entries:
-            found = [(entry.stat(follow_symlinks=False), entry.path) for entry in entries]
         n_bytes = 0
-        for number, (stat, path) in enumerate(sorted(found, key=lambda one: -one[0].st_mtime_ns)):
+        for number, (stat, path) in enumerate(self._files()):
             n_bytes += stat.st_size
             if number >= MAX_RESPONSES or n_bytes > MAX_BYTES:
                 with suppress(OSError):

@@ -9,6 +9,7 @@ from localrun_testing.faces import Faces
 from localrun_testing.schemas import check
 
 from localrun.chat.journal import ChatStore
+from localrun.server.stored_responses import FOLDER, DiskShelf
 from localrun.storage.block_files import DISK_FOLDER, BlockFiles
 from localrun.storage.label import Label
 from localrun.storage.programs import note_program
@@ -154,3 +155,24 @@ def test_conversations_of_programs_are_listed_by_name_and_removed_together(
     assert code == 0, err
     assert kept(root) == n_before - 2, "the first block is a chat's, too"
     assert faces.run("cache", "clear", "--api", "--chat", "1", "--yes")[0] == 2
+
+
+def test_stored_responses_are_listed_and_removed(faces: Faces, home: Path, chats: tuple[str, str], root: Path) -> None:
+    shelf = DiskShelf(home / "cache" / FOLDER)
+    for number in range(3):
+        shelf.put(f"resp_{number:032x}", b"x" * SIZE)
+    foreign = home / "cache" / FOLDER / "notes.txt"
+    foreign.touch()
+    code, out, _ = faces.run("cache", "list", "--json")
+    rows = json.loads(out)
+    check(rows, "cache list")
+    (row,) = [row for row in rows if row["path"] == str(foreign.parent)]
+    assert (row["bytes"], row["blocks"]) == (3 * SIZE, 3)
+    assert "3 stored responses" in faces.run("cache", "list")[1]
+    assert faces.run("cache", "clear", "--chat", chats[0], "--yes")[0] == 0
+    assert shelf.figures().n_responses == 3
+    n_before = kept(root)
+    code, out, err = faces.run("cache", "clear", "--api", "--yes", "--json")
+    assert (code, json.loads(out)["freed"], kept(root)) == (0, 3 * SIZE, n_before), err
+    assert "with 3 stored responses" in err
+    assert list(foreign.parent.iterdir()) == [foreign], "only what is ours"

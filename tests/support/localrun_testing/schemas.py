@@ -540,13 +540,13 @@ HISTORY_RM = rows("`history rm --json`: what was removed", field(TEXT, "id of a 
 CACHE_LIST = rows(
     "`cache list --json`: what is kept on disk of what was computed, the model used last first",
     record(
-        "a model in one KV codec, computed in one way; or its packed weights",
-        model=field(TEXT, "its name; empty where an earlier version kept it"),
+        "a model in one KV codec, computed in one way; its packed weights; or stored responses",
+        model=field(TEXT, "its name; empty where an earlier version kept it, and for stored responses"),
         path=field(TEXT, "where it was"),
         precision=field(TEXT, "which of several"),
         kv_codec=field(TEXT, "how the KV cache is stored; empty for weights"),
         bytes=field(WHOLE, "on disk"),
-        blocks=field(WHOLE, "files of up to 64 tokens; for weights one a matrix"),
+        blocks=field(WHOLE, "files of up to 64 tokens; for weights one a matrix; for stored responses one each"),
         used=field(TEXT, "UTC, as 2026-01-31T12:00:00Z"),
         chats=rows(
             "the chat used last first",
