@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from localrun.base.events import CacheView, Event, ModelInfo, PromptView
+from localrun.base.events import Event, ModelInfo
 from localrun.base.request import Request
+from localrun.base.views import CacheView, PromptView
 
 
 class Generation:

@@ -11,20 +11,10 @@ from typing import TYPE_CHECKING
 
 from localrun.base.check import check_request
 from localrun.base.errors import prompt_too_long
-from localrun.base.events import (
-    Accepted,
-    CacheView,
-    Completion,
-    Done,
-    Event,
-    GroupView,
-    KVBytes,
-    MemoryPart,
-    ModelInfo,
-    PromptView,
-)
+from localrun.base.events import Accepted, Completion, Done, Event, ModelInfo
 from localrun.base.machine import peak_rss
 from localrun.base.request import LoadOptions, ProgressCallback, Request
+from localrun.base.views import CacheView, GroupView, KVBytes, MemoryPart, PromptView
 from localrun.cache.groups import Group
 from localrun.client.interface import Generation
 from localrun.client.interference import InterferenceWatch

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from localrun.base.errors import LocalrunError, unexpected
-from localrun.base.events import CacheView, ModelInfo
+from localrun.base.events import ModelInfo
 from localrun.base.request import ProgressCallback
+from localrun.base.views import CacheView
 from localrun.client.interface import EngineClient
 
 if TYPE_CHECKING:

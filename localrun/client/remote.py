@@ -7,8 +7,9 @@ from types import TracebackType
 from localrun.base.check import check_request
 from localrun.base.content import with_files_as_text
 from localrun.base.errors import LocalrunError, UsageError
-from localrun.base.events import CacheView, Done, Event, Loop, ModelInfo, PromptView
+from localrun.base.events import Done, Event, Loop, ModelInfo
 from localrun.base.request import Json, Request, RequestMessage
+from localrun.base.views import CacheView, PromptView
 from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.interface import Generation
 from localrun.client.remote_answer import RemoteAnswer

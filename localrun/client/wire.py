@@ -13,8 +13,9 @@ from typing import Any, BinaryIO, TypeVar
 
 from localrun.base import errors
 from localrun.base.errors import EngineError, LocalrunError
-from localrun.base.events import CacheView, Done, Event, ModelInfo, PromptView, Token
+from localrun.base.events import Done, Event, ModelInfo, Token
 from localrun.base.request import LoadOptions, Request
+from localrun.base.views import CacheView, PromptView
 from localrun.client.codec import WireError, codec
 
 MAX_BODY = 64 << 20

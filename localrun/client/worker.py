@@ -6,8 +6,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import EngineDiedError, EngineError
-from localrun.base.events import CacheView, Done, Event, ModelInfo, PromptView
+from localrun.base.events import Done, Event, ModelInfo
 from localrun.base.request import LoadOptions, ProgressCallback, Request
+from localrun.base.views import CacheView, PromptView
 from localrun.client.interface import Generation
 from localrun.client.process import Inbox, WorkerProcess
 from localrun.client.wire import (

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from localrun.base.events import MemoryPart
+from localrun.base.views import MemoryPart
 from localrun.diagnose.bench import Case, fitting, run_case
 from localrun.diagnose.explain.texts import write
 from localrun.diagnose.perplexity import Score, scored_rows

@@ -8,11 +8,12 @@ from localrun.backends.interface import Backend
 from localrun.backends.registry import backends_for
 from localrun.base.check import check_load
 from localrun.base.errors import DoesNotFitError
-from localrun.base.events import MemoryPart, ModelInfo
+from localrun.base.events import ModelInfo
 from localrun.base.machine import memory, resident
 from localrun.base.paths import writable_folder
 from localrun.base.processors import most_threads, usual_threads
 from localrun.base.request import LoadOptions, ProgressCallback
+from localrun.base.views import MemoryPart
 from localrun.cache.store import CacheStore
 from localrun.engine.describe import describe
 from localrun.engine.engine import Engine

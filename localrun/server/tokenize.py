@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import replace
 
-from localrun.base.events import PromptView
 from localrun.base.request import Json, Request
+from localrun.base.views import PromptView
 from localrun.server.json_body import Body
 from localrun.server.openai_chat import read_messages
 from localrun.server.openai_completions import is_ids

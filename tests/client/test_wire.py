@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from localrun.base import events, request
 from localrun.base.errors import EngineError, LocalrunError, ModelFileError, NotFoundError, PromptTooLongError
-from localrun.base.events import CacheView, Completion, Done, Event, ModelInfo, Prefill, Token
+from localrun.base.events import Completion, Done, Event, ModelInfo, Prefill, Token
 from localrun.base.request import LoadOptions, Request, Sampling
+from localrun.base.views import CacheView
 from localrun.client import wire
 from localrun.client.codec import WireError, codec
 from localrun.client.wire import (

@@ -8,7 +8,7 @@ from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, Script
 from textual.pilot import Pilot
 
-from localrun.base.events import PromptView
+from localrun.base.views import PromptView
 from localrun_tui.screens.dialogs.prompt_screen import CACHED, NEW, OUTSIDE, fate, token_rows
 from localrun_tui.state.prompt_preview import DraftSize
 

@@ -10,8 +10,9 @@ from localrun_testing.pilots import LARGE, drive, screen_text, until_text
 from localrun_testing.scripted_client import COMPLETION, RATES, VIEW, Script, ScriptedClient
 from textual.pilot import Pilot
 
-from localrun.base.events import Event, GroupView, Meanwhile, Prefill
+from localrun.base.events import Event, Meanwhile, Prefill
 from localrun.base.request import Request
+from localrun.base.views import GroupView
 from localrun_tui.screens.chat.cache_view import STATES, group_lines
 from localrun_tui.screens.chat.status_line import eta, stats_parts
 from localrun_tui.state import session

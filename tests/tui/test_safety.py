@@ -16,7 +16,8 @@ from textual.pilot import Pilot
 
 from localrun.base.content import FilePart, as_content
 from localrun.base.errors import EngineError
-from localrun.base.events import CacheFigures, GroupView, MemoryPart, Prefill
+from localrun.base.events import CacheFigures, Prefill
+from localrun.base.views import GroupView, MemoryPart
 from localrun.chat.journal import ChatStore
 from localrun.chat.left_out import Attached
 from localrun.chat.tree import Message

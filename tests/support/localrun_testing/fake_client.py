@@ -13,7 +13,6 @@ from localrun.base.events import (
     MemoryFigures,
     ModelInfo,
     Prefill,
-    PromptView,
     StopReason,
     Timings,
     Token,
@@ -21,6 +20,7 @@ from localrun.base.events import (
     ToolCallDelta,
 )
 from localrun.base.request import LoadOptions, Request
+from localrun.base.views import PromptView
 from localrun.client.interface import Generation
 
 

@@ -11,20 +11,9 @@ import time
 from collections.abc import Iterator
 
 from localrun.base.errors import DoesNotFitError, ModelFileError, PromptTooLongError
-from localrun.base.events import (
-    CacheView,
-    Completion,
-    Done,
-    Event,
-    MemoryFigures,
-    ModelInfo,
-    Prefill,
-    PromptView,
-    StopReason,
-    Timings,
-    Token,
-)
+from localrun.base.events import Completion, Done, Event, MemoryFigures, ModelInfo, Prefill, StopReason, Timings, Token
 from localrun.base.request import LoadOptions, ProgressCallback, Request
+from localrun.base.views import CacheView, PromptView
 from localrun.client.interface import Generation
 from localrun.client.worker_process import serve
 

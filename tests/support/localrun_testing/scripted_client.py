@@ -8,23 +8,19 @@ from dataclasses import dataclass, field, replace
 from localrun.base.errors import EngineDiedError, LocalrunError
 from localrun.base.events import (
     CacheFigures,
-    CacheView,
     Completion,
     Done,
     Event,
-    GroupView,
-    KVBytes,
     MemoryFigures,
-    MemoryPart,
     ModelInfo,
     Prefill,
-    PromptView,
     StopReason,
     Timings,
     Token,
     Work,
 )
 from localrun.base.request import ProgressCallback, Request
+from localrun.base.views import CacheView, GroupView, KVBytes, MemoryPart, PromptView
 from localrun.client.interface import Generation
 from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.fit.rates import Rates

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from localrun.base.content import Content, text_of
 from localrun.base.errors import LocalrunError
-from localrun.base.events import PromptView
 from localrun.base.request import Request
+from localrun.base.views import PromptView
 from localrun.chat.attachments import about_tokens
 from localrun.chat.turn import preview_request
 from localrun_tui.state.session import Session

@@ -4,9 +4,9 @@ from collections import Counter
 
 from textual.content import Content
 
-from localrun.base.events import CacheView, GroupView
 from localrun.base.sanitize import clean
 from localrun.base.units import gib
+from localrun.base.views import CacheView, GroupView
 from localrun_tui.markdown.wrapping import wrap
 
 # state letter -> (sign, style, what it means); signs differ, so that the picture reads without colour

@@ -11,9 +11,10 @@ from textual.geometry import Size
 from textual.message import Message as TextualMessage
 from textual.widget import Widget
 
-from localrun.base.events import CacheView, ModelInfo
+from localrun.base.events import ModelInfo
 from localrun.base.sanitize import clean
 from localrun.base.units import gib, ms, tps
+from localrun.base.views import CacheView
 from localrun.diagnose.diagnosis import diagnose
 from localrun.diagnose.facts import facts_of
 from localrun.diagnose.words import DiagnosisWords, in_words

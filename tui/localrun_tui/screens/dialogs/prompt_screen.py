@@ -13,8 +13,8 @@ from textual.strip import Strip
 from textual.visual import RenderOptions
 from textual.widgets import Static
 
-from localrun.base.events import PromptView
 from localrun.base.sanitize import clean
+from localrun.base.views import PromptView
 from localrun.chat.overflow import SINK_TOKENS
 from localrun_tui.widgets.columns import say
 

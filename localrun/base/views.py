@@ -1,0 +1,65 @@
+"""Views of an engine that answers when it is asked: its KV cache, its memory, a prompt as it would read it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """The blocks of one layer group of the last sequence, one letter for each from position 0 on.
+
+    r reused, c computed, d restored from disk, w outside the window and given back.
+    """
+
+    name: str  # "28 layers", "20 layers, window 1024"
+    n_layers: int
+    window: int | None
+    codec: str
+    block_bytes: int
+    states: str
+
+
+@dataclass(frozen=True, slots=True)
+class KVBytes:
+    """Whose the blocks of the KV cache are: the last chat's, those kept for chats that may go on, and what both may
+    take in all."""
+
+    chat: int
+    kept: int
+    budget: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPart:
+    """One part of memory, in bytes: what it may take at most, as planned, and the most it has taken so far."""
+
+    name: str
+    predicted: int
+    measured: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheView:
+    """Contents of the KV cache right now."""
+
+    n_tokens: int  # of the last sequence
+    ctx: int
+    block_tokens: int
+    groups: tuple[GroupView, ...]
+    used_blocks: int
+    total_blocks: int
+    tree_tokens: int  # kept in the prefix tree, over all chats
+    disk_bytes: int
+    memory: tuple[MemoryPart, ...]
+    kv: KVBytes = KVBytes(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptView:
+    """A prompt as the model would be given it: how many tokens, and how many of them, from the first on, are computed
+    already. `ids`, `pieces` with the text of each and `text` with that of all are there where they were asked for."""
+
+    n_tokens: int
+    n_cached: int
+    ids: tuple[int, ...] = ()
+    pieces: tuple[str, ...] = ()
+    text: str = ""
