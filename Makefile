@@ -54,6 +54,7 @@ peers: $(PEERS)/built
 screenshots: $(VENV)/installed
 	$(BIN)/python -m tools.write_screenshot
 	$(BIN)/python -m tools.write_screens
+	$(BIN)/python -m tools.write_top_picture
 	$(BIN)/python -m tools.write_recording
 
 clean:
