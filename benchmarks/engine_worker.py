@@ -34,9 +34,9 @@ class Localrun:
         self.filled: set[tuple[int, int]] = set()
 
     def measure(self, kind: str, n: int, depth: int, batch: int) -> float:
-        from localrun.diagnose.bench import Case, run_case
+        from localrun.diagnose.bench import BenchCase, run_case
 
-        case = Case(kind, n, depth, batch)
+        case = BenchCase(kind, n, depth, batch)
         fill = (depth, batch) not in self.filled  # once: speed does not depend on what was computed
         self.filled.add((depth, batch))
         return run_case(self.model.engine, case, fill)
@@ -44,9 +44,9 @@ class Localrun:
     def limit(self, kind: str, n: int, depth: int, batch: int, **limits: float) -> float:
         """The rate if only reading memory took time, or only multiplying."""
         from localrun.backends.limits import Limits
-        from localrun.diagnose.bench import Case, best_rate
+        from localrun.diagnose.bench import BenchCase, best_rate
 
-        return best_rate(self.model, Case(kind, n, depth, batch), Limits(**limits))
+        return best_rate(self.model, BenchCase(kind, n, depth, batch), Limits(**limits))
 
 
 class LlamaCpp:

@@ -81,16 +81,16 @@ def work(engine: str, request: dict[str, Any]) -> dict[str, Any]:
         peer.measure("prefill", 16, 0, 1)
         return {"rate": n / peer.measure("decode", n, 16, 1)}
     from localrun.base.request import LoadOptions
-    from localrun.diagnose.bench import Case, run_case
+    from localrun.diagnose.bench import BenchCase, run_case
     from localrun.engine.generation import GenerationRequest
     from localrun.engine.load import load
     from localrun.engine.sampler import SamplerSettings
 
     before = psutil.Process().memory_info()
     model = load(LoadOptions(Path(request["path"]), threads=request["threads"], ctx=CTX, kv="f16", prefix_cache=False))
-    run_case(model.engine, Case("prefill", 16, 0, 1), True)
+    run_case(model.engine, BenchCase("prefill", 16, 0, 1), True)
     read = psutil.Process().io_counters().read_bytes
-    rate = n / run_case(model.engine, Case("decode", n, 16, 1), True)
+    rate = n / run_case(model.engine, BenchCase("decode", n, 16, 1), True)
     read = psutil.Process().io_counters().read_bytes - read
     filling = GenerationRequest(tuple(range(CTX - 72)), 70, frozenset(), SamplerSettings(temperature=0.0), seed=0)
     model.engine.scheduler.cost.rows_per_second = 1e12  # whole chunks, as on a faster machine

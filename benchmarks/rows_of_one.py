@@ -18,7 +18,7 @@ from benchmarks.kv_quality import machine  # noqa: E402
 from localrun.backends.cpu.library import load_library  # noqa: E402
 from localrun.base.processors import usual_threads  # noqa: E402
 from localrun.base.request import LoadOptions  # noqa: E402
-from localrun.diagnose.bench import Case, run_case  # noqa: E402
+from localrun.diagnose.bench import BenchCase, run_case  # noqa: E402
 from localrun.engine.load import LoadedModel, load  # noqa: E402
 from localrun.engine.scratch_runs import ScratchRuns  # noqa: E402
 
@@ -38,7 +38,7 @@ def main() -> None:
     print("| depth | 1 row | " + " | ".join(f"{n} rows ÷ 1" for n in asked.rows) + " |")
     print("|---|---|" + "---|" * len(asked.rows))
     for depth in asked.depth:
-        run_case(model.engine, Case("decode", 1, depth), fill=True)
+        run_case(model.engine, BenchCase("decode", 1, depth), fill=True)
         rounds = [{n: step_seconds(model, n, depth) for n in (1, *asked.rows)} for _ in range(asked.rounds + 1)][1:]
         one = 1000 * statistics.median(times[1] for times in rounds)
         ratios = (statistics.median(times[n] / times[1] for times in rounds) for n in asked.rows)

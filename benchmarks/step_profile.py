@@ -16,7 +16,7 @@ from typing import Any
 from localrun.backends.cpu import abi
 from localrun.base.processors import usual_threads
 from localrun.base.request import LoadOptions
-from localrun.diagnose.bench import Case, run_case
+from localrun.diagnose.bench import BenchCase, run_case
 from localrun.engine.load import load
 
 PROMPT = 512
@@ -51,7 +51,7 @@ def main() -> None:
     n = 1 if asked.kind == "decode" else PROMPT
     model = load(LoadOptions(asked.model, threads=asked.threads, ctx=asked.depth + n, backend="cpu"))
     executor: Any = model.engine.runner.executor
-    clock, case = Clock(executor), Case(asked.kind, n, asked.depth)
+    clock, case = Clock(executor), BenchCase(asked.kind, n, asked.depth)
     run_case(model.engine, case, fill=True)
     steps, whole = [], []
     for _ in range(asked.rounds):

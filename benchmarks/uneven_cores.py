@@ -31,10 +31,10 @@ from localrun.backends.cpu.bindings import calls_of
 from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.base.processors import usable_processors
 from localrun.base.request import LoadOptions
-from localrun.diagnose.bench import Case, run_case
+from localrun.diagnose.bench import BenchCase, run_case
 from localrun.engine import load as loading
 
-CASES = (Case("decode", 24, 0), Case("prefill", 256, 0))
+CASES = (BenchCase("decode", 24, 0), BenchCase("prefill", 256, 0))
 QUOTA_GROUPS = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")  # version 1, version 2
 PERIOD = 0.02  # seconds, of a busy program
 MACHINES = {  # speeds of cores, fastest first
@@ -83,7 +83,7 @@ def in_company(path: Path, rounds: int) -> None:
         model.engine.close()
 
 
-def turns(models: dict[int, Any], case: Case, rounds: int) -> dict[int, list[float]]:
+def turns(models: dict[int, Any], case: BenchCase, rounds: int) -> dict[int, list[float]]:
     """Tokens a second of every number of threads, a round each."""
     rates: dict[int, list[float]] = {count: [] for count in models}
     for turn in range(rounds + 1):  # the first warms up

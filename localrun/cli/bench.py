@@ -38,11 +38,11 @@ def bench(
     stored = find_model(model)
     wanted = [(d, b) for d in depth or [0] for b in batch or [1]]
     with open_measured(stored, replace(load, ctx=load.ctx or 0)) as client:
-        from localrun.diagnose.bench import Case
+        from localrun.diagnose.bench import BenchCase
         from localrun.diagnose.bench import bench as measure
 
-        cases = [Case("prefill", prompt, d, 1) for d in dict.fromkeys(d for d, _ in wanted) if prompt]
-        cases += [Case("decode", generate, d, b) for d, b in wanted if generate]
+        cases = [BenchCase("prefill", prompt, d, 1) for d in dict.fromkeys(d for d, _ in wanted) if prompt]
+        cases += [BenchCase("decode", generate, d, b) for d, b in wanted if generate]
         measured = measure(client.model, cases, repeats, show_progress)
     show_progress("")
     if json:

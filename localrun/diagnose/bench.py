@@ -59,7 +59,7 @@ class Bench:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class BenchCase:
     kind: Literal["prefill", "decode"]
     n: int
     depth: int
@@ -67,7 +67,7 @@ class Case:
 
 
 def bench(
-    model: LoadedModel, cases: Sequence[Case], repeats: int, progress: Callable[[str], None] = lambda line: None
+    model: LoadedModel, cases: Sequence[BenchCase], repeats: int, progress: Callable[[str], None] = lambda line: None
 ) -> Bench:
     """Run all cases `repeats` times in turn, the limits between them. Raises UsageError when a case does not fit."""
     fitting(model, cases)
@@ -94,7 +94,7 @@ def bench(
     return Bench(model.info.name, model.info.backend, model.threads, runs, best, model.plan.weights_bytes)
 
 
-def fitting(model: LoadedModel, cases: Sequence[Case]) -> None:
+def fitting(model: LoadedModel, cases: Sequence[BenchCase]) -> None:
     """Raises UsageError when a case does not fit the context."""
     for case in cases:
         need = case.depth + case.n
@@ -105,7 +105,7 @@ def fitting(model: LoadedModel, cases: Sequence[Case]) -> None:
             )
 
 
-def run_case(engine: Engine, case: Case, fill: bool) -> float:
+def run_case(engine: Engine, case: BenchCase, fill: bool) -> float:
     """Seconds that the measured part of a case took; `fill` computes the depth before it, once is enough.
 
     Raises UsageError when layers with a window have no room for that many sequences.
@@ -132,7 +132,7 @@ def run_case(engine: Engine, case: Case, fill: bool) -> float:
 
 
 def summary(
-    model: LoadedModel, case: Case, seconds: Sequence[float], limits: Limits | None, around: Meanwhile
+    model: LoadedModel, case: BenchCase, seconds: Sequence[float], limits: Limits | None, around: Meanwhile
 ) -> BenchRun:
     rates = tuple(case.n * case.batch / elapsed for elapsed in seconds)
     median = statistics.median(rates)
@@ -141,7 +141,7 @@ def summary(
     return BenchRun(case.kind, case.n, case.depth, case.batch, median, max(rates), rates, percent, why)
 
 
-def diagnosis_of(model: LoadedModel, case: Case, seconds: float, limits: Limits | None, around: Meanwhile) -> str:
+def diagnosis_of(model: LoadedModel, case: BenchCase, seconds: float, limits: Limits | None, around: Meanwhile) -> str:
     """The limit of a case with one sequence, in words."""
     if limits is None or case.batch > 1:
         return ""
@@ -171,7 +171,7 @@ def company(before: Clock, after: Clock) -> Meanwhile:
     return Meanwhile(others_share=others(before, after, n_processors), idle_share=max(0.0, 1 - busy))
 
 
-def best_rate(model: LoadedModel, case: Case, limits: Limits) -> float:
+def best_rate(model: LoadedModel, case: BenchCase, limits: Limits) -> float:
     """Tokens a second if only reading memory (decode) or only multiplying (prefill) took time."""
     middle = case.depth + case.n / 2
     if case.kind == "decode":

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from localrun.base.views import MemoryPart
-from localrun.diagnose.bench import Case, fitting, run_case
+from localrun.diagnose.bench import BenchCase, fitting, run_case
 from localrun.diagnose.explain.texts import write
 from localrun.diagnose.perplexity import Score, scored_rows
 from localrun.engine.load import LoadedModel
@@ -81,8 +81,8 @@ def compare(
     Raises UsageError when a context is too small for them.
     """
     both = (first, second)
-    cases = [Case("prefill", prompt, 0)] if prompt else []
-    cases += [Case("decode", generate, 0)] if generate else []
+    cases = [BenchCase("prefill", prompt, 0)] if prompt else []
+    cases += [BenchCase("decode", generate, 0)] if generate else []
     for model in both:
         fitting(model, cases)
     rates = {case: _rates(both, case, repeats, progress) for case in cases}
@@ -117,7 +117,7 @@ def same_vocabulary(first: LoadedModel, second: LoadedModel) -> bool:
 
 
 def _rates(
-    both: Sequence[LoadedModel], case: Case, repeats: int, progress: Callable[[str], None]
+    both: Sequence[LoadedModel], case: BenchCase, repeats: int, progress: Callable[[str], None]
 ) -> list[tuple[float, float]]:
     """Tokens a second of both, a round each; the first round warms up."""
     rounds = []

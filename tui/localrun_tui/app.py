@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from localrun.client.choice import ModelChoice
     from localrun.client.model_slot import OpenClient
     from localrun_tui.screens.downloads.downloads_queue import Downloads
-    from localrun_tui.screens.first_run import Answer
+    from localrun_tui.screens.first_run import FirstStep
 
 _QUIET = 3.0  # seconds after which what is not needed at once is read
 _TWICE = 2.0  # seconds within which a second Ctrl+C quits
@@ -157,7 +157,7 @@ class LocalrunApp(PlainEnd):
 
         await self._begin_with(await self.push_screen_wait(FirstRunScreen()))
 
-    async def _begin_with(self, answer: "Answer") -> None:
+    async def _begin_with(self, answer: "FirstStep") -> None:
         """Go on with the choice of the first screen."""
         if answer == "downloads":
             self.action_downloads()

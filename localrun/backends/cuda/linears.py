@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from localrun.backends.gpu.device import Device, Launch
-from localrun.backends.gpu.matrices import ACTIVATIONS, Matrix, blocks, by_layout, matrix_arguments
+from localrun.backends.gpu.matrices import ACTIVATIONS, GpuMatrix, blocks, by_layout, matrix_arguments
 from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.weight_layouts import CodeLayout, layout_of
 from localrun.ops.instructions import LinearWeight
@@ -62,7 +62,7 @@ def launch(
     device: Device,
     a: Tensor | None,
     q8: Q8 | None,
-    matrices: Sequence[Matrix],
+    matrices: Sequence[GpuMatrix],
     rows: int,
     residual: Tensor | None,
     out_scale: float,

@@ -20,7 +20,7 @@ from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.self_test_cases import gates, ranking
 from localrun.backends.gpu.synthetic import between_ones, far
 
-Case: TypeAlias = Callable[[Device], str]
+CudaCase: TypeAlias = Callable[[Device], str]
 
 EPS = 1e-6
 
@@ -52,7 +52,7 @@ def other_codes(found: Q8, x: Tensor) -> str:
     return "" if same else "other codes"
 
 
-CASES: Mapping[str, Case] = {
+CASES: Mapping[str, CudaCase] = {
     "intrinsics": intrinsics,
     "norm": norm,
     "quantize": quantize,

@@ -14,13 +14,13 @@ from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
 
-Matrix: TypeAlias = tuple[LinearWeight, Tensor]  # a weight, and where its result goes, f32 [rows, n_out]
+GpuMatrix: TypeAlias = tuple[LinearWeight, Tensor]  # a weight, and where its result goes, f32 [rows, n_out]
 
 MATRICES = 3  # of a launch
 ACTIVATIONS: tuple[LinearActivation, ...] = ("none", "silu_mul", "gelu_mul", "clamped_silu_mul", "relu_squared")
 
 
-def by_layout(weights: Sequence[LinearWeight], outs: Sequence[Tensor]) -> Iterator[list[Matrix]]:
+def by_layout(weights: Sequence[LinearWeight], outs: Sequence[Tensor]) -> Iterator[list[GpuMatrix]]:
     """All of them, as many together as a launch takes, each time of one layout."""
     pairs = sorted(zip(weights, outs, strict=True), key=lambda pair: layout_of(pair[0].packed.qtype).name)
     for _, same in groupby(pairs, key=lambda pair: layout_of(pair[0].packed.qtype)):
@@ -29,7 +29,7 @@ def by_layout(weights: Sequence[LinearWeight], outs: Sequence[Tensor]) -> Iterat
             yield of_layout[first : first + MATRICES]
 
 
-def matrix_arguments(matrices: Sequence[Matrix]) -> list[Argument]:
+def matrix_arguments(matrices: Sequence[GpuMatrix]) -> list[Argument]:
     """Of each matrix, and of those that a launch has no use for."""
     found: list[Argument] = []
     for weight, out in matrices:
@@ -37,7 +37,7 @@ def matrix_arguments(matrices: Sequence[Matrix]) -> list[Argument]:
     return found + [None, None, None, 1.0, 0] * (MATRICES - len(matrices))
 
 
-def blocks(matrices: Sequence[Matrix], rows: int) -> int:
+def blocks(matrices: Sequence[GpuMatrix], rows: int) -> int:
     """Blocks of threads that have so many rows of a matrix each; none has rows of two."""
     return sum(-(-weight.packed.n_rows // rows) for weight, _ in matrices)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from localrun.backends.metal.device import MetalDevice
 
-Size: TypeAlias = "int | Sequence[int]"
+GridSize: TypeAlias = "int | Sequence[int]"
 MOST_THREADS = 1024  # of a threadgroup
 # What an integer is set as, by letters of the struct module; torch has no uint32, and an int32 has the same bits.
 _INTEGERS: dict[str, type[ctypes.c_int32 | ctypes.c_int64]] = {"i": ctypes.c_int32, "q": ctypes.c_int64}
@@ -40,8 +40,8 @@ class EmulatedShader:
     def __call__(
         self,
         *args: Tensor | int | float | None,
-        threads: Size | None = None,
-        group_size: Size | None = None,
+        threads: GridSize | None = None,
+        group_size: GridSize | None = None,
         arg_casts: str | dict[int, str] | None = None,
     ) -> None:
         """Runs it on `threads` threads, in threadgroups of `group_size`.
@@ -62,7 +62,7 @@ class EmulatedShader:
             raise EmulatedFault(f"{self.name}: {self.library.emu_error().decode()}")
 
     def _groups(
-        self, args: Sequence[Tensor | int | float | None], threads: Size | None, group_size: Size | None
+        self, args: Sequence[Tensor | int | float | None], threads: GridSize | None, group_size: GridSize | None
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """How many threadgroups, and of how many threads, in three dimensions."""
         import torch
@@ -160,5 +160,5 @@ def emulated_device(
     return MetalDevice(compiler.compile_shader, "cpu", family, replace=replace)
 
 
-def _dimensions(size: Size) -> tuple[int, ...]:
+def _dimensions(size: GridSize) -> tuple[int, ...]:
     return (size,) if isinstance(size, int) else tuple(size)

@@ -11,13 +11,13 @@ from typing import Protocol, TypeAlias
 from torch import Tensor
 
 from localrun.backends.gpu.device import Argument, Device, Launch
-from localrun.backends.gpu.matrices import ACTIVATIONS, Matrix, blocks, by_layout, matrix_arguments
+from localrun.backends.gpu.matrices import ACTIVATIONS, GpuMatrix, blocks, by_layout, matrix_arguments
 from localrun.backends.gpu.scratch import power_of_two
 from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.types import LinearActivation
 
-Norm: TypeAlias = tuple[Tensor, float]  # f32 [n_in], epsilon
+NormWeight: TypeAlias = tuple[Tensor, float]  # f32 [n_in], epsilon
 
 ONE_PASS_ROWS = 8  # more want the kernel for many
 
@@ -41,7 +41,7 @@ def linear(
     residual: Tensor | None = None,
     out_scale: float = 1.0,
     act: LinearActivation = "none",
-    norm: Norm | None = None,
+    norm: NormWeight | None = None,
 ) -> list[Launch]:
     """residual + out_scale · (scale · (x @ W.T) + bias) for every weight -> outs, f32 [rows, n_out].
 
@@ -65,11 +65,11 @@ def linear(
 def launch(
     device: MatrixDevice,
     x: Tensor,
-    matrices: Sequence[Matrix],
+    matrices: Sequence[GpuMatrix],
     rows: int,
     residual: Tensor | None,
     out_scale: float,
-    norm: Norm | None,
+    norm: NormWeight | None,
     **defines: int,
 ) -> Launch:
     """One launch for matrices of one layout."""
@@ -89,7 +89,7 @@ def launch(
 def many(
     device: Device,
     x: Tensor,
-    matrices: Sequence[Matrix],
+    matrices: Sequence[GpuMatrix],
     rows: int,
     residual: Tensor | None,
     out_scale: float,

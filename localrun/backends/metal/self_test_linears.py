@@ -17,7 +17,7 @@ from localrun.backends.metal import linears, norms
 from localrun.backends.metal.linears import MatrixDevice
 from localrun.ops.instructions import LinearWeight
 
-Case: TypeAlias = Callable[[MatrixDevice], str]
+MetalCase: TypeAlias = Callable[[MatrixDevice], str]
 
 EPS = 1e-6
 
@@ -102,7 +102,7 @@ def norm(device: MatrixDevice) -> str:
     return far("norm", out, x + x.double() * (x.double().square().mean(-1, keepdim=True) + EPS).rsqrt() * weight)
 
 
-CASES: Mapping[str, Case] = {
+CASES: Mapping[str, MetalCase] = {
     "norm": norm,
     "linear of few": linear_of_few,
     "linear of many": linear_of_many,

@@ -1,6 +1,6 @@
 """Topic `batch`: the cost of answering several at once, where weights are read once for all."""
 
-from localrun.diagnose.bench import Case, bench, blocks_for
+from localrun.diagnose.bench import BenchCase, bench, blocks_for
 from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun.engine.load import LoadedModel
@@ -12,7 +12,7 @@ WORTH = 1.3  # times the tokens of one
 def explain(model: LoadedModel) -> TopicReport:
     words = WORDS["batch"]
     sizes = [n for n in SIZES if n * blocks_for(DEPTH + ANSWER) <= max(model.plan.blocks)]
-    runs = bench(model, [Case("decode", ANSWER, DEPTH, n) for n in sizes], ROUNDS).runs
+    runs = bench(model, [BenchCase("decode", ANSWER, DEPTH, n) for n in sizes], ROUNDS).runs
     figures = []
     for run in runs:
         best = None if run.percent_of_limit is None else run.percent_of_limit / 100 * run.batch / run.tps_median

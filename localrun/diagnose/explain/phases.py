@@ -1,7 +1,7 @@
 """The two phases of an answer, and which limit of the machine each of them meets."""
 
 from localrun.base.units import percent
-from localrun.diagnose.bench import BenchRun, Case, bench
+from localrun.diagnose.bench import BenchCase, BenchRun, bench
 from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun.engine.load import LoadedModel
@@ -14,7 +14,7 @@ BOUND, FREE = 50.0, 30.0  # percent of a limit: from here on it holds a phase up
 def measured(model: LoadedModel) -> tuple[BenchRun, BenchRun]:
     """A prompt, and tokens after it."""
     prompt = min(PROMPT, model.plan.ctx // 2)
-    cases = (Case("prefill", prompt, 0), Case("decode", min(ANSWER, model.plan.ctx // 4), prompt))
+    cases = (BenchCase("prefill", prompt, 0), BenchCase("decode", min(ANSWER, model.plan.ctx // 4), prompt))
     prefill, decode = bench(model, cases, ROUNDS).runs
     return prefill, decode
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.linears import dequantize, linear, reads_q8
-from localrun.backends.cuda.self_test import Case
+from localrun.backends.cuda.self_test import CudaCase
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.layouts import tiles_of
 from localrun.backends.gpu.matrices import embed, matrix_arguments
@@ -110,6 +110,6 @@ def every_kernel(qtype: str, device: Device) -> str:
     return ""
 
 
-LAYOUT_CASES: Mapping[str, Case] = {
+LAYOUT_CASES: Mapping[str, CudaCase] = {
     f"every kernel of {qtype}": partial(every_kernel, qtype) for qtype in (*CODES, *FLOATS)
 }

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from localrun.backends.gpu.matrices import embed
 from localrun.backends.metal.emulated_shader import emulated_device
-from localrun.backends.metal.linears import MatrixDevice, Norm, linear
-from localrun.backends.metal.self_test_linears import Case
+from localrun.backends.metal.linears import MatrixDevice, NormWeight, linear
+from localrun.backends.metal.self_test_linears import MetalCase
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
@@ -29,7 +29,7 @@ def run(
     residual: Tensor | None = None,
     out_scale: float = 1.0,
     act: LinearActivation = "none",
-    norm: Norm | None = None,
+    norm: NormWeight | None = None,
 ) -> list[Tensor]:
     """A linear of all rows of x into outputs that were NaN; what lies behind them has to stay."""
     rows, n_outs = len(x), [weight.packed.n_rows for weight in (weights if act == "none" else weights[:1])]
@@ -69,6 +69,6 @@ def every_kernel(qtype: str, device: MatrixDevice) -> str:
     return "" if torch.equal(out, weight.unpack()[ids]) else "embed"
 
 
-LAYOUT_CASES: Mapping[str, Case] = {
+LAYOUT_CASES: Mapping[str, MetalCase] = {
     f"every kernel of {qtype}": partial(every_kernel, qtype) for qtype in (*CODES, *FLOATS)
 }

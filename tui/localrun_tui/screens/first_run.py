@@ -27,8 +27,8 @@ from localrun_tui.widgets.marked_options import MarkedOptions
 if TYPE_CHECKING:
     from localrun.hub.catalogue_rows import CatalogueRow
 
-Answer: TypeAlias = "CatalogueRow | Literal['builtin', 'models', 'downloads'] | None"
-_ANSWERS: tuple[tuple[Answer, str, str], ...] = (
+FirstStep: TypeAlias = "CatalogueRow | Literal['builtin', 'models', 'downloads'] | None"
+_ANSWERS: tuple[tuple[FirstStep, str, str], ...] = (
     ("builtin", "Start now", "with the small model that came along; offline, nothing to wait for"),
     ("models", "Choose a model", "see what fits; nothing is downloaded before you say so"),
     (None, "Look around first", "without a model; Ctrl+O chooses one later"),
@@ -36,7 +36,7 @@ _ANSWERS: tuple[tuple[Answer, str, str], ...] = (
 _MUTED = "$foreground-muted"
 
 
-class FirstRunScreen(Screen[Answer]):
+class FirstRunScreen(Screen[FirstStep]):
     """Dismisses with the row of the catalogue to get, "builtin", "models", None, or "downloads" where an earlier run
     has not finished one."""
 
@@ -47,8 +47,8 @@ class FirstRunScreen(Screen[Answer]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ways: list[tuple[Answer, str, str]] = list(_ANSWERS)
-        self._shown: list[Answer] = []
+        self._ways: list[tuple[FirstStep, str, str]] = list(_ANSWERS)
+        self._shown: list[FirstStep] = []
 
     def compose(self) -> ComposeResult:
         with Vertical(id="page"):
