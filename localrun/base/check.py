@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from localrun.base.constraint import Constraint, check_constraint
 from localrun.base.errors import UsageError
 from localrun.base.request import BackendName, KVCodecName, LoadOptions, Overflow, Priority, Request, Sampling, Think
 from localrun.base.settings import SETTINGS
@@ -38,6 +39,9 @@ def check_request(request: Request) -> None:
         check(is_one, "a message", message, '{"role": "user", "content": "…"} is needed')
     is_answer = bool(request.messages) and request.messages[-1].get("role") == "assistant"
     check(is_answer or not request.continues, "continues", True, "the last message has to be an answer")
+    if request.constraint is not None:
+        check(isinstance(request.constraint, Constraint), "constraint", request.constraint, "a Constraint is needed")
+        check_constraint(request.constraint)
     for text in request.stop:
         check(isinstance(text, str) and text != "", "stop", text, "a text that is not empty is needed")
 

@@ -27,6 +27,12 @@ class UsageError(LocalrunError):
     kind = "usage"
 
 
+class ConstraintError(UsageError):
+    """Answers cannot be held to the constraint of a request."""
+
+    kind = "constraint"
+
+
 class NotFoundError(LocalrunError):
     """No such model, repo, file or precision."""
 

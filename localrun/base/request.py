@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from localrun.base.constraint import Constraint
+
 BackendName = Literal["auto", "reference", "cpu", "cuda", "mps"]
 KVCodecName = Literal["auto", "f32", "f16", "q8", "k8v4", "q4"]
 Think = Literal["on", "off", "auto"]
@@ -92,3 +94,4 @@ class Request:
     verbatim: bool = False  # all that is answered is text: no thought is told apart from it
     logprobs: int | None = None  # of the answer's tokens; None: not wanted
     prompt_logprobs: int | None = None  # of the prompt's, all of which are computed for it; None: not wanted
+    constraint: Constraint | None = None  # what the answer has to hold to; None: nothing

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
+from localrun.base.constraint import Constraint
 from localrun.base.content import Content, as_message_content
 from localrun.base.errors import LocalrunError
 from localrun.base.events import (
@@ -40,6 +41,7 @@ class TurnOptions:
     stop: tuple[str, ...] = ()
     think: Think = "auto"
     stop_on_loop: bool = False
+    constraint: Constraint | None = None
 
     def request(self, messages: Sequence[RequestMessage], **more: Any) -> Request:
         """A request for an answer to `messages`; `more` are further fields of it."""
@@ -50,6 +52,7 @@ class TurnOptions:
             stop=self.stop,
             think=self.think,
             stop_on_loop=self.stop_on_loop,
+            constraint=self.constraint,
             **more,
         )
 

@@ -51,7 +51,7 @@ def switch(name: str, help: str, panel: str | None = None) -> Any:
 JsonSwitch = Annotated[bool, switch("--json", "as JSON")]
 _THINK = get_args(Think)
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
-_ANSWER, _MODEL, _MACHINE = "The answer", "The model", "The machine"
+ANSWER_PANEL, _MODEL, _MACHINE = "The answer", "The model", "The machine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +133,15 @@ def _bias(value: str) -> tuple[int, float]:
 class AnswerOptions:
     """How to answer."""
 
-    system: Annotated[str | None, _setting("system", "TEXT", _ANSWER)] = None
-    max_tokens: Annotated[int | None, _setting("max_tokens", "N", _ANSWER)] = None
-    temperature: Annotated[float | None, _setting("temperature", "X", _ANSWER)] = None
-    top_k: Annotated[int | None, _setting("top_k", "N", _ANSWER)] = None
-    top_p: Annotated[float | None, _setting("top_p", "X", _ANSWER)] = None
-    min_p: Annotated[float | None, _setting("min_p", "X", _ANSWER)] = None
-    repeat_penalty: Annotated[float | None, _setting("repeat_penalty", "X", _ANSWER)] = None
-    presence_penalty: Annotated[float | None, _setting("presence_penalty", "X", _ANSWER)] = None
-    frequency_penalty: Annotated[float | None, _setting("frequency_penalty", "X", _ANSWER)] = None
+    system: Annotated[str | None, _setting("system", "TEXT", ANSWER_PANEL)] = None
+    max_tokens: Annotated[int | None, _setting("max_tokens", "N", ANSWER_PANEL)] = None
+    temperature: Annotated[float | None, _setting("temperature", "X", ANSWER_PANEL)] = None
+    top_k: Annotated[int | None, _setting("top_k", "N", ANSWER_PANEL)] = None
+    top_p: Annotated[float | None, _setting("top_p", "X", ANSWER_PANEL)] = None
+    min_p: Annotated[float | None, _setting("min_p", "X", ANSWER_PANEL)] = None
+    repeat_penalty: Annotated[float | None, _setting("repeat_penalty", "X", ANSWER_PANEL)] = None
+    presence_penalty: Annotated[float | None, _setting("presence_penalty", "X", ANSWER_PANEL)] = None
+    frequency_penalty: Annotated[float | None, _setting("frequency_penalty", "X", ANSWER_PANEL)] = None
     logit_bias: Annotated[
         list[Any] | None,
         typer.Option(
@@ -149,23 +149,23 @@ class AnswerOptions:
             parser=checked(_bias, "ID:BIAS"),
             metavar="ID:BIAS",
             help="add BIAS to the logit of a token; repeatable",
-            rich_help_panel=_ANSWER,
+            rich_help_panel=ANSWER_PANEL,
         ),
     ] = None
-    seed: Annotated[int | None, _setting("seed", "N", _ANSWER)] = None
+    seed: Annotated[int | None, _setting("seed", "N", ANSWER_PANEL)] = None
     stop_on_loop: Annotated[
         bool | None,
         typer.Option(
             "--stop-on-loop/--no-stop-on-loop",
             metavar="",
             help=SETTINGS["stop_on_loop"].help,
-            rich_help_panel=_ANSWER,
+            rich_help_panel=ANSWER_PANEL,
             show_default=False,
         ),
     ] = None
     stop: Annotated[
         list[str] | None,
-        typer.Option("--stop", metavar="TEXT", help="end before this text; repeatable", rich_help_panel=_ANSWER),
+        typer.Option("--stop", metavar="TEXT", help="end before this text; repeatable", rich_help_panel=ANSWER_PANEL),
     ] = None
     think: Annotated[
         str,
@@ -175,10 +175,10 @@ class AnswerOptions:
             metavar="on|off|auto",
             autocompletion=complete_word(*_THINK),
             help="whether a thinking model thinks",
-            rich_help_panel=_ANSWER,
+            rich_help_panel=ANSWER_PANEL,
         ),
     ] = "auto"
-    show_thinking: Annotated[bool, switch("--show-thinking", "thinking goes to stderr", _ANSWER)] = False
+    show_thinking: Annotated[bool, switch("--show-thinking", "thinking goes to stderr", ANSWER_PANEL)] = False
 
     def check_stop(self) -> tuple[str, ...]:
         """The stop strings; an empty one would end every answer before it began."""

@@ -7,13 +7,16 @@ from typing import Annotated
 
 import typer
 
+from localrun.base.constraint import Constraint
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.events import Completion
 from localrun.base.request import Request, RequestMessage
 from localrun.chat.journal import Chat
+from localrun.chat.turn import TurnOptions
 from localrun.cli.chats import ContinueSwitch, begin, choice_for, open_for, open_store
 from localrun.cli.completion import complete_model
 from localrun.cli.console import ONE_OR_MANY, at_terminal, note, write_json
+from localrun.cli.constraint_options import ConstraintOptions
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, ServerOption, switch
 from localrun.cli.output import RunOutput, as_fields, stream_answer
@@ -39,6 +42,7 @@ def run(
     model: ModelOptions,
     hub: HubOptions,
     answer: AnswerOptions,
+    constraints: ConstraintOptions,
     load: LoadOptionFlags,
 ) -> int:
     """Answer one prompt. stdin, when it is a pipe or a file, is appended to PROMPT or is the prompt."""
@@ -47,7 +51,8 @@ def run(
     model = replace(model, model=named)
     shared = Answering(answer, as_data=output.as_data)
     _check(output, shared, raw, go_on)
-    if not (prompt or file or output.json) and at_terminal():
+    constraint = constraints.constraint()
+    if not (prompt or file or output.json or constraint) and at_terminal():
         from localrun.cli.chat import chat
 
         return chat(go_on=go_on, server=server, model=model, hub=hub, answer=answer, load=load, output=output)
@@ -59,9 +64,9 @@ def run(
         for line in () if output.as_data else client.info.notes:
             note(line)
         if last is None:
-            completion = stream(client, _request(shared, prompt, raw)).completion
+            completion = stream(client, _request(shared, prompt, raw, constraint)).completion
         else:
-            completion = _go_on(last, prompt, client, shared, stream)
+            completion = _go_on(last, prompt, client, shared.options(last, constraint), stream)
     if output.json:
         write_json(as_fields(completion))
     if output.stats:
@@ -112,19 +117,19 @@ def _is_model(text: str) -> bool:
         return False
 
 
-def _request(shared: Answering, prompt: str, raw: bool) -> Request:
+def _request(shared: Answering, prompt: str, raw: bool, constraint: Constraint | None) -> Request:
     messages: tuple[RequestMessage, ...] = ()
     if not raw:
         system = ({"role": "system", "content": shared.system},) if shared.system else ()
         messages = (*system, {"role": "user", "content": prompt})
-    return shared.options().request(messages, prompt=prompt if raw else None)
+    return shared.options(constraint=constraint).request(messages, prompt=prompt if raw else None)
 
 
-def _go_on(chat: Chat, prompt: str, client: EngineClient, shared: Answering, stream: Stream) -> Completion:
+def _go_on(chat: Chat, prompt: str, client: EngineClient, options: TurnOptions, stream: Stream) -> Completion:
     """Answer the prompt as the next message of a chat."""
     chat.set_aside()
     message = chat.add_user(prompt)
-    completion = answer_in(chat, message.id, client, shared.options(chat), stream).completion
+    completion = answer_in(chat, message.id, client, options, stream).completion
     if chat.problem:
         note(chat.problem)
     return completion

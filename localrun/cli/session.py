@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
+from localrun.base.constraint import Constraint
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.machine import memory
 from localrun.base.request import Think
@@ -107,7 +108,7 @@ class Answering:
     def system(self) -> str | None:
         return settings_with(self.flags).system
 
-    def options(self, chat: Chat | None = None) -> TurnOptions:
+    def options(self, chat: Chat | None = None, constraint: Constraint | None = None) -> TurnOptions:
         """How to answer: as typed, else as `chat` remembers, else as set."""
         settings = settings_with(self.flags, chat=chat)
         for_a_person = is_terminal(sys.stdout) and not self.as_data
@@ -118,6 +119,7 @@ class Answering:
             stop=self.flags.check_stop(),
             think=think_of(chat) if chat is not None and think == "auto" else think,
             stop_on_loop=for_a_person if settings.stop_on_loop is None else settings.stop_on_loop,
+            constraint=constraint,
         )
 
 

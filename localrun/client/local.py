@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -69,9 +70,22 @@ class LocalClient:
         text = self.model.text
         prompt = text.prepare(request, self._room(request))
         watch = InterferenceWatch()
-        handle = self._submit(self._generation(request, prompt, deadline))
+        generation = self._generation(request, prompt, deadline)
+        if request.constraint is not None:
+            generation, prompt = self._constrained(generation, request, prompt)
+        handle = self._submit(generation)
         answer = AnswerStream(text.parser(request, prompt.ids), request.stop)
         return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
+
+    def _constrained(
+        self, generation: GenerationRequest, request: Request, prompt: PromptIds
+    ) -> tuple[GenerationRequest, PromptIds]:
+        """With what the answer is held to, and notes of what it is not held to."""
+        assert request.constraint is not None
+        constraints = self.model.constraints
+        grammar = constraints.compile(request.constraint)
+        begin = partial(constraints.begin, grammar, request, prompt.ids)
+        return replace(generation, begin_constraint=begin), replace(prompt, notes=(*prompt.notes, *grammar.notes))
 
     def _room(self, request: Request) -> int:
         """Tokens of the context that a prompt may have at most; 0 for any."""

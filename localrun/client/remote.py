@@ -1,10 +1,12 @@
 """An engine on another machine, or in another program: anything that speaks the OpenAI protocol."""
 
+import json
 import time
 from collections.abc import Iterator
 from types import TracebackType
 
 from localrun.base.check import check_request
+from localrun.base.constraint import Constraint
 from localrun.base.content import with_files_as_text
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.events import Done, Event, Loop, ModelInfo
@@ -58,6 +60,8 @@ class RemoteClient:
             raise UsageError("a server does not go on with an answer that was cut", "ask it to go on in a message")
         if request.logprobs is not None or request.prompt_logprobs is not None:
             raise UsageError("logprobs of a model on a server are not read", "choose a model on this machine")
+        if request.constraint is not None:
+            check_remote(request.constraint)
         page, body = _body(request, self._endpoint.model)
         exchange = Exchange(self._endpoint, page, body)
         self._exchanges.add(exchange)
@@ -125,6 +129,8 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
         body["max_tokens"] = request.max_tokens
     if request.stop:
         body["stop"] = list(request.stop)
+    if request.constraint is not None:
+        body["response_format"] = response_format(request.constraint)
     if request.prompt_ids or request.prompt is not None:
         return "/completions", {**body, "prompt": list(request.prompt_ids) or request.prompt}
     if request.think != "auto":
@@ -132,6 +138,19 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
     if request.tools:
         body["tools"] = [dict(tool) for tool in request.tools]
     return "/chat/completions", {**body, "messages": list(map(_message, request.messages))}
+
+
+def check_remote(constraint: Constraint) -> None:
+    """UsageError for what the protocol has no word for."""
+    if constraint.kind != "json_schema" or constraint.trigger is not None:
+        what = f"a server cannot be asked to hold to a {constraint.name}"
+        raise UsageError(what, "give a JSON schema, or choose a model on this machine")
+
+
+def response_format(constraint: Constraint) -> Json:
+    """A schema in the words of the protocol."""
+    schema = {"name": "answer", "schema": json.loads(constraint.source), "strict": not constraint.is_lenient}
+    return {"type": "json_schema", "json_schema": schema}
 
 
 def _message(message: RequestMessage) -> RequestMessage:

@@ -74,7 +74,8 @@ class Engine:
             raise why
         self.resting.clear()
         span = self.runner.bulk_span if request.prompt_logprobs is None else 0  # few rows at a time are no bulk
-        handle = GenerationHandle(GenerationState(request, span), self.interrupt, self.why_gone)
+        constraint = request.begin_constraint and request.begin_constraint(self.wake)
+        handle = GenerationHandle(GenerationState(request, span, constraint), self.interrupt, self.why_gone)
         self.has_arrived |= not request.is_warm_up
         self.inbox.put(handle)
         self.interrupt()
@@ -224,25 +225,34 @@ class Engine:
             plan = self.scheduler.schedule()
             self.generations.announce()
         if plan.work:
-            try:
-                started = time.perf_counter()
-                logits = self._run(plan)
-            except StepCancelled:
-                return
-            except Exception as error:  # nothing tells whose it is
-                self.generations.fail([sequence for sequence, _ in plan.work], error)
-                return
-            seconds = time.perf_counter() - started
-            if self._why_wrong(plan, logits) is not None:
-                self._refuse()
-                return
-            with self.lock:
-                self.generations.take(plan, logits, seconds)
+            self._compute(plan)
+        with self.lock:
+            self.generations.choose_late()
+        self.generations.wait_for_forced()
+        with self.lock:
+            self.generations.take_forced()
         if self.generations.has_ended and self.files.look() is not None:
             self._refuse()
             return
         with self.lock:
             self.generations.finish_ended()
+
+    def _compute(self, plan: StepPlan) -> None:
+        """Run a step, and take what it found."""
+        try:
+            started = time.perf_counter()
+            logits = self._run(plan)
+        except StepCancelled:
+            return
+        except Exception as error:  # nothing tells whose it is
+            self.generations.fail([sequence for sequence, _ in plan.work], error)
+            return
+        seconds = time.perf_counter() - started
+        if self._why_wrong(plan, logits) is not None:
+            self._refuse()
+            return
+        with self.lock:
+            self.generations.take(plan, logits, seconds)
 
     def _why_wrong(self, plan: StepPlan, logits: Logits) -> LocalrunError | None:
         """Explain a step that read something else from files than it should have."""

@@ -2,7 +2,7 @@
 
 import itertools
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from localrun.base.check import check_bias, check_ids, check_logprobs, check_number, check_sampling
@@ -11,6 +11,7 @@ from localrun.base.events import StopReason
 from localrun.base.request import Priority
 from localrun.cache.bulk import bulk_tokens, keys_of
 from localrun.cache.sequence_cache import SequenceCache
+from localrun.engine.constrained import Constrained
 from localrun.engine.figures import GenerationFigures
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.engine.sampler import SamplerSettings
@@ -45,6 +46,7 @@ class GenerationRequest:
     prompt_logprobs: int | None = None  # likewise of the prompt's, which are all computed
     chat: str = ""  # the kept chat that this is of: what is computed for it may go to the disk
     rewritten: str = ""  # why the prompt does not begin with what the chat had before, in words for the user
+    begin_constraint: Callable[[Callable[[], None]], Constrained] | None = None  # takes what wakes the engine
 
     def check(self, vocab_size: int, ctx: int, can_roll: bool) -> None:
         """UsageError for what would fail, or mean nothing, in the middle of a step; PromptTooLongError."""
@@ -81,11 +83,13 @@ class GenerationState:
 
     request: GenerationRequest
     span: int = 0
+    constraint: Constrained | None = None
     number: int = field(default_factory=lambda: next(_numbers))
     token_ids: list[int] = field(default_factory=list)
     keys: list[int] = field(init=False)  # what names them in the cache: the same list where nothing is read in bulk
     n_computed: int = 0  # tokens whose keys and values are in the cache
     n_scored: int = field(init=False)  # tokens, from the first on, after which no logprobs are wanted any more
+    n_forced: int = 0  # newest tokens that were not chosen, so that several may be computed at once
     restore: Restore | None = None  # what is kept on disk of the prompt, on its way back
     turn: int = 0  # when it gets the next chunk of its prompt: the lowest goes first
     admitted: bool = False
@@ -130,9 +134,13 @@ class GenerationState:
         return max(0, self.request.max_tokens - self.n_generated)
 
     @property
+    def n_uncomputed(self) -> int:
+        return self.n_tokens - self.n_computed
+
+    @property
     def prefilling(self) -> bool:
-        """More than the newest token still has to be computed."""
-        return len(self.token_ids) - self.n_computed > 1
+        """More than the newest token, and those forced after it, still have to be computed."""
+        return len(self.token_ids) - self.n_computed > 1 + self.n_forced
 
     @property
     def reads_logprobs(self) -> bool:

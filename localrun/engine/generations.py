@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from localrun.base.errors import ModelFileError
 from localrun.base.events import Loop, Prefill, PromptLogprobs, StopReason, TokenLogprob
+from localrun.engine.constrained import Constrained
 from localrun.engine.generation import GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken, as_localrun_error
 from localrun.engine.logprobs import token_logprob, token_logprobs
@@ -12,6 +13,8 @@ from localrun.engine.next_tokens import sample_next
 from localrun.engine.scheduler import Scheduler, StepPlan
 from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
 from localrun.ops.interface import Logits
+
+FORCED_SECONDS = 0.001  # that a step may wait for tokens to compute besides
 
 
 class Generations:
@@ -22,6 +25,7 @@ class Generations:
         self.scheduler, self.store = scheduler, scheduler.store
         self.block_sizes, self.ctx = block_sizes, ctx
         self.handles: dict[int, GenerationHandle] = {}
+        self.late: dict[int, tuple[GenerationState, Logits]] = {}  # whose constraint was not ready when its logits were
         self.last: GenerationState | None = None  # the newest that somebody waited for
         self.last_states: tuple[str, ...] = ("",) * len(self.store.groups)  # of its blocks, once it has ended
 
@@ -82,7 +86,49 @@ class Generations:
             else:
                 if sequence.n_computed == sequence.n_tokens:
                     ended.append((row, sequence))
-        self._choose(logits, ended, raw_rows)
+        self._choose(logits, [one for one in ended if self._is_ready(logits, *one, raw_rows)], raw_rows)
+
+    def _is_ready(self, logits: Logits, row: int, sequence: GenerationState, raw_rows: Mapping[int, int]) -> bool:
+        """Whether the next token can be chosen; else the logits are kept, and only this one waits."""
+        constraint = sequence.constraint
+        if constraint is None or constraint.can_choose():
+            return True
+        if constraint.skips and constraint.forced is not None:  # it is to be taken, whatever the logits say
+            return False
+        rows = [row] if sequence.request.logprobs is None else [row, raw_rows[sequence.number]]
+        self.late[sequence.number] = sequence, logits.copied(rows)
+        return False
+
+    def choose_late(self) -> None:
+        """Choose the next tokens of those whose constraint was late, and is ready now."""
+        for number, (sequence, logits) in list(self.late.items()):
+            if sequence.cache is None or sequence.n_uncomputed:  # it goes on already, or has to compute them again
+                del self.late[number]
+            elif sequence.constraint is None or sequence.constraint.can_choose():
+                del self.late[number]
+                self._choose(logits, [(0, sequence)], {number: 1})
+
+    def wait_for_forced(self) -> None:
+        """Give constraints a moment to find out what comes after the newest tokens: as long as it never matters."""
+        latest = time.perf_counter() + FORCED_SECONDS
+        for sequence in self.scheduler.running:
+            if sequence.constraint is not None:
+                sequence.constraint.wait(max(0.0, latest - time.perf_counter()))
+
+    def take_forced(self) -> None:
+        """Take all tokens that are known to come next, for the next step to compute at once."""
+        for sequence in list(self.scheduler.running):
+            if sequence.constraint is not None and sequence.constraint.skips:
+                self._take_forced(sequence, sequence.constraint)
+
+    def _take_forced(self, sequence: GenerationState, constraint: Constrained) -> None:
+        if sequence.n_computed < sequence.n_prompt or sequence.prefilling:
+            return
+        n_before = sequence.n_tokens
+        while sequence.stop_reason is None and (token := constraint.forced) is not None:
+            self._go_on(sequence, token, None)
+        if sequence.n_tokens > n_before:
+            sequence.n_forced = sequence.n_tokens - n_before
 
     @property
     def deadline(self) -> float | None:
@@ -111,6 +157,7 @@ class Generations:
         """End these with an error; nothing they computed is kept."""
         for sequence in sequences:
             handle = self.handles.pop(sequence.number)
+            self.late.pop(sequence.number, None)
             try:
                 self.scheduler.abandon(sequence)
             finally:
@@ -175,10 +222,13 @@ class Generations:
             handle.put(Loop(sequence.loop_period))
         if sequence.stop_reason is None and sequence.n_tokens >= self.ctx and not sequence.request.rolls:
             sequence.stop_reason = "length"
+        if sequence.constraint is not None and sequence.stop_reason is None:
+            sequence.constraint.take(token_id)
 
     def _finish(self, sequence: GenerationState, reason: StopReason) -> None:
         """Give back what it holds, and tell whoever waits."""
         sequence.stop_reason = reason
+        self.late.pop(sequence.number, None)
         sequence.figures.kv_bytes = cache_bytes(sequence.cache, self.block_sizes)
         if sequence is self.last:
             self.last_states = self._states(sequence)

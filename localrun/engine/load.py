@@ -15,6 +15,7 @@ from localrun.base.processors import most_threads, usual_threads
 from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.base.views import MemoryPart
 from localrun.cache.store import CacheStore
+from localrun.engine.constraints import Constraints
 from localrun.engine.describe import describe
 from localrun.engine.engine import Engine
 from localrun.engine.opened_model import OpenedModel, open_model
@@ -56,6 +57,7 @@ class LoadedModel:
     macs_per_token: int
     kept: WeightWriter
     check: IdleCheck
+    constraints: Constraints
 
     def memory(self, held: StoreView) -> tuple[MemoryPart, ...]:
         """The planned peak of memory, and the memory in use, while the cache holds that."""
@@ -70,6 +72,7 @@ class LoadedModel:
         self.engine.close()
         self.check.close()
         self.kept.close()
+        self.constraints.close()
 
 
 def load(options: LoadOptions, progress: ProgressCallback = lambda done, total: None) -> LoadedModel:
@@ -113,10 +116,11 @@ def load_on(
     info = describe(options, opened, backend, notes, layout, plan, engine, seconds)
     work = work_per_token(opened.source, opened.refs)
     kept.write()
+    constraints = Constraints(opened.text, plan.config.vocab_size)
     check = IdleCheck(mapped, engine.resting, engine.wake)
     if kept.found:
         check.start()
-    return LoadedModel(engine, model, backend, opened.text, plan, info, threads, *work, kept, check)
+    return LoadedModel(engine, model, backend, opened.text, plan, info, threads, *work, kept, check, constraints)
 
 
 def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:

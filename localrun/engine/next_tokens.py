@@ -10,8 +10,13 @@ from localrun.ops.sampling import Draw
 
 def sample_next(logits: Logits, wanted: Sequence[tuple[int, GenerationState]]) -> list[int]:
     """The next token of each sequence, chosen by its settings from its row; neighbours change nothing."""
-    sampled = [(row, sequence) for row, sequence in wanted if sequence.request.settings.temperature > 0]
+    held = [(row, s) for row, s in wanted if s.constraint is not None and s.constraint.restricts]
+    rows = {row for row, _ in held}
+    sampled = [(row, s) for row, s in wanted if s.request.settings.temperature > 0 and row not in rows]
     drawn = dict(zip([row for row, _ in sampled], logits.choose(draws_of(sampled)), strict=True)) if sampled else {}
+    for draw, (row, sequence) in zip(draws_of(held), held, strict=True):
+        assert sequence.constraint is not None
+        drawn[row] = sequence.constraint.choose(logits, draw)
     best = logits.argmax
     return [drawn[row] if row in drawn else int(best[row]) for row, _ in wanted]
 

@@ -22,6 +22,7 @@ from localrun.storage.restore import Restore
 RESTORE_SECONDS = 0.01  # a step may spend on blocks from the disk, while others wait for it
 HEADROOM_TOKENS = 256  # that there should be room for beside a new prompt
 RETRY_STEPS = 32  # after which one that found no room is tried again though nothing has ended
+FORCED_ROWS = 31  # of one answer in a step, beside that of a chosen token
 TURNS = (1, 4, 16)  # between two chunks of a prompt, by its class, where there are fewer chunks than prompts
 
 
@@ -77,21 +78,25 @@ class Scheduler:
 
     @property
     def busy(self) -> bool:
-        """There is something to do now; what is being read from the disk wakes us."""
+        """There is something to do now; what is being read from the disk wakes us, and so do constraints."""
         lines = (*self.waiting, *(() if self.waiting else self.warm_ups))
-        return bool(self.running) or any(s.restore is None or s.restore.is_ready for s in lines)
+        return any(s.n_uncomputed for s in self.running) or any(s.restore is None or s.restore.is_ready for s in lines)
 
     def schedule(self) -> StepPlan:
         """The next step; empty when nothing can run."""
         self._admit()
         work: list[tuple[GenerationState, int]] = []
         scored = SCORED_ROWS  # that are left to those whose logprobs are wanted
-        for sequence in [s for s in self.running if not s.prefilling]:
-            if scorable(sequence, 1, scored) and self._make_room(sequence, 1):
-                work.append((sequence, 1))
-                scored -= len(sequence.scored(1))
+        decodes = [s for s in self.running if s.n_uncomputed and not s.prefilling]
+        room = self.max_rows - len(decodes)
+        for sequence in decodes:
+            wish = min(sequence.n_uncomputed, 1 + min(room, FORCED_ROWS))
+            if scorable(sequence, 1, scored) and (n := self._make_room(sequence, wish)):
+                work.append((sequence, n))
+                scored -= len(sequence.scored(n))
+                room -= n - 1
         work = [(s, n) for s, n in work if s.cache is not None]  # whoever lost its blocks to an older one waits again
-        work += self._chunks(self.max_rows - len(work), [s for s, _ in work], scored)
+        work += self._chunks(self.max_rows - sum(n for _, n in work), [s for s, _ in work], scored)
         return StepPlan(tuple((s, n) for s, n in work if s.cache is not None))
 
     def finish(self, sequence: GenerationState) -> None:
@@ -206,7 +211,7 @@ class Scheduler:
     def _preempt(self, sequence: GenerationState) -> None:
         self._give_back(sequence)
         self.running.remove(sequence)
-        self.retry, sequence.n_computed = 0, 0
+        self.retry, sequence.n_computed, sequence.n_forced = 0, 0, 0
         (self.warm_ups.appendleft if sequence.is_warm_up else self.waiting.put_back)(sequence)
 
     def _chunks(self, room: int, decodes: list[GenerationState], scored: int) -> list[tuple[GenerationState, int]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from localrun.ops.sampling import Draw, choose, choose_of_row
+from localrun.ops.sampling import Draw, choose, choose_allowed, choose_allowed_of_row, choose_of_row
 from localrun.ops.token_counts import TokenCounts
 
 if TYPE_CHECKING:
@@ -151,6 +151,17 @@ class Logits:
         ids, values, logsumexp = self.top_ids[draw.row], self.top_values[draw.row], float(self.logsumexp[draw.row])
         token = choose(ids, values, logsumexp, len(ids) == self.rows.shape[-1], draw)
         return choose_of_row(self.row(draw.row), logsumexp, draw) if token is None else token
+
+    def choose_allowed(self, draw: Draw, mask: np.ndarray) -> int:
+        """The token of a draw among those that a mask allows, uint8 [vocab / 8, rounded up]; some have to be."""
+        token = choose_allowed(self.top_ids[draw.row], self.top_values[draw.row], mask, draw)
+        return choose_allowed_of_row(self.row(draw.row), mask, draw) if token is None else token
+
+    def copied(self, rows: Sequence[int]) -> Logits:
+        """A copy of some rows, which the next step leaves as they are."""
+        wanted = np.asarray(rows)
+        found = (self.top_ids[wanted], self.top_values[wanted], self.logsumexp[wanted], self.finite[wanted])
+        return Logits(np.stack([self.row(row) for row in rows]), *found)
 
 
 @dataclass(frozen=True, slots=True)

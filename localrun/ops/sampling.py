@@ -6,6 +6,7 @@ is run again on more of the row, with the same result as if that had been done a
 own way is compared with this one; the others use it. Candidates are plain lists: for so few numpy takes longer.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
@@ -97,6 +98,40 @@ def choose(ids: np.ndarray, logits: np.ndarray, logsumexp: float, complete: bool
     kept = kept and keep_top_p(kept, how.top_p)
     kept = kept and keep_min_p(kept, how.min_p)
     return None if kept is None else draw(kept, how.u)
+
+
+def is_allowed(mask: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """Which of ids [n] a mask allows: bit i % 8 of its byte i // 8 is that of token i."""
+    allowed: np.ndarray = (mask[ids >> 3] >> (ids & 7).astype(np.uint8)) & 1 == 1
+    return allowed
+
+
+def choose_allowed(ids: np.ndarray, logits: np.ndarray, mask: np.ndarray, how: Draw) -> int | None:
+    """Run the chain on the tokens that a mask allows, as if there were no others; the rest as for `choose`, of which
+    `ids` are the best. None when they do not decide."""
+    kept = is_allowed(mask, ids)
+    ids, logits = ids[kept], logits[kept]
+    if how.temperature <= 0:
+        return int(ids[0]) if len(ids) else None
+    if len(ids) < int(np.bitwise_count(mask).sum()) and not 0 < how.top_k <= len(ids):
+        return None
+    return choose(ids, logits, logsumexp_of(logits, how.temperature), True, how)
+
+
+def choose_allowed_of_row(row: np.ndarray, mask: np.ndarray, how: Draw) -> int:
+    """Likewise of adjusted logits [vocab]. Some token has to be allowed."""
+    ids = np.flatnonzero(np.unpackbits(mask, count=len(row), bitorder="little"))
+    logits = row[ids]
+    if how.temperature <= 0:
+        return int(ids[logits.argmax()])
+    return int(ids[choose_of_row(logits, logsumexp_of(logits, how.temperature), how)])
+
+
+def logsumexp_of(logits: np.ndarray, temperature: float) -> float:
+    """That of logits [n] / temperature."""
+    best = float(logits.max())
+    shares = np.exp((logits - np.float32(best)) * np.float32(1 / temperature))
+    return best / temperature + math.log(float(shares.sum(dtype=np.float64)))
 
 
 def best_ids(row: np.ndarray, n: int) -> np.ndarray:

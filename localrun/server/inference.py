@@ -39,6 +39,7 @@ class Codec(ABC):
     """Writes one answer in one protocol; made for each request. Bytes are whole frames of its stream."""
 
     media_type: ClassVar[str]  # of a stream
+    constraint_field: ClassVar[str] = ""  # of a request, that says what the answer has to hold to
 
     def __init__(self, asked: InferenceRequest) -> None:
         self.asked, self.model = asked, asked.model

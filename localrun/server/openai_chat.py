@@ -20,6 +20,7 @@ from localrun.base.events import (
     ToolCallDelta,
 )
 from localrun.base.request import Json, Request, RequestMessage
+from localrun.server.constraint_fields import response_format
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_codec import OpenAICodec
@@ -56,6 +57,7 @@ def read_chat(body: Body) -> InferenceRequest:
         think=think(body),
         tools=tuple(tool.values for tool in body.objects("tools")),
         logprobs=_logprobs(body),
+        constraint=response_format(body),
     )
     return replace(openai_request(body, (request,), IGNORED), n=answers(body))
 
@@ -122,6 +124,7 @@ def as_call(call: ToolCall) -> Json:
 class ChatCodec(OpenAICodec):
     """Writes chat.completion objects and chunks."""
 
+    constraint_field = "response_format"
     id_prefix, kind, chunk_kind = "chatcmpl-", "chat.completion", "chat.completion.chunk"
 
     def __init__(self, asked: InferenceRequest, with_usage: bool) -> None:

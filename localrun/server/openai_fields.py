@@ -76,12 +76,10 @@ def effort(body: Body, name: str) -> Think:
 
 
 def refuse_until_there(body: Body) -> None:
-    """Refusal for what would silently not hold: calls that have to be made, schemas that have to be kept to."""
+    """Refusal for what would silently not hold: calls that have to be made, or that have to be right."""
     check_tool_choice(body)
     if any(tool.inner("function").flag("strict") for tool in body.objects("tools")):
         raise body.wrong("tools", "strict is not there yet")
-    if body.inner("response_format").text("type", "text") != "text":
-        raise body.wrong("response_format", "text is needed: localrun does not hold a model to a schema yet")
 
 
 def check_tool_choice(body: Body) -> None:

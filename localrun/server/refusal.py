@@ -52,14 +52,15 @@ class Refusal(Exception):
         return "invalid_request_error"
 
 
-def refusal_of(error: LocalrunError) -> Refusal:
-    """An error of ours as HTTP says it. Paths of this machine are shortened to their last name."""
+def refusal_of(error: LocalrunError, field: str | None = None) -> Refusal:
+    """An error of ours as HTTP says it; `field` is the one to blame. Paths of this machine are shortened to their last
+    name."""
     message = without_paths(f"{error.message} ({error.hint})" if error.hint else error.message)
     match error:
         case PromptTooLongError(n_tokens=n_tokens):
             return Refusal(400, message, "context_length_exceeded", figures={"n_prompt_tokens": n_tokens})
         case UsageError():
-            return Refusal(400, message)
+            return Refusal(400, message, param=field)
         case NotFoundError():
             return Refusal(404, message, "model_not_found", "model")
         case DoesNotFitError():

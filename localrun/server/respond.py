@@ -9,7 +9,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from localrun.base.errors import LocalrunError
+from localrun.base.errors import ConstraintError, LocalrunError
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.client.interface import EngineClient
@@ -51,8 +51,11 @@ class AnswerResponse(Response):
                     await self._answer(wire)
                 except ClientLeftError:
                     self._live.end(LEFT)
-                except (LocalrunError, Refusal) as error:
-                    await self.refuse(wire, refusal_of(error) if isinstance(error, LocalrunError) else error)
+                except Refusal as refusal:
+                    await self.refuse(wire, refusal)
+                except LocalrunError as error:
+                    field = self._codec.constraint_field if isinstance(error, ConstraintError) else None
+                    await self.refuse(wire, refusal_of(error, field))
         finally:
             wire.close()
 

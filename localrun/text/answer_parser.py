@@ -1,6 +1,7 @@
 """Parser of an answer, from token ids to thinking and answer."""
 
 from localrun.base.events import Channel
+from localrun.text.answer_start import UpToAnswer
 from localrun.text.detokenizer import Detokenizer
 from localrun.text.marks import Marks
 from localrun.text.reasoning import Splitter
@@ -15,7 +16,9 @@ class AnswerParser:
     With `strips_space` the answer begins without the space that encoding puts before a text.
     """
 
-    def __init__(self, tokenizer: Tokenizer, marks: Marks, splitter: Splitter | None, strips_space: bool) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, marks: Marks, splitter: Splitter | UpToAnswer | None, strips_space: bool
+    ) -> None:
         self.tokenizer = tokenizer
         self._detokenizer = Detokenizer(tokenizer, marks)
         self._marks = marks

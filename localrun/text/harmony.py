@@ -28,6 +28,12 @@ class HarmonySplitter:
         self._said: dict[Channel, bool] = {"answer": False, "thinking": False}
         self._fresh = False  # nothing of this message was told yet
         self._held = ""
+        self._between = False  # a message has ended, and no other has begun
+
+    @property
+    def in_answer(self) -> bool:
+        """Whether what comes next is text of a message to the user."""
+        return self._channel == "answer" and self._header is None and not self._between and not self._held
 
     def push(self, text: str) -> list[tuple[Channel, str]]:
         """The pieces that are certain, in order; none is empty."""
@@ -65,13 +71,13 @@ class HarmonySplitter:
         if mark == self._message:
             header, self._header = self._header or "", None
             self._channel = "thinking" if self._analysis in header else "answer"
-            self._fresh = True
+            self._fresh, self._between = True, False
             if called := _RECIPIENT.search(header):
                 self._take(f"{called[1]} ", pieces)
             return
         self._show_header(pieces)
         if mark in self._ends:
-            self._channel = "answer"
+            self._channel, self._between = "answer", True
         else:
             self._header = mark
 

@@ -20,13 +20,14 @@ from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.text.answer_parser import AnswerParser
+from localrun.text.answer_start import AnswerStart, TriggeredStart, UpToAnswer
 from localrun.text.detokenizer import text_of
 from localrun.text.fewest_tokens import fewest_tokens
 from localrun.text.history import change, note, splice, with_spaces
 from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.message_order import Arranged, arrange
 from localrun.text.prompt import RenderedChat, encode_rendered, render_chat
-from localrun.text.reasoning import ReasoningTags, reasoning_tags
+from localrun.text.reasoning import ReasoningSplitter, ReasoningTags, Splitter, reasoning_tags
 from localrun.text.template import RAW_HINT, ChatTemplate, default_template
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
 
@@ -161,18 +162,40 @@ class ModelText:
     def parser(self, request: Request, prompt: Sequence[int]) -> AnswerParser:
         """Reads the ids of an answer to `request`, whose own are `prompt`: whether it begins within a thought is told
         by the end of these, or by the answer that is gone on with."""
-        channel = begun_channel(request)
-        splitter = None
-        if self.tags is not None and not request.verbatim:
-            splitter = self.tags.splitter(
-                self._end_of(prompt),
-                inside=self._opens_thought(prompt) if channel is None else channel == "thinking",
-                goes_on=channel is not None,
-                marks=self.marks,
-            )
+        splitter = self._splitter(request, prompt)
         is_chat = bool(request.messages) and not request.verbatim
-        strips_space = is_chat and channel != "answer" and self.tokenizer.vocabulary.answers_after_space
-        return AnswerParser(self.tokenizer, self.marks, splitter, strips_space)
+        strips_space = is_chat and begun_channel(request) != "answer" and self.tokenizer.vocabulary.answers_after_space
+        if request.constraint is None or request.constraint.trigger is not None:
+            return AnswerParser(self.tokenizer, self.marks, splitter, strips_space)
+        return AnswerParser(self.tokenizer, self.marks, splitter and UpToAnswer(splitter), strips_space=False)
+
+    def answer_start(self, request: Request, prompt: Sequence[int]) -> AnswerStart | TriggeredStart:
+        """Tells where the constraint on the answer to `request` begins; the ids of its prompt are `prompt`."""
+        if request.constraint is not None and request.constraint.trigger is not None:
+            return TriggeredStart(request.constraint.trigger)
+        splitter = self._splitter(request, prompt)
+        opening: list[int] = []
+        if isinstance(splitter, ReasoningSplitter) and splitter.in_answer and request.think != "off":
+            assert self.tags is not None
+            opening = self.tokenizer.encode(self.tags.open, special=True)
+        is_told = opening and opening[0] in self.special_ids and begun_channel(request) is None
+        return AnswerStart(self.tokenizer, self.marks, splitter, opening if is_told else ())
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """Tokens that are never text of an answer: control tokens, and those that tags are made of."""
+        return self.tokenizer.control_ids | self.marks.by_id.keys()
+
+    def _splitter(self, request: Request, prompt: Sequence[int]) -> Splitter | None:
+        if self.tags is None or request.verbatim:
+            return None
+        channel = begun_channel(request)
+        return self.tags.splitter(
+            self._end_of(prompt),
+            inside=self._opens_thought(prompt) if channel is None else channel == "thinking",
+            goes_on=channel is not None,
+            marks=self.marks,
+        )
 
     def _opens_thought(self, prompt: Sequence[int]) -> bool:
         """Whether a prompt ends with the tag that opens the thinking, so that the model goes on with it."""

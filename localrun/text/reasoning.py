@@ -89,6 +89,11 @@ class ReasoningSplitter:
         self._after_tag = starts_inside and after_tag
         self._held = ""
 
+    @property
+    def in_answer(self) -> bool:
+        """Whether what comes next is text of the answer, unless it opens a thought."""
+        return not self._inside and not self._held
+
     def push(self, text: str) -> list[tuple[Channel, str]]:
         """The pieces that are certain, in order; none is empty."""
         self._held += text

@@ -8,6 +8,7 @@ import pytest
 from localrun_testing.faces import Answer, Faces, script
 from localrun_testing.schemas import check
 
+from localrun.base.constraint import Constraint
 from localrun.base.errors import DoesNotFitError, EngineError, PromptTooLongError
 from localrun.base.request import LoadOptions, Request
 
@@ -375,3 +376,41 @@ def test_another_answer_at_another_temperature(faces: Faces, monkeypatch: pytest
     assert faces.run("chat")[0] == 0
     usual, once, again = [request.sampling.temperature for request in faces.clients[0].requests]
     assert (once, again) == (0.3, usual)
+
+
+SCHEMA = '{"type": "object", "properties": {"city": {"type": "string"}}}'
+
+
+@pytest.mark.parametrize("where", ["typed", "file"])
+def test_a_schema_is_what_the_answer_has_to_hold_to(faces: Faces, tmp_path: Path, where: str) -> None:
+    file = tmp_path / "schema.json"
+    file.write_text(SCHEMA)
+    assert faces.run("run", "x", "--schema", SCHEMA if where == "typed" else str(file), "--lenient")[0] == 0
+    assert faces.request.constraint == Constraint("json_schema", SCHEMA, is_lenient=True)
+
+
+def test_a_regex_and_a_grammar_are_too(faces: Faces, tmp_path: Path) -> None:
+    (tmp_path / "g.lark").write_text('start: "yes" | "no"')
+    assert faces.run("run", "x", "--regex", "[ab]+")[0] == 0
+    assert faces.request.constraint == Constraint("regex", "[ab]+")
+    assert faces.run("run", "x", "--grammar", str(tmp_path / "g.lark"))[0] == 0
+    assert faces.request.constraint == Constraint("lark", 'start: "yes" | "no"')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--schema", "{"], "not JSON"),
+        (["--schema", "no-such-file.json"], "no-such-file.json"),
+        (["--schema", "{}", "--regex", "a"], "exclude each other"),
+        (["--lenient"], "--schema"),
+        (["--regex", " "], "empty"),
+    ],
+)
+def test_constraints_that_are_none_are_refused_before_a_model_is_loaded(
+    faces: Faces, arguments: list[str], said: str
+) -> None:
+    code, out, err = faces.run("run", "x", *arguments)
+    assert (code, out) == (3 if "no-such" in said else 2, "")
+    assert said in err
+    assert not faces.clients

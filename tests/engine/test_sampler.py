@@ -107,6 +107,32 @@ def test_a_flat_row_is_looked_through_as_far_as_needed(seed: int, top_k: int, to
     assert choose_of_row(logits.numpy(), logsumexp, draw_of(chain, u)) == full_choice(logits, chain, u)
 
 
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(0, 1000),
+    st.sampled_from([0.0, 0.3, 1.0]),
+    st.sampled_from([0, 3, 300]),
+    st.sampled_from([0.3, 1.0]),
+    st.sampled_from([1, 30, 2000, 5000]),
+    st.floats(0.0, 0.9999),
+)
+def test_among_allowed_tokens_it_is_as_if_there_were_no_others(
+    seed: int, temperature: float, top_k: int, top_p: float, n_allowed: int, u: float
+) -> None:
+    """Whether candidates decide, or none of them is allowed."""
+    logits = torch.randn(5000, generator=torch.Generator().manual_seed(seed)) * (0.5 + seed % 4)
+    allowed = torch.randperm(5000, generator=torch.Generator().manual_seed(seed)).numpy()[:n_allowed]
+    mask = np.zeros(5024, np.uint8)
+    mask[allowed] = 1
+    chain = SamplerSettings(temperature, top_k, top_p, min_p=0.0)
+    step = finish_logits(logits.clone()[None], [LogitAdjust(temperature=temperature)])
+    token = step.choose_allowed(draw_of(chain, u), np.packbits(mask, bitorder="little"))
+    kept = np.sort(allowed)
+    few = logits[torch.from_numpy(kept)]
+    assert token == kept[int(few.argmax()) if temperature == 0 else full_choice(few, chain, u)]
+    assert step.copied([0, 0]).choose_allowed(draw_of(chain, u, row=1), np.packbits(mask, bitorder="little")) == token
+
+
 @pytest.mark.parametrize("n", [1, 2, 50, 999, 1000])
 def test_the_best_ids_of_a_row(n: int) -> None:
     """As many as asked for and what equals the last of them, in the order of a stable sort of the whole row."""

@@ -1,0 +1,144 @@
+"""Constraints of a model's answers, compiled by llguidance into grammars that say which tokens may come next.
+
+The library, and the vocabulary in its form, are loaded by the first constraint: for a large vocabulary that takes a
+second and 75 MB.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from localrun.base.constraint import Constraint
+from localrun.base.errors import ConstraintError
+from localrun.base.request import Request
+from localrun.engine.constrained import Constrained, reason_of
+from localrun.text.model_text import ModelText
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher
+    from llguidance._lib import JsonCompileOptions
+
+    from localrun.engine.grammar_tokens import GrammarTokens
+
+KEPT = 64  # compiled grammars
+THREADS = 2  # that compute masks: one that takes long leaves the other to the rest
+STACK_BYTES = 256 << 20  # of the thread that compiles, which follows references by recursion
+INITIAL_FUEL, STEP_FUEL = 1_000_000, 200_000  # for a lexer: 20 ms each
+MOST_ITEMS = 20_000  # of a token, in a parser: a ms
+JSON_STYLE: "JsonCompileOptions" = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+MOST_LEXER_STATES, MOST_SYMBOLS = 50_000, 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """A compiled constraint. `notes` say what of it answers are not held to."""
+
+    matcher: "LLMatcher"  # at its beginning: whoever uses it takes a copy
+    notes: tuple[str, ...]
+
+
+class Constraints:
+    """Compiled constraints of one model. Safe to share between threads."""
+
+    def __init__(self, text: ModelText, n_logits: int) -> None:
+        """`n_logits`: of a row, those of padding included."""
+        self.text, self.n_logits = text, n_logits
+        self._grammars: OrderedDict[Constraint, Grammar] = OrderedDict()
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(THREADS, "localrun-constraints")  # starts a thread when there is work for it
+
+    def compile(self, constraint: Constraint) -> Grammar:
+        """The grammar of a constraint. Raises ConstraintError for one that answers cannot be held to, naming why."""
+        grammar = self._grammars.get(constraint) or on_large_stack(lambda: self._compile(constraint))
+        with self._lock:
+            self._grammars[constraint] = grammar
+            self._grammars.move_to_end(constraint)
+            if len(self._grammars) > KEPT:
+                self._grammars.popitem(last=False)
+        return grammar
+
+    def begin(self, grammar: Grammar, request: Request, prompt: Sequence[int], wake: Callable[[], None]) -> Constrained:
+        """Hold the answer to a request, whose prompt has these ids, to its constraint. `wake` as there."""
+        assert request.constraint is not None
+        return Constrained(
+            grammar.matcher.deep_copy(),
+            self.text.answer_start(request, prompt),
+            self._tokens,
+            self._pool,
+            wake,
+            may_end_free=request.constraint.trigger is not None,
+            skips=request.logprobs is None,
+        )
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    @cached_property
+    def _tokens(self) -> "GrammarTokens":
+        from localrun.engine.grammar_tokens import GrammarTokens
+
+        return GrammarTokens(self.text.tokenizer, self.text.special_ids, self.n_logits)
+
+    def _compile(self, constraint: Constraint) -> Grammar:
+        from llguidance import LLMatcher, LLParserLimits
+
+        what = f"answers cannot be held to this {constraint.name}"
+        try:
+            source = _grammar_source(constraint)
+        except ValueError as error:
+            raise ConstraintError(f"{what}: {error}", "correct it") from None
+        limits = LLParserLimits(
+            initial_lexer_fuel=INITIAL_FUEL,
+            step_lexer_fuel=STEP_FUEL,
+            step_max_items=MOST_ITEMS,
+            max_lexer_states=MOST_LEXER_STATES,
+            max_grammar_size=MOST_SYMBOLS,
+            verbose_errors=False,
+        )
+        with self._lock:
+            tokens = self._tokens
+        matcher = LLMatcher(tokens.tokenizer, source, log_level=0, limits=limits)
+        first = matcher.deep_copy()
+        if not first.is_error() and not first.is_stopped():
+            first.compute_bitmask()  # one that nothing holds to is noticed here
+        if first.is_error():
+            raise ConstraintError(f"{what}: {reason_of(first)}", "leave that out, or say it in another way")
+        less = f"the answer is not held to all of the {constraint.name}"
+        return Grammar(matcher, tuple(f"{less}: {warning}" for warning in matcher.get_grammar_warnings()))
+
+
+def _grammar_source(constraint: Constraint) -> str:
+    """A constraint as llguidance reads it. ValueError for JSON that it cannot read."""
+    from llguidance import LLMatcher
+
+    match constraint.kind:
+        case "json_schema":
+            told: JsonCompileOptions | None = {"lenient": True} if constraint.is_lenient else None
+            return LLMatcher.grammar_from_json_schema(constraint.source, defaults=JSON_STYLE, overrides=told)
+        case "regex":
+            return LLMatcher.grammar_from_regex(constraint.source)
+        case "lark":
+            return LLMatcher.grammar_from_lark(constraint.source)
+
+
+def on_large_stack(work: Callable[[], Grammar]) -> Grammar:
+    """The result of `work` on a thread with room for deep recursion."""
+    done: Future[Grammar] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    usual = threading.stack_size(STACK_BYTES)
+    try:
+        threading.Thread(target=run, name="localrun-compile", daemon=True).start()
+    finally:
+        threading.stack_size(usual)
+    return done.result()
