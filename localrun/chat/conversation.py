@@ -14,8 +14,7 @@ from localrun.chat.record_parts import parts_in
 from localrun.chat.records import as_time, pack, pack_message, parse, unpack_message
 from localrun.chat.requests import request_messages
 from localrun.chat.summary import title_of
-from localrun.chat.token_ids import common_length, token_ids
-from localrun.chat.tree import ChatTree, Message
+from localrun.chat.tree import ChatTree, Message, common_length, token_ids
 
 VERSION = 1
 _NO_SETTINGS = ("kind", "version", "created", "at", "deleted", "crc32")

@@ -7,12 +7,15 @@ from pathlib import Path
 
 from localrun.base.errors import LocalrunError, NotFoundError, UsageError
 from localrun.base.files import make_private
+from localrun.base.paths import folder
 from localrun.chat.conversation import Chat, Policy, SettingValue
 from localrun.chat.file import JournalFile
 from localrun.chat.summary import SUFFIX, ChatSummary, Summaries, is_chat_id
-from localrun.chat.traces import erase_index, erase_traces
+from localrun.storage.block_files import DISK_FOLDER
+from localrun.storage.erase import erase_chats
 
 __all__ = ["Chat", "ChatStore", "ChatSummary", "Policy"]
+INDEX_NAME = "search.sqlite"
 
 
 class ChatStore:
@@ -181,3 +184,20 @@ def find_chat(store: ChatStore, wanted: str) -> ChatSummary:
     if len(found) > 1:
         raise UsageError(f"{len(found)} chats are called {wanted}", "give more of the id")
     return found[0]
+
+
+def erase_traces(chats: Path, chat_id: str) -> None:
+    """Erase a chat's text outside its file: the index of the search and blocks of the KV cache on disk.
+
+    Blocks that other chats have, too, stay. Raises OSError.
+    """
+    cache = folder("cache")
+    if cache is not None:
+        erase_chats(cache / DISK_FOLDER, [chat_id])
+    erase_index(chats)
+
+
+def erase_index(chats: Path) -> None:
+    """Remove the whole index, since SQLite leaves deleted text in its pages; the next search builds it again."""
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        (chats / f"{INDEX_NAME}{suffix}").unlink(missing_ok=True)

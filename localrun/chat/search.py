@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
 from localrun.base.files import make_private
-from localrun.chat.journal import ChatStore
+from localrun.chat.journal import INDEX_NAME, ChatStore
 from localrun.chat.summary import title_of
-from localrun.chat.traces import INDEX_NAME
 from localrun.chat.tree import Message
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 from localrun.backends.interface import Backend
 from localrun.base.machine import memory
 from localrun.base.paths import writable_folder
-from localrun.fit.machine_file import read_machine, write_machine
+from localrun.fit.machine_rates import read_machine, write_machine
 
 PROBE_BYTES, PIECE = 64 << 20, 8 << 20  # about what a step asks for at once of a layer's experts
 VALID_SECONDS = 30 * 86400.0

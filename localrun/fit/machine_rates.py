@@ -4,14 +4,17 @@ import platform
 import time
 from contextlib import suppress
 from dataclasses import asdict, replace
+from typing import Any
 
 from localrun.backends.registry import usual_backend
 from localrun.base.events import Completion
+from localrun.base.paths import folder, writable_folder
 from localrun.base.processors import cpu_name, usual_threads
-from localrun.fit.machine_file import read_machine, write_machine
+from localrun.base.state_file import change_state, read_state
 from localrun.fit.probe import Probed, probe
 from localrun.fit.rates import Rates
 
+FILE_NAME = "machine.json"
 IDLE_SECONDS, BUSY_SECONDS = 30 * 86400.0, 600.0  # that figures hold: taken while others computed they may be too low
 GAIN = 1.02  # less is not worth a write
 PROBE = 2  # raised when what is measured changes: older figures are left alone then
@@ -84,3 +87,16 @@ def _known() -> tuple[Rates | None, float]:
 def _keep(rates: Rates, measured_at: float | None = None) -> Rates:
     write_machine(_key(), {**asdict(rates), "measured_at": time.time() if measured_at is None else measured_at})
     return rates
+
+
+def read_machine() -> dict[str, Any]:
+    """All rows of the file, one a machine, as several may share a home folder; empty without a file."""
+    home = folder("cache")
+    return read_state(home / FILE_NAME) if home is not None else {}
+
+
+def write_machine(key: str, row: dict[str, Any]) -> None:
+    """Store one machine's row atomically, as another process may read or write at the same time."""
+    home = writable_folder("cache")
+    if home is not None:
+        change_state(home / FILE_NAME, lambda rows: {**rows, key: row})

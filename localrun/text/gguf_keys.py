@@ -12,12 +12,11 @@ from typing import Any
 from localrun.base.errors import ModelFileError
 from localrun.formats.files import shown
 from localrun.formats.metadata import Metadata
-from localrun.text.byte_level import CHAR_TO_BYTE
-from localrun.text.character_map import character_map_problem
 from localrun.text.merges import first_bad_merge
 from localrun.text.pretokenize import PRETOKENIZERS, PreTokenizer
 from localrun.text.specials import TokenType, ids_of_kind
-from localrun.text.vocabulary import MAX_TOKEN_LENGTH, is_byte_token
+from localrun.text.tokenizer_parts import character_map_problem
+from localrun.text.vocabulary import CHAR_TO_BYTE, MAX_TOKEN_LENGTH, is_byte_token
 
 _G = "tokenizer.ggml."
 KINDS = {"gpt2": "bpe", "gemma4": "bpe", "llama": "spm", "t5": "unigram", "bert": "wordpiece"}

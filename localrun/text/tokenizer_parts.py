@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from localrun.formats.files import bad_file, shown
-from localrun.text.character_map import character_map_problem
 from localrun.text.pattern_cost import runs_away
 from localrun.text.tokenizer_model import bad_tokenizer
 
@@ -23,6 +22,7 @@ _MAX_DEPTH = 8
 _MAX_GROWTH = 64  # how many times longer all parts together may make a text
 _MAX_PATTERN = 8192
 _MAX_PREFIX = 64
+_MAX_REPLACEMENT = 256  # bytes; the longest in use is a word of Arabic in 33
 
 
 def check_parts(normalizer: Any, pre_tokenizer: Any, path: Path) -> None:
@@ -96,3 +96,17 @@ def _check_character_map(part: dict[str, Any], path: Path) -> None:
         raise bad_tokenizer("the character map is not base64", path) from None
     if problem := character_map_problem(data):
         raise bad_tokenizer(problem, path)
+
+
+def character_map_problem(data: bytes) -> str:
+    """The flaw of a character map, or nothing.
+
+    It is SentencePiece's compiled normalization: the size of a trie, the trie, and replacements that end with NUL.
+    """
+    n_trie_bytes = int.from_bytes(data[:4], "little")
+    replacements = data[4 + n_trie_bytes :]
+    if not n_trie_bytes or n_trie_bytes % 4 or not replacements:
+        return "the character map is cut short"
+    if max(map(len, replacements.split(b"\0"))) > _MAX_REPLACEMENT:
+        return "the character map makes long texts of single characters"
+    return ""

@@ -4,13 +4,19 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from localrun.text.byte_level import from_byte_level
 from localrun.text.specials import TokenType
 
 Spelling = Literal["byte_level", "metaspace", "wordpiece"]  # how a token spells bytes and spaces
 _BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 MAX_TOKEN_LENGTH = 2048  # characters; SentencePiece tries every split of a token, Unigram every one at every place
 _AS_WRITTEN = (TokenType.CONTROL, TokenType.UNKNOWN, TokenType.USER_DEFINED)
+
+# GPT-2's byte alphabet: every byte written as one printable character, so that merges work on text.
+_PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_OTHERS = [byte for byte in range(0x100) if byte not in _PRINTABLE]
+CHAR_TO_BYTE: dict[str, int] = {chr(byte): byte for byte in _PRINTABLE}
+CHAR_TO_BYTE |= {chr(0x100 + n): byte for n, byte in enumerate(_OTHERS)}
+BYTE_TO_CHAR: dict[int, str] = {byte: char for char, byte in CHAR_TO_BYTE.items()}
 
 
 def is_byte_token(text: str) -> bool:
@@ -53,3 +59,11 @@ class Vocabulary:
         if self.spelling == "wordpiece":
             return (text[2:] if text.startswith("##") else f" {text}").encode()
         return text.replace("▁", " ").encode()
+
+
+def from_byte_level(token: str) -> bytes:
+    """The bytes a token stands for; text outside the alphabet (an added token) stands for itself."""
+    try:
+        return bytes([CHAR_TO_BYTE[char] for char in token])
+    except KeyError:
+        return token.encode()

@@ -11,8 +11,7 @@ import pytest
 from localrun.base import lock, state_file
 from localrun.base.state_file import change_state, read_state
 from localrun.fit.disk_rate import disk_rate
-from localrun.fit.machine_file import read_machine, write_machine
-from localrun.fit.machine_rates import known_rates
+from localrun.fit.machine_rates import known_rates, read_machine, write_machine
 from localrun.formats.files import stamp_at
 from localrun.hub.library import mark_used, scan
 from localrun.storage import identity

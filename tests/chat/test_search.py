@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localrun.chat.journal import ChatStore
+from localrun.chat.journal import INDEX_NAME, ChatStore
 from localrun.chat.search import Hit, folded, matches, search
-from localrun.chat.traces import INDEX_NAME
 
 TEXTS = (
     "How do tides work?",

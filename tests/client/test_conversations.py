@@ -10,7 +10,7 @@ from benchmarks.tiny_architectures import TINY
 from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.base.request import KVCodecName
 from localrun.cache.kinds.recurrent import CHECKPOINT_TOKENS
-from localrun.chat.token_ids import common_length
+from localrun.chat.tree import common_length
 from localrun.engine.runner import Runner
 from localrun.formats.detect import open_model_file
 from localrun.model.load import read_config

@@ -20,11 +20,11 @@ from localrun_testing.vocabularies import (
 
 from localrun.base.request import Request, Sampling
 from localrun.engine.answer import AnswerStream
-from localrun.text.byte_level import BYTE_TO_CHAR
 from localrun.text.model_text import ModelText
 from localrun.text.reasoning import KNOWN_TAGS, ReasoningTags, reasoning_tags
 from localrun.text.template import CHATML, ChatTemplate
 from localrun.text.tokenizer import tokenizer_from_folder, tokenizer_from_gguf
+from localrun.text.vocabulary import BYTE_TO_CHAR
 
 THINK = ReasoningTags("<think>", "</think>")
 KINDS = {"letters": NORMAL, "not special": USER_DEFINED, "special": CONTROL}

@@ -13,9 +13,9 @@ from localrun.base.errors import PromptTooLongError, UsageError
 from localrun.base.request import LoadOptions, Request
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
-from localrun.text.byte_level import BYTE_TO_CHAR
 from localrun.text.fewest_tokens import fewest_tokens
 from localrun.text.tokenizer import LONGEST_RUN, Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
+from localrun.text.vocabulary import BYTE_TO_CHAR
 
 NFC = {"type": "NFC"}
 STRIPPED = {"id": 260, "content": "<x>", "special": True, "normalized": False, "lstrip": True, "rstrip": True}

@@ -64,3 +64,13 @@ class GpuLayout:
         if isinstance(rows, slice):
             rows = torch.arange(packed.n_rows, device=blob.device)[rows]
         return tiles_of(packed.qtype).unpack(blob, packed.n_rows, packed.n_cols, rows)
+
+
+class MetalLayout(GpuLayout):
+    """The GPU's layouts, packed by the processor: both have the same memory, so a matrix lies there once.
+
+    Beside it there is never more than a slab of its rows, as the file has them and packed.
+    """
+
+    def packs_on(self, device: torch.device | None) -> torch.device:
+        return torch.device("cpu")

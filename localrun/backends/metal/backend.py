@@ -143,7 +143,7 @@ class MetalBackend(GpuBackend):
         return (lambda: None) if self.is_emulated else torch.mps.synchronize
 
     def layout(self, dense_bytes: int, budget: int, threads: int) -> Layout:
-        from localrun.backends.metal.layout import MetalLayout
+        from localrun.backends.gpu.layouts import MetalLayout
 
         return MetalLayout()
 

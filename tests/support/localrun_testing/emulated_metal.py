@@ -5,9 +5,9 @@ from pathlib import Path
 
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.gpu.executor import GpuExecutor
+from localrun.backends.gpu.layouts import MetalLayout
 from localrun.backends.metal.device import MetalDevice
 from localrun.backends.metal.emulated_shader import emulated_device
-from localrun.backends.metal.layout import MetalLayout
 from localrun.backends.metal.translator import MetalTranslator
 from localrun.engine.runner import Runner, cache_layers
 from localrun.formats.gguf import open_gguf

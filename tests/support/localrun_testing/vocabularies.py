@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from localrun.text.byte_level import BYTE_TO_CHAR
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_gguf
+from localrun.text.vocabulary import BYTE_TO_CHAR
 
 _TAG = re.compile(r"<\|?[A-Za-z_/:|｜▁]+[^<>\s'\"{}]*\|?>|\[/?[A-Z_]{3,}\]|<｜[^<>]+｜>")
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6

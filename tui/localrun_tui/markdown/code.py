@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.style import Style
 
-from localrun_tui.markdown.metas import CODE
+from localrun_tui.markdown.inline import CODE
 from localrun_tui.markdown.wide import FITTED, Wide, window
 
 if TYPE_CHECKING:

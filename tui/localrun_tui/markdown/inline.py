@@ -6,7 +6,11 @@ from textual.style import Style
 
 from localrun.base.sanitize import clean
 from localrun_tui.markdown.formulas import formula
-from localrun_tui.markdown.metas import LINK
+
+# Keys in the meta of a style: what a click on a piece of text means.
+ACT = "act"  # "back", "on" (a branch), "thinking"
+CODE = "code"  # the number of a code block: copy it
+LINK = "link"  # the target of a link
 
 _STYLES = {"strong": "bold", "em": "italic", "s": "strike", "code_inline": "$text-accent on $accent 12%"}
 

@@ -7,7 +7,7 @@ from textual.style import Style
 
 from localrun.base.content import FilePart, files_in, typed_text
 from localrun.base.sanitize import clean
-from localrun_tui.markdown.metas import ACT
+from localrun_tui.markdown.inline import ACT
 from localrun_tui.markdown.wide import Wide
 from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.screens.chat.history_groups import with_hits

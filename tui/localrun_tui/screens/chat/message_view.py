@@ -18,7 +18,7 @@ from textual.visual import RenderOptions
 
 from localrun.base.sanitize import clean
 from localrun.chat.turn import may_go_on
-from localrun_tui.markdown.metas import ACT, CODE, LINK
+from localrun_tui.markdown.inline import ACT, CODE, LINK
 from localrun_tui.markdown.wide import STEP, Wide
 from localrun_tui.screens.chat.growing_height import GrowingHeight
 from localrun_tui.screens.chat.message_document import MessageDocument
