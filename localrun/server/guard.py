@@ -72,7 +72,7 @@ class Guard:
         is_preflight = request.method == "OPTIONS" and bool(origin)
         if self._options.api_key and request.url.path not in OPEN_PATHS and not is_preflight:
             self._check_key(headers)
-        if request.method == "POST" and _media_type(headers) != "application/json":
+        if request.method == "POST" and not _is_json(headers):
             raise Refusal(415, "content-type: application/json is needed", "unsupported_media_type")
 
     def _check_key(self, headers: Headers) -> None:
@@ -104,8 +104,12 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _media_type(headers: Headers) -> str:
-    return headers.get("content-type", "").partition(";")[0].strip().lower()
+def _is_json(headers: Headers) -> bool:
+    """Whether a body is said to be JSON. Some programs say nothing; a page in a browser, which could leave it out, too,
+    always tells where it comes from."""
+    if "content-type" not in headers:
+        return "origin" not in headers and "sec-fetch-site" not in headers
+    return headers["content-type"].partition(";")[0].strip().lower() == "application/json"
 
 
 def _allowing(origin: str) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Who may call: hosts, origins, content types, keys."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,6 +61,14 @@ def test_an_allowed_page_is_let_in_by_name(locked: Served) -> None:
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
 def test_forms_are_no_calls(http: httpx.Client, kind: str) -> None:
     assert http.post("/v1/chat/completions", content=b"{}", headers={"content-type": kind}).status_code == 415
+
+
+def test_a_program_may_leave_the_content_type_out_and_a_page_may_not(http: httpx.Client) -> None:
+    """litellm does, with Ollama's API."""
+    body = {"messages": [{"role": "user", "content": "hi", "images": []}], "options": {}, "stream": False}
+    data = json.dumps(body).encode()
+    assert http.post("/api/chat", content=data).status_code == 200
+    assert http.post("/api/chat", content=data, headers={"sec-fetch-site": "same-site"}).status_code == 415
 
 
 def test_another_site_is_kept_out(http: httpx.Client) -> None:
