@@ -42,7 +42,7 @@ def launch(
         raise UsageError(f"there is no program {program} to launch", did_you_mean(program, PROGRAMS) or _names())
     known = PROGRAMS[program]
     if only_print:
-        server = _address(MonitorClient()) if running_server() else _PLACEHOLDER
+        server = _address(MonitorClient(), model) if running_server() else _PLACEHOLDER
         write(_as_shell(known.setup(server), arguments or []) + "\n")
         return 0
     if shutil.which(known.setup(_PLACEHOLDER).command[0]) is None:
@@ -55,31 +55,28 @@ def launch(
 
 @contextmanager
 def _server(model: ModelOptions) -> Iterator[ServerAddress]:
-    """The server that runs, if no model was named or it has that one; else one of our own, until the block is left."""
+    """The server that runs, else one of our own until the block is left; with that model, if one is named."""
     if running_server() is not None:
-        if model.model is not None:
-            raise UsageError("a server runs already", "leave --model out, or stop that server")
-        yield _address(MonitorClient())
+        yield _address(MonitorClient(), model)
         return
     named = [] if model.model is None else ["--model", model.model, "--precision", model.precision]
-    command = [sys.executable, "-m", "localrun", "serve", "--port", "0", "--jsonl", *named]
+    command = [sys.executable, "-m", "localrun", "serve", "--port", "0", "--jsonl", "--quiet", *named]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
             line = process.stdout.readline()
             if not line:
                 raise EngineError("the server did not start", "what it said stands above")
-            yield _address(MonitorClient(json.loads(line)["url"]))
+            yield _address(MonitorClient(json.loads(line)["url"]), ModelOptions())
         finally:
             process.terminate()
 
 
-def _address(monitor: MonitorClient) -> ServerAddress:
-    """Status of a running server, as it reports itself."""
-    loaded = monitor.state().get("model")
-    if not isinstance(loaded, dict):
-        raise NotFoundError("the running server has no model loaded", "ask it something, or start it again")
-    return ServerAddress(monitor.url, os.environ.get(KEY_VARIABLE, ""), str(loaded["name"]), int(loaded["ctx"]))
+def _address(monitor: MonitorClient, model: ModelOptions) -> ServerAddress:
+    """A running server with its model, which is loaded again if nobody asked for it for long."""
+    precision = "" if model.precision == "auto" else f":{model.precision}"
+    loaded = monitor.load(f"{model.model}{precision}" if model.model else "")
+    return ServerAddress(monitor.url, os.environ.get(KEY_VARIABLE, ""), str(loaded["id"]), int(loaded["ctx"]))
 
 
 def _as_shell(setup: Setup, arguments: list[str]) -> str:

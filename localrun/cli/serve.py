@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -131,6 +132,7 @@ def serve(
     named: ModelArgument = None,
     *,
     jsonl: Annotated[bool, switch("--jsonl", "say on stdout where it listens, as JSON")] = False,
+    quiet: Annotated[bool, switch("--quiet", "no line on stderr for each request")] = False,
     server: ServerFlags,
     model: ModelOptions,
     hub: HubOptions,
@@ -138,10 +140,17 @@ def serve(
 ) -> int:
     """Answer other programs over HTTP, in the protocol of OpenAI."""
     choice = find_choice(replace(model, model=named or model.model), hub, load)
-    return asyncio.run(_serve(choice, server.options(), load, jsonl))
+    log = _say_nothing if quiet else log_request
+    return asyncio.run(_serve(choice, server.options(), load, jsonl, log))
 
 
-async def _serve(choice: ModelChoice, options: ServerOptions, load: LoadOptionFlags, jsonl: bool) -> int:
+async def _serve(
+    choice: ModelChoice,
+    options: ServerOptions,
+    load: LoadOptionFlags,
+    jsonl: bool,
+    log: Callable[["LiveRequest"], None],
+) -> int:
     """Listen, load, and answer until a signal comes."""
     from localrun.server.app import build_app
     from localrun.server.listen import HttpServer, address_of, bind, stopped_by_signals
@@ -166,7 +175,7 @@ async def _serve(choice: ModelChoice, options: ServerOptions, load: LoadOptionFl
         )
 
     models = ModelHost(ModelSlot(open_model), choice, options)
-    server = HttpServer(build_app(Service(models, options, log_request)))
+    server = HttpServer(build_app(Service(models, options, log)))
     url = address_of(sockets[0])
     with stopped_by_signals(server) as signals:
         try:
@@ -179,6 +188,10 @@ async def _serve(choice: ModelChoice, options: ServerOptions, load: LoadOptionFl
         finally:
             await models.close()
     return CANCELLED if signal.SIGINT in signals else 0
+
+
+def _say_nothing(live: "LiveRequest") -> None:
+    pass
 
 
 def log_request(live: "LiveRequest") -> None:

@@ -14,7 +14,7 @@ def monitor_routes(service: Service) -> list[Route]:
     """Its addresses."""
 
     async def requests(request: HttpRequest) -> Response:
-        info = service.models.slot.info
+        info = service.models.slot.info if service.models.slot.client is not None else None
         rows = rows_of(list(service.registry.requests.values()))
         loaded = None if info is None else {"name": info.name, "precision": info.precision, "ctx": info.ctx}
         return JSONResponse({"model": loaded, "requests": [row.as_json() for row in rows]})

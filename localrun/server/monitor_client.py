@@ -1,4 +1,4 @@
-"""Asks a running server what it is doing, over its address or its Unix socket."""
+"""Asks a running server what it is doing and which model it has, over its address or its Unix socket."""
 
 import http.client
 import json
@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from localrun.base.errors import EngineError, NotFoundError, UsageError
+from localrun.base.sanitize import clean
 from localrun.server.options import KEY_VARIABLE
 from localrun.server.owner import Owner, running_server
 
@@ -45,11 +46,23 @@ class MonitorClient:
         """End a request. NotFoundError where it is over."""
         self._ask("DELETE", f"/v1/localrun/requests/{number}")
 
-    def _ask(self, method: str, path: str) -> dict[str, Any]:
+    def load(self, model: str = "") -> dict[str, Any]:
+        """Have it load a model, the usual one without a name, and give that model as `state` shows it. Its `id` is what
+        requests name it by. Waits as long as it takes."""
+        self._ask("POST", "/v1/responses", {"model": model, "input": "", "store": False})
+        loaded = self.state().get("model")
+        if not isinstance(loaded, dict):
+            raise EngineError("that server has let go of its model", "try again")
+        listed = self._ask("GET", "/v1/models")["data"]
+        id = next((row["id"] for row in listed if "context_length" in row), loaded["name"])
+        return {**loaded, "id": id}
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         key = os.environ.get(KEY_VARIABLE, "")
-        connection = _connection(self._owner)
+        headers = {"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
+        connection = _connection(self._owner, SECONDS if body is None else None)
         try:
-            connection.request(method, path, headers={"authorization": f"Bearer {key}"} if key else {})
+            connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
             values = json.loads(answer.read(MAX_BYTES))
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -60,30 +73,32 @@ class MonitorClient:
             connection.close()
         if answer.status == 401:
             raise UsageError("that server needs its key", f"set {KEY_VARIABLE}")
-        if answer.status == 404:
-            raise NotFoundError("that request is over")
-        if answer.status != 200 or not isinstance(values, dict):
+        if answer.status == 200 and isinstance(values, dict):
+            return values
+        said = values.get("error") if isinstance(values, dict) else None
+        if not isinstance(said, dict) or not isinstance(said.get("message"), str):
             raise EngineError(f"that server answers {answer.status}", "is it localrun?")
-        return values
+        what = clean(said["message"], keep_newlines=False)
+        raise NotFoundError(what) if answer.status == 404 else EngineError(what)
 
 
 class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=SECONDS)
+    def __init__(self, path: str, seconds: float | None) -> None:
+        super().__init__("localhost", timeout=seconds)
         self._path = path
 
     def connect(self) -> None:
         if sys.platform == "win32":
             raise OSError("Windows has no Unix sockets")
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(SECONDS)
+        self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
 
 
-def _connection(owner: Owner) -> http.client.HTTPConnection:
+def _connection(owner: Owner, seconds: float | None) -> http.client.HTTPConnection:
     if owner.socket:
-        return _UnixConnection(owner.socket)
+        return _UnixConnection(owner.socket, seconds)
     place = urlsplit(owner.url)
     if place.scheme != "http" or not place.hostname:
         raise UsageError(f"{owner.url} is no address of a server", "it looks like http://127.0.0.1:11434")
-    return http.client.HTTPConnection(place.hostname, place.port or 80, timeout=SECONDS)
+    return http.client.HTTPConnection(place.hostname, place.port or 80, timeout=seconds)

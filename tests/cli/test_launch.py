@@ -63,4 +63,5 @@ def test_a_program_runs_on_a_server_of_its_own_that_ends_with_it(tmp_path: Path)
     assert ran.code == 5, ran.err
     assert '"id":"builtin"' in ran.out
     assert ran.out.rstrip().endswith("-m builtin hello")
+    assert "/v1/" not in ran.err, "the screen is the program's"
     assert localrun("top").code == 3

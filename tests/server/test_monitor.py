@@ -10,10 +10,12 @@ from localrun_testing.schemas import check
 from localrun_testing.served import Served
 from localrun_testing.waiting import until
 
+from localrun.base.errors import NotFoundError
 from localrun.base.events import Accepted, Event, Prefill, Token
 from localrun.cli.app import run_command_line
 from localrun.cli.serve import log_request
 from localrun.server.live import LiveRequest
+from localrun.server.monitor_client import MonitorClient
 from localrun.server.request_rows import rows_of
 
 
@@ -36,6 +38,17 @@ def test_a_request_is_seen_and_cancelled(http: httpx.Client, served: Served) -> 
     assert answers[0].json()["choices"][0]["message"]["content"] == "ab"
     assert http.get("/v1/localrun/requests").json()["requests"] == []
     assert http.delete(f"/v1/localrun/requests/{row['number']}").status_code == 404
+
+
+def test_a_model_that_was_let_go_is_loaded_for_whoever_asks_which_there_is(http: httpx.Client, served: Served) -> None:
+    http.post("/api/generate", json={"model": "", "keep_alive": 0})
+    until(lambda: http.get("/v1/localrun/requests").json()["model"] is None)
+    monitor = MonitorClient(served.url)
+    loaded = monitor.load()
+    assert (loaded["id"], loaded["ctx"]) == ("fake", 128)
+    assert monitor.state()["model"]["name"] == "fake"
+    with pytest.raises(NotFoundError, match="no-such-model"):
+        monitor.load("no-such-model")
 
 
 def test_what_is_over_is_counted(http: httpx.Client) -> None:
