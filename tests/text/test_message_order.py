@@ -95,10 +95,10 @@ def test_calls_and_their_results_stay_turns_of_their_own() -> None:
 @pytest.mark.slow
 def test_templates_of_published_models_lose_nothing() -> None:
     """Those that llama.cpp tests with. One stands the system message in the last turn, which is its own order."""
-    folder = Path(os.environ.get("LOCALRUN_PEERS", "")) / "templates"
-    sources = {path.stem: path.read_text("utf-8") for path in folder.glob("*.jinja")}
-    if not sources:
-        pytest.skip("no templates: LOCALRUN_PEERS has no folder of them")
+    if not (peers := os.environ.get("LOCALRUN_PEERS")):
+        pytest.skip("no templates: LOCALRUN_PEERS is not set")
+    sources = {path.stem: path.read_text("utf-8") for path in Path(peers, "templates").glob("*.jinja")}
+    assert sources, "`make peers` brings them"
     wrong = {}
     for (name, source), roles in itertools.product(sources.items(), (CODEX[:4], CODEX, CLAUDE_CODE[:3], CLAUDE_CODE)):
         template = ChatTemplate(source, "<s>", "</s>")
