@@ -1,11 +1,12 @@
 """Builds the peers of each instruction set as strong as it lets them be; what lies there already is not built again.
 
     python benchmarks/build_peers.py avx2 --folder /tmp/peers [--peers llama.cpp ik_llama.cpp openvino]
-                                          [--compiler clang-16] [--jobs N]
+                                          [--compiler clang-16] [--jobs N] [--server]
 
 llama.cpp and ik_llama.cpp get libraries for that one set, built by Clang, whose code is the faster, and with OpenMP
 where the compiler has it (Debian: libomp-16-dev). OpenVINO GenAI comes from PyPI, into an environment of its own, and
-picks its instructions itself. Sources are downloaded into FOLDER/src unless they lie there.
+picks its instructions itself. Sources are downloaded into FOLDER/src unless they lie there. --server builds llama.cpp's
+server, too, for `benchmarks/server_beside.py`.
 """
 
 import argparse
@@ -52,15 +53,22 @@ class Builder:
         return self.ik_llama_cpp(isa) if peer == "ik_llama.cpp" else self.openvino()
 
     def llama_cpp(self, isa: str) -> Path:
+        return self.of_llama_cpp(isa, "llama", "libllama.so").parent
+
+    def llama_server(self, isa: str) -> Path:
+        return self.of_llama_cpp(isa, "llama-server", "llama-server")
+
+    def of_llama_cpp(self, isa: str, wanted: str, file: str) -> Path:
+        """What CMake calls `wanted`, and writes to `file`."""
         target = self.folder / "llama.cpp" / isa
-        if not (target / "bin" / "libllama.so").exists():
-            self.cmake(self.llama_cpp_source() / "vendor" / "llama.cpp", target, llama_cpp_options(isa))
-        return target / "bin"
+        if not (target / "bin" / file).exists():
+            self.cmake(self.llama_cpp_source() / "vendor" / "llama.cpp", target, llama_cpp_options(isa), wanted)
+        return target / "bin" / file
 
     def ik_llama_cpp(self, isa: str) -> Path:
         target, source = self.folder / "ik_llama.cpp" / isa, self.ik_source()
         if not (target / "src" / "libllama.so").exists():
-            self.cmake(source, target, ik_options(isa))
+            self.cmake(source, target, ik_options(isa), "llama")
         library = target / "libik_peer.so"
         places = [target / "src", target / "ggml" / "src"]
         run(
@@ -77,12 +85,12 @@ class Builder:
             run(python, "-m", "pip", "install", "--quiet", *OPENVINO)
         return python
 
-    def cmake(self, source: Path, target: Path, options: list[str]) -> None:
+    def cmake(self, source: Path, target: Path, options: list[str], wanted: str) -> None:
         kind, dash, version = self.compiler.partition("-")
         compilers = [f"-DCMAKE_C_COMPILER={self.compiler}", f"-DCMAKE_CXX_COMPILER={kind}++{dash}{version}"]
         common = ["-DCMAKE_BUILD_TYPE=Release", "-DBUILD_SHARED_LIBS=ON", "-DGGML_NATIVE=OFF"]
         run("cmake", "-S", source, "-B", target, *compilers, *common, *options)
-        run("cmake", "--build", target, f"-j{self.jobs}", "--target", "llama")
+        run("cmake", "--build", target, f"-j{self.jobs}", "--target", wanted)
 
     def llama_cpp_source(self) -> Path:
         place = self.folder / "src" / LLAMA_CPP
@@ -104,8 +112,9 @@ class Builder:
 
 def llama_cpp_options(isa: str) -> list[str]:
     chosen = [f"-DGGML_{option}={'ON' if option in SETS[isa].ggml else 'OFF'}" for option in OPTIONS]
-    left_out = [f"-DLLAMA_BUILD_{part}=OFF" for part in ("TESTS", "EXAMPLES", "TOOLS", "SERVER")]
-    return ["-DGGML_LLAMAFILE=ON", "-DLLAMA_CURL=OFF", *chosen, *left_out]
+    left_out = [f"-DLLAMA_{part}=OFF" for part in ("BUILD_TESTS", "BUILD_EXAMPLES", "BUILD_APP", "USE_PREBUILT_UI")]
+    server = [f"-DLLAMA_BUILD_{part}=ON" for part in ("TOOLS", "SERVER")]  # made when it is asked for
+    return ["-DGGML_LLAMAFILE=ON", *chosen, *server, *left_out]
 
 
 def ik_options(isa: str) -> list[str]:
@@ -130,10 +139,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_arguments(parser)
+    parser.add_argument("--server", action="store_true", help="build llama-server, too")
     asked = parser.parse_args()
     builder = Builder(asked.folder.resolve(), asked.compiler, asked.jobs)
     for peer in asked.peers:
         print(peer, builder.build(peer, asked.isa), flush=True)
+    if asked.server:
+        print("llama-server", builder.llama_server(asked.isa), flush=True)
 
 
 if __name__ == "__main__":

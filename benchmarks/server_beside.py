@@ -1,50 +1,52 @@
-"""What a server costs beside `localrun run`, and what it saves.
+"""What a server costs beside `localrun run`, what it saves, and how it does beside llama.cpp's.
 
-    python -m benchmarks.server_beside MODEL.gguf [--rounds 7] [--ctx 8192] [--prefix 4096] [--threads N]
+    python -m benchmarks.server_beside MODEL.gguf [--rounds 7] [--ctx 8192] [--prefix 4096] [--long 4096]
+                                       [--threads N] [--llama-server FILE]
 
 The server is a process of its own, this one is its client. Runs and requests take turns; printed are medians, of pairs
-where two things are compared.
+where two things are compared. `--prefix` is what agents share, `--long` the prompt of somebody else, and `--ctx` has to
+hold both. llama-server (`build_peers.py --server` says where it is) is started with the same file, as many threads, and
+slots that hold what is asked: of two servers that are up, only one is asked at a time.
 """
 
 import argparse
 import asyncio
 import json
+import os
+import random
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
 
 import httpx
 
+from benchmarks.http_answers import ANSWER_TOKENS, ask, ask_at_once
 from benchmarks.kv_quality import machine
+from benchmarks.llama_server import llama_server
 
 QUESTION = "Explain in detail how a steam engine works, from the boiler to the wheels."
-ANSWER_TOKENS = 96
 AGENTS = 4
+STREAMS = 8
+NEW_TOKENS = 2048
+WORDS = (
+    "boiler",
+    "river",
+    "lantern",
+    "seven",
+    "marble",
+    "always",
+    "harbour",
+    "green",
+    "engine",
+    "under",
+    "winter",
+    "paper",
+)
+ROOM = 1024  # tokens of a slot beyond the prompt
 COMMAND = (sys.executable, "-m", "localrun")
-
-
-@dataclass
-class Heard:
-    """One streamed answer: seconds since it was asked for, of the headers and of each piece of text."""
-
-    headers: float = 0.0
-    pieces: list[float] = field(default_factory=list)
-    figures: dict[str, Any] = field(default_factory=dict)
-    usage: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def rate(self) -> float:
-        """Tokens a second from the first piece to the last, as the client sees them."""
-        return (self.usage["completion_tokens"] - 1) / (self.pieces[-1] - self.pieces[0])
-
-    @property
-    def gaps(self) -> list[float]:
-        return [b - a for a, b in zip(self.pieces, self.pieces[1:], strict=False)]
+Measure = Callable[[httpx.AsyncClient], Awaitable[float]]
 
 
 def main() -> None:
@@ -53,18 +55,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--ctx", type=int, default=8192)
     parser.add_argument("--prefix", type=int, default=4096, help="tokens that agents share, about")
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--long", type=int, default=4096, help="tokens of a foreign prompt, about")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--llama-server", metavar="FILE", help="measure it, too")
     options = parser.parse_args()
-    held = ["--ctx", str(options.ctx), *(["--threads", str(options.threads)] if options.threads else [])]
     print(machine())
-    with serving(options.model, held) as address:
-        asyncio.run(measure(address, options, held))
+    with serving(options.model, held(options)) as address:
+        asyncio.run(measure(address, options))
+
+
+def held(options: argparse.Namespace) -> list[str]:
+    """How our model is loaded."""
+    return ["--ctx", str(options.ctx), "--threads", str(options.threads)]
 
 
 @contextmanager
-def serving(model: str, held: list[str]) -> Iterator[str]:
+def serving(model: str, how: list[str]) -> Iterator[str]:
     """The address of a server of that model, until the block is left."""
-    command = [*COMMAND, "serve", model, "--port", "0", "--jsonl", "--no-swap", *held]
+    command = [*COMMAND, "serve", model, "--port", "0", "--jsonl", "--no-swap", *how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout
         try:
@@ -73,42 +81,41 @@ def serving(model: str, held: list[str]) -> Iterator[str]:
             process.terminate()
 
 
-async def measure(address: str, options: argparse.Namespace, held: list[str]) -> None:
-    async with httpx.AsyncClient(base_url=address, timeout=600) as client:
+async def measure(address: str, options: argparse.Namespace) -> None:
+    async with httpx.AsyncClient(base_url=address, timeout=None) as client:
         await ask(client, QUESTION, tokens=8)
-        await decode(client, options, held)
+        await decode(client, options)
         await first_bytes(client, options.rounds)
         await cached_turns(client, options.rounds)
         await shared_prefix(client, options.prefix)
-        await beside_a_long_prompt(client, options.prefix)
+        await beside_a_long_prompt(client, options.long)
+        if options.llama_server:
+            await beside_llama_server(client, options)
 
 
-async def decode(client: httpx.AsyncClient, options: argparse.Namespace, held: list[str]) -> None:
+async def decode(client: httpx.AsyncClient, options: argparse.Namespace) -> None:
     """The same answer by `localrun run` and by the server."""
     ratios, gaps = [], []
     for number in range(options.rounds):
-        order = (run_alone, by_server) if number % 2 else (by_server, run_alone)
         rates = {}
-        for one in order:
-            rates[one] = await one(client, options.model, held, gaps)
-        ratios.append(rates[by_server] / rates[run_alone])
+        for is_server in (True, False) if number % 2 else (False, True):
+            if is_server:
+                heard = await ask(client, QUESTION)
+                rates[is_server], gaps = heard.rate, gaps + heard.gaps
+            else:
+                rates[is_server] = await run_alone(options)
+        ratios.append(rates[True] / rates[False])
     print(f"decode: server ÷ run           {statistics.median(ratios):.3f} ({options.rounds} pairs; wanted: 0.98)")
-    ordered = sorted(gaps)
     print(f"between pieces of text         median {1000 * statistics.median(gaps):.1f} ms, 95 %"
-          f" {1000 * ordered[int(0.95 * len(ordered))]:.1f} ms, most {1000 * ordered[-1]:.1f} ms")  # fmt: skip
+          f" {1000 * p95(gaps):.1f} ms, most {1000 * max(gaps):.1f} ms")  # fmt: skip
 
 
-async def run_alone(client: httpx.AsyncClient, model: str, held: list[str], gaps: list[float]) -> float:
-    command = [*COMMAND, "run", "-m", model, "--json", "--no-stdin", "--seed", "1", "--max-tokens", str(ANSWER_TOKENS)]
-    process = await asyncio.create_subprocess_exec(*command, *held, QUESTION, stdout=asyncio.subprocess.PIPE)
+async def run_alone(options: argparse.Namespace) -> float:
+    command = [*COMMAND, "run", "-m", options.model, "--json", "--no-stdin", "--seed", "1"]
+    command += ["--max-tokens", str(ANSWER_TOKENS), *held(options), QUESTION]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     out, _ = await process.communicate()
     return float(json.loads(out)["decode_tps"])
-
-
-async def by_server(client: httpx.AsyncClient, model: str, held: list[str], gaps: list[float]) -> float:
-    heard = await ask(client, QUESTION)
-    gaps += heard.gaps
-    return heard.rate
 
 
 async def first_bytes(client: httpx.AsyncClient, rounds: int) -> None:
@@ -122,12 +129,15 @@ async def cached_turns(client: httpx.AsyncClient, rounds: int) -> None:
     seconds, steps, shares = [], [], []
     messages = [{"role": "user", "content": QUESTION}]
     for number in range(rounds):
-        heard, said = await converse(client, messages)
+        heard = await ask(client, messages)
         if number:
-            seconds.append(heard.pieces[0])
+            seconds.append(heard.first)
             steps.append(statistics.median(heard.gaps))
             shares.append(heard.figures["cached"] / heard.usage["prompt_tokens"])
-        messages += [{"role": "assistant", "content": said}, {"role": "user", "content": f"And then, point {number}?"}]
+        messages += [
+            {"role": "assistant", "content": heard.text},
+            {"role": "user", "content": f"And then, point {number}?"},
+        ]
     over = 1000 * (statistics.median(seconds) - statistics.median(steps))
     print(f"next turn: first token         {1000 * statistics.median(seconds):.0f} ms, a step and {over:.0f} ms"
           f" (wanted: 60), {100 * statistics.median(shares):.0f} % cached")  # fmt: skip
@@ -135,62 +145,94 @@ async def cached_turns(client: httpx.AsyncClient, rounds: int) -> None:
 
 async def shared_prefix(client: httpx.AsyncClient, tokens: int) -> None:
     """Several agents at once on one new prefix: it is computed once."""
-    prefix = f"{time.time()} " + "The quick brown fox jumps over the lazy dog by the river. " * (tokens // 13)
-    heard = await asyncio.gather(*(ask(client, f"{prefix} Agent {number}?", tokens=8) for number in range(AGENTS)))
-    computed = sum(one.figures["computed"] for one in heard)
-    once = heard[0].usage["prompt_tokens"]
-    print(f"{AGENTS} agents, {once:,} tokens alike   {computed:,} computed: {computed / once:.2f} x one (wanted: 1.05)")
+    prefix = new_text(tokens)
+    heard = await ask_at_once(client, [f"{prefix} Agent {number}?" for number in range(AGENTS)], tokens=8)
+    computed, once = sum(one.computed for one in heard), heard[0].usage["prompt_tokens"]
+    print(f"{AGENTS} agents, {once:,} tokens alike   {computed:,} computed: {computed / once:.2f} x one (wanted: 1.05);"
+          f" the last is done after {max(one.end for one in heard):.1f} s")  # fmt: skip
 
 
 async def beside_a_long_prompt(client: httpx.AsyncClient, tokens: int) -> None:
     """The pace of one's own answer while somebody else's long prompt is read."""
-    alone = await ask(client, QUESTION, tokens=2 * ANSWER_TOKENS, headers={"x-localrun-priority": "high"})
-    prompt = f"{time.time()} " + "Never odd or even, said the king of the hill to the moon. " * (tokens // 14)
-    reading = asyncio.ensure_future(ask(client, prompt, tokens=1, headers={"x-localrun-priority": "normal"}))
+    own = {"x-localrun-priority": "high"}
+    alone = await ask(client, QUESTION, 2 * ANSWER_TOKENS, own)
+    reading_alone = await ask(client, new_text(tokens), 1)
+    reading = asyncio.ensure_future(ask(client, new_text(tokens), 1))
     await asyncio.sleep(0.2)
-    beside = await ask(client, QUESTION, tokens=2 * ANSWER_TOKENS, headers={"x-localrun-priority": "high"})
+    beside = await ask(client, QUESTION, 2 * ANSWER_TOKENS, own)
     foreign = await reading
-    quick, slow = sorted(alone.gaps), sorted(beside.gaps)
-    p95 = slow[int(0.95 * len(slow))] / quick[int(0.95 * len(quick))]
-    print(f"own pace beside {foreign.usage['prompt_tokens']:,} tokens   95 %: {p95:.1f} x alone (wanted: 2.5),"
-          f" most: {slow[-1] / quick[-1]:.1f} x (wanted: 4); they took {foreign.pieces[0]:.1f} s")  # fmt: skip
+    usual, most = p95(beside.gaps) / p95(alone.gaps), max(beside.gaps) / max(alone.gaps)
+    print(f"own pace beside {foreign.usage['prompt_tokens']:,} tokens   95 %: {usual:.1f} x alone (wanted: 2.5),"
+          f" most: {most:.1f} x (wanted: 4); took {foreign.first:.1f} s, alone {reading_alone.first:.1f}")  # fmt: skip
 
 
-async def ask(
-    client: httpx.AsyncClient, text: str, tokens: int = ANSWER_TOKENS, headers: dict[str, str] | None = None
-) -> Heard:
-    heard, _ = await converse(client, [{"role": "user", "content": text}], tokens, headers)
-    return heard
+async def beside_llama_server(ours: httpx.AsyncClient, options: argparse.Namespace) -> None:
+    """The same questions to both, and what llama-server makes of agents and of a long prompt."""
+    start = options.llama_server, options.model, options.threads
+    with llama_server(*start, STREAMS, NEW_TOKENS + ROOM) as address:
+        async with httpx.AsyncClient(base_url=address, timeout=None) as theirs:
+            await streams(ours, theirs, options.rounds)
+            await new_prompts(ours, theirs, options.rounds)
+    print("llama-server:")
+    with llama_server(*start, AGENTS, options.prefix + ROOM) as address:
+        async with httpx.AsyncClient(base_url=address, timeout=None) as theirs:
+            await shared_prefix(theirs, options.prefix)
+    with llama_server(*start, 2, options.long + ROOM) as address:
+        async with httpx.AsyncClient(base_url=address, timeout=None) as theirs:
+            await beside_a_long_prompt(theirs, options.long)
 
 
-async def converse(
-    client: httpx.AsyncClient,
-    messages: list[dict[str, str]],
-    tokens: int = ANSWER_TOKENS,
-    headers: dict[str, str] | None = None,
-) -> tuple[Heard, str]:
-    """One streamed answer, and its text."""
-    body = {"messages": messages, "stream": True, "max_tokens": tokens, "seed": 1, "stream_options": USAGE}
-    heard, said, asked = Heard(), "", time.perf_counter()
-    async with client.stream("POST", "/v1/chat/completions", json=body, headers=headers) as response:
-        heard.headers = time.perf_counter() - asked
-        async for chunk in chunks(response):
-            heard.figures = chunk.get("localrun") or heard.figures
-            heard.usage = chunk.get("usage") or heard.usage
-            if text := "".join(choice["delta"].get("content") or "" for choice in chunk["choices"]):
-                heard.pieces.append(time.perf_counter() - asked)
-                said += text
-    return heard, said
+async def streams(ours: httpx.AsyncClient, theirs: httpx.AsyncClient, rounds: int) -> None:
+    """Tokens a second of several answers at once, from the questions to the last token. None ends before its length."""
+    end = (await ours.get("/tokenizer_info")).json()["eos_token"]
+    (end_id,) = (await ours.post("/tokenize", json={"content": end, "add_special": False})).json()["tokens"]
+    questions = [f"{QUESTION} This is question {number}." for number in range(STREAMS)]
+
+    async def rate(client: httpx.AsyncClient) -> float:
+        heard = await ask_at_once(client, questions, ANSWER_TOKENS, logit_bias={str(end_id): -100})
+        return sum(one.usage["completion_tokens"] for one in heard) / max(one.end for one in heard)
+
+    ratio, own, other = await in_turns(rate, ours, theirs, rounds)
+    print(f"{STREAMS} streams                      {own:.0f} and llama-server {other:.0f} tokens/s: {ratio:.2f} x"
+          " (wanted: 1.3)")  # fmt: skip
 
 
-USAGE = {"include_usage": True}
+async def new_prompts(ours: httpx.AsyncClient, theirs: httpx.AsyncClient, rounds: int) -> None:
+    """Seconds until 19 of 20 of several new prompts that come at once have their first token."""
+
+    async def slowest(client: httpx.AsyncClient) -> float:
+        return p95([one.first for one in await ask_at_once(client, [new_text(NEW_TOKENS) for _ in range(STREAMS)], 8)])
+
+    ratio, own, other = await in_turns(slowest, ours, theirs, rounds)
+    print(f"{STREAMS} new prompts of {NEW_TOKENS:,} tokens   first token, 95 %: {own:.1f} and llama-server"
+          f" {other:.1f} s: {ratio:.2f} x (wanted: at most 1)")  # fmt: skip
 
 
-async def chunks(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
-    response.raise_for_status()
-    async for line in response.aiter_lines():
-        if line.startswith("data: {"):
-            yield json.loads(line.removeprefix("data: "))
+async def in_turns(
+    one: Measure, ours: httpx.AsyncClient, theirs: httpx.AsyncClient, rounds: int
+) -> tuple[float, float, float]:
+    """Medians of the ratio of each round, of our figure and of theirs."""
+    pairs = []
+    for number in range(rounds):
+        if number % 2:
+            pairs.append((await one(ours), await one(theirs)))
+        else:
+            other = await one(theirs)
+            pairs.append((await one(ours), other))
+    return (
+        statistics.median(own / other for own, other in pairs),
+        statistics.median(own for own, _ in pairs),
+        statistics.median(other for _, other in pairs),
+    )
+
+
+def new_text(tokens: int) -> str:
+    """About so many tokens that nobody has computed yet."""
+    return " ".join(random.choices(WORDS, k=tokens))
+
+
+def p95(values: list[float]) -> float:
+    return sorted(values)[int(0.95 * len(values))]
 
 
 if __name__ == "__main__":
