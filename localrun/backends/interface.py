@@ -121,7 +121,7 @@ class Backend(Protocol):
     def scratch_bytes(
         self, model: Recording, ctx: int, codecs: tuple[KVCodec, ...], threads: int, sequences: int
     ) -> int:
-        """Working memory of the largest step, of so many sequences that answer side by side; `codecs` are of every
+        """Working memory of the largest step of `sequences` sequences side by side; `codecs` are of every
         layer."""
         ...
 

@@ -110,7 +110,7 @@ class EngineDiedError(EngineError):
 
 
 def unexpected(error: Exception) -> LocalrunError:
-    """An error that is none of ours, in words for the user: whoever waits for an answer gets this instead."""
+    """An unexpected error in words for the user, raised in place of the answer."""
     return LocalrunError(f"something failed inside localrun: {type(error).__name__}: {error}", "try again")
 
 

@@ -79,7 +79,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def append(fd: int, data: bytes) -> None:
-    """Write at the end of a file that was opened to be appended to, whoever else does so. OSError unless all of it was.
+    """Append to a file that other processes may append to as well. OSError unless everything was written.
 
     POSIX keeps the writes of several processes apart; Windows looks for the end first and then writes.
     """

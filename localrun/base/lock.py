@@ -1,4 +1,4 @@
-"""One at a time, over all threads and processes: whoever changes something locks the same file."""
+"""A lock over all threads and processes, by a file that everyone who changes something locks first."""
 
 import errno
 import os

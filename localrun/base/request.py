@@ -32,7 +32,7 @@ class LoadOptions:
     window: int | None = None  # tokens each layer sees besides the first block; None: all that the context holds
     prefix_cache: bool = True
     disk_cache: int = 0  # bytes of disk for what is computed of chats; 0: it goes with the process
-    packed_weights: int | None = 0  # bytes of disk for packed weights that memory holds, too; None: as is usual
+    packed_weights: int | None = 0  # bytes of disk for packed weights that memory holds, too; None: the default
     chat_id: str = ""  # the kept chat that is gone on with: `auto` takes the codec that it is on disk in
     parallel: int | None = None  # answers computed at once, at most; None: as many as memory is planned for
 
@@ -68,8 +68,8 @@ DEFAULT_SAMPLING: dict[str, float] = {
 class Request:
     """One generation: chat `messages` (rendered by the model's template), a raw `prompt`, or the ids of one.
 
-    Logprobs are of the model's own distribution, before temperature, penalties and bias: of each token, and of so many
-    of the likeliest in its place (0: of none besides).
+    Logprobs are of the model's own distribution, before temperature, penalties and bias: of each token, and of this
+    many of the likeliest alternatives (0: of none).
     """
 
     messages: tuple[RequestMessage, ...] = ()
@@ -88,7 +88,7 @@ class Request:
     ctx: int | None = None  # tokens that prompt and answer may have, if the model is loaded for more
     priority: Priority = "interactive"  # who goes first where several ask at once
     deadline: float | None = None  # seconds from when it is asked for: the answer ends then with what there is
-    gather_ms: int = GATHER_MS  # what is said in so many milliseconds may travel together
+    gather_ms: int = GATHER_MS  # milliseconds in which events are collected before they are sent together
     prompt_ids: tuple[int, ...] = ()  # taken as they are
     add_bos: bool = True  # a raw prompt begins with BOS where the model wants one
     verbatim: bool = False  # all that is answered is text: no thought is told apart from it

@@ -4,7 +4,7 @@ import gc
 import os
 from contextlib import suppress
 
-CONTAINERS = 200_000  # so many more are made than freed before young ones are looked through: 700 as Python comes
+CONTAINERS = 200_000  # allocations, less what was freed, before the youngest are collected; Python's default is 700
 EMPTY = ("/proc/self/fdinfo", "/var/empty")  # where no relative path leads anywhere, and nobody can make a file
 
 

@@ -1,6 +1,6 @@
 """JSON objects on disk in which programs note what they found out.
 
-They are caches: one that is damaged counts as empty, and is written anew.
+They are caches: a damaged one counts as empty and is rewritten.
 """
 
 import json

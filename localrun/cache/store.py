@@ -13,7 +13,7 @@ from localrun.cache.retention import Retention
 from localrun.cache.reuse import ReusePlanner
 from localrun.cache.sequence_cache import SequenceCache, branch_points
 
-OWN_REFERENCES = 2  # to a block that only one sequence has, while its tables are made anew
+OWN_REFERENCES = 2  # to a block of one sequence only, while its tables are rebuilt
 
 Fill = Callable[[int], None]  # writes what a block is to hold
 Copy = Callable[[int, int, int], None]  # (pool, source, target): block `target` becomes a copy of block `source`

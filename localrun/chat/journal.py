@@ -58,7 +58,7 @@ class ChatStore:
         return chat
 
     def peek(self, chat_id: str) -> Chat:
-        """Like `open`, for one look: what is on disk is read anew and not held."""
+        """Like `open`, for one look: read from disk again, and not kept in memory."""
         held = self._chats.get(chat_id)
         if held is not None and (self.folder is None or held.problem):
             return held

@@ -1,6 +1,6 @@
 """Full-text search over all chats. Every word has to begin a word of the message; case and accents do not matter.
 
-The index is derived: it is brought up to date before each search, and made anew when it is missing or damaged. Where
+The index is derived: it is brought up to date before each search, and rebuilt when it is missing or damaged. Where
 there can be none, all chats are read instead, with the same result.
 """
 

@@ -48,7 +48,7 @@ class ChatTree:
         self._messages: dict[str, Message] = {}
         self._children: dict[str | None, list[str]] = {}
         self._shown: dict[str, None] = {}  # ids of messages that branches ended at, the last one last
-        self._chosen: dict[str | None, str] | None = None  # see _choices; None where they have to be found anew
+        self._chosen: dict[str | None, str] | None = None  # see _choices; None: find them again
 
     def __len__(self) -> int:
         return len(self._messages)

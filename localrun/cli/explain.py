@@ -34,7 +34,7 @@ HeadsOption = Annotated[
     str | None, typer.Option("--heads", metavar="mha|gqa|mqa", help="with such KV heads", rich_help_panel=_ANY)
 ]
 ChatsOption = Annotated[
-    int, typer.Option("--chats", metavar="N", min=1, max=4096, help="so many side by side", rich_help_panel=_ANY)
+    int, typer.Option("--chats", metavar="N", min=1, max=4096, help="chats that run side by side", rich_help_panel=_ANY)
 ]
 NoCache = Annotated[bool, switch("--no-kv-cache", "nothing is kept of a token", _ANY)]
 

@@ -55,9 +55,7 @@ def _as_localrun_error(error: BaseException, arguments: Sequence[str]) -> Localr
         return LocalrunError("cannot write the answer: no space left on device", "free some space, or write elsewhere")
     if (module := _failed_import(error)) is not None:
         why = " ".join(f"{type(error).__name__}: {error}".split())
-        return LocalrunError(
-            f"{module} cannot be imported: {why}", "install localrun anew, and see what `pip check` says"
-        )
+        return LocalrunError(f"{module} cannot be imported: {why}", "reinstall localrun, and see what `pip check` says")
     import typer
 
     if isinstance(error, typer.TyperException):
@@ -110,7 +108,7 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 
 def leave_quietly() -> None:
-    """Flush what is left; whoever closed the other end does not hear about it."""
+    """Flush what is left, without an error where the reader has closed its end."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

@@ -43,7 +43,7 @@ class EngineClient(Protocol):
         """Answer a request. Any number may be under way; each blocks between its events, so faces give it a thread.
 
         Here or at the first event LocalrunError says what is wrong with it. EngineDiedError comes after the tokens that
-        still arrived, and the next call starts anew.
+        still arrived; the next call starts a new engine.
         """
         ...
 

@@ -42,7 +42,7 @@ class LocalClient:
     def __init__(self, options: LoadOptions, progress: ProgressCallback = lambda done, total: None) -> None:
         self._options: LoadOptions | None = options
         self._lock = threading.Lock()  # held while it is loaded again
-        self._note = ""  # for whoever gets the next answer
+        self._note = ""  # goes with the next answer
         self._told: set[str] = set()  # notes of the disk that an answer has had
         self._load(progress)
 
@@ -54,7 +54,7 @@ class LocalClient:
 
     @classmethod
     def over(cls, model: LoadedModel) -> "LocalClient":
-        """A client of what is loaded already; whoever loaded it closes it."""
+        """A client of a model that is loaded already and that its loader closes."""
         client = cls.__new__(cls)
         client.model, client._warming, client._options, client._note, client._told = model, None, None, "", set()
         return client

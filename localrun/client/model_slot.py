@@ -50,7 +50,7 @@ class ModelSlot:
         load = self._load = _Load(self._open_client, choice, before, progress)
         try:
             client = await load.result()
-        except asyncio.CancelledError:  # whoever asked for it has left
+        except asyncio.CancelledError:  # nobody waits for this load any more
             load.give_up()
             raise
         finally:

@@ -60,8 +60,8 @@ class RemoteAnswer:
     def begins_to_loop(self) -> bool:
         """Whether the answer is seen to repeat itself, for the first time.
 
-        Servers send no ids but text, nearly always a token at a time: its pieces stand for them. A server that cuts its
-        text anew each time round is not noticed.
+        Servers send no ids but text, nearly always a token at a time: its pieces stand for them. A loop
+        that a server cuts differently each time is not noticed.
         """
         if self.loop_period or len(self._pieces) - self._looked_at < CHECK_TOKENS:
             return False

@@ -47,7 +47,7 @@ StreamPiece = Json | DroppedField | End | LocalrunError
 
 
 class Exchange:
-    """One request under way on a thread of its own, so that whoever waits for it may leave at any time."""
+    """One request under way on a thread of its own, so that waiting for it can end at any time."""
 
     def __init__(self, endpoint: Endpoint, page: str, body: Json) -> None:
         self.place = place_of(endpoint)

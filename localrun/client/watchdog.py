@@ -7,7 +7,7 @@ STUCK_SECONDS = 30.0  # that one may be silent which does not compute either
 
 
 class Watchdog:
-    """Silence is counted in waits of ours, not by the clock: whoever was suspended with the process did not wait."""
+    """Counts silence in our own waits, not by the clock: time in which we were suspended, too, does not count."""
 
     def __init__(self, pid: int | None, n_heard: int) -> None:
         self._pid = pid

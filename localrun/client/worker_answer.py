@@ -1,4 +1,4 @@
-"""One answer of a worker, as whoever asked for it holds it."""
+"""One answer of a worker, as the client that asked for it holds it."""
 
 from localrun.base.events import Completion, ModelInfo, Timings
 from localrun.base.request import Request

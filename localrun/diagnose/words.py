@@ -1,4 +1,4 @@
-"""A diagnosis in words: one line in an engine's own, and one for whoever only wants to know what to do. Torch-free."""
+"""A diagnosis in words: one line in an engine's terms, and one that says what to do. Torch-free."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -115,7 +115,7 @@ def _attention(found: Diagnosis, facts: Facts) -> DiagnosisWords:
 
 
 def _overhead(found: Diagnosis, facts: Facts) -> DiagnosisWords:
-    why = f"{found.stage} kept neither memory nor arithmetic busy, as is usual for a small model"
+    why = f"{found.stage} kept neither memory nor arithmetic busy, which is common for small models"
     return DiagnosisWords("overhead-bound", why, "a larger one is hardly slower")
 
 

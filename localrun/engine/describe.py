@@ -31,7 +31,7 @@ def describe(
     engine: Engine,
     seconds: float,
 ) -> ModelInfo:
-    """The ModelInfo of a load that took so many seconds."""
+    """The ModelInfo of a load that took `seconds`."""
     slow = slow_parts(backend, layout, opened, plan)
     from_disk = notes_of(plan, work_of_a_token(opened, layout, plan.config).weight_bytes)
     is_lost = opened.identity is not None and engine.disk is None

@@ -118,7 +118,7 @@ class Engine:
         self.inbox.put(None)
 
     def why_gone(self) -> LocalrunError | None:
-        """A new error for whoever waits for an engine that does nothing any more; None while it lives."""
+        """A new error to raise while waiting for an engine that has stopped; None while it runs."""
         if self.thread.is_alive() and not (self.is_closed or self.has_ended):
             return None if self.files.problem is None else self.files.problem.twin()
         if os.getpid() != self.process:
@@ -172,7 +172,7 @@ class Engine:
             handle = self._next_handle()
             if isinstance(handle, Stop):
                 return False
-            if handle is None:  # somebody was cancelled, or wants to be looked at; who came besides is in the same step
+            if handle is None:  # a cancellation, or a view is wanted; what else has arrived joins this step
                 if self.inbox.empty():
                     return True
                 continue

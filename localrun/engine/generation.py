@@ -42,7 +42,7 @@ class GenerationRequest:
     deadline: float | None = None  # on the clock of time.perf_counter: the answer ends then with what there is
     is_warm_up: bool = False
     stop_on_loop: bool = False
-    logprobs: int | None = None  # of the answer's tokens, and so many of the likeliest beside each; None: not wanted
+    logprobs: int | None = None  # alternatives beside each token of the answer; None: no logprobs
     prompt_logprobs: int | None = None  # likewise of the prompt's, which are all computed
     chat: str = ""  # the kept chat that this is of: what is computed for it may go to the disk
     rewritten: str = ""  # why the prompt does not begin with what the chat had before, in words for the user

@@ -1,4 +1,4 @@
-"""All generations under way: what a step found becomes their next tokens, and whoever waits for them is told."""
+"""All generations under way: the logits of a step become their next tokens, which are sent to those who wait."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -226,7 +226,7 @@ class Generations:
             sequence.constraint.take(token_id)
 
     def _finish(self, sequence: GenerationState, reason: StopReason) -> None:
-        """Give back what it holds, and tell whoever waits."""
+        """Free what it holds, and send its end to the one who waits for it."""
         sequence.stop_reason = reason
         self.late.pop(sequence.number, None)
         sequence.figures.kv_bytes = cache_bytes(sequence.cache, self.block_sizes)

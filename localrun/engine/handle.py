@@ -1,4 +1,4 @@
-"""A generation under way, as whoever asked for it holds it."""
+"""A generation under way, as its caller holds it."""
 
 import queue
 from collections.abc import Callable, Iterator

@@ -95,7 +95,7 @@ def kept_weights(
     matrices = {name: ref for name, ref in opened.refs.items() if len(ref.shape) == 2 and not ref.mapped}
     tensors = opened.source.tensors
     sizes = {name: layout.nbytes(tensors[ref.name].qtype, *ref.shape) for name, ref in matrices.items()}
-    is_one_node = len(memory_nodes()) == 1  # where there are several, weights lie on that of whoever reads them
+    is_one_node = len(memory_nodes()) == 1  # with several, weights belong on the node that reads them
     is_wanted = options.packed_weights != 0 and backend.maps_weights and not plan.mapped and is_one_node
     home = writable_folder("cache") if is_wanted and sum(sizes.values()) >= LEAST_BYTES else None
     if home is None:

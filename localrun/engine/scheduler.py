@@ -40,10 +40,10 @@ class StepPlan:
 class Scheduler:
     """Shares the rows of each step among all that run: all decodes in every step, then prompts in turn.
 
-    The higher class goes first, and within one whoever has most of its prompt in the cache, as far as there is room for
-    all of a prompt; a prompt that begins like one that is being read waits for that. Nobody who runs makes way for
-    whoever waits; when blocks run out, the youngest of the lowest class waits again and recomputes later. Warm-ups run
-    only while there is nothing else, one at a time. While a prompt comes from the disk, others go before it.
+    The higher class goes first, and within a class the one with most of its prompt in the cache, as far as there is
+    room for a whole prompt; a prompt that begins like one being read waits for that. Running sequences are not
+    preempted for waiting ones; when blocks run out, the youngest of the lowest class waits again and recomputes later.
+    Warm-ups run only while there is nothing else, one at a time. While a prompt comes from disk, others go before it.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Scheduler:
         self.cost = StepCost(store.block_tokens)
         self.block_tokens = store.block_tokens
         self.span, self.max_rows = span, max_rows(span)
-        self.turn = 0  # of the last chunk; a new prompt comes after whoever waits for this one
+        self.turn = 0  # of the last chunk; a new prompt comes after those that already wait
         self.retry = 0  # steps until it is worth looking for room again
 
     def add(self, sequence: GenerationState) -> None:
@@ -95,7 +95,8 @@ class Scheduler:
                 work.append((sequence, n))
                 scored -= len(sequence.scored(n))
                 room -= n - 1
-        work = [(s, n) for s, n in work if s.cache is not None]  # whoever lost its blocks to an older one waits again
+        # A sequence that lost its blocks to an older one waits again.
+        work = [(s, n) for s, n in work if s.cache is not None]
         work += self._chunks(self.max_rows - sum(n for _, n in work), [s for s, _ in work], scored)
         return StepPlan(tuple((s, n) for s, n in work if s.cache is not None))
 
@@ -158,7 +159,7 @@ class Scheduler:
         return sequence.restore.is_over
 
     def _open(self, sequence: GenerationState) -> bool:
-        """Let it run, unless it has to wait for room: whoever runs would only push it out again."""
+        """Let it run, unless there is no room for it: those that run would only preempt it again."""
         if self.running:
             if self.retry:
                 return False
@@ -183,8 +184,8 @@ class Scheduler:
         return True
 
     def _growth(self, sequence: GenerationState) -> int:
-        """Tokens that should find room besides, lest it is pushed out soon. Whoever was pushed out had all its work
-        thrown away: it comes back when all that is still to be written fits, or when it is alone."""
+        """Tokens there should be room for on top, so that it is not preempted soon. A preempted sequence lost all its
+        work: it comes back when everything still to be written fits, or when it is alone."""
         to_come = sum(s.n_to_come for s in (*self.running, sequence))
         return to_come if sequence.admitted else min(to_come, HEADROOM_TOKENS)
 
@@ -241,8 +242,8 @@ class Scheduler:
         return work
 
     def _chunk(self, sequence: GenerationState, rows: int, least: int, room: int) -> int:
-        """Tokens of a prompt that so many rows compute, up to an end: its own, of a span or block; else no fewer than
-        `least`, or 0: none. A span is read at once where there is room, for a part of it takes as long."""
+        """Tokens of a prompt that `rows` rows compute, up to the end of it, a span or a block; at least `least`,
+        else 0. A span is read whole where there is room, as a part of it takes as long."""
         is_bulk = sequence.n_computed < sequence.n_bulk
         end = sequence.n_computed + (min(room, max(rows, self.span)) if is_bulk else rows)
         if end >= sequence.n_tokens:

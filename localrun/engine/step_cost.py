@@ -22,7 +22,7 @@ class StepCost:
         self._n_since_probe = PROBE_STEPS
 
     def observe(self, n_decodes: int, n_read: int, seconds: float) -> None:
-        """A step decoded for so many answers and read so many rows of prompts in that time."""
+        """Record a step: how many answers it decoded, how many prompt rows it read, and its seconds."""
         if seconds <= 0:
             return
         if not n_read:

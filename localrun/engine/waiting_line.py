@@ -20,7 +20,7 @@ def class_of(sequence: GenerationState) -> int:
 
 
 class WaitingLine:
-    """Sequences by class. The higher class goes first, and among equals whoever has more of its prompt in the cache.
+    """Sequences by class. The higher class goes first, and among equals the one with more of its prompt in the cache.
 
     `cached`: how many of a sequence's tokens, from the first on, are there.
     """
@@ -62,7 +62,7 @@ class WaitingLine:
         self._shares.pop(sequence.number, None)
 
     def look_again(self) -> None:
-        """The cache has changed: what is there of each is looked up anew."""
+        """The cache has changed: look up again how much of each prompt it holds."""
         self._shares.clear()
 
     def level(self, sequence: GenerationState) -> int:

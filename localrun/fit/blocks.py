@@ -43,7 +43,7 @@ class GroupBlocks:
         return (self.count - 1) / self.per_chat
 
     def used(self, chats: float, ring_blocks: int) -> int:
-        """Bytes of what so many chats have left, of a block more, and of 16-bit blocks, as far as there are so many."""
+        """Bytes of the blocks of `chats` chats, one more, and `ring_blocks` 16-bit ones, if there are that many."""
         blocks = min(int(chats * self.per_chat) + 1, self.count)
         return blocks * self.block_bytes + min(ring_blocks, self.ring_count) * self.ring_bytes
 
@@ -93,7 +93,7 @@ class CacheShape:
         return sum(self._group(ctx, parallel, kind, kind.codec(codec), n).nbytes for kind, n in kinds)
 
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int, sequences: int = 0) -> int:
-        """Of the largest step of so many sequences; 0: of as many as may run at once."""
+        """Bytes of the largest step of `sequences` sequences; 0: as many as may run at once."""
         n = sequences or max_sequences(ctx)
         return self.backend.scratch_bytes(self.recording, ctx, self._layer_codecs(codec), threads, n)
 

@@ -20,7 +20,7 @@ from localrun.model.config import ModelConfig
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 from localrun.storage.inventory import CodecTokens
 
-MARGIN, MARGIN_PART = 512 << 20, 8  # left to other programs and to what is not counted: so much, or one part of so many
+MARGIN, MARGIN_PART = 512 << 20, 8  # left to other programs and to what is not counted: bytes, or 1 / MARGIN_PART
 SMALL_CONTEXT = 4096  # tokens that a hint speaks of
 FEWEST_BITS = 2.0  # a weight; below that no precision is worth naming
 SPARE_SHARE = 0.5  # of memory left over that kept chats may take
@@ -144,7 +144,7 @@ def _planned(choice: ChosenCodec, budget: Budget, shape: CacheShape, threads: in
 
 
 def margin_of(budget: int) -> int:
-    """Bytes that a plan leaves free of so many: less of a small container than of a large machine."""
+    """Bytes of `budget` that a plan leaves free: fewer in a small container than on a large machine."""
     return min(MARGIN, budget // MARGIN_PART)
 
 

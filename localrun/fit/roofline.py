@@ -41,7 +41,7 @@ class Roofline:
         return macs / self.macs + wide_macs / self.wide_macs
 
     def decode(self, work: Work, seen: float, kv_bytes: float, chats: int = 1) -> Seconds:
-        """A token for each of so many chats, whose `seen` tokens take `kv_bytes` each; weights are read once."""
+        """Time of one token for each of `chats` chats, whose `seen` tokens take `kv_bytes`; weights are read once."""
         wide = work.wide_macs + seen * work.attention_macs
         return Seconds(
             self.reading(work.weight_bytes + chats * kv_bytes),
@@ -59,7 +59,7 @@ class Roofline:
 
 
 def roofline(rates: Rates, weight_bytes: float) -> tuple[Roofline, bool]:
-    """Speed of a model whose token reads so many bytes of weights, and whether answers here have shown it."""
+    """Speed of a model whose tokens read `weight_bytes` each, and whether it was measured on answers here."""
     read_share, measured = rates.share("decode", weight_bytes)
     return _reached(rates, read_share, rates.share("prefill", weight_bytes)[0]), measured
 

@@ -102,7 +102,7 @@ def stamp_at(path: Path) -> Stamp:
 
 def was_written_to(path: Path, stamp: Stamp) -> bool:
     """Whether the file that was `stamp` has changed. One that is gone, or whose place another has taken, has not: it
-    stays as it was for whoever has it open or mapped."""
+    stays as it was for processes that have it open or mapped."""
     try:
         now = os.stat(path)
     except (FileNotFoundError, PermissionError):
@@ -131,7 +131,7 @@ def read_up_to(file: BinaryIO, path: Path, offset: int, n_bytes: int) -> bytearr
 
 
 def fetch_from(path: Path) -> Fetch:
-    """The bytes of a file on disk, for the readers of headers; opened anew each time."""
+    """The bytes of a file on disk, for readers of headers; opened again for each read."""
 
     def fetch(offset: int, n_bytes: int) -> bytearray:
         with open_regular(path) as file:

@@ -95,7 +95,7 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
 
 
 def _stamps(paths: Iterable[Path]) -> dict[Path, Stamp]:
-    """Of the files that can be read: whoever needs one of the others says so."""
+    """Stamps of the files that can be read; the others fail where they are needed."""
     stamps = {}
     for path in paths:
         with suppress(NotFoundError, ModelFileError):

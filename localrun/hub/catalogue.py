@@ -32,7 +32,7 @@ def read_catalogue() -> dict[str, CatalogueModel]:
 
 
 def suggest(total_memory: int) -> str:
-    """A good first model for a machine with so many bytes of memory."""
+    """A good first model for a machine with this much memory, in bytes."""
     return suggestions(total_memory)[0]
 
 

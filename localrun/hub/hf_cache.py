@@ -32,7 +32,7 @@ def snapshot_path(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path:
 
 
 def find_stored(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path | None:
-    """The file in the cache, whoever put it there: linked already, or as a blob of another revision."""
+    """The file in the cache, from any program: linked already, or as a blob of another revision."""
     paths = (snapshot_path(cache, repo, file), blob_path(cache, repo.name, file))
     return next((path for path in paths if _is_stored(path, file)), None)
 

@@ -21,7 +21,7 @@ LONGEST_WAIT = 60.0  # that a hub which is too busy may ask for; a person would 
 MAX_BODY = 16 << 20
 MAX_REDIRECTS = 6
 _PIECE_BYTES = 64 << 10
-_MAX_CRUMBS, _CRUMB_BYTES = 10_000, 64  # so many pieces of an answer have to be as long as that on average
+_MAX_CRUMBS, _CRUMB_BYTES = 10_000, 64  # from this many pieces on, a body has to average this length
 USER_AGENT = "localrun"
 _REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -91,7 +91,7 @@ class Http:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Close what is idle, and break off what is not: whoever reads there gets a NetworkError now."""
+        """Close idle connections, and break off the others: a read from one raises NetworkError now."""
         with self._lock:
             idle = [connection for waiting in self._idle.values() for connection in waiting]
             busy = list(self._busy)

@@ -70,7 +70,7 @@ def read_chunks(journal: Path, n_chunks: int) -> dict[int, int]:
 
 
 def read_lines(journal: Path, n_chunks: int) -> bytes:
-    """Lines after the first; nothing where the journal cannot be read, or is larger than so many chunks need."""
+    """Lines after the first; none where the journal cannot be read, or is longer than its chunks need."""
     try:
         whole = read_small(journal, _MAX_HEAD + _MAX_LINES * max(n_chunks, 1), follow_links=False)
     except OSError:
@@ -86,7 +86,7 @@ def write_journal(journal: Path, repo: str, file: RemoteFile, chunks: dict[int, 
 
 
 def replace_journal(journal: Path, head: JournalHead, lines: bytes) -> None:
-    """Write a journal of that head and these lines in the place of what is there."""
+    """Replace the journal by this head and these lines."""
     replace_own(journal, json.dumps(asdict(head)).encode() + b"\n" + lines)
 
 

@@ -73,7 +73,7 @@ class Partial:
         self.chunks[chunk] = checksum
 
     def forget(self, chunk: int) -> None:
-        """A chunk turned out bad; a checksum of -1 says so to whoever reads the journal next."""
+        """Mark a chunk as bad: a checksum of -1 tells the next reader of the journal."""
         _write_all(self._lines, b"%d -1\n" % chunk)
         self.chunks.pop(chunk, None)
 
@@ -112,7 +112,7 @@ class Partial:
             self.journal.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Leave the part to whoever goes on with it, from now on."""
+        """Release the part, so that another process may continue it."""
         self._lines.close()
         with suppress(OSError):
             os.utime(self.journal, (0, 0))

@@ -42,7 +42,7 @@ Watch = Callable[[Job], None]
 
 class DownloadQueue:
     """`watch` is called with a job whenever it changes, from the thread that changes it. Nothing changes meanwhile, so
-    that whoever watches sees one state after the other; it must not wait for another thread."""
+    that a watcher sees one state after the other; it must not wait for another thread."""
 
     def __init__(self, access: Access, watch: Watch = lambda job: None) -> None:
         self._access = access

@@ -20,7 +20,7 @@ from localrun.hub.safe_names import is_etag
 from localrun.hub.url_origin import host_of
 
 CONNECTIONS = 4
-RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # after so many failures in a row without a byte
+RETRY_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # by the number of failures in a row without a byte
 STOP_SECONDS = 3.0  # for a thread that is just connecting; it finds out before it writes anything
 WARM_UP_SECONDS = 0.25  # between one connection and the next
 FAST_LINE = 500e6  # bytes a second: beyond, the hash and the disk are the limit, and more connections only cost

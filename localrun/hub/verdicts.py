@@ -41,7 +41,7 @@ def verdicts(fit: Fit) -> dict[str, Verdict]:
 
 
 def rough_verdict(n_params: int, budget: int) -> Verdict:
-    """Whether a model of so many parameters can be expected to fit at the usual precision."""
+    """Whether a model with `n_params` parameters can be expected to fit at its default precision."""
     weights = int(n_params * bits_of(_USUAL_PRECISION) / 8)
     backend = usual_backend()
     needed, usable = weights + backend.program_bytes, budget - margin_of(budget)

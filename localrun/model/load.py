@@ -60,7 +60,7 @@ def held_bytes(source: TensorSource, refs: dict[str, WeightRef], matrix_bytes: C
 
 
 def stays_in_file(source: TensorSource, ref: WeightRef) -> bool:
-    """Whether a weight is mapped from the model's file; a small one is copied, and whoever writes to the file harms
+    """Whether a weight is mapped from the model's file; a small one is copied, so that writing to the file harms
     nobody."""
     return ref.mapped and source.tensors[ref.name].nbytes > COPIED_BYTES
 
@@ -118,7 +118,7 @@ def load_model(
     kept: Mapping[str, KeptMatrix] = MappingProxyType({}),
 ) -> Model:
     """Load all weights, matrices in `layout`; those with one of `files` stay in it, and are written there if need be.
-    What is there of `kept` is not read and packed again.
+    Weights that `kept` has are not read and packed again.
 
     Raises ModelFileError, or DoesNotFitError when memory or the disk runs out.
     """

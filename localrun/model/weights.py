@@ -137,7 +137,7 @@ class Namer:
             yield name, replace(ref, file_shape=self.vector_shape(ref.name, mixer, name, sizes))
 
     def vector_shape(self, tensor: str, mixer: RecurrentMixer, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """Of a mixer's vector in the file; whoever rewrites a GGUF may drop dims of one."""
+        """The shape of a mixer's vector in the file; tools that rewrite a GGUF may drop dims of size one."""
         if not self.gguf:
             return (sizes[0], 1, sizes[1]) if len(sizes) == 2 else sizes  # torch: a channel of each group
         info = self.source.tensors.get(tensor)

@@ -10,7 +10,7 @@ SEQUENCE_TOKENS = 256  # of the context that make room for one more in a larger 
 
 
 def max_rows(span: int) -> int:
-    """Rows of a step where prompts are read in bulk by so many tokens; 0: nowhere."""
+    """Rows of the largest step where prompts are read in bulk by `span` tokens; 0: no bulk kernels."""
     return max(MAX_ROWS, BULK_SPANS * span)
 
 

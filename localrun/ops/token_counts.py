@@ -1,4 +1,4 @@
-"""How often each token stands in a text, kept as native code reads it: nothing is counted anew for every step."""
+"""Counts of each token in a text, kept up to date in the form that native code reads."""
 
 from array import array
 from collections import Counter

@@ -3,7 +3,7 @@
 A file's name is a chain of hashes over the fingerprint and all token ids up to the block's end, so two chats that begin
 alike share files, a longer chat adds only what is new, and what follows a block is found by name. It lies in a folder
 named by the hash before it: looking for what follows a block costs the same however many chats are kept. Any number of
-processes may read, write and trim below one root: whoever changes something locks it, and files appear by rename, so
+processes may read, write and trim below one root: a change is made under a lock, and files appear by rename, so
 readers need no lock. Whatever is not exactly what was saved is a miss, never an error.
 """
 
@@ -70,7 +70,7 @@ class BlockFiles:
         self.block_tokens = label.block_tokens
         self.window = window
         self.folder = root / self.fingerprint.hex()
-        self._below = f"{self.folder}{os.sep}"  # whoever looks for many files has no time for Path
+        self._below = f"{self.folder}{os.sep}"  # looking for many files, Path is too slow
         self.claims = Claims(self.folder)
         self._ids: dict[str, bytes] = {}  # what files of these names claim to hold
 

@@ -127,7 +127,7 @@ class BlockWriter:
         self.nbytes = known or 0
         if known is None or known > self.budget:
             self._trim()
-        if disk_usage(self.files.root).free < sum(self.files.sizes):  # tell now whoever asks only once
+        if disk_usage(self.files.root).free < sum(self.files.sizes):  # this may be the last answer, so say it now
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _write(self, block: Unwritten) -> None:

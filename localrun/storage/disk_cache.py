@@ -70,7 +70,7 @@ class DiskCache:
         return Missing(self._key(match.path[-1]) if match.path else None, token_ids[n:], match.n_tail)
 
     def find(self, missing: Missing) -> Iterator[FoundBlock]:
-        """Read what is there, block by block. From any thread."""
+        """Read the blocks that are on disk, one by one. From any thread."""
         self.writer.last_read = time.monotonic()
         for found in self.files.read_on(missing.before, missing.token_ids, missing.n_known):
             self.writer.last_read = time.monotonic()

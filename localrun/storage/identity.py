@@ -93,7 +93,7 @@ def _known_content(real: Path, opened: Stamp, known: Mapping[str, list[object]])
 
 
 def _is_still(real: Path, opened: Stamp) -> bool:
-    """Whether a file is the one that was opened: whoever writes to it changes its size, its times or its inode, even
+    """Whether a file is the one that was opened: a write changes its size, its times or its inode, even
     where the time was put back. One that was just written, where clocks are coarse, may be another."""
     return opened.is_settled and stamp_at(real).exact == opened.exact
 

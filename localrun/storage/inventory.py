@@ -12,7 +12,7 @@ from localrun.storage.label import Label, read_label
 SUFFIX = ".kv"
 UNFINISHED = ".tmp"  # behind that, while it is written
 BUCKET_DIGITS = 3  # of what a block follows name its folder, in which a hundred thousand blocks are a few; once 2
-LOCK = "lock"  # beside the fingerprints: whoever changes anything below the root holds it
+LOCK = "lock"  # beside the fingerprints; held by a process that changes anything below the root
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Files that weights are read from while a model computes, and whether they are still what they were.
 
-Most are packed weights; some models leave a table in their own file. Whoever writes to a mapped file changes weights
-between two steps, and whoever cuts it off ends the process: the first is seen here, by size and time.
+Most are packed weights; some models leave a table in their own file. A write to a mapped file changes weights between
+two steps, and truncating it ends the process: a write is noticed here, by size and time.
 """
 
 import json
@@ -44,7 +44,7 @@ class MappedFiles:
         self._is_verified = False  # all, since they were mapped
 
     def look(self, most: int | None = None) -> LocalrunError | None:
-        """Whether one was written to: of all, or of so many of the packed ones in turns. Gives the problem."""
+        """The problem, where a file was written to; with `most` only that many packed files are looked at, in turn."""
         for path, stamp in self.model.items():
             if was_written_to(path, stamp):
                 what = "the model file was changed while it was in use"

@@ -24,9 +24,9 @@ from localrun.base.units import gib
 from localrun.formats.files import Stamp, stamp_of
 
 SUFFIX, UNFINISHED = ".packed", ".tmp"
-LOCK = "lock"  # in a folder of such files: whoever writes one holds it
+LOCK = "lock"  # in a folder of such files; held by the process that writes one
 SYNC_BYTES = 64 << 20  # written at a time: what is not on the disk yet takes memory that nobody can take back
-CHECKED_BYTES = 1 << 20  # read at a time: whoever is in a hurry waits for so many at most
+CHECKED_BYTES = 1 << 20  # read at a time: nothing urgent waits longer than for these
 FORM = 2  # of these files; raised where they come to mean something else
 _FOOTER = struct.Struct("<32sqI")  # seal, the file's time (ns since 1970), CRC-32 of the matrix
 FOOTER_BYTES = _FOOTER.size

@@ -1,6 +1,6 @@
 """Packed weights on disk: a folder for each model, a file for each matrix.
 
-What is there of a model is used again by the next start. Files of other models go, the one not used for longest first,
+The next start of a model uses them again. Files of other models go, the one not used for longest first,
 where the disk has no room for all, and after a month; those of the same model in an earlier version, and all of an
 earlier form, go at once.
 """
@@ -22,7 +22,7 @@ from localrun.storage.packed_file import FORM, LOCK, SUFFIX, DiskError, PackedFi
 
 PACKED_FOLDER = "weights"  # in the folder of caches
 MAX_AGE_SECONDS = 30 * 86400
-SPARE = 1 << 30  # bytes of the disk that are left to others, or one part of so many where it has less:
+SPARE = 1 << 30  # bytes of the disk that are left to others; of a smaller disk 1 / SPARE_PART:
 SPARE_PART = 8
 KEPT_PART = 8  # of what the disk has free, for weights that memory holds, too
 

@@ -10,7 +10,7 @@ class FolderFiles:
     """The JSON files of one folder that tell of its tokens; any may be missing.
 
     A model can do without special_tokens_map.json, added_tokens.json and generation_config.json: the first two cost a
-    note where they cannot be read, of the last one whoever opens the folder tells.
+    note where they cannot be read; the code that opens the folder reports the last one.
     """
 
     def __init__(self, folder: Path) -> None:

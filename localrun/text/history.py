@@ -122,7 +122,7 @@ def _spell(tokenizer: Tokenizer, ids: Sequence[int]) -> _Spelled:
 
 
 def _from(tokenizer: Tokenizer, ids: Sequence[int], spelled: _Spelled, position: int) -> list[int] | None:
-    """The ids from a place in their text on. A token across it is spelled anew; None where that cannot be."""
+    """The ids from a place in their text on. A token across it is tokenized again; None where that is impossible."""
     first = next(i for i, start in enumerate(spelled.starts) if start >= position)
     if spelled.starts[first] == position:
         return list(ids[first:])

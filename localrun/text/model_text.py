@@ -221,7 +221,7 @@ class ModelText:
 
 
 def begun_channel(request: Request) -> Channel | None:
-    """In which text an answer that is gone on with was cut; None where it begins anew, as thoughts without ids do."""
+    """The channel in which a continued answer was cut; None where it starts over, as thoughts without ids do."""
     begun = request.messages[-1] if request.continues else {}
     if begun.get("content"):
         return "answer"

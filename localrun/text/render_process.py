@@ -132,7 +132,7 @@ class RenderProcess:
             self._start()
 
     def _wait(self, seconds: float, longest: float) -> dict[str, Any]:
-        """The next answer. Raises RenderDiedError for a process that ended, computed for so many seconds, was not done
+        """The next answer. Raises RenderDiedError for a process that ended, computed for `seconds`, was not done
         in the `longest` time, or grew beyond its bound."""
         assert self._process is not None
         deadline, began = time.monotonic() + longest, None

@@ -15,7 +15,7 @@ from localrun.text.vocabulary import MAX_TOKEN_LENGTH
 KINDS = {"BPE": "bpe", "Unigram": "unigram", "WordPiece": "wordpiece"}
 MOST_TOKENS = 1 << 19  # twice the largest vocabulary of a chat model (Gemma's); checking takes seconds a million
 OTHER_KEYS = 1 << 17  # of added tokens, seven each (Gemma has 6,400 of them), and of all else
-_IS_IT_THIS = "no chat model has so many: see whether the file is this model's, or take the model as a GGUF"
+_IS_IT_THIS = "no chat model has that many: check that the file is this model's, or use the model as a GGUF"
 LONGEST_WORD = 100  # characters; WordPiece takes longer ones for unknown, as its time grows with their cube
 
 
@@ -33,7 +33,7 @@ def model_kind(model: Any, path: Path) -> str:
 def check_entries(raw: bytes, path: Path) -> None:
     """Refuse more tokens than can be read before anything is parsed, by the keys and the lists that there are.
 
-    Whoever hides keys behind spaces or backslashes is refused once they are parsed: at 64 MiB that is seconds.
+    Keys hidden behind spaces or backslashes are refused once they are parsed: at 64 MiB that takes seconds.
     """
     keys = raw.count(b'":') - raw.count(b'\\":') - OTHER_KEYS
     pairs = raw.count(b"[") // 2  # tokens with scores, or merges, of which Gemma has two a token

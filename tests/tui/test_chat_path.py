@@ -34,7 +34,7 @@ def test_an_answer_that_ends_while_the_chat_is_shown_anew_stays(monkeypatch: pyt
         monkeypatch.setattr(Transcript, "show", show_slowly)
         monkeypatch.setattr(ChatPath, "show_kept", settle_meanwhile)
         screen = chat_screen(pilot)
-        screen.run_guarded(screen.pane.show(anew=True))
+        screen.run_guarded(screen.pane.show(rebuild=True))
         await showing.wait()
         await screen.session.stop()
         await settling.wait()

@@ -146,7 +146,7 @@ class LocalrunApp(PlainEnd):
         disk, pane = self.session.disk, self._chat_screen.pane
         await disk.run(disk.warm_up)
         if disk.notice and pane.path.is_empty:
-            await pane.show(anew=True)
+            await pane.show(rebuild=True)
 
     async def _choose_first(self) -> None:
         choice = await self.session.disk.run(self._choose)

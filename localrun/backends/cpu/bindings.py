@@ -151,7 +151,7 @@ class CpuCalls:
         self.check("lr_kv_copy_block", self.c.lr_kv_copy_block(pool, block_bytes, source, target))
 
     def attention_bytes(self, n_heads: int, head_dim: int, n_sequences: int, length: int) -> int:
-        """Bytes that attention keeps, at most, in a step with so many sequences of `length` tokens."""
+        """Largest number of bytes that attention keeps in a step with `n_sequences` sequences of `length` tokens."""
         return int(self.c.lr_attention_bytes(n_heads, head_dim, n_sequences, length))
 
     def threads_create(self, n_threads: int) -> int:

@@ -87,7 +87,7 @@ class CpuLayout:
                 self.touching = None
 
     def wait(self, n_left: int) -> None:
-        """Until so many slabs are under way; raises what went wrong in one."""
+        """Wait until at most this many slabs are under way; raises the error of one that failed."""
         while len(self.slabs) > n_left:
             self.slabs.popleft().result()
 
@@ -102,7 +102,7 @@ class CpuLayout:
         if rows.kept is not None and rows.kept.found is not None:
             return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (self.mapped(rows.kept.found),))
         memory = self.memory.take(n_bytes)
-        if self.touching is not None:  # pages lie on the node of whoever touches them first
+        if self.touching is not None:  # a page lies on the node of the thread that touches it first
             self.calls.first_touch(self.touching, memory.ctypes.data, n_bytes)
         packed = Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (memory,))
         step = rows.slab_rows(multiple=LANES)

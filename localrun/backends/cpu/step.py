@@ -1,4 +1,4 @@
-"""Steps as the native library reads them: one structure with its buffers, filled anew for every step. Torch-free."""
+"""Steps as the native library reads them: one structure and its buffers, refilled for every step. Torch-free."""
 
 import ctypes
 from array import array

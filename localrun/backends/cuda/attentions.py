@@ -73,7 +73,7 @@ def attend(
     """Launch `op`, an Attention, on these operands: q -> out, f32 [rows, n_heads · head_dim].
 
     No sequence of the step has more than n_units · 512 tokens. `partial`: f32 [partial_numbers(…)], overwritten.
-    n_alone: at most so many of many rows are alone.
+    n_alone: upper bound of the rows that share their keys with few others.
     """
     operands = AttentionBuffers(q, sink_query, keys, values, out)
     if rows <= SPLIT_ROWS or place.head_dim > MAX_TILE_HEAD_DIM or keys.dtype is torch.float32:

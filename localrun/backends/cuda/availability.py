@@ -26,7 +26,7 @@ def is_emulated() -> bool:
 
 @cache
 def gpu() -> Gpu | str:
-    """The GPU as the process found it when it first asked; `CudaBackend.memory` asks anew what is free."""
+    """The GPU as first found by this process; free memory is asked for again by `CudaBackend.memory`."""
     return find_gpu()
 
 

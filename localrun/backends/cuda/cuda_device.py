@@ -62,7 +62,7 @@ class CudaKernel:
         return self.kernel
 
     def _allow(self, shared: int) -> None:
-        """Let launches ask for so many bytes of shared memory."""
+        """Allow launches to use up to this many bytes of shared memory."""
         from cuda.bindings import driver
 
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -39,7 +39,7 @@ def find_gpu() -> Gpu | str:
     if code == NO_DEVICE or (code == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value == 0):
         return "there is no NVIDIA GPU that CUDA may use"
     if code != 0:
-        return f"the NVIDIA driver does not start (error {code}): restart the machine, or install the driver anew"
+        return f"the NVIDIA driver does not start (error {code}): restart the machine, or reinstall the driver"
     return describe(driver)
 
 

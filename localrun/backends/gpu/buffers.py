@@ -15,7 +15,7 @@ from localrun.ops.recording import Recorded
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Memory for so many rows of a value, and less of them in smaller buckets."""
+    """Memory for rows of a value, with views of fewer rows for smaller buckets."""
 
     form: Form
     plain: Tensor | None  # f32

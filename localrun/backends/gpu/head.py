@@ -24,7 +24,7 @@ FEWEST = 8  # rows that there is room for at first: quantised ones come in eight
 
 @dataclass(frozen=True, slots=True)
 class HeadBuffers:
-    """Memory for so many rows of logits."""
+    """Memory for rows of logits."""
 
     gathered: Buffer  # of what the last norm gave
     rows: Tensor  # f32 [most, vocab]
@@ -33,7 +33,7 @@ class HeadBuffers:
 
 
 class LogitsHead:
-    """Launches for one, two, four … rows of logits. Their memory is made anew when more are wanted than ever before."""
+    """Launches for one, two, four … rows of logits. Their memory grows when more rows are wanted than before."""
 
     def __init__(self, translator: Translator, recorded: Recorded) -> None:
         assert isinstance(recorded.instruction, LogitsOf)

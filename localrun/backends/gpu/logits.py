@@ -31,7 +31,7 @@ class AdjustTensors:
         self.fill((), 0)
 
     def fill(self, adjust: Sequence[LogitAdjust | None], n_rows: int) -> bool:
-        """Take in the changes of a step of so many rows of logits -> whether entries lie elsewhere now: launches that
+        """Take in the changes of a step with these rows of logits -> whether entries have moved: launches that
         were bound before read those of the step before."""
         rows = np.zeros(self.max_rows, ADJUST)
         rows["temperature"] = 1.0

@@ -38,7 +38,7 @@ def matrix_arguments(matrices: Sequence[GpuMatrix]) -> list[Argument]:
 
 
 def blocks(matrices: Sequence[GpuMatrix], rows: int) -> int:
-    """Blocks of threads that have so many rows of a matrix each; none has rows of two."""
+    """Thread blocks with this many rows of a matrix each; none has rows of two matrices."""
     return sum(-(-weight.packed.n_rows // rows) for weight, _ in matrices)
 
 

@@ -30,7 +30,7 @@ class Pass:
 
 
 def passes(step: StepInput, span: int, most_rows: int) -> list[Pass]:
-    """The passes of a step, in order, of at most so many rows where they are in bulk."""
+    """The passes of a step, in order; bulk passes have at most `most_rows` rows."""
     if not any(sequence.n_bulk for sequence in step.sequences):
         return [one_by_one(step, np.arange(len(step.logits_rows)))]
     n_bulk = np.array([sequence.n_bulk for sequence in step.sequences])[np.asarray(step.row_sequence)]
@@ -53,7 +53,7 @@ def one_by_one(step: StepInput, wanted: np.ndarray) -> Pass:
 
 
 def bucket_rows(n_rows: int) -> int:
-    """The smallest bucket that so many rows find room in."""
+    """The smallest bucket that holds this many rows."""
     few = next((rows for rows in FEW_ROWS if rows >= n_rows), 0)
     return few or -(-n_rows // ROW_TILE) * ROW_TILE
 

@@ -24,7 +24,7 @@ LEAST_TABLE = 4096  # numbers of block tables that steps have room for at first
 
 
 class DeviceHandle(Handle):
-    """A step that the device may still be computing: whoever asks for its result waits."""
+    """A step that the device may still be computing; asking for its result waits for it."""
 
     def __init__(self, read: Callable[[], Logits]) -> None:
         self._read = read
@@ -94,7 +94,7 @@ class GpuProgram:
         self.launches[bucket] = self.translator.launches(self.body, bucket, buffer.tensors(bucket.rows))
 
     def step_buffer(self, step: StepInput) -> StepBuffer:
-        """Memory for steps like this one: made anew, with all that points there, when tables outgrow it."""
+        """Memory for steps like this one; reallocated, with everything that points there, when tables outgrow it."""
         n_table = sum(len(blocks) for sequence in step.sequences for blocks in sequence.table)
         if self.step is None or n_table > self.step.table_numbers:
             halves = tuple(cos.shape[-1] for cos, _ in step.cos_sin)

@@ -26,7 +26,7 @@ class Q8:
 
     @classmethod
     def of(cls, n_cols: int, rows: int, device: torch.device) -> Q8:
-        """Room for so many rows; zeros."""
+        """Zeroed memory for this many rows."""
         width = -(-n_cols // RUN) * RUN
         codes = torch.zeros(rows, width, dtype=torch.int8, device=device)
         groups = torch.zeros(width // GROUP, -(-rows // 8) * 8, 2, dtype=torch.int32, device=device)

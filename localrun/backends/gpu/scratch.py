@@ -56,7 +56,7 @@ def partial_bytes(place: CacheLayer, ctx: int) -> int:
 
 
 def partial_numbers(rows: int, n_units: int, n_heads: int, head_dim: int) -> int:
-    """f32 numbers that the units of so many rows leave, of texts of at most n_units · 512 tokens."""
+    """Number of f32 values that the units of these rows leave, for texts of at most n_units · 512 tokens."""
     return min(rows, SPLIT_ROWS) * n_heads * n_units * (head_dim + 2)
 
 

@@ -121,7 +121,7 @@ class Translator(ABC):
         return False
 
     def make_room(self, in_bulk: Sequence[Linear], rows: int, span: int) -> None:
-        """Memory for those that have, of so many rows."""
+        """Memory for the values that have a partial result, `rows` rows of each."""
         raise NotImplementedError("no linear has one")
 
     def embed(self, op: Embed, out: int) -> Iterator[Launch]:

@@ -85,7 +85,7 @@ class CodeLayout:
 
 @dataclass(frozen=True, slots=True)
 class FloatLayout:
-    """Weights that stay floats of so many bits."""
+    """Weights that stay floats, with `bits` bits each."""
 
     name: str
     bits: int

@@ -105,7 +105,7 @@ def attend(
     """Launch `op`, an Attention, on these operands: q -> out, f32 [rows, n_heads · head_dim].
 
     No sequence of the step has more than n_units · 512 tokens. `partial`: f32 [partial_numbers(…)], overwritten.
-    n_alone: at most so many of many rows are alone.
+    n_alone: upper bound of the rows that share their keys with few others.
     """
     of = AttentionOperands(step, op, cache, q, sink_query, out)
     if rows <= SPLIT_ROWS:

@@ -111,7 +111,7 @@ def attention(device: Device, length: int, n: int, codec: str = "f16") -> str:
 
 
 def pool_of(codec: str, n_blocks: int, device: torch.device) -> KVPool:
-    """Room for so many blocks of both forms."""
+    """Memory for this many blocks, in both forms."""
     layers = [CacheLayer(0, index, PLACE.n_heads, PLACE.n_kv_heads, PLACE.head_dim) for index in range(2)]
     return KVPool(layers, KVPlan.uniform(KV_CODECS[codec], 2), [n_blocks], [n_blocks], device)
 

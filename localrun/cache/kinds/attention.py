@@ -11,7 +11,7 @@ from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, SCALE_GROUP, SIDE_BYTES, KVCodec
 
 KEPT_TOKENS = 2048  # of windows at places that may be gone back to, beside those of running sequences: one window
-MOST_KEPT = 3  # at least and this many at most; an answer begun anew, an edit, another branch
+MOST_KEPT = 3  # windows at most: for an answer that is generated again, an edit, another branch
 KEEP_F16_WINDOW = 1024  # tokens; layers that see no more than this stay f16: they are small
 
 

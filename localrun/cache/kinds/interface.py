@@ -55,7 +55,7 @@ class CacheKind(Protocol):
         """Blocks worth having for `parallel` sequences of `ctx` tokens, computed `chunk` at a time."""
 
     def n_left(self, ctx: int) -> int:
-        """Blocks that a chat of `ctx` tokens leaves in the tree, as far as there are so many."""
+        """Blocks that a chat of `ctx` tokens leaves in the tree, as far as the pool has them."""
 
     def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
         """Parameters of layer `index` of a group for a backend; its queries have `n_heads` heads."""
@@ -155,7 +155,7 @@ class PoolRules(Protocol):
         on in."""
 
     def reads(self, n_tokens: int) -> range:
-        """Logical blocks that whoever goes on from `n_tokens` tokens reads here, block 0 left aside."""
+        """Logical blocks that a sequence continued from `n_tokens` tokens reads here, without block 0."""
 
     def kept(self, points: BranchPoints, block: int) -> Sequence[range]:
         """Runs of logical blocks, the last of them `block`, that outlast others: what is seen from branch points."""
@@ -165,6 +165,6 @@ class PoolRules(Protocol):
 
 
 def last_block(n_tokens: int, block_tokens: int) -> range:
-    """The logical block that the last of so many tokens is in; none of no tokens."""
+    """The logical block of the last of these tokens; an empty range for no tokens."""
     last = (n_tokens - 1) // block_tokens
     return range(max(0, last), last + 1)

@@ -2,8 +2,8 @@
 
 A state stands for all tokens before it, so it is shared where a text ends or a block does, and never cut. A sequence
 reads one block and writes others, and changes over when a step is committed: a step that is cancelled, or accepted in
-part, leaves the state it began with. States at the ends of some blocks are kept as checkpoints; whoever comes back
-between two of them computes from the one before.
+part, leaves the state it began with. States at the ends of some blocks are kept as checkpoints; a text that goes
+on between two of them is computed from the one before.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class RingBlocks:
         return self.coded.block_tokens
 
     def sees_first(self, n_tokens: int) -> bool:
-        """Whether whoever goes on from `n_tokens` tokens reads block 0 here."""
+        """Whether a sequence continued from `n_tokens` tokens reads block 0 here."""
         return self.reads_first and (self.coded.sink or self.coded.first_block(n_tokens) == 0)
 
     def table(self, pool: BlockPool) -> BlockTable:

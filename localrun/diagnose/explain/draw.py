@@ -13,7 +13,7 @@ _PARTS = "▏▎▍▌▋▊▉█"
 
 
 def drawn(report: TopicReport, width: int = WIDTH) -> Iterator[str]:
-    """Lines of at most so many columns."""
+    """A report as lines of at most `width` columns."""
     yield from (report.title, "─" * len(report.title), *textwrap.wrap(report.text, width), "")
     yield from pictures(report, width)
     yield from figures(report.figures, width)
@@ -101,7 +101,7 @@ def number(value: float, unit: str) -> str:
 
 
 def split(line: Sequence[float], n: int) -> list[Sequence[float]]:
-    """Divide into so many neighbouring parts."""
+    """Split into this many neighbouring parts."""
     return [line[i * len(line) // n : (i + 1) * len(line) // n] for i in range(n)]
 
 

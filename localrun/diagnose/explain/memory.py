@@ -39,7 +39,7 @@ def explain(model: LoadedModel) -> TopicReport:
 
 
 def allocated(model: LoadedModel, n_tokens: int) -> float:
-    """Bytes of the blocks that a text of so many tokens is given, of every layer group."""
+    """Bytes of the blocks that a text of `n_tokens` tokens takes, in every layer group."""
     runner, store = model.engine.runner, model.engine.store
     with ScratchRuns(runner, store, depth=n_tokens) as run:
         held = [len({*table.held()}) for table in run.caches[0].tables[: len(runner.groups)]]
@@ -47,7 +47,7 @@ def allocated(model: LoadedModel, n_tokens: int) -> float:
 
 
 def block_bytes(model: LoadedModel, n_tokens: int) -> int:
-    """Bytes of the blocks for so many tokens, as the backend lays them out."""
+    """Bytes of the blocks for `n_tokens` tokens, as the backend lays them out."""
     total = 0
     for spec, codec in zip(model.plan.config.layers, layer_codecs(model.plan.config, model.plan.codec), strict=True):
         block, held = spec.cache.block_bytes(codec, BLOCK_TOKENS), model.backend.block_bytes(codec, spec.cache)

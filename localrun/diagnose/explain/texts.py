@@ -48,7 +48,7 @@ def write(model: LoadedModel, prompt: Sequence[int], n: int) -> Written:
 
 
 def write_without_cache(model: LoadedModel, prompt: Sequence[int], n: int) -> Written:
-    """The same, but the whole text is read anew for every token."""
+    """The same without a cache: the whole text is computed again for every token."""
     tokens: list[int] = []
     seconds: list[float] = []
     computed = 0

@@ -24,24 +24,24 @@ def best(model: LoadedModel, way: Way, prompt: Sequence[int], n: int) -> Written
 def explain(model: LoadedModel) -> TopicReport:
     prompt, n = sample_ids(model, min(PROMPT, model.plan.ctx // 2)), min(ANSWER, model.plan.ctx // 4)
     write(model, prompt, 2)  # warms up
-    kept, anew = best(model, write, prompt, n), best(model, write_without_cache, prompt, n)
+    cached, recomputed = best(model, write, prompt, n), best(model, write_without_cache, prompt, n)
     p = len(prompt)
-    last = [1000 * median(one.seconds[-n // 4 :]) for one in (kept, anew)]
+    last = [1000 * median(one.seconds[-n // 4 :]) for one in (cached, recomputed)]
     figures = (
-        Figure("computed with the cache", "tokens", "prompt + answer - 1", p + n - 1, kept.computed),
+        Figure("computed with the cache", "tokens", "prompt + answer - 1", p + n - 1, cached.computed),
         Figure(
             "computed without",
             "tokens",
             "answer · prompt + answer · (answer - 1) / 2",
             n * p + n * (n - 1) / 2,
-            anew.computed,
+            recomputed.computed,
         ),
         Figure(
             "the same tokens came out",
             "tokens",
             "all of them",
             n,
-            sum(a == b for a, b in zip(kept.tokens, anew.tokens, strict=True)),
+            sum(a == b for a, b in zip(cached.tokens, recomputed.tokens, strict=True)),
         ),
         Figure("a late token with the cache", "ms", "", None, last[0]),
         Figure("a late token without", "ms", "", None, last[1]),
@@ -51,7 +51,7 @@ def explain(model: LoadedModel) -> TopicReport:
         "ms",
         "token",
         list(range(2, n + 1)),  # the first reads the prompt either way
-        {name: [1000 * s for s in one.seconds[1:]] for name, one in (("with", kept), ("without", anew))},
+        {name: [1000 * s for s in one.seconds[1:]] for name, one in (("with", cached), ("without", recomputed))},
     )
     words = WORDS["cache"]
     return TopicReport(

@@ -16,14 +16,14 @@ def cache(times: Times) -> TopicReport:
     what = times.what
     p, n = what.prompt, what.answer
     lengths = [what.ctx * step // POINTS for step in range(1, POINTS + 1)]
-    kept, anew = times.with_cache(what.ctx).longer, times.without_cache(what.ctx).longer
+    cached, recomputed = times.with_cache(what.ctx).longer, times.without_cache(what.ctx).longer
     figures = (
         Figure("computed with the cache", "tokens", "prompt + answer - 1", p + n - 1, None),
         Figure(
             "computed without", "tokens", "answer · prompt + answer · (answer - 1) / 2", n * p + n * (n - 1) / 2, None
         ),
-        Figure("the last token with the cache", "ms", "(weights + cache) / bytes a second", 1000 * kept, None),
-        Figure("the last token without", "ms", "tokens · multiply-adds / limit", 1000 * anew, None),
+        Figure("the last token with the cache", "ms", "(weights + cache) / bytes a second", 1000 * cached, None),
+        Figure("the last token without", "ms", "tokens · multiply-adds / limit", 1000 * recomputed, None),
     )
     curve = Curve(
         "Time of a token by length of the text",
@@ -36,7 +36,7 @@ def cache(times: Times) -> TopicReport:
         },
     )
     now = "" if what.cached else " It is off now."
-    conclusion = f"After {what.ctx:,} tokens the cache makes a token {anew / kept:,.0f} times as fast.{now}"
+    conclusion = f"After {what.ctx:,} tokens the cache makes a token {recomputed / cached:,.0f} times as fast.{now}"
     return _report("cache", figures, (curve,), conclusion)
 
 

@@ -22,7 +22,7 @@ class Times:
         return usual_roofline(self.rates)
 
     def prefill(self, n_tokens: int, start: int = 0) -> Seconds:
-        """Reading so many tokens of a prompt after `start` that are known."""
+        """Time to read `n_tokens` tokens of a prompt after `start` cached ones."""
         middle = start + n_tokens // 2
         return self.roofline.prefill(self.what.work, n_tokens, self._seen(middle), self.what.kv_bytes(middle))
 

@@ -211,7 +211,7 @@ class Arch:
         return {}
 
     def vector_in_gguf(self, mixer: RecurrentMixer, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of a vector of a mixer there, of so many numbers as `sizes`."""
+        """The shape that a GGUF gives a mixer's vector of `sizes`."""
         return sizes
 
     def read_activation(self, fields: Fields) -> Activation:

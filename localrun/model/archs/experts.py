@@ -8,7 +8,7 @@ from localrun.model.config import LayerSpec, Mixture
 from localrun.model.fields import Fields
 from localrun.ops.types import Routing
 
-EXPERT_ROWS = 16  # experts lie one after the other in layouts that interleave so many rows
+EXPERT_ROWS = 16  # rows that layouts interleave; experts lie one after the other in them
 GATING: dict[int, Literal["softmax", "sigmoid"]] = {1: "softmax", 2: "sigmoid"}  # `expert_gating_func` of a GGUF
 
 

@@ -11,7 +11,7 @@ from localrun.model.config import RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_hf
 
-STRETCH, STRETCHED_CONTEXT = 8.0, 131_072  # of those with at least so many tokens
+STRETCH, STRETCHED_CONTEXT = 8.0, 131_072  # for models with at least this context
 
 
 class Gemma3(Gemma2):

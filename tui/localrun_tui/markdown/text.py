@@ -53,7 +53,7 @@ class MarkdownText:
         self.append(text, is_last=True)
 
     def append(self, text: str, is_last: bool = False) -> None:
-        """Add text and read anew the last block, which is all that it can change. `is_last`: no more will come."""
+        """Add text and parse the last block again, the only one that it can change. `is_last`: no more will come."""
         self.source += self._cleaner.feed(text)
         tail = self.source[self._tail :]
         parser = _parser("zero" if _TOO_DEEP.search(tail) else "gfm-like")  # zero: paragraphs only

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def turn_options(chat: "Chat") -> TurnOptions:
-    """How to answer: as the chat says, else config.toml, which is read anew, so that a change counts at once."""
+    """How to answer: as the chat says, else config.toml, which is read again, so that a change counts at once."""
     settings = settings_of(chat, read_settings())
     return TurnOptions(
         sampling=sampling_of(settings),

@@ -83,7 +83,7 @@ class LeanCompositor(Compositor):
 class Growing(Widget):
     """A widget whose lines are many and change a few at a time, with nothing drawn around them but empty cells.
 
-    Textual itself draws them all anew whenever there is one more, and takes several times as long for each.
+    Textual itself redraws them all whenever there is one more, and takes several times as long for each.
     """
 
     def __init__(self, classes: str) -> None:
@@ -105,7 +105,7 @@ class Growing(Widget):
             return None
 
     def changed_lines(self, lines: Iterable[int]) -> None:
-        """Draw these lines anew when they are painted next."""
+        """Redraw these lines at the next paint."""
         for y in lines:
             self._rows.pop(y, None)
 

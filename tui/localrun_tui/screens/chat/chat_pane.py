@@ -63,9 +63,9 @@ class ChatPane(Vertical):
             return []
         return [message.content for message in chat.tree.messages() if message.role == "user"]
 
-    async def show(self, anew: bool = False, at: str | None = None) -> None:
-        """Follow the chat; `at` is the message to have in sight if all is shown anew."""
-        await self.path.show(anew, at)
+    async def show(self, rebuild: bool = False, at: str | None = None) -> None:
+        """Follow the chat; `at` is the message to scroll to if everything is shown again."""
+        await self.path.show(rebuild, at)
         waiting, editor = self._session.waiting, self.composer.editor
         if self.waiting.has_focus and not waiting:
             self.screen.set_focus(editor)
@@ -165,7 +165,7 @@ class ChatPane(Vertical):
         self.notice.say(f"⚠ {event.words}")
 
     def leave_editing(self) -> None:
-        """Word no message anew any more; what was being typed comes back."""
+        """Stop editing a message; what was being typed before comes back."""
         if self.composer.edited:
             self.composer.edit(None)
             self.run_guarded(self._session.end_reword(None))

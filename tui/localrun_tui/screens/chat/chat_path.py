@@ -41,20 +41,20 @@ class ChatPath:
     def is_empty(self) -> bool:
         return not self._path()
 
-    async def show(self, anew: bool = False, at: str | None = None) -> None:
+    async def show(self, rebuild: bool = False, at: str | None = None) -> None:
         """Add what is new; build it all again only where something in between is another message. `at` is the one to
         have in sight when all is built."""
         async with self._lock:
             path, horizon, known = self._path(), self._find_horizon(), len(self._shown)
             ids = [message.id for message in path]
-            if not anew and known and ids[:known] == self._shown and horizon == self._horizon:
+            if not rebuild and known and ids[:known] == self._shown and horizon == self._horizon:
                 for message in path[known:]:
                     await self._transcript.add(self._view(message))
             else:
                 wanted = ids.index(at) if at in ids else None
                 welcome = Welcome(self._session.info, self._session.model.loading, self._session.disk.notice)
                 make = [partial(self._view, one) for one in path]
-                await self._transcript.show(make, horizon, welcome, wanted, go_there=anew)
+                await self._transcript.show(make, horizon, welcome, wanted, go_there=rebuild)
                 await self._show_live()
             self._shown, self._horizon = ids, horizon
             self._mark_unanswered()

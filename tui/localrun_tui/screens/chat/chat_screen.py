@@ -102,7 +102,7 @@ class ChatScreen(Screen[None]):
 
     def on_chat_opened(self, event: messages.ChatOpened) -> None:
         self.composer.edit(None)
-        self.run_guarded(self.pane.show(anew=True, at=event.at))
+        self.run_guarded(self.pane.show(rebuild=True, at=event.at))
         self.run_guarded(self.history.show())
         if not event.new:
             self.run_guarded(self._take_up())

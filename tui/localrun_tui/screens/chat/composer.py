@@ -73,7 +73,7 @@ class Composer(Vertical):
         self.menu = SuggestionMenu()
         self._chips = Chips()
         self.earlier: Callable[[], list[Content]] = list  # what was sent before, oldest first
-        self.edited: str | None = None  # the message that is worded anew
+        self.edited: str | None = None  # the message that is being edited
         self._recall = Recall()
         self._files = FileMenu(Path.cwd())
         self._draft: Content = ()
@@ -109,7 +109,7 @@ class Composer(Vertical):
         self._chips.take_back()
 
     def edit(self, message_id: str | None, content: Content = (), role: str = "user") -> None:
-        """Word a message anew; None leaves that. What was being typed comes back afterwards."""
+        """Edit a message; None ends that. What was being typed comes back afterwards."""
         if message_id is not None and self.edited is None:
             self._draft = self._content(self.editor.text)
         elif message_id is None and self.edited is None:
@@ -131,7 +131,7 @@ class Composer(Vertical):
 
     @property
     def unsent(self) -> Content:
-        """Everything written, files included, with what comes back after a message is worded anew."""
+        """Everything written, files included, with what comes back after an edit."""
         written = self._content(self.editor.text)
         return _together(self._draft, written) if self.edited is not None else written
 

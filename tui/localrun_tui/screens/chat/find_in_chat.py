@@ -51,7 +51,7 @@ class FindInChat:
         self._bar.tell(self._at + 1, len(self._found))
         wanted = self._found[self._at] if self._found else None
         if wanted is not None and self._view(wanted) is None:
-            await self._path.show(anew=True, at=wanted)
+            await self._path.show(rebuild=True, at=wanted)
             self._bar.box.focus()
         for view in self._transcript.views:
             self._mark(view, self._words if view.message and view.message.id in self._found else [])

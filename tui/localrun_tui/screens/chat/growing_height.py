@@ -12,7 +12,7 @@ class GrowingHeight:
         self._when = time.monotonic()
 
     def height(self, n_lines: int, most: int) -> int:
-        """Cells for so many lines, with at most `most` to spare."""
+        """Cells for these lines, with at most `most` to spare."""
         most = most if self.seconds else 0
         if n_lines <= self._height <= n_lines + most:
             return self._height

@@ -53,7 +53,7 @@ class MessageView(Growing, can_focus=True):
         ),
     ]
 
-    virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)  # Textual's own lays out and paints anew
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)  # Textual's own lays all out again
 
     @dataclass
     class Go(TextualMessage):
@@ -71,7 +71,7 @@ class MessageView(Growing, can_focus=True):
 
     @dataclass
     class Edit(TextualMessage):
-        """Word this message anew."""
+        """Edit this message."""
 
         view: "MessageView"
 
@@ -110,7 +110,7 @@ class MessageView(Growing, can_focus=True):
         self.changed()
 
     def changed(self) -> None:
-        """The document says something else: draw the lines that differ, and lay out anew only where it grows."""
+        """The document says something else: draw the lines that differ, and lay it out again only where it grows."""
         if self._lines is None:
             self.refresh(layout=True)
             return
@@ -145,7 +145,7 @@ class MessageView(Growing, can_focus=True):
         return self._height(len(self.lines(width)))
 
     def _height(self, n_lines: int) -> int:
-        """Cells for so many lines; a live one may have some to spare."""
+        """Height in cells of `n_lines` lines; a live message may have some to spare."""
         return self.growing_height.height(n_lines, self.screen.size.height // _SPARE) if self.live else n_lines
 
     def render_line(self, y: int) -> Strip:

@@ -34,7 +34,7 @@ class NewText(Static):
 class Transcript(VerticalScroll, can_focus=False):
     """Shows a branch of the chat; stays at its end until the user scrolls up."""
 
-    virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)  # Textual's own lays out and paints anew
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)  # Textual's own lays all out again
 
     class WantsEarlier(TextualMessage):
         """The user is at the top, and there may be more above it."""
@@ -89,7 +89,7 @@ class Transcript(VerticalScroll, can_focus=False):
     ) -> None:
         """Show these messages, or `empty` when there are none; above number `horizon` the model sees nothing. What is
         in sight is the end, or message number `at`, which has the focus if one of the messages had it, or with
-        `go_there`: whoever types goes on typing."""
+        `go_there`; the focus of the editor stays where it is."""
         go_there = go_there or isinstance(self.screen.focused, MessageView)
         self._make, self._horizon = make, horizon
         self._first = max(min(len(make) - _AT_ONCE, len(make) if at is None else at), 0)

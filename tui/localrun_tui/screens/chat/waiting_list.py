@@ -36,7 +36,7 @@ class WaitingList(MarkedOptions):
 
     @dataclass
     class Edit(TextualMessage):
-        """Word message number `index` anew."""
+        """Edit message number `index`."""
 
         index: int
 
