@@ -1,6 +1,5 @@
 """Codecs of Ollama's chat and generate: objects on lines of their own, the last with all figures."""
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import assert_never
@@ -22,6 +21,7 @@ from localrun.base.request import Json, RequestMessage
 from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.refusal import Refusal
+from localrun.server.sse import compact
 
 AnswerFields = Callable[[str, str], Json]  # answer and thinking, as the fields of an object
 
@@ -117,7 +117,7 @@ def error_body(refusal: Refusal) -> Json:
 
 def line(values: Json) -> bytes:
     """One object of a stream."""
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+    return compact(values).encode("utf-8", "replace") + b"\n"
 
 
 def now() -> str:

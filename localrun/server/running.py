@@ -15,12 +15,11 @@ NumberedEvent = tuple[int, Event | LocalrunError]
 
 
 class Mailbox:
-    """Events of several threads, for one reader on the event loop."""
+    """Events of several threads, for one reader on the event loop, for whom it rings."""
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self._loop, self._ring = asyncio.get_running_loop(), ring
         self._letters: deque[NumberedEvent] = deque()
-        self._there = asyncio.Event()
         self._is_called = False  # the loop has been told, and has not looked yet
 
     def put(self, letter: NumberedEvent) -> None:
@@ -29,17 +28,15 @@ class Mailbox:
         if not self._is_called:
             self._is_called = True
             try:
-                self._loop.call_soon_threadsafe(self._there.set)
+                self._loop.call_soon_threadsafe(self._ring)
             except RuntimeError:  # the loop has ended
                 return
 
-    async def wait(self) -> None:
-        """Until there are letters."""
-        await self._there.wait()
+    def has_letters(self) -> bool:
+        return bool(self._letters)
 
     def take(self) -> list[NumberedEvent]:
         """All letters there are."""
-        self._there.clear()
         self._is_called = False
         letters = []
         while self._letters:

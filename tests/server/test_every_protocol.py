@@ -14,7 +14,7 @@ from localrun_testing.served import Served, serving
 from localrun_testing.waiting import until
 
 from localrun.base.errors import EngineDiedError, PromptTooLongError
-from localrun.base.events import Done, Event
+from localrun.base.events import Accepted, Done, Event, Prefill
 from localrun.base.request import LoadOptions, Request
 from localrun.client.choice import ModelChoice
 
@@ -76,6 +76,27 @@ def test_a_stream_has_words_as_they_come_pings_and_an_end(
     assert deltas(path, objects) == ["a", "b", "😀", "c"]
     ended = [ENDS[path] in json.dumps(one, separators=(",", ":")) for one in objects]
     assert ended == [False] * (len(objects) - 1) + [True]
+
+
+class SlowReader(FakeClient):
+    """An engine that reads, and tells of it, and never gets to write."""
+
+    def events(self, request: Request, cancelled: threading.Event) -> Iterator[Event]:
+        yield Accepted(9)
+        while not cancelled.wait(0.005):
+            yield Prefill(1, 0, 9)
+        yield from super().events(request, cancelled)
+
+
+@pytest.mark.parametrize("path", PROTOCOLS)
+def test_progress_that_no_client_hears_of_is_silence(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """A prompt may be read for many minutes (MTPLX#358): pings come by the clock, whatever the engine says."""
+    monkeypatch.setattr("localrun.server.wire.PING_SECONDS", 0.2)
+    fake = SlowReader(LoadOptions(Path()), lambda request: "")
+    with serving(lambda choice: fake) as running:
+        body = {**question(path, "hi"), "stream": True}
+        with httpx.stream("POST", f"{running.url}{path}", json=body, timeout=60) as answer:
+            assert next(line for line in answer.iter_lines() if PINGS[path] in line)
 
 
 class Dying(FakeClient):
