@@ -20,13 +20,12 @@ from localrun.client.choice import ModelChoice
 
 
 @pytest.mark.parametrize("path", PROTOCOLS)
-def test_keep_alive_is_heeded(http: httpx.Client, served: Served, path: str) -> None:
+@pytest.mark.parametrize("keep_alive", [None, -1, "1h"])
+def test_keep_alive_is_heeded(http: httpx.Client, served: Served, path: str, keep_alive: object) -> None:
     """Ollama's own server ignores it below /v1 (ollama#11458)."""
     models = served.service.models
-    for keep_alive, is_timed in ((None, True), (-1, False), ("1h", True)):
-        assert http.post(path, json={**question(path, "hi"), "keep_alive": keep_alive}).status_code == 200
-        until(lambda: models._n_users == 0)
-        assert (models.unload_at is not None) is is_timed
+    assert http.post(path, json={**question(path, "hi"), "keep_alive": keep_alive}).status_code == 200
+    until(lambda: models._n_users == 0 and (models.unload_at is None) == (keep_alive == -1))
 
 
 @pytest.mark.parametrize("path", PROTOCOLS)
@@ -163,11 +162,13 @@ def loading() -> Iterator[Served]:
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_what_waits_for_its_model_is_cancelled_at_once(loading: Served, path: str, is_stream: bool) -> None:
     with ThreadPoolExecutor(1) as thread:
-        body = {**question(path, "hi"), "stream": is_stream}
-        asked = thread.submit(httpx.post, f"{loading.url}{path}", json=body, timeout=60)
-        (row,) = until(lambda: httpx.get(f"{loading.url}/v1/localrun/requests").json()["requests"])
+        body, client = {**question(path, "hi"), "stream": is_stream}, f"client of {path} {is_stream}"
+        headers = {"user-agent": client}
+        asked = thread.submit(httpx.post, f"{loading.url}{path}", json=body, headers=headers, timeout=60)
+        rows = f"{loading.url}/v1/localrun/requests"
+        (row,) = until(lambda: [row for row in httpx.get(rows).json()["requests"] if row["client"] == client])
         assert row["phase"] == "waiting for the model"
-        httpx.delete(f"{loading.url}/v1/localrun/requests/{row['number']}")
+        httpx.delete(f"{rows}/{row['number']}")
         answer = asked.result()
     if path == "/v1/responses":  # where cancelling is a part of the protocol
         assert answer.status_code == 200
