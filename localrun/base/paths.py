@@ -30,7 +30,7 @@ def folder(kind: FolderKind) -> Path | None:
         try:
             root = Path(home).expanduser().absolute()
         except (OSError, RuntimeError):  # relative to a folder that was deleted, or in the home of nobody
-            raise UsageError(f"LOCALRUN_HOME leads nowhere: {home}", "set it to an absolute path") from None
+            raise UsageError(f"LOCALRUN_HOME points to nothing: {home}", "set it to an absolute path") from None
         return root if kind == "config" else root / kind
     if os.path.expanduser("~").startswith("~"):  # no HOME and no entry in the user database
         return None

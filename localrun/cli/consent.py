@@ -54,10 +54,10 @@ def fit_line(found: RepoPreview, variant: Variant) -> str:
     try:
         fit = fit_preview(found, usual_memory().available)
     except LocalrunError as error:
-        return error.message if isinstance(error, HubError) else "that cannot be told"
+        return error.message if isinstance(error, HubError) else "unknown"
     rows = [row for row in fit.rows if row.precision == variant.precision and row.kv_codec == "f16"]
     if not rows:
-        return "that cannot be told"
+        return "unknown"
     best = max(rows, key=lambda row: row.max_ctx)
     if best.verdict == "disk":
         left = f"{gib(best.mapped_bytes)} of its weights stay on disk"

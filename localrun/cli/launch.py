@@ -66,7 +66,7 @@ def _server(model: ModelOptions) -> Iterator[ServerAddress]:
             assert process.stdout
             line = process.stdout.readline()
             if not line:
-                raise EngineError("the server did not start", "what it said stands above")
+                raise EngineError("the server did not start", "its output is above")
             yield _address(MonitorClient(json.loads(line)["url"]), ModelOptions())
         finally:
             process.terminate()

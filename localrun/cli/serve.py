@@ -84,7 +84,7 @@ class ServerFlags:
             "--keep-alive",
             parser=checked(seconds, "TIME"),
             metavar="TIME",
-            help="unload a model that nobody asks for so long: 5m, 90 (seconds), -1 for never (default: 5m)",
+            help="unload an idle model after this time: 5m, 90 (seconds), -1 for never (default: 5m)",
             rich_help_panel=_PANEL,
             show_default=False,
             autocompletion=complete_word("5m", "1h", "-1"),

@@ -34,7 +34,7 @@ def status_error(status: int, headers: Message, body: bytes, endpoint: Endpoint,
     if status == 429:
         return EngineError(f"{host} asks us to slow down{said}", _when(headers))
     if status == 408 or status >= 500:
-        return EngineError(f"{host} has trouble of its own (status {status}){said}", "try again in a minute")
+        return EngineError(f"{host} reports an error of its own (status {status}){said}", "try again in a minute")
     return UsageError(
         f"{host} refuses the request (status {status}){said}", "change the settings it names, or the model"
     )

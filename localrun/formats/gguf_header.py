@@ -83,7 +83,7 @@ def _read_metadata(cursor: Cursor, n_keys: int) -> tuple[dict[str, Any], int]:
         if not key or not key.isprintable():
             cursor.fail("BAD_KEY", f"{shown(key)} cannot be a key", at)
         if key in metadata:
-            cursor.fail("DUP_KEY", f"the key {shown(key)} is there twice", at)
+            cursor.fail("DUP_KEY", f"the key {shown(key)} appears twice", at)
         value_type: int = cursor.number("I", f"the type of {shown(key)}")
         metadata[key] = cursor.value(value_type, f"the value of {shown(key)}")
         if key == "general.alignment":
@@ -107,7 +107,7 @@ def _read_tensor_table(cursor: Cursor, n_tensors: int) -> dict[str, TensorInfo]:
         if not is_tensor_name(name):
             cursor.fail("BAD_NAME", f"{shown(name)} cannot be a tensor's name", at)
         if name in tensors:
-            cursor.fail("DUP_TENSOR", f"the tensor {shown(name)} is there twice", at)
+            cursor.fail("DUP_TENSOR", f"the tensor {shown(name)} appears twice", at)
         tensors[name] = _read_tensor_info(cursor, name)
     return tensors
 

@@ -50,7 +50,7 @@ def refusal(response: Response, access: Access, repo: str, file: str) -> Localru
     if status >= 500 or status == 408:
         seconds = seconds_to_wait(response.headers, is_limit=False) or 0.0
         hint = f"try again {_in_a_while(seconds) if seconds else 'in a minute'}"
-        return NetworkError(f"{host} has trouble of its own (status {status})", hint, seconds)
+        return NetworkError(f"{host} reports an error of its own (status {status})", hint, seconds)
     return HubError(f"{host} gives an unexpected answer (status {status})", MIRROR_HINT)
 
 

@@ -180,7 +180,7 @@ def _not_found(model: str, stored: list[StoredModel]) -> NotFoundError:
             f"there is no model in the folder {model}", "a .gguf, or config.json and .safetensors, is needed"
         )
     if os.path.islink(path) and not os.path.exists(path):
-        return NotFoundError(f"{model} is a link that leads nowhere", "correct the link, or name the file itself")
+        return NotFoundError(f"{model} is a broken link", "correct the link, or name the file itself")
     if os.path.isfile(path):
         here = path if os.path.isabs(path) else f"./{path}"
         return NotFoundError(f"{model} is a file, and not called .gguf", f"if it is a model all the same: {here}")

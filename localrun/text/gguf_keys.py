@@ -105,7 +105,7 @@ class TokenizerKeys:
         index = dict(zip(self.tokens, range(len(self.tokens)), strict=True))
         if len(index) < len(self.tokens):
             twice = next(text for i, text in enumerate(self.tokens) if index[text] != i)
-            raise self._bad(f"the token {shown(twice)} is there twice")
+            raise self._bad(f"the token {shown(twice)} appears twice")
         return index
 
     @cached_property

@@ -55,7 +55,7 @@ def arrange(template: ChatTemplate, messages: Sequence[TemplateMessage]) -> Arra
     if leading and not order.system:
         turns = [{**message, "role": "user"} for message in leading] + turns
         leading = []
-        notes.append("the chat template has no place for a system message: it stands before the first turn")
+        notes.append("the chat template has no place for a system message: it was put before the first turn")
     if not order.later_systems and any(m.get("role") in _SYSTEM for m in turns):
         turns = [_as_reminder(m) if m.get("role") in _SYSTEM else m for m in turns]
         notes.append("the chat template takes no system message after the first turn: it is given as the user's")

@@ -237,7 +237,7 @@ def _error(answer: Mapping[str, Any]) -> ModelFileError | UsageError:
         )
     if kind == "failed":
         return ModelFileError("BAD_TEMPLATE", f"the chat template failed: {text}", hint=RAW_HINT)
-    return _limit("it takes too much memory" if kind == "memory" else "what it writes does not end")
+    return _limit("it takes too much memory" if kind == "memory" else "its output does not end")
 
 
 def _too_deep() -> UsageError:

@@ -79,7 +79,7 @@ def _scored_ids(model: Mapping[str, Any], path: Path) -> dict[str, int]:
         raise bad_tokenizer("the vocabulary is missing, empty, or not a list of tokens with scores", path)
     index = {text: i for i, (text, _) in enumerate(vocab)}
     if len(index) < len(vocab):
-        raise bad_tokenizer("a token is there twice", path)
+        raise bad_tokenizer("a token appears twice", path)
     return index
 
 

@@ -147,9 +147,9 @@ def test_what_is_there_but_no_model_is_called_what_it_is(tmp_path: Path, monkeyp
     os.mkfifo("pipe.gguf")
     for name, message, hint in (
         ("plain.bin", "is a file, and not called .gguf", "./plain.bin"),
-        ("loop", "is a link that leads nowhere", "link"),
-        ("./loop", "is a link that leads nowhere", "link"),
-        ("gone.gguf", "is a link that leads nowhere", "link"),
+        ("loop", "is a broken link", "link"),
+        ("./loop", "is a broken link", "link"),
+        ("gone.gguf", "is a broken link", "link"),
         ("pipe.gguf", "is a pipe, not a file", "path"),
         ("./device.gguf", "is a device, not a file", "path"),
         ("socket.gguf", "is a socket, not a file", "path"),

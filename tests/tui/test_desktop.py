@@ -70,5 +70,5 @@ def test_the_app_names_its_window_and_tells_of_a_long_answer(monkeypatch: pytest
         await until(pilot, lambda: any("why tides? · localrun" in codes for codes in written))
 
     drive(app, steps)
-    assert any(codes.startswith("\x1b]777;notify;why tides?;the answer is there") for codes in written)
+    assert any(codes.startswith("\x1b]777;notify;why tides?;the answer is ready") for codes in written)
     assert "\x1b[23;0t" in written

@@ -137,7 +137,7 @@ def test_one_line_says_so_and_what_was_written_is_there_again(way: str) -> None:
     logs, chats = folder("logs"), folder("chats")
     assert logs is not None
     report = (logs / "crash.txt").read_text("utf-8")
-    assert line.startswith("localrun: the app ended by an error of its own: ValueError in <string>, line ")
+    assert line.startswith("localrun: the app ended with an error of its own: ValueError in <string>, line ")
     assert str(logs / "crash.txt") in line
     assert "again at the next start" in line
     assert "SECRET" not in line + report

@@ -46,7 +46,7 @@ class PlainEnd(App[None]):
             kept = False
         if kept is None:
             return ""
-        return "; what you were writing " + ("is there again at the next start" if kept else "could not be kept")
+        return "; what you were writing " + ("comes back at the next start" if kept else "could not be kept")
 
     def on_load(self) -> None:
         asyncio.get_running_loop().set_exception_handler(self._on_loop_error)
@@ -67,7 +67,7 @@ def _report(error: BaseException) -> str:
         error = error.error
     frames = traceback.extract_tb(error.__traceback__)
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    words = f"the app ended by an error of its own: {type(error).__name__}{place}"
+    words = f"the app ended with an error of its own: {type(error).__name__}{place}"
     folder = writable_folder("logs")
     if folder is None:
         return f"{words} ({what_is_not_kept('logs')})"

@@ -41,6 +41,6 @@ def explain(model: LoadedModel, ask: Ask) -> TopicReport:
         words.text,
         figures,
         (bars,),
-        "Whatever changes near the beginning (a system prompt with the time of day, an edited first message) makes all "
+        "A change near the beginning (a system prompt with the time of day, an edited first message) makes everything "
         "that follows new. Put what changes at the end.",
     )

@@ -45,7 +45,7 @@ WORDS: dict[str, TopicWords] = {
     "reuse": TopicWords(
         "Reuse",
         "Why the next turn of a chat begins at once",
-        "A chat sends its whole text every turn. What stands at its beginning was read before, and its keys and values "
+        "A chat sends its whole text every turn. Its beginning was read before, and the keys and values of that "
         "are still there: the longest known beginning is looked up, and only what follows is read.",
     ),
     "window": TopicWords(

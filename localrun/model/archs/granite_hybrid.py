@@ -47,7 +47,7 @@ class GraniteHybrid(MambaArch, Granite):
             return not fields.of_layer(index)["n_kv_heads"]
         said = is_recurrent(fields, index, "layer_types", KINDS)
         if said is None:
-            raise fields.error("layer_types should say of each layer what it is")
+            raise fields.error("layer_types should give the kind of each layer")
         return said
 
     def uses_rope(self, fields: Fields) -> bool:

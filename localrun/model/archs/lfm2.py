@@ -87,7 +87,7 @@ class Lfm2(Arch):
         if said is not None:
             return said
         if not isinstance(attends, list):
-            raise fields.error("layer_types should say of each layer what it is")
+            raise fields.error("layer_types should give the kind of each layer")
         return index not in attends
 
 

@@ -81,7 +81,7 @@ class NemotronH(MambaArch):
         key = next((key for key in LAYER_LISTS if fields.value(key)), LAYER_LISTS[0])
         said = fields.value(key)
         if not isinstance(said, (list, str)) or len(said) != fields["n_layers"]:
-            raise fields.error(f"{fields.spelled(key)} should say of each layer what it is")
+            raise fields.error(f"{fields.spelled(key)} should give the kind of each layer")
         unknown = next((str(word) for word in said if not isinstance(word, str) or word not in BLOCKS), None)
         if unknown is not None:
             raise ModelFileError("UNSUPPORTED", f"unknown layer type {clean(unknown[:40])!r}", path=fields.path)

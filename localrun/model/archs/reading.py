@@ -110,7 +110,7 @@ def is_recurrent(fields: Fields, index: int, key: str, kinds: Mapping[str, bool]
     if said is None:
         return None
     if not isinstance(said, list) or len(said) < fields["n_layers"]:
-        raise fields.error(f"{fields.spelled(key)} should say of each layer what it is")
+        raise fields.error(f"{fields.spelled(key)} should give the kind of each layer")
     kind = said[index] if kinds is None else kinds.get(str(said[index]))
     if not isinstance(kind, bool):
         raise fields.error(f"{fields.spelled(key)} has {clean(str(said[index])[:40])!r} for a layer")

@@ -90,7 +90,7 @@ class ChatPane(Vertical):
             self.post_message(self.Changed())
         if turn.kept is not None:
             seconds = time.monotonic() - turn.began
-            self._desktop.tell(turn.chat.title or "localrun", f"the answer is there ({ms(seconds * 1000)})", seconds)
+            self._desktop.tell(turn.chat.title or "localrun", f"the answer is ready ({ms(seconds * 1000)})", seconds)
         if await self.path.show_kept(turn):  # else another has taken its place
             self.composer.editor.cursor_blink = True
             self.post_message(self.Answered())

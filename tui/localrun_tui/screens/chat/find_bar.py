@@ -51,7 +51,7 @@ class FindBar(Horizontal):
 
     def tell(self, number: int, n_found: int) -> None:
         """Which of the messages found is in sight, the first one being 1."""
-        words = f"{number} of {n_found}" if n_found else "nowhere in this chat" if self.box.value.strip() else ""
+        words = f"{number} of {n_found}" if n_found else "not found in this chat" if self.box.value.strip() else ""
         self.query_one("#find-count", Static).update(words)
 
     def action_go(self, step: int) -> None:

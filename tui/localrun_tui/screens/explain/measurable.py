@@ -16,7 +16,7 @@ def measurable(client: EngineClient | None, is_answering: Callable[[], bool]) ->
 
     def explain(topic: str, watch: Callable[[int], None]) -> TopicReport:
         if is_answering():
-            raise UsageError("an answer is on its way, and both would be slow", "measure when it is there")
+            raise UsageError("an answer is on its way, and both would be slow", "measure when it is done")
         return client.explain(topic, watch)
 
     return explain

@@ -228,6 +228,6 @@ def _free_disk() -> int:
 
 def _memory_words(one: PrecisionChoice) -> str:
     if one.fit is None:
-        return "cannot tell what it needs"
+        return "memory use unknown"
     needs = f"{gib(one.fit.total_bytes)} with {one.fit.ctx:,} tokens of context"
     return f"{needs}, {gib(one.fit.budget_bytes)} are free"

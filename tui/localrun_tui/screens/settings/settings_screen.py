@@ -62,7 +62,7 @@ class SettingsScreen(Screen[bool]):
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
             yield Static("Settings", id="title")
-            yield Static(say(str(config_file() or "kept nowhere: there is no home folder")), id="file")
+            yield Static(say(str(config_file() or "not saved: there is no home folder")), id="file")
         yield SettingsSearch(
             placeholder="/ search: a name, a key of config.toml, what it does", id="words", compact=True
         )
