@@ -25,9 +25,9 @@ def main() -> None:
             from localrun.cli.app import run_command_line
 
             code = run_command_line(sys.argv[1:], interrupt.end_waiting)
-    except KeyboardInterrupt:  # before the app has begun, or while an error is told
+    except KeyboardInterrupt:  # before the app has begun, or while an error is printed
         code = 130
-    except Exception as error:  # of an import: what comes after is told by the command line and the app themselves
+    except Exception as error:  # of an import: the command line and the app report their own errors
         from localrun.cli.console import open_streams
         from localrun.cli.failure import report
 

@@ -29,7 +29,7 @@ class LoadOptions:
     threads: int | None = None
     ctx: int | None = None
     kv: KVCodecName = "auto"
-    window: int | None = None  # tokens each layer sees besides the first block; None: all that the context holds
+    window: int | None = None  # tokens each layer sees in addition to the first block; None: all that the context holds
     prefix_cache: bool = True
     disk_cache: int = 0  # bytes of disk for what is computed of chats; 0: it goes with the process
     packed_weights: int | None = 0  # bytes of disk for packed weights that memory holds, too; None: the default
@@ -91,7 +91,7 @@ class Request:
     gather_ms: int = GATHER_MS  # milliseconds in which events are collected before they are sent together
     prompt_ids: tuple[int, ...] = ()  # taken as they are
     add_bos: bool = True  # a raw prompt begins with BOS where the model wants one
-    verbatim: bool = False  # all that is answered is text: no thought is told apart from it
+    verbatim: bool = False  # the whole answer is text: thinking is not separated from it
     logprobs: int | None = None  # of the answer's tokens; None: not wanted
     prompt_logprobs: int | None = None  # of the prompt's, all of which are computed for it; None: not wanted
     constraint: Constraint | None = None  # what the answer has to hold to; None: nothing

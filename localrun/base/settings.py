@@ -220,7 +220,7 @@ def _nearest(key: str) -> str:
 
 
 def _read_file(path: Path | None) -> dict[str, Any]:
-    """The settings of a file. What is none, as newer versions have more of them, is told once and passed over."""
+    """The settings of a file. Unknown keys, as newer versions have, are reported once and ignored."""
     document, source = read_toml(path)
     new = [key for key in document if (path, key) not in _told]
     _told.update((path, key) for key in new)

@@ -1,4 +1,4 @@
-"""TOML files that people write: small, and what is wrong with one is told with its line."""
+"""TOML files that people write: small, and errors are reported with their line."""
 
 import re
 import tomllib

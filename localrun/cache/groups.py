@@ -26,7 +26,7 @@ class Group:
 
     @property
     def sink(self) -> bool:
-        """Block 0 is seen besides the window."""
+        """Whether block 0 is seen in addition to the window."""
         return self.kind.sink
 
     @property

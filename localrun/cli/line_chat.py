@@ -1,4 +1,4 @@
-"""A chat line by line: what was typed is a message or a command, and all state is told as text."""
+"""A chat line by line: each typed line is a message or a command, and all state is printed as text."""
 
 from dataclasses import replace
 from functools import partial

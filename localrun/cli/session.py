@@ -102,7 +102,7 @@ class Answering:
     as_data: bool = False
 
     def __post_init__(self) -> None:
-        self.options()  # what is wrong is told before a model is loaded
+        self.options()  # report bad options before a model is loaded
 
     @property
     def system(self) -> str | None:

@@ -20,7 +20,7 @@ class ModelChoice:
     precision: str = ""
     ctx: int | None = None
     kv: KVCodecName = "auto"
-    window: int | None = None  # tokens that each layer sees besides the first block; None what is set
+    window: int | None = None  # tokens that each layer sees in addition to the first block; None: the setting
     chat_id: str = ""  # the kept chat that is open meanwhile
 
 

@@ -1,6 +1,6 @@
 """Statistics of a process from the system: memory, whether it is stopped, and time of the processor.
 
-`pid` None is a process that was never started, and of one that has ended nothing is told.
+`pid` None is a process that was never started. A process that has ended has no statistics.
 """
 
 from contextlib import suppress

@@ -14,7 +14,7 @@ from localrun.engine.scheduler import Scheduler, StepPlan
 from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
 from localrun.ops.interface import Logits
 
-FORCED_SECONDS = 0.001  # that a step may wait for tokens to compute besides
+FORCED_SECONDS = 0.001  # that a step may wait for tokens to compute along with it
 
 
 class Generations:

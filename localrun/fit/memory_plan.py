@@ -29,7 +29,7 @@ class MemoryPlan:
     budget_bytes: int
     grows: bool  # blocks take memory when they are first used, not all at once
     notes: tuple[str, ...] = ()
-    mapped: tuple[Mappable, ...] = ()  # matrices that stay on disk, besides the weights in memory
+    mapped: tuple[Mappable, ...] = ()  # matrices that stay on disk
 
     @property
     def mapped_bytes(self) -> int:

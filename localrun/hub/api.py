@@ -18,7 +18,7 @@ from localrun.hub.safe_names import is_commit, is_etag, is_file, is_repo
 from localrun.hub.url_origin import host_of
 
 RETRY_SECONDS = (0.5, 2.0)
-SILENT_SECONDS = 4.0  # of waiting, after which a person is told
+SILENT_SECONDS = 4.0  # of waiting before the user is told why
 MOST_SECONDS = 20.0  # after which nothing is asked again
 MAX_FILES = 100_000
 T = TypeVar("T")
@@ -100,7 +100,7 @@ def get_json(http: Http, url: str, repo: str = "") -> Any:
 
 
 def patiently(http: Http, url: str, ask: Callable[[], T]) -> T:
-    """`ask`, again after a while where the network or the hub failed; a person is told what takes so long."""
+    """`ask`, repeated after a pause where the network or the hub failed; the user is told why it takes long."""
     started = time.monotonic()
     with calling_after(SILENT_SECONDS, http.tell, f"waiting for {host_of(url)}, which takes its time"):
         for seconds in RETRY_SECONDS:

@@ -59,6 +59,4 @@ def _is_own(status: os.stat_result) -> bool:
 
 
 def _not_ours(path: Path | str) -> OSError:
-    return OSError(
-        errno.ELOOP, "a link or something else is in the place of localrun's own file; remove it", str(path)
-    )
+    return OSError(errno.ELOOP, "a link or something else is in the place of localrun's own file; remove it", str(path))

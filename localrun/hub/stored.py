@@ -108,7 +108,7 @@ def shards_of(path: Path) -> list[Path]:
 
 
 def safetensors_in(place: Path, source: Source, name: str) -> Iterator[StoredModel]:
-    """The model of weights beside a config.json; one that cannot be read is told by `stored_obstacle`."""
+    """The model of weights beside a config.json; `stored_obstacle` says why one cannot be read."""
     weights, config = weights_in(place), place / "config.json"
     if weights and config in entries(place):
         size = sum(path.stat().st_size for path in weights)

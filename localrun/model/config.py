@@ -117,7 +117,7 @@ class LayerSpec:
     attn_softcap: float | None = None
     residual_scale: float = 1.0
     mixture: Mixture | None = None
-    sink_window: int | None = None  # tokens a query sees besides the first block; never beside `window`
+    sink_window: int | None = None  # tokens a query sees in addition to the first block; never together with `window`
     mixer: RecurrentMixer | None = None  # in the place of attention
     sinks: bool = False  # every head has a learned score that joins the softmax and adds no value
     gated: bool = False  # what attention gives is multiplied by the sigmoid of a gate, element by element
@@ -164,8 +164,8 @@ class ModelConfig:
     logit_scale: float = 1.0
     logit_softcap: float | None = None
     query_scale: QueryScale | None = None
-    per_layer_size: int = 0  # numbers that every layer is given of a token besides, by a table of its own; 0: none
-    n_draft_layers: int = 0  # that a file has besides, to guess tokens after the next one
+    per_layer_size: int = 0  # width of the per-layer embedding, which has a table of its own; 0: none
+    n_draft_layers: int = 0  # multi-token-prediction layers in the file, which are skipped
 
     @property
     def n_layers(self) -> int:

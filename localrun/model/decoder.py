@@ -43,7 +43,7 @@ class Model:
         """Ask `ops` for one step of the model -> Logits."""
         config, weights = self.config, self.weights
         x = embedded(ops, weights.embed, config.embed_scale)  # [R, hidden]
-        besides = per_layer_inputs(ops, x, weights.per_layer, config) if weights.per_layer else None
+        per_layer = per_layer_inputs(ops, x, weights.per_layer, config) if weights.per_layer else None
         for index, (spec, layer) in enumerate(zip(config.layers, weights.layers, strict=True)):
             if layer.mixing is not None:
                 mixing_block = attention_block if spec.mixer is None else recurrent_block
@@ -51,7 +51,7 @@ class Model:
             if spec.ffn_size:
                 x = ffn_block(ops, x, spec, layer, config.rms_eps)
             if layer.per_layer is not None:
-                x = per_layer_block(ops, x, besides, index, layer.per_layer, config)
+                x = per_layer_block(ops, x, per_layer, index, layer.per_layer, config)
             if layer.out_scale != 1.0:
                 (x,) = ops(Scale(x, layer.out_scale))
         (a,) = ops(Norm(x, weights.output_norm, config.rms_eps))
@@ -100,11 +100,11 @@ def per_layer_inputs(ops: Ops, x: Value, table: PerLayerTable, config: ModelConf
 
 
 def per_layer_block(
-    ops: Ops, x: Value, besides: Value, index: int, weights: PerLayerWeights, config: ModelConfig
+    ops: Ops, x: Value, per_layer: Value, index: int, weights: PerLayerWeights, config: ModelConfig
 ) -> Value:
-    """Add what the layer makes of its part of `besides`, gated by the residual stream."""
+    """Add the layer's part of the per-layer embedding, gated by the residual stream."""
     (gate,) = ops(Linear(x, (weights.gate,)))
-    (gated,) = ops(GeluMul(gate, besides, index * config.per_layer_size))
+    (gated,) = ops(GeluMul(gate, per_layer, index * config.per_layer_size))
     return close_block(ops, x, gated, weights.out, weights.norm, 1.0, config.rms_eps)
 
 

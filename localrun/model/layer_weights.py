@@ -33,7 +33,7 @@ class MixerWeights:
 
 @dataclass(frozen=True, slots=True)
 class PerLayerWeights:
-    """How a layer uses what it is given of a token besides (`ModelConfig.per_layer_size`)."""
+    """Weights by which a layer uses the per-layer embedding of a token (`ModelConfig.per_layer_size`)."""
 
     gate: LinearWeight  # [size, hidden]
     out: LinearWeight  # [hidden, size]

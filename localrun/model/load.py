@@ -259,7 +259,7 @@ class Loader(Assembler):
         return self.counted(raw)
 
     def counted(self, raw: np.ndarray) -> np.ndarray:
-        """Return `raw`, once its bytes are counted and the progress is told."""
+        """Count the bytes of `raw`, report the progress, and return `raw`."""
         self.done += raw.nbytes
         self.progress(self.done, self.total)
         return raw

@@ -248,7 +248,7 @@ class Namer:
 
 
 def hf_prefix(source: TensorSource, embed: str, norm: str) -> str:
-    """The prefix of the embedding in a checkpoint, or of the last norm where an output is all there is of
+    """The prefix of the embedding in a checkpoint, or of the last norm where it has only an output matrix for
     it: `model.`, `language_model.model.`, …"""
     found = next((name.removesuffix(embed) for name in source.tensors if name.endswith(embed)), None)
     usual = (prefix for prefix in PREFIXES if prefix + norm in source.tensors)

@@ -190,7 +190,7 @@ class Experts:
 
 @dataclass(frozen=True, slots=True)
 class SharedExpert:
-    """A network every row goes to besides; it counts as much as the sigmoid of a @ gate.T says, or fully."""
+    """A network that every row goes through, too, weighted by the sigmoid of a @ gate.T; by 1 without a gate."""
 
     expert: Experts
     gate: Packed | None = None  # [1, hidden]

@@ -56,7 +56,7 @@ class BlockFiles:
     """Blocks of one fingerprint below `root`. Nothing here knows an engine: any thread may read while others write.
 
     The fingerprint says everything the bytes depend on: weights, tokenizer, backend, numerics, codecs, rope. `window`
-    is what a query sees besides the first block: it is part of a block's name where it hides something, not before.
+    is what a query sees in addition to the first block; it is part of a block's name only where it hides something.
     `sizes`: bytes of every part of a block of `block_tokens` tokens.
     """
 
@@ -134,7 +134,7 @@ class BlockFiles:
                 return
 
     def save(self, key: BlockKey, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:
-        """Keep a block of these chats, and the parts that an older file of it has besides. Gives the bytes written: 0
+        """Keep a block of these chats, with parts that only an older file of it has. Gives the bytes written: 0
         where all is there already, or all of the chats were erased meanwhile. Raises OSError."""
         with self._alone():
             known: list[memoryview] | None = None

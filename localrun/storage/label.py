@@ -46,6 +46,6 @@ def write_label(folder: Path, label: Label) -> None:
 
 
 def read_label(folder: Path) -> Label:
-    """NO_LABEL where there is none that can be read; what newer versions say besides is passed over."""
+    """NO_LABEL where there is none that can be read; other fields of newer versions are ignored."""
     found, usual = read_state(folder / FILE), asdict(NO_LABEL)
     return replace(NO_LABEL, **{name: found[name] for name in usual if type(found.get(name)) is type(usual[name])})

@@ -207,7 +207,7 @@ def test_what_a_server_does_not_take_is_left_out_and_said(server: FakeChatServer
         (failure(400, "exceed_context_size_error"), PromptTooLongError, "too long for"),
         (failure(400, "temperature must be below 2"), UsageError, "refuses the request .status 400.: temperature"),
         (failure(429, "quota"), EngineError, "slow down: quota"),
-        (failure(500, "CUDA error"), EngineError, "trouble of its own .status 500.: CUDA error"),
+        (failure(500, "CUDA error"), EngineError, "an error of its own .status 500.: CUDA error"),
         (Reply((b'{"detail": [{"msg": "field required"}]}',), 422, JSON), UsageError, "422.: field required"),
         (Reply((b'{"message": "\x1b]0;x\x07odd"}',), 400, JSON), UsageError, "400.: odd$"),
         (Reply((b"<html>Bad gateway</html>",), 502, {}), EngineError, r"\(status 502\)$"),

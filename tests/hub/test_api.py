@@ -64,7 +64,7 @@ def test_hostile_names_are_not_even_listed(serve: Serve, access_to: AccessTo) ->
         ("a/b", "", "bad-token", HubError, "wants a token", "HF_TOKEN"),
         ("a/b", "hf_x", "forbidden", HubError, "does not allow this", "more rights"),
         ("a/b", "", "rate-limit", HubError, "too many requests", "77 s; with HF_TOKEN"),
-        ("a/b", "", "busy", HubError, "trouble of its own", "in a minute"),
+        ("a/b", "", "busy", HubError, "an error of its own", "in a minute"),
         ("a/b", "", "html", HubError, "does not answer like a hub", "HF_ENDPOINT"),
         ("a/b", "", "deep", HubError, "does not answer like a hub", "HF_ENDPOINT"),
         ("a/b", "", "list", HubError, "does not answer like a hub", "HF_ENDPOINT"),

@@ -194,7 +194,7 @@ def test_a_wrong_key_is_said_and_corrected_where_it_is_said(server: FakeChatServ
 
 @pytest.mark.parametrize(
     ("reply", "words"),
-    [(failure(401, f"no such key: {KEY}"), "does not accept the key"), (failure(503, "busy"), "trouble of its own")],
+    [(failure(401, f"no such key: {KEY}"), "does not accept the key"), (failure(503, "busy"), "an error of its own")],
 )
 def test_a_refusal_keeps_the_question(server: FakeChatServer, reply: Reply, words: str) -> None:
     app = new_app()

@@ -34,7 +34,7 @@ def run(model: str | None = None, precision: str = "auto") -> int:
 
 
 def kept_theme() -> str | None:
-    """The theme of config.toml; a broken file is told of when the model is looked for."""
+    """The theme of config.toml; a broken file is reported when the model is looked for."""
     from localrun.base.settings import read_settings
 
     try:

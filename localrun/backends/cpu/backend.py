@@ -127,7 +127,7 @@ class CpuBackend:
         return self.place_bytes(codec, kind.layer(0, 0, n_heads=1)) if keeps_some else 0
 
     def place_bytes(self, codec: KVCodec, place: CacheLayer) -> int | None:
-        """The same by what a pool is told of a layer."""
+        """The same from a pool's description of a layer."""
         if place.state_size:
             return state_block_bytes(place.state_size)
         code = abi.KV_CODES.get(codec.name)

@@ -41,7 +41,7 @@ class OperandBuilder:
         self.made_by_norm = {norm.results[0] for norm in norms}
 
     def will_need(self, weights: Sequence[Packed], routes: Any = None) -> Iterator[Native]:
-        """The system is told which of these are read next, where they are in files."""
+        """Tell the system which of these weights are read next, if they are mapped from files."""
         in_files = [weight for weight in weights if weight.mapped]
         native = abi.WillNeed(routes=routes)
         for index, weight in enumerate(in_files):

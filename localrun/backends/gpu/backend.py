@@ -37,7 +37,7 @@ class GpuBackend(ReferenceBackend):
     @property
     @abstractmethod
     def chip(self) -> str:
-        """The device, as far as it decides the bits of results, besides kernels and torch."""
+        """The properties of the device that, with kernels and torch, decide the bits of results."""
         ...
 
     @property

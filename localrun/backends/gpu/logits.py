@@ -1,4 +1,4 @@
-"""Launches from raw logits to what a step gives, and what they read and write besides."""
+"""Launches from raw logits to a step's result, and their other buffers."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class CacheKind(Protocol):
 
     @property
     def sink(self) -> bool:
-        """Whether block 0 is seen besides the window."""
+        """Whether block 0 is seen in addition to the window."""
 
     @property
     def is_bounded(self) -> bool:

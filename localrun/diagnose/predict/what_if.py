@@ -73,7 +73,7 @@ class WhatIf:
 
     @cached_property
     def work(self) -> Work:
-        """The cost of computing a token besides its cache: as a load counts it."""
+        """The cost of computing a token without reading its cache, counted as a load does."""
         active = self.size.shape.active_params + self._more_params
         is_coded = self.bits <= BYTES_CODED
         seeing = [spec for spec in self.config.layers if spec.has_attention and spec.window is None]

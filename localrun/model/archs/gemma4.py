@@ -1,7 +1,7 @@
 """Gemma 4 (text): heads of full layers are larger, and turn in part; values may be made by what makes keys.
 
 The last layers of the small models read the keys and values of earlier ones, and all of their layers are given numbers
-of each token besides (per-layer embeddings). In the mixture every layer has a dense network beside its experts.
+of each token, too (per-layer embeddings). In the mixture every layer has a dense network beside its experts.
 """
 
 from dataclasses import replace

@@ -99,7 +99,7 @@ COMPLETION = {
     "mapped_bytes": field(WHOLE, "of the weights, those that stay on disk", minimum=0),
     "meanwhile": {
         **record(
-            "what may have held it up besides its own work; null where nobody measured",
+            "what else may have slowed it down, apart from its own work; null where it was not measured",
             changed_at=field([WHOLE, "null"], "first token of the prompt that is not what this chat had there before"),
             changed_turn=field(WHOLE, "the turn that is in; 0: what comes before the first", minimum=0),
             evicted=field("boolean", "whether more of the prompt was in the cache once"),

@@ -8,7 +8,7 @@ from localrun_tui.state.store_thread import StoreThread
 
 
 class Shelf:
-    """Every method raises LocalrunError where the disk refuses. `post` is told of changes that show."""
+    """Every method raises LocalrunError where the disk refuses. `post` gets the changes that are visible."""
 
     def __init__(self, disk: StoreThread, post: Callable[[ChatChanged], Any]) -> None:
         self._disk = disk

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class WaitingMessages:
-    """In the file of `chat` until each is a message, for the case of a crash. `post` is told of every change."""
+    """In the file of `chat` until each is a message, for the case of a crash. `post` gets every change."""
 
     def __init__(self, disk: StoreThread, post: Callable[[ChatChanged], Any]) -> None:
         self.chat: Chat | None = None  # None until the first one is on disk: then they are in memory only

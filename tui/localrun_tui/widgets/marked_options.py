@@ -1,4 +1,4 @@
-"""A list whose highlighted row is told by a bar at its left, too: colours alone do not reach everybody."""
+"""A list that marks its highlighted row by a bar at the left, too, as not everybody sees colours."""
 
 from typing import ClassVar
 

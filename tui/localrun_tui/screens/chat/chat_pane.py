@@ -241,5 +241,5 @@ class ChatPane(Vertical):
     # ---- what went wrong
 
     def run_guarded(self, work: Awaitable[Any]) -> None:
-        """Do something that may fail; a failure is told above the composer, and the app goes on."""
+        """Do something that may fail; a failure is shown above the composer, and the app goes on."""
         self._guard.run(work)

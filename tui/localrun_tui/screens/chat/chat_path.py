@@ -21,7 +21,7 @@ from localrun_tui.widgets.model_name import model_name
 if TYPE_CHECKING:
     from localrun.chat.tree import Message
 
-_TELL = 1.0  # seconds between two counts of the tokens that came; another stage is told at once
+_TELL = 1.0  # seconds between two counts of the tokens that came; a new stage is shown at once
 
 
 class ChatPath:

@@ -237,5 +237,5 @@ class ChatScreen(Screen[None]):
             await self.query_one("#bar").mount(DownloadBadge())
 
     def run_guarded(self, work: Awaitable[Any]) -> None:
-        """Do something that may fail; a failure is told above the composer, and the app goes on."""
+        """Do something that may fail; a failure is shown above the composer, and the app goes on."""
         self.pane.run_guarded(work)

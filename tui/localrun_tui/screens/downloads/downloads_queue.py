@@ -163,7 +163,7 @@ class Downloads:
         return max((number for number, known in self._jobs.items() if known == key), default=0)
 
     def _follow(self, number: int) -> None:
-        """A job has changed. What is told from other threads may come late, so it is looked at as it is now."""
+        """A job has changed. Messages of other threads may come late, so its present state is read."""
         download = self._downloads.get(self._jobs.get(number, ""))
         if download is None or self._queue is None or self._job_of(download.key) != number:
             return
