@@ -1,13 +1,17 @@
 """Constraints on an answer: a JSON schema, a regular expression or a grammar that it has to hold to."""
 
 import json
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal, get_args
 
-from localrun.base.errors import ConstraintError
+from localrun.base.errors import ConstraintError, UsageError
 
 ConstraintKind = Literal["json_schema", "regex", "lark"]
 MAX_SOURCE = 256 << 10  # characters; nobody writes more by hand, and compiling takes a while
+MOST_MULTIPLES = 20_000
 NAMES: dict[ConstraintKind, str] = {"json_schema": "schema", "regex": "regular expression", "lark": "grammar"}
 
 
@@ -43,6 +47,24 @@ def of_schema(schema: Any, is_lenient: bool = False) -> Constraint:
     return Constraint("json_schema", source, is_lenient)
 
 
+def one_constraint(
+    schema: str | None, regex: str | None, grammar: str | None, is_lenient: bool = False
+) -> Constraint | None:
+    """The one that is given, checked; None where none is. `schema` is text, `grammar` in Lark. Raises UsageError."""
+    given = {"schema": schema, "regex": regex, "grammar": grammar}
+    sources = {name: source for name, source in given.items() if source is not None}
+    if len(sources) > 1:
+        raise UsageError(f"{' and '.join(f'--{name}' for name in sources)} exclude each other", "give one of them")
+    if is_lenient and schema is None:
+        raise UsageError("--lenient says how to read a schema", "give one with --schema, or leave it out")
+    kinds: dict[str, ConstraintKind] = {"schema": "json_schema", "regex": "regex", "grammar": "lark"}
+    for name, source in sources.items():
+        constraint = Constraint(kinds[name], source, is_lenient)
+        check_constraint(constraint)
+        return constraint
+    return None
+
+
 def check_constraint(constraint: Constraint) -> None:
     """ConstraintError for one that cannot be compiled, as far as its form tells."""
     if constraint.kind not in get_args(ConstraintKind):
@@ -64,3 +86,19 @@ def check_schema(source: str) -> None:
         raise ConstraintError(f"the schema is not JSON: {error}", "give a JSON schema") from None
     if not isinstance(schema, dict):
         raise ConstraintError("the schema is not a JSON object", 'give a JSON schema, such as {"type": "object"}')
+    factors = [Fraction(str(number)).numerator for number in _multiples(schema) if number]
+    if math.lcm(*factors) > MOST_MULTIPLES:
+        what = f"answers cannot be held to multipleOf {', '.join(map(str, factors))}"
+        raise ConstraintError(what, f"their least common multiple may be {MOST_MULTIPLES:,} at most")
+
+
+def _multiples(schema: Any) -> Iterator[int | float]:
+    """All numbers that others have to be multiples of: each takes a state for every remainder."""
+    inner: Iterable[Any] = schema if isinstance(schema, list) else ()
+    if isinstance(schema, dict):
+        number = schema.get("multipleOf")
+        if isinstance(number, int | float) and math.isfinite(number):
+            yield number
+        inner = schema.values()
+    for one in inner:
+        yield from _multiples(one)

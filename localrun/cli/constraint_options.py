@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from localrun.base.constraint import Constraint, check_constraint
-from localrun.base.errors import UsageError
+from localrun.base.constraint import Constraint, one_constraint
 from localrun.cli.groups import ANSWER_PANEL, switch
 from localrun.cli.text_input import read_text_file, typed_text
 
@@ -48,20 +47,9 @@ class ConstraintOptions:
 
     def constraint(self) -> Constraint | None:
         """The constraint that was typed. Raises UsageError for more than one, or for none that can be read."""
-        typed = [f"--{name}" for name in ("schema", "regex", "grammar") if getattr(self, name) is not None]
-        if len(typed) > 1:
-            raise UsageError(f"{' and '.join(typed)} exclude each other")
-        constraint = None
-        if self.schema is not None:
-            is_inline = self.schema.lstrip().startswith("{")
-            text = typed_text(self.schema) if is_inline else read_text_file(self.schema)
-            constraint = Constraint("json_schema", text, self.lenient)
-        elif self.lenient:
-            raise UsageError("--lenient says how to read a schema", "give one with --schema, or leave it out")
-        elif self.regex is not None:
-            constraint = Constraint("regex", typed_text(self.regex))
-        elif self.grammar is not None:
-            constraint = Constraint("lark", read_text_file(self.grammar))
-        if constraint is not None:
-            check_constraint(constraint)
-        return constraint
+        schema = self.schema
+        if schema is not None:
+            schema = typed_text(schema) if schema.lstrip().startswith("{") else read_text_file(schema)
+        regex = None if self.regex is None else typed_text(self.regex)
+        grammar = None if self.grammar is None else read_text_file(self.grammar)
+        return one_constraint(schema, regex, grammar, self.lenient)

@@ -7,11 +7,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, assert_never
 
 from localrun.base.check import check, check_load, check_request
+from localrun.base.constraint import Constraint, of_schema, one_constraint
 from localrun.base.errors import UsageError
 from localrun.base.events import Accepted, Completion, Done, Loop, Prefill, PromptLogprobs, Token, ToolCallDelta
 from localrun.base.options import python_spelling
 from localrun.base.request import BackendName, KVCodecName, LoadOptions, Request, RequestMessage, Sampling, Think
 from localrun.client.interface import Generation
+from localrun.client.schemas import schema_of
 
 if TYPE_CHECKING:
     from localrun.client.local import LocalClient
@@ -34,6 +36,10 @@ class Options(TypedDict, total=False):
     stop_on_loop: bool  # end an answer that only repeats itself
     think: Think
     tools: Sequence[Mapping[str, Any]]  # in the OpenAI shape, for templates that know them
+    schema: Any  # the answer is JSON that holds to a JSON schema (a dict), a dataclass, or a class of pydantic
+    lenient: bool  # leave out what of it answers cannot be held to; notes of the answer say what
+    regex: str  # the whole answer matches it
+    grammar: str  # the answer is of it; in llguidance's dialect of Lark
 
 
 class LLM:
@@ -141,9 +147,21 @@ def request_for(messages: Sequence[RequestMessage], options: Options) -> Request
             check(isinstance(one, Sequence) and not isinstance(one, bytes), name, value, "a list is needed")
             values[name] = tuple(one)
     chosen = {name: values.pop(name) for name in Sampling.__dataclass_fields__ if name in values}
+    values["constraint"] = _constraint(values)
     request = Request(messages=tuple(messages), sampling=Sampling(**chosen), chat_id="python", priority="api", **values)
     check_request(request)
     return request
+
+
+def _constraint(values: dict[str, Any]) -> Constraint | None:
+    """The constraint among options, which are taken out."""
+    schema, lenient = values.pop("schema", None), values.pop("lenient", False)
+    texts = {name: values.pop(name, None) for name in ("regex", "grammar")}
+    for name, text in texts.items():
+        check(text is None or isinstance(text, str), name, text, "a text is needed")
+    check(isinstance(lenient, bool), "lenient", lenient, "True or False is needed")
+    source = None if schema is None else of_schema(schema_of(schema)).source
+    return one_constraint(source, **texts, is_lenient=lenient)
 
 
 def one_message(prompt: str) -> list[RequestMessage]:

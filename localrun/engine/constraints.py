@@ -16,7 +16,7 @@ from localrun.base.constraint import Constraint
 from localrun.base.errors import ConstraintError
 from localrun.base.request import Request
 from localrun.engine.constrained import Constrained, reason_of
-from localrun.text.model_text import ModelText
+from localrun.text.model_text import ModelText, begun_channel
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 KEPT = 64  # compiled grammars
 THREADS = 2  # that compute masks: one that takes long leaves the other to the rest
+COMPILE_SECONDS = 20.0
 STACK_BYTES = 256 << 20  # of the thread that compiles, which follows references by recursion
 INITIAL_FUEL, STEP_FUEL = 1_000_000, 200_000  # for a lexer: 20 ms each
 MOST_ITEMS = 20_000  # of a token, in a parser: a ms
@@ -49,11 +50,12 @@ class Constraints:
         self.text, self.n_logits = text, n_logits
         self._grammars: OrderedDict[Constraint, Grammar] = OrderedDict()
         self._lock = threading.Lock()
+        self._compiling = threading.Lock()
         self._pool = ThreadPoolExecutor(THREADS, "localrun-constraints")  # starts a thread when there is work for it
 
     def compile(self, constraint: Constraint) -> Grammar:
         """The grammar of a constraint. Raises ConstraintError for one that answers cannot be held to, naming why."""
-        grammar = self._grammars.get(constraint) or on_large_stack(lambda: self._compile(constraint))
+        grammar = self._grammars.get(constraint) or self._compile_aside(constraint)
         with self._lock:
             self._grammars[constraint] = grammar
             self._grammars.move_to_end(constraint)
@@ -64,8 +66,11 @@ class Constraints:
     def begin(self, grammar: Grammar, request: Request, prompt: Sequence[int], wake: Callable[[], None]) -> Constrained:
         """Hold the answer to a request, whose prompt has these ids, to its constraint. `wake` as there."""
         assert request.constraint is not None
+        matcher = grammar.matcher.deep_copy()
+        if request.constraint.trigger is None and begun_channel(request) == "answer":
+            self._go_on(matcher, str(request.messages[-1]["content"]))
         return Constrained(
-            grammar.matcher.deep_copy(),
+            matcher,
             self.text.answer_start(request, prompt),
             self._tokens,
             self._pool,
@@ -73,6 +78,12 @@ class Constraints:
             may_end_free=request.constraint.trigger is not None,
             skips=request.logprobs is None,
         )
+
+    def _go_on(self, matcher: "LLMatcher", begun: str) -> None:
+        """Take the text of an answer that was cut. Raises ConstraintError for what no answer begins with."""
+        ids = self._tokens(begun.encode())
+        if matcher.try_consume_tokens(ids) < len(ids):
+            raise ConstraintError("the answer so far does not hold to its constraint", "leave one of them out")
 
     def close(self) -> None:
         """End the threads."""
@@ -83,6 +94,31 @@ class Constraints:
         from localrun.engine.grammar_tokens import GrammarTokens
 
         return GrammarTokens(self.text.tokenizer, self.text.special_ids, self.n_logits)
+
+    def _compile_aside(self, constraint: Constraint) -> Grammar:
+        """Compile on a thread with room for deep recursion. One at a time: one that takes too long is left alone."""
+        done: Future[Grammar] = Future()
+
+        def compile_it() -> None:
+            try:
+                done.set_result(self._compile(constraint))
+            except BaseException as error:
+                done.set_exception(error)
+            finally:
+                self._compiling.release()
+
+        try:
+            if not self._compiling.acquire(timeout=COMPILE_SECONDS):
+                raise TimeoutError
+            usual = threading.stack_size(STACK_BYTES)
+            try:
+                threading.Thread(target=compile_it, name="localrun-compile", daemon=True).start()
+            finally:
+                threading.stack_size(usual)
+            return done.result(COMPILE_SECONDS)
+        except TimeoutError:
+            what = f"compiling the {constraint.name} takes more than {COMPILE_SECONDS:.0f} seconds"
+            raise ConstraintError(what, "make it simpler") from None
 
     def _compile(self, constraint: Constraint) -> Grammar:
         from llguidance import LLMatcher, LLParserLimits
@@ -100,9 +136,7 @@ class Constraints:
             max_grammar_size=MOST_SYMBOLS,
             verbose_errors=False,
         )
-        with self._lock:
-            tokens = self._tokens
-        matcher = LLMatcher(tokens.tokenizer, source, log_level=0, limits=limits)
+        matcher = LLMatcher(self._tokens.tokenizer, source, log_level=0, limits=limits)
         first = matcher.deep_copy()
         if not first.is_error() and not first.is_stopped():
             first.compute_bitmask()  # one that nothing holds to is noticed here
@@ -124,21 +158,3 @@ def _grammar_source(constraint: Constraint) -> str:
             return LLMatcher.grammar_from_regex(constraint.source)
         case "lark":
             return LLMatcher.grammar_from_lark(constraint.source)
-
-
-def on_large_stack(work: Callable[[], Grammar]) -> Grammar:
-    """The result of `work` on a thread with room for deep recursion."""
-    done: Future[Grammar] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    usual = threading.stack_size(STACK_BYTES)
-    try:
-        threading.Thread(target=run, name="localrun-compile", daemon=True).start()
-    finally:
-        threading.stack_size(usual)
-    return done.result()

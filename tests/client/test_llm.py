@@ -1,12 +1,16 @@
 """`localrun.LLM`: what is meant works, and what is not is named in Python's own words."""
 
+import dataclasses
+import enum
 import gc
+import json
 import math
 import re
 import typing
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from localrun_testing.waiting import PATIENCE, until
 
@@ -14,6 +18,12 @@ import localrun
 from localrun.base.errors import LocalrunError, NotFoundError, UsageError
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.client.llm import Options
+from localrun.client.schemas import schema_of
+
+
+class Mood(enum.Enum):
+    GOOD = "good"
+    BAD = "bad"
 
 
 def test_generate_chat_and_stream_answer() -> None:
@@ -44,7 +54,7 @@ def test_every_option_of_a_request_has_an_argument() -> None:
     ours = {"messages", "prompt", "sampling", "known_ids", "now", "overflow", "chat_id", "continues"}
     ours |= {"prompt_ids", "add_bos", "verbatim", "logprobs", "prompt_logprobs"}  # of raw prompts, which the server has
     ours |= {"ctx", "priority", "deadline", "gather_ms"}  # of many clients
-    assert set(Options.__annotations__) == asked - ours
+    assert set(Options.__annotations__) == asked - ours - {"constraint"} | {"schema", "lenient", "regex", "grammar"}
     arguments = typing.get_type_hints(localrun.LLM.__init__)
     assert set(LoadOptions.__dataclass_fields__) - {"path", "name", "chat_id", "parallel"} <= set(arguments)
     assert Any not in arguments.values()
@@ -155,3 +165,65 @@ def test_the_example_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> N
     (example,) = re.findall(r"```python\n(import localrun.*?)```", readme, re.DOTALL)
     exec(compile(example, "README.md", "exec"), {})
     assert len(capsys.readouterr().out) > 10
+
+
+@dataclasses.dataclass
+class Place:
+    name: str
+    near: "list[Place]" = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Trip:
+    to: Place
+    days: int
+    by: typing.Literal["train", "car"]
+    mood: Mood | None
+    share: float = 0.5
+    at: tuple[int, int] = (0, 0)
+    costs: dict[str, float] = dataclasses.field(default_factory=dict)
+    open: bool = True
+
+
+class PydanticTrip:
+    """Has what localrun asks of a class of pydantic."""
+
+    @classmethod
+    def model_json_schema(cls) -> dict[str, Any]:
+        return {"type": "object", "properties": {"days": {"enum": [1, 2]}}, "required": ["days"]}
+
+
+def test_schemas_of_types_are_those_of_their_values() -> None:
+    schema = schema_of(Trip)
+    trip = dataclasses.asdict(Trip(Place("Rome", [Place("Ostia")]), 2, "car", None))
+    trip["at"] = list(trip["at"])
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(trip, schema)
+    for name, wrong in {
+        "days": "2",
+        "by": "foot",
+        "mood": "odd",
+        "to": {"near": []},
+        "at": [1],
+        "costs": {"a": "b"},
+    }.items():
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**trip, name: wrong}, schema)
+    for needless in ("share", "at", "costs", "open"):
+        jsonschema.validate({name: value for name, value in trip.items() if name != needless}, schema)
+    with pytest.raises(UsageError, match="set"):
+        schema_of(dataclasses.make_dataclass("Odd", [("x", set[int])]))
+
+
+@pytest.mark.parametrize("wish", [PydanticTrip, PydanticTrip.model_json_schema(), Trip])
+def test_an_answer_holds_to_its_schema(llm: localrun.LLM, wish: Any) -> None:
+    answer = llm.generate("Where to?", schema=wish, seed=1, max_tokens=400, logit_bias={34: 3.0})
+    if answer.stop_reason == "stop":
+        jsonschema.validate(json.loads(answer.text), schema_of(wish))
+    assert answer.text.startswith("{")
+    assert llm.generate("Which?", regex="[ab]{3}", max_tokens=9).text.strip("ab") == ""
+    assert llm.generate("Which?", grammar='start: "yes" | "no"', max_tokens=9).text in ("yes", "no")
+    with pytest.raises(UsageError, match="uniqueItems"):
+        llm.generate("x", schema={"type": "array", "uniqueItems": True})
+    loose = llm.generate("x", schema={"type": "array", "uniqueItems": True, "maxItems": 2}, lenient=True, max_tokens=2)
+    assert any("uniqueItems" in note for note in loose.notes)

@@ -5,6 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from localrun_testing.fake_chat_server import (
 )
 from localrun_testing.waiting import PATIENCE, until
 
+from localrun.base.constraint import ANY_OBJECT, Constraint, of_schema
 from localrun.base.errors import (
     EngineDiedError,
     EngineError,
@@ -464,3 +466,21 @@ def test_a_request_that_is_no_json_is_the_callers_error(server: FakeChatServer) 
 def test_a_server_in_the_clear_is_told() -> None:
     assert not place_of(Endpoint("x", "http://192.0.2.1/v1")).is_here
     assert place_of(Endpoint("x", "http://localhost:1/v1")).is_here
+
+
+def test_a_schema_becomes_a_response_format(server: FakeChatServer) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    for is_lenient in (False, True):
+        ask(server, HELLO, replace(HI, constraint=of_schema(schema, is_lenient)))
+        assert server.seen[-1].body["response_format"] == {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": schema, "strict": not is_lenient},
+        }
+
+
+@pytest.mark.parametrize(
+    "constraint", [Constraint("regex", "a"), Constraint("lark", "start: x"), replace(ANY_OBJECT, trigger=5)]
+)
+def test_what_a_server_cannot_be_asked_for_is_refused(server: FakeChatServer, constraint: Constraint) -> None:
+    with pytest.raises(UsageError, match="server"):
+        client_of(server).generate(replace(HI, constraint=constraint))

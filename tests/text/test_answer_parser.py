@@ -1,17 +1,16 @@
 """From ids to thinking and answer: a tag is its token, or letters where the vocabulary has no such token."""
 
 import re
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from localrun_testing.tagged_models import KINDS, THINK, marks_in, tagged_model
 from localrun_testing.vocabularies import (
     CONTROL,
     NORMAL,
-    USER_DEFINED,
     byte_level,
     sentencepiece,
     small_bpe,
@@ -26,33 +25,8 @@ from localrun.text.template import CHATML, ChatTemplate
 from localrun.text.tokenizer import tokenizer_from_folder, tokenizer_from_gguf
 from localrun.text.vocabulary import BYTE_TO_CHAR
 
-THINK = ReasoningTags("<think>", "</think>")
-KINDS = {"letters": NORMAL, "not special": USER_DEFINED, "special": CONTROL}
 ASK = Request(messages=({"role": "user", "content": "hi"},))
 Said = dict[str, str]
-
-
-def marks_in(tags: ReasoningTags) -> list[str]:
-    """The parts of the tags that may be tokens."""
-    return sorted({part for tag in tags.texts for part in re.findall(r"<[^<>]+>|\[[^][]+\]", tag)})
-
-
-@cache
-def model(tags: ReasoningTags, kind: str, template: str = CHATML) -> ModelText:
-    """Every byte is a token, and so are halves of the tags, in letters; tags are tokens but for `letters`."""
-    texts = [text for tag in tags.texts for text in (tag, *marks_in(tags))]
-    halves = {half for text in texts for n in range(2, len(text)) for half in (text[:n], text[n:]) if len(half) > 1}
-    halves -= set(marks_in(tags))
-    words = sorted("".join(BYTE_TO_CHAR[byte] for byte in half.encode()) for half in halves)
-    specials = ["<|im_start|>", "<|im_end|>", *(marks_in(tags) if kind != "letters" else [])]
-    keys = byte_level(
-        tokens=[*(BYTE_TO_CHAR[byte] for byte in range(256)), *words, *specials],
-        token_type=[NORMAL] * (256 + len(words)) + [CONTROL] * 2 + [KINDS[kind]] * (len(specials) - 2),
-        merges=[],
-        bos_token_id=None,
-        eos_token_id=256 + len(words) + 1,
-    )
-    return ModelText(tokenizer_from_gguf(keys), ChatTemplate(template), tags, Sampling(), ())
 
 
 def read(text: ModelText, ids: list[int], prompt: list[int]) -> Said:
@@ -116,7 +90,7 @@ BRACKETS = [tags for _, tags in KNOWN_TAGS if not tags.headers]
 @settings(max_examples=400)
 @given(tags=st.sampled_from(BRACKETS), data=st.data())
 def test_channels_are_those_of_the_whole_answer(kind: str, tags: ReasoningTags, data: st.DataObject) -> None:
-    text = model(tags, kind)
+    text = tagged_model(tags, kind)
     pieces = st.one_of(
         st.integers(256, text.tokenizer.vocab_size - 1),
         st.sampled_from([*b"<>[]/think \nab\xc3\xa9"]),
@@ -150,7 +124,7 @@ HARMONY_PARTS = (
 @given(data=st.data())
 def test_no_word_of_a_channel_is_lost_or_made_of_letters(kind: str, data: st.DataObject) -> None:
     """Harmony: what follows a header's end is a message up to the next mark, whatever it spells."""
-    text = model(HARMONY, kind)
+    text = tagged_model(HARMONY, kind)
     tokenizer = text.tokenizer
     headers = {"analysis": "thinking", "final": "answer"}
     ids: list[int] = []
@@ -177,13 +151,13 @@ def test_no_word_of_a_channel_is_lost_or_made_of_letters(kind: str, data: st.Dat
     ],
 )
 def test_a_header_without_a_message_is_shown(written: str, answer: str) -> None:
-    text = model(HARMONY, "special")
+    text = tagged_model(HARMONY, "special")
     prompt = text.tokenizer.encode("<|start|>assistant", special=True)
     assert read(text, text.tokenizer.encode(written, special=True), prompt)["answer"] == answer
 
 
 def test_a_tag_in_letters_is_text_wherever_it_stands() -> None:
-    text = model(THINK, "not special")
+    text = tagged_model(THINK, "not special")
     encode = text.tokenizer.encode
     o, c = (encode(tag, special=True) for tag in ("<think>", "</think>"))
     spelled = [list(tag.encode()) for tag in ("<think>", "</think>")]
@@ -197,7 +171,7 @@ def test_a_tag_in_letters_is_text_wherever_it_stands() -> None:
 
 def test_a_word_that_no_text_becomes_is_its_tag_too() -> None:
     """Old conversions have tags among the plain words: prompts spell them in letters, the model writes the token."""
-    text = model(THINK, "letters")
+    text = tagged_model(THINK, "letters")
     tokenizer = text.tokenizer
     assert tokenizer.encode("<think>", special=True) == list(b"<think>"), "this vocabulary has no such token"
     words = [BYTE_TO_CHAR[byte] for byte in range(256)] + ["<think>", "</think>", "<|im_start|>", "<|im_end|>"]
@@ -211,7 +185,7 @@ def test_a_word_that_no_text_becomes_is_its_tag_too() -> None:
 def test_gemma_4_thinks_in_a_channel_that_its_prompt_may_open_or_leave_empty() -> None:
     tags = reasoning_tags("{{ '<|turn>model\n' }}{% if not enable_thinking %}{{ '<|channel>thought\n<channel|>' }}")
     assert tags is not None
-    text = model(tags, "special")
+    text = tagged_model(tags, "special")
     encode = text.tokenizer.encode
     opened = encode("<|im_start|>model\n<|channel>thought\n", special=True)
     assert read(text, encode("hm<channel|>Hello", special=True), opened) == {"thinking": "hm", "answer": "Hello"}
@@ -331,7 +305,7 @@ CUTS_THOUGHTS = (
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_template_cuts_no_answer_at_a_tag_that_it_only_speaks_of(kind: str) -> None:
-    text = model(THINK, kind, CUTS_THOUGHTS)
+    text = tagged_model(THINK, kind, CUTS_THOUGHTS)
     said = "write </think> at the end"
     asked = text.prepare(ASK).ids
     turn = {"role": "assistant", "content": said, "reasoning_content": ""}
