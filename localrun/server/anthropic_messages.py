@@ -42,6 +42,7 @@ class MessageCodec(Codec):
     """
 
     media_type = "text/event-stream"
+    constraint_field = "output_config.format"
 
     def __init__(self, asked: InferenceRequest, diagnosis: CacheDiagnostics) -> None:
         super().__init__(asked)

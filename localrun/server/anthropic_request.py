@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from localrun.base.request import Json, Request, RequestMessage, Think
+from localrun.server.constraint_fields import output_format
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_chat import parts_of, text_of
@@ -35,6 +36,7 @@ def read_messages(body: Body) -> InferenceRequest:
         think=_THINK[body.inner("thinking").choice("type", tuple(_THINK), "adaptive")],
         tools=tuple(_tool(tool) for tool in tools if tool.text("type") in _OWN_TOOLS),
         continues=_is_begun(messages[-1]),
+        constraint=output_format(body),
     )
     asked = inference_request(body, (request,), IGNORED)
     left_out = (tool.place("type") for tool in tools if tool.text("type") not in _OWN_TOOLS)
@@ -50,9 +52,6 @@ def _refuse(body: Body) -> None:
         raise body.wrong("tool_choice", "auto or none is needed: localrun does not make a model call a tool yet")
     if any(tool.flag("strict") for tool in body.objects("tools")):
         raise body.wrong("tools", "strict is not there yet")
-    for place, name in ((body.inner("output_config"), "format"), (body, "output_format")):
-        if name in place:
-            raise place.wrong(name, "localrun does not hold a model to a schema yet")
 
 
 def _messages(body: Body) -> Iterator[RequestMessage]:

@@ -40,7 +40,6 @@ class ModelHost:
         self._free = asyncio.Condition()
         self._waiting: list[_Waiting] = []
         self._n_users = 0
-        self._names: set[str] = set()  # by which the loaded model was asked for: a look on the disk takes milliseconds
         self._unload: asyncio.TimerHandle | None = None
         self.unload_at: float | None = None  # on the clock of time.time
 
@@ -69,15 +68,13 @@ class ModelHost:
         """The model of a name; the loaded one for none. Reads the disk. Raises Refusal."""
         loaded = self.choice
         name = self._options.aliases.get(name.lower().removesuffix(":latest"), name)
-        is_known = name in self._names and self._is_loaded(loaded)
-        if not name or self._options.any_model or is_known:
+        if not name or self._options.any_model:
             return loaded
         try:
             stored = resolve_listed(name)
         except NotFoundError as error:
             raise Refusal(404, f"{error.message} ({error.hint})", "model_not_found", "model") from None
         if isinstance(loaded.stored, StoredModel) and stored.path == loaded.stored.path:
-            self._names.add(name)
             return loaded
         if self._options.no_swap:
             what = f"{name} is not loaded, and --no-swap keeps it so"
@@ -149,8 +146,7 @@ class ModelHost:
                 with suppress(LocalrunError, LoadGivenUpError):
                     await self.slot.load(before, lambda done, total: None)
             raise
-        if wanted != self._usual:
-            self._usual, self._names = wanted, set()
+        self._usual = wanted
 
     async def _release(self, keep_alive: float | None) -> None:
         async with self._free:

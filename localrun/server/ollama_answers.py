@@ -1,5 +1,6 @@
 """Codecs of Ollama's chat and generate: objects on lines of their own, the last with all figures."""
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import assert_never
@@ -21,7 +22,6 @@ from localrun.base.request import Json, RequestMessage
 from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.refusal import Refusal
-from localrun.server.sse import compact
 
 AnswerFields = Callable[[str, str], Json]  # answer and thinking, as the fields of an object
 
@@ -40,6 +40,7 @@ class OllamaCodec(Codec):
     """Writes lines. With `contexts` the last one has the ids of the chat, for it to be gone on with."""
 
     media_type = "application/x-ndjson"
+    constraint_field = "format"
 
     def __init__(self, asked: InferenceRequest, said: AnswerFields, contexts: Contexts | None = None) -> None:
         super().__init__(asked)
@@ -117,7 +118,7 @@ def error_body(refusal: Refusal) -> Json:
 
 def line(values: Json) -> bytes:
     """One object of a stream."""
-    return compact(values).encode("utf-8", "replace") + b"\n"
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 
 def now() -> str:

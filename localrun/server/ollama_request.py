@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from localrun.base.request import Request, RequestMessage, Think
+from localrun.server.constraint_fields import ollama_format
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.ollama_contexts import Contexts
@@ -64,9 +65,8 @@ def read_generate(body: Body, contexts: Contexts) -> OllamaRequest:
 def _asked(body: Body, request: Request | None) -> OllamaRequest:
     """Read the fields that chat and generate share; a request without anything to answer is looked at all the same."""
     options = body.inner("options")
-    for name in ("format", "logprobs"):
-        if body.values.get(name):
-            raise body.wrong(name, "localrun does not have this here yet")
+    if body.values.get("logprobs"):
+        raise body.wrong("logprobs", "localrun does not have this here yet")
     limited = replace(
         request or Request(),
         sampling=sampling(options),
@@ -74,6 +74,7 @@ def _asked(body: Body, request: Request | None) -> OllamaRequest:
         stop=stops(options),
         think=_think(body),
         ctx=options.whole("num_ctx", None, 1, MAX_TOKENS),
+        constraint=ollama_format(body),
     )
     ignored = (*IGNORED, *(f"options.{name}" for name in IGNORED_OPTIONS))
     return OllamaRequest(inference_request(body, (limited,), ignored, streams=True), loads_only=request is None)

@@ -18,6 +18,7 @@ from localrun.base.events import (
     ToolCallDelta,
 )
 from localrun.base.request import Json, Request
+from localrun.server.constraint_fields import response_format
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_codec import OpenAICodec
@@ -46,6 +47,7 @@ def read_completion(body: Body) -> InferenceRequest:
         add_bos=body.flag("add_special_tokens", True),
         verbatim=True,
         logprobs=body.whole("logprobs", None, 0, MAX_LOGPROBS),
+        constraint=response_format(body),
     )
     requests = tuple(_asking(request, prompt, body.flag("echo")) for prompt in prompts)
     return replace(openai_request(body, requests, IGNORED), n=n)
@@ -81,6 +83,7 @@ def _asking(request: Request, prompt: str | list[int], is_echo: bool) -> Request
 class CompletionCodec(OpenAICodec):
     """Writes text_completion objects, whole and as chunks."""
 
+    constraint_field = "response_format"
     id_prefix, kind, chunk_kind = "cmpl-", "text_completion", "text_completion"
 
     def __init__(self, asked: InferenceRequest, with_usage: bool, is_echo: bool) -> None:

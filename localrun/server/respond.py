@@ -81,7 +81,7 @@ class AnswerResponse(Response):
     async def _answer(self, wire: Wire) -> None:
         """Bring the model, have it answer, and send what it says."""
         async with self._service.engine(self._asked, self._live, wire) as (client, requests):
-            mailbox, wire.info = Mailbox(wire.ring), client.info
+            mailbox, wire.info = Mailbox(), client.info
             requests = await wire.wait(self.prepare(client, requests))
             memory = self._service.answers
             answers = [RunningAnswer(client, one, mailbox, index, memory) for index, one in enumerate(requests)]
@@ -89,7 +89,7 @@ class AnswerResponse(Response):
             try:
                 completions: dict[int, Completion] = {}
                 while len(completions) < len(answers):
-                    await wire.until(mailbox.has_letters)
+                    await wire.wait(mailbox.wait())
                     await self._pass_on(mailbox.take(), wire, completions)
                 await self.complete(wire, [completions[index] for index in range(len(answers))])
                 was_cancelled = any(one.stop_reason == "cancelled" for one in completions.values())

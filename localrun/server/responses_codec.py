@@ -33,6 +33,7 @@ class ResponsesCodec(Codec):
     """Writes response objects and their events. `response` is how far the answer is."""
 
     media_type = "text/event-stream"
+    constraint_field = "text.format"
 
     def __init__(self, asked: ResponsesRequest) -> None:
         super().__init__(asked.inference)

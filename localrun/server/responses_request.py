@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from localrun.base.request import Json, Request
+from localrun.server.constraint_fields import text_format
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_fields import check_tool_choice, effort, max_tokens, openai_request, sampling
@@ -40,8 +41,6 @@ def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Respon
     if body.flag("background"):
         raise body.wrong("background", "false is needed: answers are computed while somebody waits for them")
     check_tool_choice(body)
-    if body.inner("text").inner("format").text("type", "text") != "text":
-        raise body.wrong("text.format", "text is needed: localrun does not hold a model to a schema yet")
     tools, other_tools = flat_tools(body.objects("tools"))
     items = _items(body)
     conversation = Conversation()
@@ -58,6 +57,7 @@ def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Respon
         max_tokens=max_tokens(body, "max_output_tokens"),
         think=effort(body.inner("reasoning"), "effort"),
         tools=tuple(tools),
+        constraint=text_format(body),
     )
     asked = openai_request(body, (request,) if conversation.messages else (), IGNORED)
     is_stored = body.flag("store", True)
@@ -91,7 +91,7 @@ def _echo(body: Body, is_stored: bool) -> Json:
         "tool_choice": values.get("tool_choice") or "auto",
         "parallel_tool_calls": body.flag("parallel_tool_calls", True),
         "truncation": body.text("truncation", "disabled"),
-        "text": {"format": {"type": "text"}},
+        "text": {"format": body.inner("text").values.get("format") or {"type": "text"}},
         "reasoning": {"effort": reasoning.get("effort"), "summary": reasoning.get("summary")},
         "temperature": values.get("temperature"),
         "top_p": values.get("top_p"),

@@ -15,11 +15,12 @@ NumberedEvent = tuple[int, Event | LocalrunError]
 
 
 class Mailbox:
-    """Events of several threads, for one reader on the event loop, for whom it rings."""
+    """Events of several threads, for one reader on the event loop."""
 
-    def __init__(self, ring: Callable[[], None]) -> None:
-        self._loop, self._ring = asyncio.get_running_loop(), ring
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
         self._letters: deque[NumberedEvent] = deque()
+        self._there = asyncio.Event()
         self._is_called = False  # the loop has been told, and has not looked yet
 
     def put(self, letter: NumberedEvent) -> None:
@@ -28,15 +29,17 @@ class Mailbox:
         if not self._is_called:
             self._is_called = True
             try:
-                self._loop.call_soon_threadsafe(self._ring)
+                self._loop.call_soon_threadsafe(self._there.set)
             except RuntimeError:  # the loop has ended
                 return
 
-    def has_letters(self) -> bool:
-        return bool(self._letters)
+    async def wait(self) -> None:
+        """Until there are letters."""
+        await self._there.wait()
 
     def take(self) -> list[NumberedEvent]:
         """All letters there are."""
+        self._there.clear()
         self._is_called = False
         letters = []
         while self._letters:

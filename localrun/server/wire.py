@@ -1,7 +1,7 @@
 """The connection to one client: what is sent on it, and whether somebody is still there."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, TypeVar
 
 from starlette.types import Receive, Send
@@ -10,7 +10,7 @@ from localrun.base.events import ModelInfo
 from localrun.server.inference import Codec
 from localrun.server.refusal import cancelled
 
-PING_SECONDS = 4.0  # without a byte; five are promised
+PING_SECONDS = 4.0  # without a word; five are promised
 STALL_SECONDS = 30.0  # for a client to take what was sent
 T = TypeVar("T")
 
@@ -24,47 +24,29 @@ class Wire:
 
     def __init__(self, receive: Receive, send: Send, codec: Codec, is_stream: bool) -> None:
         self._send, self._codec, self._is_stream = send, codec, is_stream
-        self._loop = asyncio.get_running_loop()
-        self._bell: asyncio.Future[None] = self._loop.create_future()
-        self._over: Exception | None = None  # why nobody waits any more
-        self._last_sent = self._loop.time()
+        self._over: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()  # why nobody waits any more
         self._listening = asyncio.ensure_future(self._until_gone(receive))
         self.info: ModelInfo | None = None  # of the model that answers, once it is there
         self.has_begun = False
 
     async def wait(self, awaited: Awaitable[T]) -> T:
-        """Wait for something, as `until` does."""
+        """Wait for something, with pings meanwhile. Raises ClientLeftError as soon as the client has gone, and Refusal
+        as soon as the request is cancelled."""
         task = asyncio.ensure_future(awaited)
-        task.add_done_callback(lambda _: self.ring())
         try:
-            await self.until(task.done)
-            return task.result()
+            while True:
+                done, _ = await asyncio.wait(
+                    (task, self._over), timeout=PING_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                if task in done:
+                    return task.result()
+                if self._over in done:
+                    raise self._over.result()
+                if self._is_stream:
+                    await self.begin()
+                    await self._write(self._codec.ping())
         finally:
             task.cancel()
-
-    async def until(self, is_there: Callable[[], bool]) -> None:
-        """Wait for something that rings, with pings meanwhile. Raises ClientLeftError as soon as the client has gone,
-        and Refusal as soon as the request is cancelled."""
-        if is_there():
-            await asyncio.sleep(0)  # whoever is faster than its client lets others take their turn
-        while not is_there():
-            if self._over is not None:
-                raise self._over
-            self._bell = self._loop.create_future()
-            clock = self._loop.call_at(self._last_sent + PING_SECONDS, self.ring) if self._is_stream else None
-            try:
-                await self._bell
-            finally:
-                if clock is not None:
-                    clock.cancel()
-            if clock is not None and self._loop.time() >= clock.when() and not is_there():
-                await self.begin()
-                await self._write(self._codec.ping())
-
-    def ring(self) -> None:
-        """Have `until` look again. On the event loop."""
-        if not self._bell.done():
-            self._bell.set_result(None)
 
     def cancel(self) -> None:
         """End the wait for an answer that nobody wants any more."""
@@ -101,8 +83,8 @@ class Wire:
         self._end(ClientLeftError())
 
     def _end(self, why: Exception) -> None:
-        self._over = self._over or why
-        self.ring()
+        if not self._over.done():
+            self._over.set_result(why)
 
     async def _head(self, *headers: tuple[bytes, bytes]) -> None:
         self.has_begun = True
@@ -113,9 +95,7 @@ class Wire:
         if not data and not last:
             return
         message: dict[str, Any] = {"type": "http.response.body", "body": data, "more_body": not last}
-        self._last_sent = self._loop.time()
         try:
-            async with asyncio.timeout(STALL_SECONDS):
-                await self._send(message)
+            await asyncio.wait_for(self._send(message), STALL_SECONDS)
         except TimeoutError:
             raise ClientLeftError from None

@@ -281,7 +281,6 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
         ("tool_choice", {"type": "any"}),
         ("tool_choice", {"type": "tool", "name": "look"}),
         ("tools", [{**TOOL, "strict": True}]),
-        ("output_config.format", {"format": {"type": "json_schema"}}),
         ("mcp_servers", [{"url": "x"}]),
         ("stream", "yes"),
         ("keep_alive", "soon"),

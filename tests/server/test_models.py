@@ -227,27 +227,6 @@ def test_models_answer_to_the_names_that_they_were_given() -> None:
         assert {"builtin", "gpt-4o", "loaded"} <= set(listed)
 
 
-def test_the_disk_is_not_looked_at_for_the_model_that_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = []
-
-    def resolve(name: str) -> StoredModel:
-        looked.append(name)
-        return stored(name.removesuffix(":latest"))
-
-    monkeypatch.setattr(models, "resolve_listed", resolve)
-    slot = ModelSlot(lambda choice, progress: FakeClient(LoadOptions(Path()), str))
-
-    async def story() -> None:
-        host = ModelHost(slot, CHOICES["one"], ServerOptions())
-        for name in ("one", "one:latest", "two", "two", "one"):
-            for _ in range(2):
-                async with host.use(name):
-                    assert slot.choice == CHOICES[name.removesuffix(":latest")]
-        assert looked == ["one", "one:latest", "two", "two", "one", "one"], "once more after another model"
-
-    asyncio.run(story())
-
-
 @pytest.mark.parametrize("text", ["", "=builtin", "name=", "a\nb"])
 def test_aliases_that_are_none(text: str) -> None:
     with pytest.raises(ValueError, match="NAME=MODEL"):

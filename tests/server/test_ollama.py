@@ -166,8 +166,6 @@ def test_generate_renders_or_is_raw(fake: FakeClient, http: httpx.Client) -> Non
     [
         ("chat", "messages[0].role", [{"role": "wizard"}]),
         ("chat", "messages[0].images", [{"role": "user", "content": "", "images": ["eA=="]}]),
-        ("chat", "format", "json"),
-        ("generate", "format", {"type": "object"}),
         ("chat", "logprobs", True),
         ("chat", "think", "loud"),
         ("chat", "keep_alive", "soon"),

@@ -259,7 +259,6 @@ def test_tokens_are_counted_without_an_answer(client: openai.OpenAI, fake: FakeC
 @pytest.mark.parametrize(
     ("body", "param"),
     [
-        ({"text": {"format": {"type": "json_schema", "name": "x", "schema": {}}}}, "text.format"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tool_choice": {"type": "function", "name": "f"}}, "tool_choice"),
         ({"tools": [{"type": "function", "name": "f", "strict": True}]}, "tools[0].strict"),
