@@ -127,7 +127,7 @@ class Soak:
             await asyncio.gather(*(self._client(client, dice, end) for dice in dices))
 
     async def _client(self, client: httpx.AsyncClient, dice: random.Random, end: float) -> None:
-        acts = {self._whole: 8, self._stream: 8, self._leave: 8, self._half: 2, self._look: 2, self._never_read: 0.1}
+        acts = {self._whole: 8, self._stream: 8, self._leave: 8, self._half: 2, self._look: 2, self._never_read: 0.3}
         while time.monotonic() < end:
             (act,) = dice.choices(list(acts), list(acts.values()))
             self.report.acts[act.__name__.strip("_")] += 1

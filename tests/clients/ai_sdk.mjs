@@ -2,7 +2,7 @@
 import { createRequire } from "node:module";
 
 const require = createRequire(`${process.env.LOCALRUN_CLIENTS}/`);
-const { generateText, streamText } = require("ai");
+const { generateText, jsonSchema, Output, streamText } = require("ai");
 const { createOpenAI } = require("@ai-sdk/openai");
 const { createOpenAICompatible } = require("@ai-sdk/openai-compatible");
 const { createAnthropic } = require("@ai-sdk/anthropic");
@@ -40,3 +40,12 @@ for (const [protocol, model] of Object.entries(models)) {
     }),
   );
 }
+
+const schema = jsonSchema({
+  type: "object",
+  properties: { city: { type: "string", maxLength: 20 }, people: { type: "integer", minimum: 1, maximum: 9999 } },
+  required: ["city", "people"],
+  additionalProperties: false,
+});
+const held = await generateText({ ...asked, model: models.chat, maxOutputTokens: 80, output: Output.object({ schema }) });
+console.log(JSON.stringify({ protocol: "schema", object: held.output }));

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from localrun_testing.cli import COMMAND, environment
 from localrun_testing.client_programs import GEMMA, SMOL, Client, installed, short_and_sure
-from localrun_testing.fake_client import FakeClient
+from localrun_testing.fake_client import FakeClient, last_words
 from localrun_testing.served import serving
 
-from localrun.base.request import LoadOptions, Request
+from localrun.base.request import LoadOptions
 from localrun.server.options import ServerOptions
 from localrun.server.owner import announced
 
@@ -52,11 +52,6 @@ def client(served_models: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.
 def fake() -> FakeClient:
     """An engine that says the last message again."""
     return FakeClient(LoadOptions(Path()), last_words)
-
-
-def last_words(request: Request) -> str:
-    content = request.messages[-1]["content"] if request.messages else ""
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 @pytest.fixture

@@ -12,6 +12,9 @@ def test_whole_answers_and_streams(client: Client) -> None:
     ran = client.run("node", Path(__file__).with_name("ai_sdk.mjs"), client.url, SMOL)
     assert ran.code == 0, ran
     answers = {answer.pop("protocol"): answer for answer in ran.lines}
+    held = answers.pop("schema")["object"]
+    assert set(held) == {"city", "people"}
+    assert 0 < held["people"] < 10_000
     assert set(answers) == {"chat", "responses", "compatible", "messages"}
     for protocol, answer in answers.items():
         assert answer["whole"] == answers["chat"]["whole"] != "", protocol

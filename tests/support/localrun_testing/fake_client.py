@@ -99,3 +99,9 @@ def parts_of(index: int, call: ToolCall) -> Iterator[ToolCallDelta]:
         yield ToolCallDelta(index, call.id, call.name, call.arguments[start : start + 3])
     if call.is_complete:
         yield ToolCallDelta(index, call.id, call.name, "", is_complete=True)
+
+
+def last_words(request: Request) -> str:
+    """Text of the last message; of a raw prompt nothing."""
+    content = request.messages[-1]["content"] if request.messages else ""
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
