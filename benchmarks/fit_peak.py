@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from localrun.formats.gguf_write import Encoded, write_gguf
+from tools.gguf_write import Encoded, write_gguf
 
 TOLERANCE = 0.03
 CODECS = ("f16", "q8", "k8v4", "q4")

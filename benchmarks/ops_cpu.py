@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 
 import torch
+from localrun_testing.native import int32s
 
 from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
@@ -49,7 +50,7 @@ class Case:
             instructions[index].op, instructions[index].linear = abi.OPS.index("linear"), op
         program = abi_step.ProgramC(instructions, None, copies, 0)
         self.handle = calls.program_create(program, threads, n_tokens)
-        rows, zeros = abi_step.int32s(range(n_tokens)), abi_step.int32s([0] * n_tokens)
+        rows, zeros = int32s(range(n_tokens)), int32s([0] * n_tokens)
         sequence = (abi_step.SequenceC * 1)(abi_step.SequenceC(length=n_tokens))
         self.step = abi_step.Step(
             position=ctypes.addressof(rows), row_sequence=ctypes.addressof(zeros), sequence=sequence

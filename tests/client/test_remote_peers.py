@@ -21,8 +21,8 @@ from localrun.client.endpoint import Endpoint
 from localrun.client.remote import RemoteClient
 from localrun.client.remote_models import list_models
 from localrun.formats.gguf import GgufFile, open_gguf
-from localrun.formats.gguf_write import write_gguf
 from localrun.formats.quant import QUANT_TYPES
+from tools.gguf_write import write_gguf
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("peer server")]
 KEY = "sk-peer"

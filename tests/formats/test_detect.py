@@ -48,7 +48,7 @@ def test_a_folder_opens_by_what_it_contains(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_shards_opens(tmp_path: Path) -> None:
-    from localrun.formats.gguf_write import Encoded, write_gguf
+    from tools.gguf_write import Encoded, write_gguf
 
     tensors = {name: Encoded("F32", (32,), bytes(128)) for name in "abc"}
     write_gguf(tmp_path / "m.gguf", {"general.architecture": "llama"}, tensors, split_max_tensors=1)

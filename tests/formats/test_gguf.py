@@ -34,9 +34,9 @@ from localrun_testing.raw_files import (
 
 from localrun.base.errors import ModelFileError, NotFoundError
 from localrun.formats.gguf import GgufFile, open_gguf
-from localrun.formats.gguf_write import Encoded, Typed, write_gguf
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
+from tools.gguf_write import Encoded, Typed, write_gguf
 
 METADATA: dict[str, Any] = {
     "general.architecture": "llama",

@@ -1,7 +1,5 @@
 """A program, its cache and one step of it in kernels/cpu/program.h for ctypes, field by field. Torch-free."""
 
-import ctypes
-from collections.abc import Sequence
 from ctypes import POINTER, Structure, c_double, c_float, c_int8, c_int32, c_int64, c_uint16, c_void_p
 
 from localrun.backends.cpu.abi import MAX_HEAD_DIM, MAX_SCALES, Instruction
@@ -113,8 +111,3 @@ class DrawC(Structure):
         ("min_p", c_double),
         ("u", c_double),
     )
-
-
-def int32s(values: Sequence[int]) -> "ctypes.Array[c_int32]":
-    """A C array of int32."""
-    return (c_int32 * len(values))(*values)

@@ -11,7 +11,7 @@ from typing import Any
 
 DRIVER, MANAGEMENT = ("nvcuda.dll", "nvml.dll") if sys.platform == "win32" else ("libcuda.so.1", "libnvidia-ml.so.1")
 NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
-ATTRIBUTES = PROCESSORS, CLOCK_KHZ, MEMORY_KHZ, BUS_BITS, MAJOR, MINOR = 16, 13, 36, 37, 75, 76  # CUdevice_attribute
+PROCESSORS, CLOCK_KHZ, MEMORY_KHZ, BUS_BITS, MAJOR, MINOR = 16, 13, 36, 37, 75, 76  # CUdevice_attribute
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from localrun_testing.native import (
     NativeLayer,
     Rows,
     Shape,
+    int32s,
     native_library,
 )
 
@@ -190,7 +191,7 @@ def test_a_token_outside_the_embedding_is_refused(layer: NativeLayer, token: int
     embed = ctypes.pointer(instructions[OTHER.index(name)])
     layer.program.instruction, layer.program.n_instructions = embed, 1
     step, _keep = layer.step(rows(3))
-    tokens = abi_step.int32s([0, 63, token])
+    tokens = int32s([0, 63, token])
     step.token = ctypes.addressof(tokens)
     executor = ctypes.c_void_p()
     arguments = (ctypes.byref(layer.program), layer.threads, 64, ctypes.byref(executor))
@@ -229,7 +230,7 @@ KEEP: list[object] = []
 
 
 def set_logits(step: abi_step.Step, row: int) -> None:
-    rows = abi_step.int32s([row])
+    rows = int32s([row])
     KEEP.append(rows)
     step.logits_row, step.n_logits = ctypes.addressof(rows), 1
 

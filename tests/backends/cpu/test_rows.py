@@ -9,6 +9,7 @@ import pytest
 import torch
 from localrun_testing.arithmetics import integers_of, rounded
 from localrun_testing.instruction_sets import native, pairwise, using
+from localrun_testing.native import int32s
 from localrun_testing.native_ops import (
     NATIVE_TYPES,
     Guarded,
@@ -183,7 +184,7 @@ def test_embedding_takes_rows_by_id(isa: str, qtype: str) -> None:
     raw = sample(qtype, 50, 256)
     matrix = NativeMatrix(raw, qtype, 256)
     ids = [49, 0, 7, 7, 16]
-    token = abi_step.int32s(ids)
+    token = int32s(ids)
     for scale in (1.0, 12.5):
         out = NativeValue(len(ids), 256)
         op = abi.Embed(weight=ctypes.pointer(matrix.c), out=ctypes.pointer(out.c), scale=scale)
@@ -198,7 +199,7 @@ def test_embedding_takes_rows_of_a_files_own_blocks(isa: str, qtype: str) -> Non
     for n_cols in (256, 1280, *([288] if kind.block_size <= 32 else []), *([7] if kind.block_size == 1 else [])):
         raw = sample(qtype, 20, n_cols)
         ids = [19, 0, 7, 7]
-        token, out = abi_step.int32s(ids), NativeValue(len(ids), n_cols)
+        token, out = int32s(ids), NativeValue(len(ids), n_cols)
         op = abi.EmbedMapped(raw.data_ptr(), ctypes.pointer(out.c), 2.0, kind.gguf_id, 20, n_cols)
         run([instruction(op)], len(ids), token=ctypes.addressof(token))
         expected = decoded(qtype, raw, n_cols)[ids] * 2.0
@@ -255,7 +256,7 @@ def logits(
     fields: dict[str, Any] = {"candidates": candidates, "n_logits": n}
     if adjust:
         fields["adjust"] = (abi_step.Adjust * n)(*(adjust_of(change, keep) for change in adjust))
-    wanted_c = abi_step.int32s(wanted)
+    wanted_c = int32s(wanted)
     run([instruction(op)], len(x), threads, logits_row=ctypes.addressof(wanted_c), **fields)
     return memory.tensor(torch.float32, n, vocab).clone(), list(candidates)
 

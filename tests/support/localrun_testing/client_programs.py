@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from localrun.formats.gguf import open_gguf
-from localrun.formats.gguf_write import Encoded, write_gguf
 from localrun_testing.cli import COMMAND, Ran, environment
+from tools.gguf_write import Encoded, write_gguf
 
 VARIABLE = "LOCALRUN_CLIENTS"
 SMOL, GEMMA = "smollm2-135m", "gemma-3-270m"  # the models of `make clients`, as the server lists them

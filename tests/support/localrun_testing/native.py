@@ -41,6 +41,11 @@ SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
+def int32s(values: Sequence[int]) -> "ctypes.Array[c_int32]":
+    """A C array of int32."""
+    return (c_int32 * len(values))(*values)
+
+
 def bind(path: Path) -> ctypes.CDLL:
     """A library with the C signatures that tests use."""
     library = ctypes.CDLL(str(path))
@@ -202,17 +207,17 @@ class NativeLayer:
         for name in ("q", "k", "v"):
             rows = torch.cat([getattr(s, name) for s in sequences])
             self.buffers[name][: len(rows), : rows.shape[1]] = rows
-        keep: list[Any] = [abi_step.int32s(positions), abi_step.int32s(row_sequence), cos_sin, sink_cos_sin]
+        keep: list[Any] = [int32s(positions), int32s(row_sequence), cos_sin, sink_cos_sin]
         native = (abi_step.SequenceC * len(sequences))()
         for place, s in zip(native, sequences, strict=True):
-            table, ring = abi_step.int32s(list(s.table)), abi_step.int32s(list(s.ring))
-            single = [abi_step.int32s([x]) for x in (s.first_block, s.sink, s.ring_sink, s.write_from)]
+            table, ring = int32s(list(s.table)), int32s(list(s.ring))
+            single = [int32s([x]) for x in (s.first_block, s.sink, s.ring_sink, s.write_from)]
             keep += [table, ring, *single]
             place.table = (c_void_p * 1)(ctypes.addressof(table))
             place.ring = (c_void_p * 1)(ctypes.addressof(ring))
             place.first, place.sink, place.ring_sink, place.write_from = map(ctypes.addressof, single)
             place.ring_first, place.length = s.ring_first, s.first + s.n
-        half = abi_step.int32s([0 if cos_sin is None else cos_sin[0].shape[-1]])
+        half = int32s([0 if cos_sin is None else cos_sin[0].shape[-1]])
         keep.append(half)
         step = abi_step.Step(
             token=ctypes.addressof(keep[0]), position=ctypes.addressof(keep[0]), row_sequence=ctypes.addressof(keep[1]),

@@ -20,6 +20,7 @@ from localrun.backends.cpu.library import NativeLibrary
 from localrun.formats.quant import QUANT_TYPES
 
 from .instruction_sets import library_in_use
+from .native import int32s
 
 GRID_TYPES = ("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ1_S")
 PAGE = mmap.PAGESIZE
@@ -178,9 +179,9 @@ def run(instructions: Sequence[abi.Instruction], n_rows: int, threads: int = 1, 
     calls = library()
     array = (abi.Instruction * len(instructions))(*instructions)
     rows = {
-        "position": abi_step.int32s(range(n_rows)),
-        "row_sequence": abi_step.int32s([0] * n_rows),
-        "token": abi_step.int32s([0] * n_rows),
+        "position": int32s(range(n_rows)),
+        "row_sequence": int32s([0] * n_rows),
+        "token": int32s([0] * n_rows),
     }
     addresses = {name: ctypes.addressof(values) for name, values in rows.items()}
     sequence = (abi_step.SequenceC * 1)(abi_step.SequenceC(length=n_rows))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from localrun.base.errors import UsageError
-from localrun.formats.gguf_write import Encoded, Typed, write_gguf
+from tools.gguf_write import Encoded, Typed, write_gguf
 
 ARCHITECTURE = {"general.architecture": "llama"}
 
