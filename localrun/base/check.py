@@ -6,7 +6,17 @@ from typing import Any, get_args
 
 from localrun.base.constraint import Constraint, check_constraint
 from localrun.base.errors import UsageError
-from localrun.base.request import BackendName, KVCodecName, LoadOptions, Overflow, Priority, Request, Sampling, Think
+from localrun.base.request import (
+    BackendName,
+    KVCodecName,
+    LoadOptions,
+    Overflow,
+    Priority,
+    Request,
+    Sampling,
+    Think,
+    ToolChoice,
+)
 from localrun.base.settings import SETTINGS
 
 MAX_BIAS = 1e6
@@ -24,6 +34,7 @@ def check_request(request: Request) -> None:
     check_logprobs("prompt_logprobs", request.prompt_logprobs)
     check_number("ctx", request.ctx)
     check_choice("think", request.think, get_args(Think))
+    check_choice("tool_choice", request.tool_choice, get_args(ToolChoice))
     check_choice("overflow", request.overflow, get_args(Overflow))
     check_choice("priority", request.priority, get_args(Priority))
     check(request.deadline is None or is_duration(request.deadline), "deadline", request.deadline, "seconds are needed")

@@ -10,7 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from localrun.base.check import check_request
+from localrun.base.check import MAX_BIAS, check_request
 from localrun.base.errors import prompt_too_long
 from localrun.base.events import Accepted, Completion, Done, Event, ModelInfo
 from localrun.base.machine import peak_rss
@@ -182,7 +182,10 @@ class LocalClient:
                 learn(figures)
                 figures = replace(self._with_notes(figures), meanwhile=watch.meanwhile(event.figures, prompt.changed))
                 yield Done(figures, tuple(prompt.ids))
-                again = rewritten_history(self.model.text, request, figures.text, figures.thinking, event.token_ids)
+                # After calls come results, which nobody knows yet.
+                again = not figures.tool_calls and rewritten_history(
+                    self.model.text, request, figures.text, figures.thinking, event.token_ids
+                )
                 if again:
                     self.warm(again, request.chat_id)
             else:
@@ -195,6 +198,11 @@ class LocalClient:
         self._told.update(notes)
         news, self._note = [figures.cache.cache_note, *notes, self._note], ""
         return replace(figures, cache=replace(figures.cache, cache_note="; ".join(note for note in news if note)))
+
+    def _forbidden(self, request: Request) -> dict[int, float]:
+        """A bias that keeps a model from calling tools that it is only told of."""
+        tools = self.model.text.tools(request)
+        return dict.fromkeys(tools.forbidden_ids if tools else (), -MAX_BIAS)
 
     def _generation(self, request: Request, prompt: PromptIds, deadline: float | None) -> GenerationRequest:
         rolls = request.overflow == "roll"
@@ -209,7 +217,7 @@ class LocalClient:
             stop_ids=self.model.text.tokenizer.eog_ids,
             settings=resolve_settings(request.sampling, self.model.text.sampling),
             seed=secrets.randbelow(MAX_SEED) if seed is None else seed,
-            logit_bias=request.sampling.logit_bias,
+            logit_bias={**request.sampling.logit_bias, **self._forbidden(request)},
             rolls=rolls,
             stop_on_loop=request.stop_on_loop,
             logprobs=request.logprobs,

@@ -17,6 +17,8 @@ from localrun.base.events import (
     Timings,
     Token,
     TokenLogprob,
+    ToolCall,
+    ToolCallDelta,
 )
 from localrun.engine.figures import GenerationFigures
 from localrun.engine.generation import GenerationState
@@ -35,17 +37,26 @@ class AnswerStream:
         self.hit = False
         self.texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
         self.n_thinking = 0  # tokens
+        self._calls: list[list[ToolCallDelta]] = []
 
-    def push(self, token_id: int) -> Iterator[Token]:
-        """The events of one new token: one, or two when its text spans thinking and answer."""
-        pieces = self.parser.push(token_id) or [("answer", "")]
-        for index, (channel, text) in enumerate(pieces):
-            yield self.token(token_id if index == 0 else None, channel, text)
+    def push(self, token_id: int) -> Iterator[Token | ToolCallDelta]:
+        """The events of one new token: one, or more when its text spans thinking, answer and calls."""
+        pieces = self.parser.push(token_id)
+        if not pieces or isinstance(pieces[0], ToolCallDelta):
+            yield self.token(token_id, "answer", "")
+        for index, piece in enumerate(pieces):
+            if isinstance(piece, ToolCallDelta):
+                yield from self._call(piece)
+            else:
+                yield self.token(token_id if index == 0 else None, *piece)
 
-    def flush(self) -> Iterator[Token]:
+    def flush(self) -> Iterator[Token | ToolCallDelta]:
         """Text that was held back, once no more tokens come."""
-        for channel, text in self.parser.flush():
-            yield self.token(None, channel, text)
+        for piece in self.parser.flush():
+            if isinstance(piece, ToolCallDelta):
+                yield from self._call(piece)
+            else:
+                yield self.token(None, *piece)
         rest = "" if self.hit else self.stops.flush()
         if rest:
             self.texts["answer"].append(rest)
@@ -66,6 +77,23 @@ class AnswerStream:
     def text(self, channel: Channel) -> str:
         return "".join(self.texts[channel])
 
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls so far."""
+        return tuple(
+            ToolCall(parts[0].id, parts[0].name, "".join(part.arguments for part in parts), parts[-1].is_complete)
+            for parts in self._calls
+        )
+
+    def _call(self, part: ToolCallDelta) -> Iterator[ToolCallDelta]:
+        """A part of a call, unless a stop string came before it."""
+        if self.hit:
+            return
+        if part.begins:
+            self._calls.append([])
+        self._calls[-1].append(part)
+        yield part
+
     def token(self, token_id: int | None, channel: Channel, text: str) -> Token:
         if channel == "answer":
             text, hit = ("", True) if self.hit else self.stops.push(text)
@@ -77,7 +105,7 @@ class AnswerStream:
 
 def stream_answer(
     handle: GenerationHandle, answer: AnswerStream
-) -> Iterator[Prefill | PromptLogprobs | Token | Loop | GenerationState]:
+) -> Iterator[Prefill | PromptLogprobs | Token | ToolCallDelta | Loop | GenerationState]:
     """Events of a generation; the last one is its GenerationState. Closing the iterator cancels the generation."""
     try:
         for event in handle:
@@ -88,8 +116,8 @@ def stream_answer(
             elif isinstance(event, NewToken):
                 if answer.hit:  # computed after the stop string, before the engine heard of it
                     continue
-                for token in [Token(event.token_id, "", "answer")] if event.ends else answer.push(event.token_id):
-                    yield answer.with_logprob(token, event.logprob)
+                for said in [Token(event.token_id, "", "answer")] if event.ends else answer.push(event.token_id):
+                    yield answer.with_logprob(said, event.logprob) if isinstance(said, Token) else said
                 if answer.hit:
                     handle.cancel()
             elif isinstance(event, Finished):
@@ -122,6 +150,7 @@ def completion(
         seed=state.request.seed,
         path=info.path,
         notes=(*info.notes, *prompt.notes),
+        tool_calls=answer.tool_calls,
         loop_period=state.loop_period,
         stop_string=answer.stops.found,
         work=info.work,

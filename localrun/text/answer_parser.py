@@ -1,13 +1,14 @@
 """Parser of an answer, from token ids to thinking and answer."""
 
-from localrun.base.events import Channel
+from localrun.base.events import ToolCallDelta
 from localrun.text.answer_start import UpToAnswer
 from localrun.text.detokenizer import Detokenizer
 from localrun.text.marks import Marks
 from localrun.text.reasoning import Splitter
 from localrun.text.tokenizer import Tokenizer
-
-Piece = tuple[Channel, str]
+from localrun.text.tool_calls.events import Piece
+from localrun.text.tool_calls.harmony_syntax import HarmonyCallParser
+from localrun.text.tool_calls.parser import CallParser
 
 
 class AnswerParser:
@@ -17,7 +18,11 @@ class AnswerParser:
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, marks: Marks, splitter: Splitter | UpToAnswer | None, strips_space: bool
+        self,
+        tokenizer: Tokenizer,
+        marks: Marks,
+        splitter: Splitter | UpToAnswer | CallParser | HarmonyCallParser | None,
+        strips_space: bool,
     ) -> None:
         self.tokenizer = tokenizer
         self._detokenizer = Detokenizer(tokenizer, marks)
@@ -32,14 +37,18 @@ class AnswerParser:
     def flush(self) -> list[Piece]:
         """Text that was held back, once no more tokens come."""
         pieces = self._split(self._detokenizer.flush())
-        return self._shown(pieces + (self._splitter.flush() if self._splitter else []))
+        return self._shown([*pieces, *(self._splitter.flush() if self._splitter else ())])
 
     def _split(self, text: str) -> list[Piece]:
-        return self._splitter.push(text) if self._splitter else [("answer", text)]
+        return [*self._splitter.push(text)] if self._splitter else [("answer", text)]
 
     def _shown(self, pieces: list[Piece]) -> list[Piece]:
         shown: list[Piece] = []
-        for channel, text in pieces:
+        for piece in pieces:
+            if isinstance(piece, ToolCallDelta):
+                shown.append(piece)
+                continue
+            channel, text = piece
             text = self._marks.plain(text)
             if text and channel == "answer" and self._strips_space:
                 text, self._strips_space = text.removeprefix(" "), False

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Protocol
 
 from localrun.base.events import Channel
 from localrun.text.stop import first_partial
@@ -10,6 +11,22 @@ START, CHANNEL, MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 ASSISTANT = START + "assistant"  # how a prompt ends: the model goes on with the header
 ENDS = ("<|end|>", "<|return|>", "<|call|>")
 _RECIPIENT = re.compile(r"\bto=([\w.-]+)")
+
+
+class MessageSink(Protocol):
+    """Takes what a splitter finds, in the place of whoever called it."""
+
+    def begin(self, recipient: str) -> bool:
+        """A message to a function begins; whether it is taken as a call."""
+        ...
+
+    def take(self, channel: Channel, text: str) -> None:
+        """Text of a message."""
+        ...
+
+    def end(self) -> None:
+        """The message ends."""
+        ...
 
 
 class HarmonySplitter:
@@ -29,11 +46,17 @@ class HarmonySplitter:
         self._fresh = False  # nothing of this message was told yet
         self._held = ""
         self._between = False  # a message has ended, and no other has begun
+        self.sink: MessageSink | None = None
 
     @property
     def in_answer(self) -> bool:
         """Whether what comes next is text of a message to the user."""
         return self._channel == "answer" and self._header is None and not self._between and not self._held
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the stream is within a thought."""
+        return self._channel == "thinking"
 
     def push(self, text: str) -> list[tuple[Channel, str]]:
         """The pieces that are certain, in order; none is empty."""
@@ -72,9 +95,12 @@ class HarmonySplitter:
             header, self._header = self._header or "", None
             self._channel = "thinking" if self._analysis in header else "answer"
             self._fresh, self._between = True, False
-            if called := _RECIPIENT.search(header):
+            called = _RECIPIENT.search(header)
+            if called and not (self.sink and self.sink.begin(called[1])):
                 self._take(f"{called[1]} ", pieces)
             return
+        if self.sink is not None and self._header is None:
+            self.sink.end()
         self._show_header(pieces)
         if mark in self._ends:
             self._channel, self._between = "answer", True
@@ -92,5 +118,9 @@ class HarmonySplitter:
             self._header += text
         elif text:
             parted = self._fresh and self._said[self._channel]
-            pieces.append((self._channel, "\n\n" + text if parted else text))
+            text = "\n\n" + text if parted else text
+            if self.sink is not None:
+                self.sink.take(self._channel, text)
+            else:
+                pieces.append((self._channel, text))
             self._said[self._channel], self._fresh = True, False

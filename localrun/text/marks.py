@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from localrun.text.tokenizer import Tokenizer
 
-_MARK = re.compile(r"<[^<>]+>|\[[^\[\]]+\]")  # what may be a token in a tag: `<|channel>` in `<|channel>thought`
+# What may be a token in a tag: `<|channel>` in `<|channel>thought`. MiniMax and DeepSeek have one before each tag.
+_MARK = re.compile(r"\]<\]minimax\[>\[|｜DSML｜|<[^<>｜]*｜(?!DSML)[^<>]*>|<[^<>｜]+>|\[[^\[\]]+\]")
 _FIRST_STAND_IN = 0xD800
 
 
@@ -24,10 +25,15 @@ class Marks:
     @classmethod
     def of(cls, tokenizer: Tokenizer, tags: Iterable[str]) -> "Marks":
         """The marks in `tags` that this vocabulary has as tokens, of whatever type; the others stay letters."""
-        texts = dict.fromkeys(match[0] for tag in tags for match in _MARK.finditer(tag))
+        texts = cls.texts_in(tags)
         stand_ins = {text: chr(_FIRST_STAND_IN + n) for n, text in enumerate(texts)}
         by_id = {i: stand_ins[text] for i, text in enumerate(tokenizer.vocabulary.tokens) if text in stand_ins}
         return cls(by_id, {text: char for text, char in stand_ins.items() if char in by_id.values()})
+
+    @staticmethod
+    def texts_in(tags: Iterable[str]) -> list[str]:
+        """Texts in `tags` that may be tokens."""
+        return list(dict.fromkeys(match[0] for tag in tags for match in _MARK.finditer(tag)))
 
     def spell(self, tag: str) -> str:
         """A tag as it is in the stream."""

@@ -14,6 +14,7 @@ from typing import Any
 from localrun.base.content import parts_of
 from localrun.base.errors import LocalrunError
 from localrun.text.template import ChatTemplate
+from localrun.text.tool_calls.written import WRITTEN
 
 TemplateMessage = Mapping[str, Any]
 _MARKS = ("zqalpha", "zqbravo", "zqcharlie", "zqdelta", "zqecho")  # words that no template has of its own
@@ -130,7 +131,7 @@ def _alternating(turns: Sequence[TemplateMessage]) -> list[TemplateMessage]:
     for turn in turns:
         last = arranged[-1] if arranged else {}
         same = turn.get("role") in _TURNS and turn.get("role") == last.get("role")
-        if same and not (turn.get("tool_calls") or last.get("tool_calls")):
+        if same and not any(name in message for message in (turn, last) for name in ("tool_calls", WRITTEN)):
             arranged[-1] = _joined([last, turn])
         else:
             arranged.append(turn)

@@ -30,6 +30,7 @@ from localrun.text.prompt import RenderedChat, encode_rendered, render_chat
 from localrun.text.reasoning import ReasoningSplitter, ReasoningTags, Splitter, reasoning_tags
 from localrun.text.template import RAW_HINT, ChatTemplate, default_template
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
+from localrun.text.tool_calls.request_tools import RequestTools
 
 GGUF_SAMPLING = {
     "temperature": "temp",
@@ -104,7 +105,7 @@ class ModelText:
         if request.continues:
             return self._begun(request, ctx)
         arranged = self._arranged(request)
-        messages, notes = arranged.messages, (*arranged.notes, *self._tool_notes(request))
+        messages, notes = arranged.messages, arranged.notes
         rendered, render_ms = self._render(request, messages)
         self._check_size(rendered.text, ctx)
         started = time.perf_counter()
@@ -124,8 +125,12 @@ class ModelText:
 
     def _arranged(self, request: Request) -> Arranged:
         """The messages as the template takes them, with the files written into their texts."""
-        template = self.template.chosen(bool(request.tools))
-        return arrange(template, [with_files_as_text(message) for message in request.messages])
+        template, tools = self.template.chosen(bool(request.tools)), self.tools(request)
+        messages: Sequence[Mapping[str, Any]] = [with_files_as_text(message) for message in request.messages]
+        if tools is None:
+            return arrange(template, messages)
+        arranged = arrange(template, tools.shown(tools.told(messages)))
+        return replace(arranged, notes=(*arranged.notes, *tools.notes))
 
     def _check_size(self, text: str, ctx: int) -> None:
         if ctx and (fewest := fewest_tokens(self.tokenizer, text, ctx)):
@@ -134,13 +139,15 @@ class ModelText:
     def _render(self, request: Request, messages: Sequence[Mapping[str, Any]]) -> tuple[RenderedChat, float]:
         """The text of a chat, and the milliseconds that it took."""
         started = time.perf_counter()
+        tools = self.tools(request)
         rendered = render_chat(
             self.tokenizer,
-            self.template.at(request.now),
+            self.template.at(request.now).chosen(bool(request.tools)),
             messages,
-            tools=[dict(tool) for tool in request.tools] or None,
             tags=(*self.tags.texts, *self.marks.by_text) if self.tags else (),
+            calls=tools.form.dialect.syntax if tools else None,
             **self.thinking(request),
+            **(tools.variables if tools else {}),
         )
         if not rendered.text:
             what = "the chat template writes nothing for these messages"
@@ -154,26 +161,29 @@ class ModelText:
         template = self.template.chosen(bool(request.tools))
         return template.capabilities.thinking_arguments(request.think == "on")
 
-    def _tool_notes(self, request: Request) -> tuple[str, ...]:
-        if not request.tools or self.template.chosen(True).capabilities.tools:
-            return ()
-        return ("the chat template of this model has no place for tools: the model was not told of them",)
+    def tools(self, request: Request) -> RequestTools | None:
+        """The tools of a request; None where it has none, and none were called."""
+        return RequestTools.of(request, self.template.chosen(bool(request.tools)), self.tokenizer)
 
     def parser(self, request: Request, prompt: Sequence[int]) -> AnswerParser:
         """Reads the ids of an answer to `request`, whose own are `prompt`: whether it begins within a thought is told
         by the end of these, or by the answer that is gone on with."""
-        splitter = self._splitter(request, prompt)
+        tools = self.tools(request)
+        calls = tools is not None and tools.may_call
+        marks = tools.marks(self.tags.texts if self.tags else ()) if tools and calls else self.marks
+        splitter = self._splitter(request, prompt, marks)
         is_chat = bool(request.messages) and not request.verbatim
         strips_space = is_chat and begun_channel(request) != "answer" and self.tokenizer.vocabulary.answers_after_space
-        if request.constraint is None or request.constraint.trigger is not None:
-            return AnswerParser(self.tokenizer, self.marks, splitter, strips_space)
-        return AnswerParser(self.tokenizer, self.marks, splitter and UpToAnswer(splitter), strips_space=False)
+        if request.constraint is not None and request.constraint.trigger is None:
+            return AnswerParser(self.tokenizer, marks, splitter and UpToAnswer(splitter), strips_space=False)
+        reader = tools.parser(prompt, splitter, marks) if tools and calls else splitter
+        return AnswerParser(self.tokenizer, marks, reader, strips_space)
 
     def answer_start(self, request: Request, prompt: Sequence[int]) -> AnswerStart | TriggeredStart:
         """Tells where the constraint on the answer to `request` begins; the ids of its prompt are `prompt`."""
         if request.constraint is not None and request.constraint.trigger is not None:
             return TriggeredStart(request.constraint.trigger)
-        splitter = self._splitter(request, prompt)
+        splitter = self._splitter(request, prompt, self.marks)
         opening: list[int] = []
         if isinstance(splitter, ReasoningSplitter) and splitter.in_answer and request.think != "off":
             assert self.tags is not None
@@ -186,15 +196,15 @@ class ModelText:
         """Tokens that are never text of an answer: control tokens, and those that tags are made of."""
         return self.tokenizer.control_ids | self.marks.by_id.keys()
 
-    def _splitter(self, request: Request, prompt: Sequence[int]) -> Splitter | None:
+    def _splitter(self, request: Request, prompt: Sequence[int], marks: Marks) -> Splitter | None:
         if self.tags is None or request.verbatim:
             return None
         channel = begun_channel(request)
         return self.tags.splitter(
-            self._end_of(prompt),
+            text_of(self.tokenizer, prompt[-TAIL_TOKENS:], marks),
             inside=self._opens_thought(prompt) if channel is None else channel == "thinking",
             goes_on=channel is not None,
-            marks=self.marks,
+            marks=marks,
         )
 
     def _opens_thought(self, prompt: Sequence[int]) -> bool:

@@ -13,6 +13,8 @@ from localrun.base.errors import LocalrunError
 from localrun.text.template import ChatTemplate
 from localrun.text.template_fallbacks import called_functions, plain_messages
 from localrun.text.tokenizer import Tokenizer
+from localrun.text.tool_calls.syntax import Syntax
+from localrun.text.tool_calls.written import render_written
 
 # Hieroglyphs are printable, have no case and are hardly ever in a chat; for a chat in hieroglyphs there are characters
 # for private use.
@@ -38,19 +40,26 @@ def render_chat(
     tools: Sequence[Mapping[str, Any]] | None = None,
     add_generation_prompt: bool = True,
     tags: Sequence[str] = (),
+    calls: Syntax | None = None,
     **kwargs: Any,
 ) -> RenderedChat:
     """The text of a chat; `kwargs` are the template's own variables. Raises like `ChatTemplate.render`.
 
     A template that looks for the `tags` around a thought sees none in an answer whose thought is told apart from it:
-    what looks like one there is what the model wrote about tags.
+    what looks like one there is what the model wrote about tags. Calls that are part of a text are written as `calls`
+    has them.
     """
     stand_ins = _stand_ins({tag[0] for tag in tags}, _texts(messages))
     back = str.maketrans({mark: letter for letter, mark in stand_ins.items()})
     messages = [_hide(tags, stand_ins, message) for message in messages]
 
     def render(inputs: Inputs) -> str:
-        return template.render(add_generation_prompt=add_generation_prompt, **inputs)
+        variables = {name: value for name, value in inputs.items() if name != "messages"}
+
+        def of(shown: Sequence[Mapping[str, Any]]) -> str:
+            return template.render(shown, add_generation_prompt=add_generation_prompt, **variables)
+
+        return render_written(of, inputs["messages"], calls) if calls else of(inputs["messages"])
 
     inputs = {**kwargs, "messages": list(messages), "tools": tools}
     prompt, marked = _render_marked(tokenizer, render, inputs)

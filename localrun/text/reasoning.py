@@ -94,6 +94,11 @@ class ReasoningSplitter:
         """Whether what comes next is text of the answer, unless it opens a thought."""
         return not self._inside and not self._held
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether the stream is within a thought."""
+        return self._inside
+
     def push(self, text: str) -> list[tuple[Channel, str]]:
         """The pieces that are certain, in order; none is empty."""
         self._held += text

@@ -1,0 +1,100 @@
+"""Calls of Harmony, the format of gpt-oss: a message whose header names a function, and whose text is JSON."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localrun.base.events import Channel
+from localrun.text.harmony import HarmonySplitter
+from localrun.text.tool_calls.events import CallEvents, Piece
+from localrun.text.tool_calls.incoming import SPACE, BrokenCallError, Incoming, Waiting
+from localrun.text.tool_calls.syntax import CallSink, Spell, Tools, WrittenCall, dumps
+from localrun.text.tool_calls.values import ValueReader
+
+_FUNCTIONS = "functions."
+
+
+@dataclass(frozen=True, slots=True)
+class HarmonySyntax:
+    """Written, each call is a message of its own; read, the headers of messages tell of calls."""
+
+    opens: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
+    def spelled(self, spell: Spell) -> "HarmonySyntax":
+        return self
+
+    def read(self, opener: str, incoming: Incoming, sink: CallSink, tools: Tools) -> Waiting[None]:
+        raise BrokenCallError
+        yield
+
+    def write(self, calls: Sequence[WrittenCall]) -> str:
+        message = "<|start|>assistant<|channel|>commentary to=functions.{} <|constrain|>json<|message|>{}<|call|>"
+        return "".join(message.format(call.name, dumps(call.arguments)) for call in calls)
+
+
+class HarmonyCallParser:
+    """Tells thinking, answer and calls apart."""
+
+    def __init__(self, splitter: HarmonySplitter, tools: Tools, events: CallEvents, plain: Spell) -> None:
+        self._splitter, self._tools, self._events, self._plain = splitter, tools, events, plain
+        self._incoming = Incoming(plain)
+        self._reader: Waiting[None] | None = None  # of the arguments of the call that is open
+        splitter.sink = self
+
+    def push(self, text: str) -> list[Piece]:
+        """The pieces that are certain, in order; none is empty."""
+        self._splitter.push(text)
+        return self._events.take()
+
+    def flush(self) -> list[Piece]:
+        """The rest, once no more text comes."""
+        self._splitter.flush()
+        self.end()
+        self._events.flush()
+        return self._events.take()
+
+    def begin(self, recipient: str) -> bool:
+        """A message to a recipient begins; whether that is a call."""
+        self.end()
+        name = recipient.removeprefix(_FUNCTIONS)
+        if not recipient.startswith(_FUNCTIONS) and name not in self._tools:
+            return False
+        self._incoming = Incoming(self._plain)
+        self._events.begin(name)
+        self._reader = ValueReader(self._incoming).object("{", "}", ":", self._events.arguments)
+        return True
+
+    def take(self, channel: Channel, text: str) -> None:
+        """Text of a message: of the call that is open, or of a channel."""
+        if self._reader is None:
+            self._events.say(channel, text)
+            return
+        self._incoming.push(text)
+        self._step(channel)
+
+    def end(self) -> None:
+        """The message ends."""
+        if self._reader is None:
+            return
+        if not self._incoming.remembered.strip(SPACE) and not self._incoming.held.strip(SPACE):
+            self._events.arguments("{}")
+            self._events.end()
+            self._reader = None
+            return
+        self._incoming.has_ended = True
+        self._step("answer")
+
+    def _step(self, channel: Channel) -> None:
+        """Read as far as the text goes; what follows the arguments, or breaks them, is text."""
+        assert self._reader is not None
+        try:
+            next(self._reader)
+        except StopIteration:
+            self._events.end()
+        except BrokenCallError:
+            self._events.cut()
+        else:
+            return
+        self._reader = None
+        if rest := self._incoming.held.strip(SPACE):
+            self._events.say(channel, rest)

@@ -1,0 +1,104 @@
+"""Parser of an answer in which tools may be called: text on its channels, and calls, in the order of the answer."""
+
+from localrun.base.events import Channel
+from localrun.text.reasoning import Splitter
+from localrun.text.tool_calls.events import CallEvents, Piece
+from localrun.text.tool_calls.incoming import BrokenCallError, Incoming, Waiting
+from localrun.text.tool_calls.syntax import Spell, Syntax, Tools, tokens_among
+
+
+class CallParser:
+    """Finds calls in a stream, wherever it is cut; all other text goes to the splitter of thinking and answer.
+
+    A mark that is a token of its own begins a call anywhere, in a thought, too; one that is written in letters only in
+    the answer, with `is_at_start` only where it begins. What begins like a call and is none is text. A call that breaks
+    off is told as far as it was read, and what follows is text again.
+    """
+
+    def __init__(
+        self, syntax: Syntax, tools: Tools, splitter: Splitter | None, events: CallEvents, plain: Spell = str,
+        is_at_start: bool = False,
+    ) -> None:  # fmt: skip
+        self._syntax, self._tools, self._splitter, self._events = syntax, tools, splitter, events
+        self._is_at_start = is_at_start
+        self._incoming = Incoming(plain)
+        self._reader = self._read()
+        self._step()
+
+    def push(self, text: str) -> list[Piece]:
+        """The pieces that are certain, in order; none is empty."""
+        self._incoming.push(text)
+        self._step()
+        return self._events.take()
+
+    def flush(self) -> list[Piece]:
+        """The rest, once no more text comes."""
+        self._incoming.has_ended = True
+        self._step()
+        if self._splitter is not None:
+            self._say(self._splitter.flush())
+        self._events.flush()
+        return self._events.take()
+
+    def _step(self) -> None:
+        """Read as far as the text goes."""
+        next(self._reader, None)
+
+    def _read(self) -> Waiting[None]:
+        while True:
+            opener = yield from self._text()
+            if not opener:
+                return
+            yield from self._section(opener)
+
+    def _text(self) -> Waiting[str]:
+        """Text up to what opens a section of calls, which is taken; empty at the end."""
+        while True:
+            if self._is_at_start and self._events.has_said:
+                yield from self._incoming.pass_on((), self._split)
+                return ""
+            opener = yield from self._incoming.pass_on(self._syntax.opens, self._split)
+            if not opener or self._may_open(opener):
+                return opener
+            self._split(opener)
+
+    def _may_open(self, opener: str) -> bool:
+        if tokens_among((opener,)):
+            return True
+        if self._splitter is not None and self._splitter.is_inside:
+            return False
+        return not (self._is_at_start and self._events.has_said)
+
+    def _section(self, opener: str) -> Waiting[None]:
+        """Calls up to where they end or break off. What was none is text again."""
+        self._incoming.remember()
+        self._events.begin_section()
+        try:
+            yield from self._syntax.read(opener, self._incoming, self, self._tools)
+        except BrokenCallError:
+            if self._events.is_in_call:
+                self._events.cut()
+            else:
+                self._split(("" if self._events.has_called else opener) + self._incoming.remembered)
+
+    def begin(self, name: str, id: str = "") -> None:
+        """A call begins."""
+        self._events.begin(name, id)
+
+    def arguments(self, text: str) -> None:
+        """More of its arguments, as JSON."""
+        self._events.arguments(text)
+
+    def end(self) -> None:
+        """The call is complete."""
+        self._events.end()
+        self._incoming.remember()
+
+    def _split(self, text: str) -> None:
+        """Text that is no call."""
+        pieces: list[tuple[Channel, str]] = self._splitter.push(text) if self._splitter else [("answer", text)]
+        self._say(pieces)
+
+    def _say(self, pieces: list[tuple[Channel, str]]) -> None:
+        for channel, text in pieces:
+            self._events.say(channel, text)

@@ -1,0 +1,86 @@
+"""Tools and calls of one request, as its model knows them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from localrun.base.request import Request
+from localrun.text.marks import Marks
+from localrun.text.reasoning import Splitter
+from localrun.text.template import ChatTemplate
+from localrun.text.tokenizer import Tokenizer
+from localrun.text.tool_calls.detect import CallForm, call_form
+from localrun.text.tool_calls.harmony_syntax import HarmonyCallParser
+from localrun.text.tool_calls.history import has_calls
+from localrun.text.tool_calls.parser import CallParser
+from localrun.text.tool_calls.prompted import with_tools_in_words
+from localrun.text.tool_calls.syntax import Tools
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTools:
+    """The tools of a request. Without any there is nothing to do but to show the calls of its history."""
+
+    request: Request
+    tokenizer: Tokenizer
+    form: CallForm
+
+    @staticmethod
+    def of(request: Request, template: ChatTemplate, tokenizer: Tokenizer) -> "RequestTools | None":
+        """None where no tools are given, and none were called."""
+        if not request.messages or not (request.tools or has_calls(request.messages)):
+            return None
+        return RequestTools(request, tokenizer, call_form(template, bool(request.tools), tokenizer.control_tokens))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the user."""
+        return self.form.notes if self.request.tools else ()
+
+    def told(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages, with the tools described in them where the template has no place for tools."""
+        if not self.request.tools or self.form.tool_variables is not None:
+            return list(messages)
+        return with_tools_in_words(messages, self.request.tools, self.form.dialect.syntax)
+
+    def shown(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages with calls and results in a form that the template shows whole."""
+        return self.form.history.apply(messages, self.form.dialect)
+
+    @property
+    def variables(self) -> dict[str, Any]:
+        """Variables of the template that tell it of the tools."""
+        way = self.form.tool_variables
+        return {} if way is None or not self.request.tools else way([dict(tool) for tool in self.request.tools])
+
+    @property
+    def may_call(self) -> bool:
+        """Whether the model may call tools."""
+        return bool(self.request.tools) and self.request.tool_choice != "none" and not self.request.verbatim
+
+    def marks(self, tags: Sequence[str]) -> Marks:
+        """The tokens among reasoning tags and the marks of calls."""
+        return _marks_of(self.tokenizer, (*tags, *self.form.dialect.syntax.marks))
+
+    def parser(self, prompt: Sequence[int], splitter: Splitter | None, marks: Marks) -> CallParser | HarmonyCallParser:
+        """Reads an answer to `prompt`."""
+        dialect = self.form.dialect
+        new_id = dialect.ids(prompt, self.request.messages)
+        return dialect.parser(Tools(self.request.tools), new_id, splitter, marks)
+
+    @property
+    def forbidden_ids(self) -> tuple[int, ...]:
+        """Tokens that begin a call, where the model is to call nothing."""
+        if self.request.tool_choice != "none" or not self.request.tools:
+            return ()
+        marks = self.marks(())
+        opens = list(map(marks.spell, self.form.dialect.syntax.opens))
+        return tuple(id for id, stand_in in marks.by_id.items() if stand_in in opens)
+
+
+@lru_cache(maxsize=2)
+def _marks_of(tokenizer: Tokenizer, tags: tuple[str, ...]) -> Marks:
+    return Marks.of(tokenizer, tags)

@@ -1,0 +1,39 @@
+"""Variables in which chat templates are told of tools."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from localrun.text.tool_calls.syntax import dumps
+
+GivenTools: TypeAlias = Sequence[Mapping[str, Any]]
+ToolVariables: TypeAlias = Callable[[GivenTools], dict[str, Any]]
+
+
+def no_tools(tools: GivenTools) -> dict[str, Any]:
+    """None, for a template that has no place for them."""
+    return {}
+
+
+def _as_given(tools: GivenTools) -> dict[str, Any]:
+    """As OpenAI's clients send them, and nearly every template takes them."""
+    return {"tools": list(tools)}
+
+
+def _bare(tools: GivenTools) -> dict[str, Any]:
+    """The functions themselves."""
+    return {"tools": [tool.get("function", tool) for tool in tools]}
+
+
+def _as_xml_tools(tools: GivenTools) -> dict[str, Any]:
+    """Under the name of SmolLM3."""
+    return {"tools": list(tools), "xml_tools": list(tools)}
+
+
+def _as_functions(tools: GivenTools) -> dict[str, Any]:
+    """As a text, under the name of Firefunction, which wants to know the day, too."""
+    functions = dumps([tool.get("function", tool) for tool in tools])
+    return {"tools": list(tools), "functions": functions, "datetime": time.strftime("%Y-%m-%d")}
+
+
+TOOL_VARIABLES: tuple[ToolVariables, ...] = (_as_given, _bare, _as_xml_tools, _as_functions)

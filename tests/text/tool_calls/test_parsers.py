@@ -1,0 +1,179 @@
+"""Calls of tools in every dialect: what was meant is what is read, wherever the stream is cut."""
+
+import json
+import random
+import re
+
+import pytest
+from localrun_testing.tool_calls import cuts, parsed, random_calls, read, some_marks
+
+from localrun.text.tool_calls.dialects import DIALECTS, Dialect
+from localrun.text.tool_calls.harmony_syntax import HarmonySyntax
+from localrun.text.tool_calls.literal_syntax import GemmaSyntax
+from localrun.text.tool_calls.syntax import WrittenCall
+from localrun.text.tool_calls.tagged_syntax import TaggedSyntax
+
+BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=list(BY_NAME))
+def test_what_is_meant_is_what_is_read_however_the_stream_is_cut(dialect: Dialect) -> None:
+    rng = random.Random(dialect.name)
+    for _ in range(30):
+        check_once(dialect, rng)
+
+
+def check_once(dialect: Dialect, rng: random.Random) -> None:
+    """Random calls behind a text, as one model would write them."""
+    calls = random_calls(rng)
+    while any(is_ambiguous(dialect, call) for call in calls):
+        calls = random_calls(rng)
+    marks = some_marks(rng, dialect)
+    before = "" if dialect.is_at_start else rng.choice(["", "I look: 2 < 3 [1]."])
+    text = dialect.syntax.spelled(marks.spell).write(calls)
+    is_harmony = dialect.name == "Harmony"
+    text = f"<|channel|>final<|message|>{before}<|end|>{text}" if is_harmony else f"{before}\n\n{text}"
+    whole = read(dialect, [text], marks)
+    assert read(dialect, list(cuts(rng, text)), marks) == whole
+    answer, thinking, found = whole
+    assert (answer, thinking) == (before, "")
+    assert parsed(found) == [(call.name, dict(call.arguments)) for call in calls]
+
+
+def is_ambiguous(dialect: Dialect, call: WrittenCall) -> bool:
+    """Whether an argument spells an end of its own, so that nobody could tell."""
+    texts = [value for value in call.arguments.values() if isinstance(value, str)]
+    match dialect.syntax:
+        case HarmonySyntax():
+            return "<|call|>" in json.dumps(call.arguments)
+        case TaggedSyntax(value_end=end) | GemmaSyntax(quote=end):
+            return any(end in text for text in texts)
+    return False
+
+
+def test_the_end_of_a_value_in_its_text_is_text_if_no_part_of_a_call_follows() -> None:
+    value = "<a>\n</parameter>\n</a></parameter>\n\n</a>."
+    text = BY_NAME["tagged XML"].syntax.write([WrittenCall("", "now", {"text": value, "n": 1})])
+    assert parsed(read(BY_NAME["tagged XML"], list(text))[2]) == [("now", {"text": value, "n": 1})]
+
+
+# What a model may write, and what a client is told: answer, thinking, and names and arguments of the calls with whether
+# they are complete. Marks are letters here, as in vocabularies that have no tokens for them.
+CASES: dict[str, tuple[str, str, str, list[tuple[str, str, bool]]]] = {
+    "text behind a call": (
+        "Hermes",
+        'So.\n<tool_call>{"name": "now", "arguments": {}}</tool_call>\n\nDone.\n',
+        "So.\n\nDone.",
+        [("now", "{}", True)],
+    ),
+    "no arguments at all": ("Hermes", '<tool_call>{"name": "now"}</tool_call>', "", [("now", "{}", True)]),
+    "arguments before the name": (
+        "Hermes",
+        '<tool_call>{"arguments": {"a": 1}, "name": "now"}</tool_call>',
+        "",
+        [("now", '{"a": 1}', True)],
+    ),
+    "arguments as a text": (
+        "Hermes",
+        '<tool_call>{"name": "now", "arguments": "{\\"a\\": 1}"}</tool_call>',
+        "",
+        [("now", '{"a": 1}', True)],
+    ),
+    "escapes, and a line end within a string": (
+        "Hermes",
+        '<tool_call>{"name": "now", "arguments": {"a": "\\u00e9\\ud83d\\ude00\\/\n"}}</tool_call>',
+        "",
+        [("now", '{"a": "é😀/\\n"}', True)],
+    ),
+    "literals of Python": (
+        "Hermes",
+        "<tool_call>{'name': 'now', 'arguments': {'a': True, 'b': None,}}</tool_call>",
+        "",
+        [("now", '{"a": true, "b": null}', True)],
+    ),
+    "a tool that there is none of": (
+        "Hermes",
+        '<tool_call>{"name": "fly", "arguments": {}}</tool_call>',
+        "",
+        [("fly", "{}", True)],
+    ),
+    "cut within the arguments": (
+        "Hermes",
+        '<tool_call>{"name": "now", "arguments": {"a": "b',
+        "",
+        [("now", '{"a": "b', False)],
+    ),
+    "cut before the name": ("Hermes", 'So <tool_call>{"na', 'So <tool_call>{"na', []),
+    "cut within the mark": ("Hermes", "So <tool_c", "So <tool_c", []),
+    "arguments that break": (
+        "Hermes",
+        '<tool_call>{"name": "now", "arguments": {"a": rm}}</tool_call>',
+        "rm}}</tool_call>",
+        [("now", '{"a": ', False)],
+    ),
+    "no call between the marks": ("Hermes", "Say <tool_call> to call.", "Say <tool_call> to call.", []),
+    "two calls between the same marks": (
+        "Hermes",
+        '<tool_call>{"name": "now"}\n{"name": "a.b"}</tool_call>',
+        "",
+        [("now", "{}", True), ("a.b", "{}", True)],
+    ),
+    "white space alone is an answer": ("Hermes", " \n", " \n", []),
+    "XML whose opener was forgotten": (
+        "tagged XML",
+        "<function=now>\n<parameter=n>\n2\n</parameter>\n</function>\n</tool_call>",
+        "",
+        [("now", '{"n": 2}', True)],
+    ),
+    "XML of an unknown tool without its opener": ("tagged XML", "In <function=x> is", "In <function=x> is", []),
+    "a number that is none": (
+        "tagged XML",
+        "<tool_call>\n<function=now>\n<parameter=n>\ntwo\n</parameter>\n</function>\n</tool_call>",
+        "",
+        [("now", '{"n": "two"}', True)],
+    ),
+    "an argument that no schema has": (
+        "tagged XML",
+        "<tool_call>\n<function=now>\n<parameter=z>\nNaN\n</parameter>\n</function>\n</tool_call>",
+        "",
+        [("now", '{"z": "NaN"}', True)],
+    ),
+    "JSON that calls nothing": ("Llama 3", '{"name": "Ada", "age": 3}', '{"name": "Ada", "age": 3}', []),
+    "JSON behind a text": ("Llama 3", 'So: {"name": "now"}', 'So: {"name": "now"}', []),
+    "a list that calls nothing": ("Llama 4", "[1, 2](3)", "[1, 2](3)", []),
+    "no mark before the arguments": ("Mistral", '[TOOL_CALLS]now{"n": 1}', "", [("now", '{"n": 1}', True)]),
+    "Harmony, recipient behind the channel": (
+        "Harmony",
+        "<|channel|>commentary to=functions.now <|constrain|>json<|message|>{}",
+        "",
+        [("now", "{}", True)],
+    ),
+    "Harmony, recipient before the channel": (
+        "Harmony",
+        ' to=functions.now<|channel|>commentary json<|message|>{"n": 1}',
+        "",
+        [("now", '{"n": 1}', True)],
+    ),
+    "Harmony, a message to nobody here": (
+        "Harmony",
+        "<|channel|>commentary to=browser<|message|>hm",
+        "browser hm",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "answer", "calls"), CASES.values(), ids=list(CASES))
+def test_odd_answers(name: str, text: str, answer: str, calls: list[tuple[str, str, bool]]) -> None:
+    for chunks in ([text], list(text), re.findall("(?s).{1,7}", text)):
+        assert read(BY_NAME[name], chunks) == (answer, "", calls)
+
+
+def test_bounds() -> None:
+    deep = '<tool_call>{"name": "now", "arguments": ' + '{"a": ' * 100
+    assert read(BY_NAME["Hermes"], [deep])[2][0][2] is False
+    long = '<tool_call>{"name": "' + "n" * 300 + '", "arguments": {}}</tool_call>'
+    assert read(BY_NAME["Hermes"], [long]) == (long, "", [])
+    huge = "x" * 200_000
+    text = BY_NAME["Hermes"].syntax.write([WrittenCall("", "now", {"text": huge})])
+    assert parsed(read(BY_NAME["Hermes"], re.findall("(?s).{1,9}", text))[2]) == [("now", {"text": huge})]
