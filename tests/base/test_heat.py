@@ -18,7 +18,7 @@ def test_it_is_that_of_the_processor_that_was_slowed_down_longest(tmp_path: Path
     assert throttled_seconds(tmp_path) == 7.0
 
 
-def test_it_is_nothing_where_nobody_counts(tmp_path: Path) -> None:
+def test_throttling_is_zero_without_counters(tmp_path: Path) -> None:
     assert throttled_seconds(tmp_path) == 0.0
     (tmp_path / "cpu0").mkdir()
     (tmp_path / "cpufreq").mkdir()

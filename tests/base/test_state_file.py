@@ -48,7 +48,7 @@ def special(path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=DAMAGED)
-def test_a_damaged_file_is_empty_and_written_anew(tmp_path: Path, data: bytes) -> None:
+def test_a_damaged_file_is_empty_and_rewritten(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a.json"
     in_place(path, data)
     assert read_state(path) == {}
@@ -108,9 +108,7 @@ STATES: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.skipif(os.name != "posix", reason="windows has no such pipes")
 @pytest.mark.parametrize("name", STATES)
-def test_whoever_notes_something_goes_on_whatever_lies_there(
-    home: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_writing_state_never_raises(home: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr("localrun.fit.disk_rate.probe", lambda folder: 1e9)
     path = home / "cache" / name
     for data in DAMAGED.values():

@@ -91,7 +91,7 @@ def test_an_engine_that_still_has_it_in_memory_writes_nothing_of_it(home: Path) 
     assert list(home.rglob("*.kv"))
 
 
-def test_what_nobody_can_say_whose_it_is_goes_too(home: Path) -> None:
+def test_blocks_without_an_owner_are_erased_too(home: Path) -> None:
     store = ChatStore(home / "chats")
     gone = store.create()
     with client() as one:

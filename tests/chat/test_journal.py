@@ -76,7 +76,7 @@ def test_the_file_is_lines_of_json_with_a_checksum(tmp_path: Path) -> None:
 
 
 @posix
-def test_nobody_else_may_read_it(tmp_path: Path) -> None:
+def test_a_chat_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     talk(ChatStore(tmp_path / "chats").create(), turns=1)
     assert journal(tmp_path / "chats").stat().st_mode & 0o077 == 0
     assert (tmp_path / "chats").stat().st_mode & 0o077 == 0

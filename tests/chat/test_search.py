@@ -100,7 +100,7 @@ def test_the_index_follows_the_chats(store: ChatStore) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database at all" * 100, None, "older", "broken"])
-def test_an_index_that_is_no_index_is_made_anew(store: ChatStore, content: bytes | str | None) -> None:
+def test_a_damaged_index_is_rebuilt(store: ChatStore, content: bytes | str | None) -> None:
     search(store, "tides")
     assert store.folder is not None
     path = store.folder / INDEX_NAME
@@ -159,7 +159,7 @@ def test_words_are_words_whatever_they_are_made_of() -> None:
     assert not matches("restful", [folded("ful")])
 
 
-def test_nobody_else_can_read_what_was_said(tmp_path: Path) -> None:
+def test_the_index_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     folder = tmp_path / "chats"
     folder.mkdir(mode=0o755)
     before = os.umask(0)

@@ -22,7 +22,7 @@ def test_a_title_is_one_short_line(answer: str, title: str) -> None:
     assert title_in(answer) == title
 
 
-def test_only_an_answered_chat_that_nobody_named_gets_one() -> None:
+def test_only_an_answered_chat_without_a_name_gets_a_title() -> None:
     chat = ChatStore(None).create()
     assert not wants_title(chat)
     question = chat.add_user("hello")

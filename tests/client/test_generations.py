@@ -114,7 +114,7 @@ def local() -> AbstractContextManager[LocalClient]:
     return LocalClient(LoadOptions(BUILTIN, ctx=512))
 
 
-def test_one_that_nobody_holds_is_cancelled() -> None:
+def test_an_unreferenced_generation_is_cancelled() -> None:
     with local() as client:
         engine = client.model.engine
         client.generate(ask("Hello!", 400))
@@ -129,7 +129,7 @@ def test_one_that_nobody_holds_is_cancelled() -> None:
 
 
 @pytest.mark.parametrize("busy", [False, True])
-def test_a_client_that_nobody_holds_is_closed(busy: bool) -> None:
+def test_an_unreferenced_client_is_closed(busy: bool) -> None:
     client = LocalClient(LoadOptions(BUILTIN, ctx=512))
     thread, gone = client.model.engine.thread, weakref.ref(client.model.engine)
     generation = client.generate(ask("Hello!", 400))

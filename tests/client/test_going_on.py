@@ -44,7 +44,7 @@ def test_cut_anywhere_it_ends_the_same(client: LocalClient, n: int) -> None:
     assert (rest.completion.cached_tokens or 0) >= len(rest.prompt_ids) - 1
 
 
-def test_a_text_whose_ids_nobody_knows_is_gone_on_with(client: LocalClient) -> None:
+def test_a_text_without_known_ids_is_continued(client: LocalClient) -> None:
     cut = answer(client, replace(WHOLE, max_tokens=6))
     rest = answer(client, continued(cut, known_ids=(), max_tokens=3))
     tokenizer = client.model.text.tokenizer

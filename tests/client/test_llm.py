@@ -140,7 +140,7 @@ def llm() -> typing.Iterator[localrun.LLM]:
         yield llm
 
 
-def test_one_that_nobody_holds_gives_its_thread_back() -> None:
+def test_an_unreferenced_llm_ends_its_thread() -> None:
     llm = localrun.LLM("builtin", ctx=512)
     pieces = llm.stream("Tell me a story", max_tokens=400)
     next(pieces)

@@ -44,7 +44,7 @@ def test_the_chat_finds_its_cache_as_it_was(client: WorkerClient, topic: str) ->
     assert (after.cached_tokens, after.token_ids) == (before.cached_tokens, before.token_ids)
 
 
-def test_whoever_watches_can_end_it(client: WorkerClient) -> None:
+def test_a_measurement_can_be_cancelled(client: WorkerClient) -> None:
     heard: list[int] = []
 
     def watch(steps: int) -> None:

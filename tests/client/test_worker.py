@@ -342,7 +342,7 @@ def test_a_stream_wakes_few_and_asks_the_system_nothing(client: WorkerClient, mo
     assert not asked, "while it speaks it lives"
 
 
-def test_whoever_reads_word_by_word_gets_them_soon(client: WorkerClient) -> None:
+def test_words_arrive_soon_without_gathering(client: WorkerClient) -> None:
     def n_messages(gather_ms: int) -> int:
         assert client._worker is not None
         before = client._worker._n_heard

@@ -87,7 +87,7 @@ def test_the_line_of_an_answer(found: Facts, line: str) -> None:
     assert line in in_words(diagnosis, found).line
 
 
-def test_nothing_is_said_where_nothing_took_any_time_or_nobody_can_know() -> None:
+def test_no_diagnosis_without_times_or_limits() -> None:
     assert diagnose(Facts()) is None
     assert diagnose(facts()) is None
     assert facts_of({"backend": "remote", "decode_ms": 9e9}, RATES) is None

@@ -24,7 +24,7 @@ def next_in(engine: PretendEngine, coming: list[GenerationState]) -> GenerationS
     return next(s for s in coming if s.admitted)
 
 
-def test_the_higher_class_goes_first_and_nobody_who_runs_makes_way() -> None:
+def test_the_higher_class_goes_first_without_preemption() -> None:
     engine = PretendEngine(100, max_running=1)
     first = engine.add(100, 20, priority="background")
     engine.step()
@@ -49,7 +49,7 @@ def test_who_waits_rises(priority: Priority, seconds: float) -> None:
         assert (next_in(engine, [old, new]) is old) == is_first
 
 
-def test_among_equals_whoever_has_more_in_the_cache_goes_first() -> None:
+def test_among_equals_the_longer_cached_prefix_goes_first() -> None:
     engine = PretendEngine(100, max_running=1)
     known = engine.add(640, 1)
     while known.stop_reason is None:
@@ -90,7 +90,7 @@ def test_a_foreign_prompt_beside_a_watched_answer(cost: Cost) -> None:
     assert n_prompt / (engine.now - begun) >= rate / 4
 
 
-def test_chunks_are_whole_blocks_where_nobody_watches() -> None:
+def test_background_chunks_are_whole_blocks() -> None:
     engine = PretendEngine(600, cost=Cost(0.03, 0.002))
     engine.add(200, 100_000, priority="api")
     for _ in range(10):
@@ -110,7 +110,7 @@ def test_prompts_of_a_higher_class_are_read_faster_and_all_get_on() -> None:
     assert own.n_computed > 2 * api.n_computed > 2 * low.n_computed > 0
 
 
-def test_whoever_is_waited_for_is_read_as_fast_as_the_higher_class_of_who_waits() -> None:
+def test_a_shared_prefix_inherits_the_highest_waiting_class() -> None:
     shared = random.Random(1).choices(range(97), k=6_400)
     engine = PretendEngine(600, cost=Cost(0.01, 0.003))
     engine.add(10, 100_000)

@@ -197,7 +197,7 @@ def test_one_that_is_cancelled_costs_the_others_no_step(engine: Engine, monkeypa
     assert discarded == []
 
 
-def test_a_step_that_nobody_waits_for_is_cut_short(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_without_waiting_generations_is_cancelled(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     started, run = threading.Event(), engine.runner.run
 
     def endless(plan: Any, cancel: Any) -> Any:
@@ -220,7 +220,7 @@ def test_a_step_that_nobody_waits_for_is_cut_short(engine: Engine, monkeypatch: 
     warm.cancel()
 
 
-def test_after_the_end_nobody_waits(engine: Engine) -> None:
+def test_no_generation_waits_after_the_engine_ended(engine: Engine) -> None:
     handle = engine.submit(greedy(text(5), 400))
     engine.close()
     assert finish(handle).stop_reason in ("cancelled", "length")

@@ -105,7 +105,7 @@ def test_neighbours_and_settings_change_nothing() -> None:
         engine.close()
 
 
-def test_whoever_has_to_begin_anew_tells_nothing_twice() -> None:
+def test_a_preempted_generation_repeats_no_logprobs() -> None:
     engine = replace(CASES["full f16"], n_blocks=7).engine(NATIVE)
     try:
         asked = [scored(text(130, seed), max_tokens=120) for seed in (1, 2)]

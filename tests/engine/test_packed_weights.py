@@ -130,7 +130,7 @@ def test_a_second_start_reads_what_the_first_wrote(home: Path, monkeypatch: pyte
     assert done[-1][0] == done[-1][1], "what is not read again is not waited for"
 
 
-def test_files_of_other_weights_and_cut_ones_are_made_anew(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_other_weights_and_truncated_ones_are_rewritten(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     least_free(monkeypatch)
     expected, _ = answer_of()
     seals = {path: path.read_bytes()[-FOOTER_BYTES:][:32] for path in home.glob("*/*.packed")}

@@ -389,7 +389,7 @@ def test_warming_fills_the_cache_and_gives_way_at_once(engines: list[Engine], mo
     assert engine.warm(text(2000)) is None
 
 
-def test_a_step_nobody_waits_for_is_cut_short(engines: list[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_without_waiting_requests_is_cancelled(engines: list[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
     engine = native(CacheCase(LLAMA), engines)
     run = engine.runner.run
     cut: list[object] = []

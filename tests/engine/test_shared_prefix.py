@@ -71,7 +71,7 @@ def test_what_is_shared_is_computed_once(engine: Engine, fresh: Engine) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, indirect=True)
-def test_whoever_is_waited_for_may_end(engine: Engine, fresh: Engine) -> None:
+def test_the_reader_of_a_shared_prefix_may_end(engine: Engine, fresh: Engine) -> None:
     """Cancelled at random: those that are left have the answers that they have alone, and read little twice."""
     dice = random.Random(3)
     for round_number in range(3):

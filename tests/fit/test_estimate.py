@@ -154,7 +154,7 @@ def test_bits_per_weight_of_a_precision_name(name: str, bits: float) -> None:
     assert bits_of(name) == bits
 
 
-def test_a_recommended_cache_is_one_nobody_can_tell_from_f16() -> None:
+def test_a_recommended_codec_is_indistinguishable_from_f16() -> None:
     """More bits for the weights are not bought with a lossy cache while a lossless one fits."""
     for budget in range(3, 12):
         found = table(budget * GIB).recommended

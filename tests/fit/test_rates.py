@@ -165,7 +165,7 @@ BROKEN = ("", "[]", "{}", '{"x": 1}', '{"KEY": 3}', '{"KEY": {"read_bytes": -1, 
 
 
 @pytest.mark.parametrize("text", BROKEN)
-def test_a_bad_file_is_measured_anew(text: str, home: Path, measured: list[Probed]) -> None:
+def test_rates_are_measured_again_after_a_damaged_file(text: str, home: Path, measured: list[Probed]) -> None:
     machine_rates()
     (file,) = home.rglob("machine.json")
     (key,) = json.loads(file.read_text())

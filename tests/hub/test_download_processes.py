@@ -234,7 +234,7 @@ def test_very_large_files_come_through_the_real_client_and_are_checked_by_us(ser
     assert not blob(access, hub, data).exists()
 
 
-def test_the_token_is_seen_by_the_hub_and_by_nobody_else(serve: Serve, access_to: AccessTo, tmp_path: Path) -> None:
+def test_the_token_is_sent_to_the_hub_only(serve: Serve, access_to: AccessTo, tmp_path: Path) -> None:
     """Not by the store, on no command line, in no file, and in no output, whether all goes well or not."""
     canary = "hf_CanaryCanaryCanary"
     hub = serve({"a/b": FakeRepo({"x.gguf": bytes(LARGE)}, gated=True)}, token=canary)

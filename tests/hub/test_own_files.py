@@ -79,7 +79,7 @@ def test_a_download_writes_nothing_through_what_was_planted(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nobody_waits_for_a_planted_journal_or_ref(home: Path, thesis: Path, kind: str) -> None:
+def test_a_planted_journal_or_ref_does_not_block(home: Path, thesis: Path, kind: str) -> None:
     folder = repo_folder(home / "huggingface/hub", "a/b")
     journal = folder / "blobs" / f"{'e' * 64}.aaaaaaaaaaaa.bbbbbbbbbbbb{JOURNAL}"
     plant(kind, journal, thesis)

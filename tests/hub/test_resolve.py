@@ -93,7 +93,7 @@ def test_a_folder_resolves_to_its_model(models: Path, tmp_path: Path) -> None:
     assert resolve("checkpoint:q2_k").path.resolve() == folder / "other-Q2_K.gguf"
 
 
-def test_a_folder_of_the_same_name_that_holds_no_model_is_in_nobodys_way(models: Path, tmp_path: Path) -> None:
+def test_a_folder_of_the_same_name_without_a_model_is_ignored(models: Path, tmp_path: Path) -> None:
     (tmp_path / "tiny").mkdir()
     assert resolve("tiny").path.parent == models
 

@@ -42,7 +42,7 @@ def written(folder: Path, target: Path, file: str, changes: str) -> Path:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("file", FILES)
-def test_in_a_key_that_nobody_reads(file: str, form: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
+def test_a_nonfinite_number_in_an_unread_key(file: str, form: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
     folder = written(tiny_folder("llama"), tmp_path, file, f'"a": {form}, "b": {{"c": [0.0, {form}]}}')
     model, plain = open_safetensors(folder), open_safetensors(tiny_folder("llama"))
     assert read_config(model) == read_config(plain)

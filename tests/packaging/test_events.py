@@ -31,7 +31,7 @@ def is_exhaustive(function: ast.FunctionDef) -> bool:
     return any(isinstance(called, ast.Name) and called.id == "assert_never" for called in calls)
 
 
-def test_whoever_takes_events_takes_every_kind() -> None:
+def test_every_match_on_events_is_exhaustive() -> None:
     found = [
         (path.name, function) for path in SOURCES for function in takers(ast.parse(path.read_text(encoding="utf-8")))
     ]

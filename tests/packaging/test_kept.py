@@ -6,7 +6,7 @@ import pytest
 from localrun_testing.kept import kept
 
 
-def test_it_is_made_once_and_anew_for_other_content(tmp_path: Path) -> None:
+def test_it_is_made_once_and_again_for_other_content(tmp_path: Path) -> None:
     made = []
 
     def make(path: Path) -> None:

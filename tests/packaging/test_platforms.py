@@ -113,7 +113,7 @@ def test_what_not_every_system_has_is_asked_for_first() -> None:
         ("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)", []),
     ],
 )
-def test_what_nobody_asks_for_is_seen(text: str, names: list[str]) -> None:
+def test_unguarded_names_are_noticed(text: str, names: list[str]) -> None:
     assert [name for _, name in unguarded(text)] == names
 
 

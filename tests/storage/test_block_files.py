@@ -257,7 +257,7 @@ def test_a_whole_block_that_replaced_a_damaged_one_stays(disk: BlockFiles, monke
     assert disk.path(key).exists()
 
 
-def test_a_chat_that_another_process_cleared_is_claimed_anew(disk: BlockFiles) -> None:
+def test_a_chat_cleared_by_another_process_is_claimed_again(disk: BlockFiles) -> None:
     key = saved(disk)
     erase_chats(disk.root, CHATS, for_good=False)
     assert saved(disk) == key
@@ -353,7 +353,7 @@ def test_eight_processes_in_one_folder(tmp_path: Path) -> None:
     hammer(tmp_path, 1.0, kill=False)
 
 
-def test_what_was_saved_is_there_and_what_was_erased_is_gone_whoever_else_is_at_work(tmp_path: Path) -> None:
+def test_saves_and_erasures_hold_beside_other_processes(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FOLLOWED, str(tmp_path)]
     workers = [subprocess.Popen([*command, str(n), "3"], stdout=subprocess.PIPE) for n in range(8)]
     for worker in workers:

@@ -282,9 +282,7 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_speed(home: Path) -> 
         assert ask(one, CHAT).completion_tokens > 0
 
 
-def test_blocks_are_written_when_nobody_reads_or_when_there_is_no_room_for_more(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_are_written_while_idle_or_when_the_queue_is_full(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[bytes] = []
 
     def save(disk: BlockFiles, key: BlockKey, *_: object) -> int:

@@ -119,7 +119,7 @@ def renamed(path: Path, at: int) -> None:
 
 @pytest.mark.parametrize("change", [flipped, renamed])
 @pytest.mark.parametrize("at_name_of_the_hub", [False, True])
-def test_a_file_that_changed_since_it_was_opened_is_nobody(
+def test_a_file_changed_since_it_was_opened_has_no_identity(
     model: Path, change: Callable[[Path, int], None], at_name_of_the_hub: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing that was read of the old one is kept under the name of the new, though that is known already."""
@@ -146,7 +146,7 @@ def test_one_of_several_files_that_changed_is_enough(tmp_path: Path) -> None:
         assert Identity(open_safetensors(weights)).result() == found, name
 
 
-def test_where_clocks_are_coarse_a_file_of_this_moment_is_nobody(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_coarse_clocks_a_fresh_file_has_no_identity(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time_ns() // 10**9 * 10**9
     os.utime(model, ns=(now, now))
     monkeypatch.setattr("localrun.formats.files.time.time_ns", lambda: now + 10**6)
@@ -155,7 +155,7 @@ def test_where_clocks_are_coarse_a_file_of_this_moment_is_nobody(model: Path, mo
     assert Identity(open_gguf(model)).result() != ""
 
 
-def test_a_file_that_changes_while_it_is_read_is_nobody(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_changes_while_read_has_no_identity(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, checksum = open_gguf(model), identity.checksum
 
     def meddled(file: Path) -> str:

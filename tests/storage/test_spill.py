@@ -113,7 +113,7 @@ def test_what_no_kept_chat_holds_never_reaches_the_disk(tmp_path: Path, opened: 
     assert len(names) == 6
 
 
-def test_a_disk_that_is_slower_loses_blocks_and_counts_them_and_nobody_waits(
+def test_a_slow_disk_drops_and_counts_blocks_without_blocking(
     tmp_path: Path, opened: list[DiskCache], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = MODELS["full"]()
@@ -143,7 +143,7 @@ FAILURES = [OSError(errno.EIO, "Input/output error"), PermissionError(13, "Permi
 
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("where", ["save", "claim", "load"])
-def test_a_disk_that_fails_says_so_and_holds_up_nobody(
+def test_a_failing_disk_is_reported_without_blocking(
     failure: Exception, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = MODELS["full"]()

@@ -96,7 +96,7 @@ def test_what_cannot_be_reached_goes_before_what_can(tmp_path: Path) -> None:
     assert left(disk, keys) == {"a", "x", "xy"}
 
 
-def test_what_nobody_can_use_any_more_goes_first_and_other_models_do_not(tmp_path: Path) -> None:
+def test_unusable_blocks_are_trimmed_first(tmp_path: Path) -> None:
     weights = tmp_path / "other.gguf"
     weights.touch()
     root = tmp_path / "kv"
@@ -123,7 +123,7 @@ def test_what_nobody_can_use_any_more_goes_first_and_other_models_do_not(tmp_pat
     assert fingerprints(root) == sorted(tiers[n].folder for n in ("mine", "other model"))
 
 
-def test_what_nobody_used_for_a_month_goes_and_with_it_what_was_said_of_it(tmp_path: Path) -> None:
+def test_blocks_unused_for_a_month_go_with_their_labels(tmp_path: Path) -> None:
     disk = BlockFiles(tmp_path, "f", SIZES)
     keys = grow(disk, ["ab"], "old") | grow(disk, ["xy"], "new")
     month_ago = int(time.time()) - 31 * 86400

@@ -189,7 +189,7 @@ def test_it_takes_no_more_of_the_disk_than_it_may(home: Path, path: Path) -> Non
     assert not (home / "c").exists(), "a limit that was lowered holds for what is there"
 
 
-def test_nothing_is_kept_where_nobody_wants_it(home: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_weights_are_not_kept_when_disabled(home: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert LoadOptions(path).packed_weights == 0, "who loads a model by hand gets no files unasked"
     answer(start(path, limit=0))
     for name, value in (
@@ -203,7 +203,7 @@ def test_nothing_is_kept_where_nobody_wants_it(home: Path, path: Path, monkeypat
     assert not home.exists()
 
 
-def test_a_disk_that_fills_up_stops_nobody(home: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_does_not_stop_a_load(home: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(fd: int, data: memoryview) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -189,9 +189,7 @@ def test_a_damaged_tokenizer_json_is_an_error_of_the_file(
 
 
 @pytest.mark.parametrize("kind", ["BPE", "Unigram", "WordPiece"])
-def test_a_vocabulary_of_a_size_that_nobody_has_is_refused_unread(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_oversized_vocabulary_is_refused_unread(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localrun.text.tokenizer_model.MOST_TOKENS", 2)
     looked_at: list[str] = []
     for work in ("_mapped_ids", "_scored_ids"):

@@ -117,7 +117,7 @@ def test_an_answer_that_was_cut_inside_of_a_character_is_kept(name: str, cut: in
     assert encoded[-len(tail) :] == tail, "the rest is as the template has it, and begins at a token"
 
 
-def test_a_token_across_the_end_of_an_answer_is_spelled_anew() -> None:
+def test_a_token_across_the_end_of_an_answer_is_tokenized_again() -> None:
     known = BYTE_LEVEL.encode("he said hello wor")
     encoded = BYTE_LEVEL.encode("he said hello world 12")
     assert BYTE_LEVEL.encode(" world") == [264]

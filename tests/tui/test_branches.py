@@ -62,7 +62,7 @@ def test_a_branch_that_is_chosen_before_an_answer_has_settled_is_shown(monkeypat
     drive(app, steps)
 
 
-def test_whoever_walks_stays_on_the_message() -> None:
+def test_keyboard_navigation_stays_on_the_message() -> None:
     app, _ = chat_app(Script("one"), Script("two"), Script("three"))
 
     async def steps(pilot: Pilot[Any]) -> None:
@@ -81,7 +81,7 @@ def test_whoever_walks_stays_on_the_message() -> None:
     drive(app, steps)
 
 
-def test_whoever_goes_to_a_branch_by_a_command_goes_on_typing() -> None:
+def test_a_branch_command_keeps_the_focus_of_the_editor() -> None:
     app, _ = chat_app(Script("one"), Script("two"))
 
     async def steps(pilot: Pilot[Any]) -> None:

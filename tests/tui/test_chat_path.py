@@ -13,7 +13,7 @@ from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.transcript import Transcript
 
 
-def test_an_answer_that_ends_while_the_chat_is_shown_anew_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_ends_during_a_rebuild_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     app, _ = chat_app(Script("42", thinking="six times seven", never_ends=True))
     show, show_kept = Transcript.show, ChatPath.show_kept
     showing, settling, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()

@@ -400,7 +400,7 @@ def test_a_folder_without_text_is_told_of(tree: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.skipif(os.name == "nt", reason="such a home cannot be on this OS (windows)")
-def test_the_home_of_nobody_offers_nothing() -> None:
+def test_an_unknown_home_offers_nothing() -> None:
     app, _ = chat_app()
 
     async def steps(pilot: Pilot[Any]) -> None:

@@ -11,7 +11,7 @@ NOON = time.mktime((2026, 11, 23, 12, 0, 0, 0, 0, -1))
 HOUR, DAY = 3600, 86_400
 
 
-def test_the_day_is_that_of_the_calendar_and_not_so_many_hours_ago() -> None:
+def test_days_follow_the_calendar_not_24_hours() -> None:
     calendar = Calendar(NOON)
     assert calendar.day_of(NOON - 12 * HOUR) == "Today"
     assert calendar.day_of(NOON - 12 * HOUR - 1) == "Yesterday"

@@ -19,7 +19,7 @@ from localrun_tui.state import session
 from localrun_tui.widgets.meters import bar, meter
 
 
-def test_nothing_is_said_of_what_nobody_told() -> None:
+def test_unknown_figures_are_left_out() -> None:
     parts = stats_parts({"completion_tokens": 3, "decode_tps": None, "cached_tokens": None, "ttft_ms": 800.0})
     assert [part.plain for part in parts] == ["3 tokens", "began after 800 ms"]
 

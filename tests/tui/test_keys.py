@@ -202,7 +202,7 @@ def test_without_colour_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None
     drive(app, steps)
 
 
-def test_keys_that_stay_the_same_are_not_drawn_anew() -> None:
+def test_unchanged_keys_are_not_redrawn() -> None:
     app, _ = chat_app()
 
     async def steps(pilot: Pilot[Any]) -> None:

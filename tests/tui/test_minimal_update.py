@@ -114,7 +114,7 @@ def test_what_scrolls_is_moved_by_the_terminal() -> None:
         assert paper.draw([(y, 0, row) for y, row in enumerate(rows[1:])], size, console()) == ""
 
 
-def test_after_somebody_else_wrote_all_is_written_anew() -> None:
+def test_everything_is_redrawn_after_foreign_output() -> None:
     paper, size, row = ShownRows(True), Size(5, 1), Strip([Segment("hello")])
     first = paper.draw([(0, 0, row)], size, console())
     assert paper.draw([(0, 0, row)], size, console()) == ""

@@ -156,7 +156,7 @@ def test_one_line_says_so_and_what_was_written_is_there_again(way: str) -> None:
     assert not (Path(str(chats)) / "draft.json").exists()
 
 
-def test_files_and_what_a_message_worded_anew_hides_are_kept_too() -> None:
+def test_files_and_text_hidden_by_an_edit_are_kept_too() -> None:
     app, _ = chat_app()
     again, _ = chat_app()
 

@@ -179,7 +179,7 @@ def test_what_is_no_server(name: str, url: str, key: str) -> None:
         check_endpoint(name, url, key, ("taken",))
 
 
-def test_keys_are_not_drawn_anew_while_the_screen_is_taken_away() -> None:
+def test_keys_are_not_redrawn_while_the_screen_closes() -> None:
     """Which keys work depends on a list that may be gone already."""
 
     async def steps(pilot: Pilot[Any]) -> None:

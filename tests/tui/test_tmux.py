@@ -75,7 +75,7 @@ def test_a_paste_arrives_once_with_its_lines_and_before_what_is_typed_after_it(t
     assert terminal.text().count("first line") == 1
 
 
-def test_all_is_drawn_anew_after_a_stop_that_nobody_saw_coming(terminal: Terminal) -> None:
+def test_everything_is_redrawn_after_an_unexpected_stop(terminal: Terminal) -> None:
     terminal.start()
     terminal.see("Welcome to localrun")
     begin_with_the_builtin_model(terminal)

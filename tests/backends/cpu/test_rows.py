@@ -316,7 +316,7 @@ def test_penalties_and_bias_come_first(isa: str) -> None:
     check_candidates(values[:1], [banned])
 
 
-def test_a_row_is_adjusted_once_whoever_looks_it_through(isa: str) -> None:
+def test_a_row_is_adjusted_once_by_every_reader(isa: str) -> None:
     """Logits are surveyed by parts of 8,192, each with the changes of its own ids."""
     edges = (0, 8_191, 8_192, 16_383, 16_384, 19_999)
     change = LogitAdjust(

@@ -96,7 +96,7 @@ def drive(*command: str | Path) -> None:
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-4000:]
 
 
-def test_nobody_waits_for_a_thread_that_took_no_task(driver: Path) -> None:
+def test_an_idle_thread_is_not_waited_for(driver: Path) -> None:
     """One is held fast, as on a core that others keep busy, while hundreds of jobs run to their end."""
     drive(driver, "held")
 

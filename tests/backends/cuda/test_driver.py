@@ -94,14 +94,14 @@ def test_a_gpu_is_what_its_driver_says(install: Install) -> None:
 
 
 @pytest.mark.parametrize("management", [None, MANAGEMENT.replace("STATUS", "3")])
-def test_free_memory_that_nobody_tells_is_not_known(install: Install, management: str | None) -> None:
+def test_free_memory_is_unknown_without_a_management_library(install: Install, management: str | None) -> None:
     install({driver.DRIVER: answering(), driver.MANAGEMENT: management})
     found = find_gpu()
     assert isinstance(found, Gpu)
     assert found.free is None
 
 
-def test_free_memory_is_asked_anew(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_memory_is_asked_each_time(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     """The device is looked for once, but other programs come and go."""
     monkeypatch.setattr(availability, "gpu", lambda: GPU)
     management = MANAGEMENT.replace("STATUS", "0").replace("20ull << 30", "5ull << 30")

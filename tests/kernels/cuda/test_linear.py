@@ -67,7 +67,7 @@ def test_no_sanitizer_objects_to_a_layout(case: str, sanitizer: Sanitizer) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("case", LAYOUT_CASES)
-def test_layouts_are_right_whatever_turns_threads_take(case: str, schedule: tuple[int, int]) -> None:
+def test_layouts_are_right_for_every_thread_schedule(case: str, schedule: tuple[int, int]) -> None:
     seed, poison = schedule
     assert LAYOUT_CASES[case](EmulatedDevice(seed=seed, poison=poison)) == ""
 
