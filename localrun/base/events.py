@@ -32,7 +32,7 @@ class Meanwhile:
     ahead: int = 0  # answers that were under way when it was asked for
     beside_tokens: int = 0  # of other answers, computed in the same steps
     others_share: float | None = None  # used by other programs
-    idle_share: float | None = None  # used by nobody
+    idle_share: float | None = None  # that nobody used
     page_faults: int | None = None  # of the engine that a disk had to answer; None where the system does not count
     stopped_ms: float = 0.0  # that a limit of the container kept it from computing
     hot_ms: float = 0.0  # that the processor was slowed down because it was hot

@@ -106,7 +106,7 @@ COMPLETION = {
             ahead=field(WHOLE, "answers that were under way when it was asked for", minimum=0),
             beside_tokens=field(WHOLE, "of other answers, computed in the same steps", minimum=0),
             others_share=field([NUMBER, "null"], "of all processors, used by other programs; null: too short to tell"),
-            idle_share=field([NUMBER, "null"], "used by nobody"),
+            idle_share=field([NUMBER, "null"], "of all processors, idle"),
             page_faults=field([WHOLE, "null"], "pages of the engine that a disk had to answer for", minimum=0),
             stopped_ms=field(NUMBER, "time that a limit of the container kept the engine from computing", minimum=0),
             hot_ms=field(NUMBER, "time that the processor was slowed down because it was hot", minimum=0),
@@ -223,7 +223,7 @@ BENCH = record(
             percent_of_limit=field(
                 [NUMBER, "null"], "of the read bandwidth (decode) or the int8 arithmetic (prefill) of this machine"
             ),
-            diagnosis=field(TEXT, "what limits it and what helps; empty where nobody can tell"),
+            diagnosis=field(TEXT, "what limits it and what helps; empty where unknown"),
         ),
     ),
     limits=field(

@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 
 from localrun_tui.widgets.fields import TextField, pasted
 
-_NEW_LINE_TOO = "New line, where the terminal tells it from Enter"
+_NEW_LINE_TOO = "New line, where the terminal distinguishes it from Enter"
 _LONG_PASTE = 4000  # characters; more becomes a chip instead of flooding the line
 
 
