@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from localrun.backends.registry import BACKENDS
+from localrun.formats.checkpoints.registry import METHODS
 from localrun.formats.quant import QUANT_TYPES
 from localrun.model.archs import ARCHS
 from localrun.model.archs.base import Arch
@@ -50,7 +51,8 @@ nothing but GGUF files are hardly in that table, and downloads of servers and te
 TYPES = """
 ## Weights
 
-Types of tensors, by their names in GGUF files; safetensors checkpoints are F32, F16 or BF16, and can be held as
+Types of tensors, by their names in GGUF files; safetensors checkpoints are F32, F16, BF16 or [quantised
+already](#quantised-checkpoints), and floats can be held as
 Q8_0 (`--precision int8`), Q4_0 (`--precision int4`) or, which is extreme and shows in answers, Q2_K (`--precision
 int2`). Embeddings and the output are Q8_0 in all three, matrices whose rows are no multiple of 256 are Q4_0 in the
 last, and the experts of gpt-oss are MXFP4 and stay so. Bits are those of a weight, scales included: in the file, and as
@@ -58,6 +60,17 @@ the CPU backend holds a matrix in memory. Where a GGUF has a number beside a mat
 have), its products are multiplied by it; `NAME.input_scale` is not used.
 
 | type | bits in the file | bits in memory |
+|---|---|---|
+"""
+METHOD_HEAD = """
+## Quantised checkpoints
+
+Safetensors folders whose `config.json` says how they are quantised (`quant_method`; MLX's say `quantization`). Numbers
+are those that the format's own library unpacks, to the bit, held in a type of the table above that has room for them:
+where no packed type has, in floats, which take more memory (`show` and `fit` say how much). `--precision int8` or
+`int4` holds those floats in fewer bits. Groups that are no multiple of 32 and routers of experts are held as F32, too.
+
+| method | what is read | held as |
 |---|---|---|
 """
 CODECS = """
@@ -92,7 +105,9 @@ def page() -> str:
         *map(architecture, ARCHS),
         COVERAGE,
         TYPES,
-        *map(weights, QUANT_TYPES),
+        *(weights(name) for name, row in QUANT_TYPES.items() if row.gguf_id is not None),
+        METHOD_HEAD,
+        *(f"| {name} | {method.formats} | {method.held} |\n" for name, method in METHODS.items()),
         CODECS,
         *codecs(),
         COMPUTED,

@@ -21,6 +21,7 @@ from localrun.fit.mapped import total_bytes
 from localrun.fit.precisions import is_extreme
 from localrun.fit.weights import held
 from localrun.formats.chat_templates import gguf_templates
+from localrun.formats.checkpoints.registry import held_as
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
@@ -32,6 +33,8 @@ from localrun.hub.verdicts import verdicts
 from localrun.model.archs import arch_of
 from localrun.model.capability import flaw
 from localrun.model.config import ModelConfig
+from localrun.model.load import read_config, read_weight_refs
+from localrun.model.odd_norms import odd_norms
 from localrun.model.precision import in_precision
 from localrun.model.weights import ACTIVATION_SCALE
 
@@ -122,6 +125,8 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
     why = flaw(source) if source.tensors else "it holds no weights"
     if why:
         note(f"this version cannot run it: {unsupported_message(why, stored.name, source.n_params)}")
+    else:
+        _note_what_is_special(loaded)
     return {
         "name": stored.name,
         "path": str(stored.path),
@@ -140,6 +145,14 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
         "verdict": {} if why else verdicts(fit_stored([stored], usual_memory().available, USUAL_CONTEXT)),
         "obstacle": why or None,
     }
+
+
+def _note_what_is_special(source: TensorSource) -> None:
+    """Of a quantised checkpoint: how its matrices are held, and norms that are not as they should be."""
+    if told := held_as(source.tensors):
+        note(told)
+    for warning in odd_norms(source, read_weight_refs(source, read_config(source))):
+        note(warning)
 
 
 def _shape(config: ModelConfig | None) -> dict[str, Any]:

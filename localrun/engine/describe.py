@@ -14,6 +14,7 @@ from localrun.fit.memory_plan import MemoryPlan
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.load import matrices_of_a_token
+from localrun.model.odd_norms import odd_norms
 from localrun.model.recording import record_shapes
 from localrun.ops.layouts import FILE, Layout
 from localrun.storage.identity import fingerprint
@@ -47,13 +48,18 @@ def describe(
         weights_bytes=plan.weights_bytes + plan.mapped_bytes,
         mapped_bytes=plan.mapped_bytes,
         load_ms=1000 * seconds,
-        notes=(*opened.source.warnings, *opened.text.notes, *backend_notes, *plan.notes, *from_disk, *slow, *lost),
+        notes=(*notes_of_files(opened), *backend_notes, *plan.notes, *from_disk, *slow, *lost),
         work=work_of_a_token(opened, layout, plan.config) if backend.measures_limits else None,
         can_roll=engine.can_roll,
         fingerprint=fingerprint(engine.disk.files.fingerprint, opened.text.template.sha256)[:16] if engine.disk else "",
         bos_token=opened.text.tokenizer.bos_token,
         eos_token=opened.text.tokenizer.eos_token,
     )
+
+
+def notes_of_files(opened: OpenedModel) -> list[str]:
+    """Oddities of a model's files that it runs with all the same."""
+    return [*opened.source.warnings, *odd_norms(opened.source, opened.refs), *opened.text.notes]
 
 
 def slow_parts(backend: Backend, layout: Layout, opened: OpenedModel, plan: MemoryPlan) -> list[str]:

@@ -36,6 +36,36 @@ def u8(raw: torch.Tensor) -> torch.Tensor:
     return raw.float()
 
 
+def u16(raw: torch.Tensor) -> torch.Tensor:
+    return bits.u16(raw).float()
+
+
+def u32(raw: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return (words(raw, torch.int32).long() & 0xFFFF_FFFF).float()
+
+
+def f8_e4m3(raw: torch.Tensor) -> torch.Tensor:
+    """Without infinities: 0x7F and 0xFF are no numbers."""
+    import torch
+
+    return raw.view(torch.float8_e4m3fn).float()
+
+
+def f8_e5m2(raw: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return raw.view(torch.float8_e5m2).float()
+
+
+def f8_e8m0(raw: torch.Tensor) -> torch.Tensor:
+    """Powers of two, 2^(byte - 127); 0xFF is no number."""
+    import torch
+
+    return raw.view(torch.float8_e8m0fnu).float()
+
+
 def i16(raw: torch.Tensor) -> torch.Tensor:
     import torch
 

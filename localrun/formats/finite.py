@@ -10,7 +10,16 @@ import numpy as np
 from localrun.formats.quant import QUANT_TYPES
 
 _F16, _BF16, _F32, _F64 = 0x7C00, 0x7F80, 0x7F80_0000, 0x7FF0_0000_0000_0000  # exponents of nothing but ones
-_PLAIN = MappingProxyType({"F16": ("<u2", _F16), "BF16": ("<u2", _BF16), "F32": ("<u4", _F32)})
+_PLAIN = MappingProxyType(
+    {
+        "F16": ("<u2", _F16),
+        "BF16": ("<u2", _BF16),
+        "F32": ("<u4", _F32),
+        "F8_E4M3": ("u1", 0x7F),
+        "F8_E5M2": ("u1", 0x7C),
+        "F8_E8M0": ("u1", 0xFF),
+    }
+)
 _F16_SCALES = MappingProxyType(  # at which bytes of a block
     {
         **dict.fromkeys(

@@ -42,7 +42,7 @@ class RequantizedSource(RequantizingSource):
         is_matrix = len(shape) in (2, 3) and not info.name.endswith("bias")  # those of all experts are rows
         if not is_matrix or info.qtype not in FLOAT_TYPES or info.name.endswith(MAPPED_NAME):
             return info
-        if len(shape) == 3 and self.turned:
+        if len(shape) == 3 and self.turned and not info.name.endswith(".weight"):  # MLX's are not turned
             shape = (shape[0], shape[2], shape[1])
         if shape[-1] % GROUP:
             return info

@@ -9,12 +9,13 @@ from typing import Literal
 
 from localrun.base.errors import ModelFileError, NotFoundError
 from localrun.formats.chat_templates import folder_templates, spare_template
+from localrun.formats.checkpoints.joined import JoinedTensor
+from localrun.formats.checkpoints.registry import join_quantised, with_joined
 from localrun.formats.files import Stamp, bad_file, list_folder, open_regular, shown, stamp_at
 from localrun.formats.json_files import read_json, read_optional
 from localrun.formats.metadata import Metadata
-from localrun.formats.mxfp4_pairs import Mxfp4Pair, find_pairs, join_blocks, join_pairs
 from localrun.formats.safetensors_shards import Shard, join_tensors, open_set, open_shard, read_index
-from localrun.formats.weights import WeightFiles
+from localrun.formats.weights import WeightFiles, rows_of
 
 INDEX_NAME = "model.safetensors.index.json"
 # What tells how ids come about.
@@ -35,24 +36,27 @@ class SafetensorsFolder(WeightFiles):
     tokenizer_json: Path | None
     chat_templates: Mapping[str, str]  # by name; the usual one is "default"
     spare_template: str | None  # where chat_template.jinja turns out to be wrong; empty: the model has no other
-    pairs: Mapping[str, Mxfp4Pair]  # tensors that are two in the files
+    joined: Mapping[str, JoinedTensor]  # those of `tensors` that are several in the files
     format: Literal["safetensors"] = "safetensors"
 
-    def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
-        """As of every file; a tensor that lies there as codes and scales as one."""
-        pair = self.pairs.get(name)
-        if pair is None:
-            return super().read(name, first_row, n_rows)
-        import numpy as np
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors in the files."""
+        whole = sum(info.nbytes for info in self.tensors.values() if not info.is_joined)
+        parts = {part.name: part.nbytes for one in self.joined.values() for part in one.parts}
+        return whole + sum(parts.values())
 
-        n_blocks = pair.blocks_of_row
-        scales = np.frombuffer(self.read_rows(pair.scales, first_row, n_rows), np.uint8)
-        codes = np.frombuffer(self.read_rows(pair.codes, first_row * n_blocks, len(scales)), np.uint8)
-        return join_blocks(codes, scales)
+    def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
+        """As of every file; a tensor that is several there as one."""
+        one = self.joined.get(name)
+        if one is None:
+            return super().read(name, first_row, n_rows)
+        first_row, count = rows_of(one.info, first_row, n_rows)
+        return one.read(self.read_rows, first_row, count)
 
     def mapped(self, name: str) -> memoryview:
-        """As of every file; a tensor that lies there as codes and scales is read at once."""
-        return memoryview(self.read(name)) if name in self.pairs else super().mapped(name)
+        """As of every file; a tensor that is several there is read at once."""
+        return memoryview(self.read(name)) if name in self.joined else super().mapped(name)
 
 
 def open_safetensors(path: str | Path) -> SafetensorsFolder:
@@ -76,18 +80,19 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
     notes: list[str] = []
     generation_config = folder / "generation_config.json"
     tensors = join_tensors(shards)
-    pairs = find_pairs(tensors)
+    metadata = _config(folder, names, "config.json")
+    joined = join_quantised(tensors, metadata)
     return SafetensorsFolder(
         path=path,
         folder=folder,
-        metadata=_config(folder, names, "config.json"),
+        metadata=metadata,
         generation_config=Metadata(read_optional(generation_config, notes), generation_config),
         tokenizer_config=tokenizer_config,
         tokenizer_json=folder / "tokenizer.json" if "tokenizer.json" in names else None,
         chat_templates=folder_templates(folder, tokenizer_config, notes),
         spare_template=spare_template(folder, tokenizer_config),
-        tensors=join_pairs(tensors, pairs),
-        pairs=pairs,
+        tensors=with_joined(tensors, joined),
+        joined=joined,
         stamps={shard.path: shard.stamp for shard in shards},
         beside=beside,
         warnings=tuple(notes),

@@ -18,7 +18,10 @@ from localrun.formats.source import TensorInfo
 MAX_HEADER_BYTES = 24 << 20
 MAX_NAME_CHARS = 512
 MAX_DIMS = 8
-DTYPES = ("F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U8")  # named like our quant types
+DTYPES = (  # named like our quant types
+    *("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E8M0"),
+    *("I64", "I32", "I16", "I8", "U32", "U16", "U8", "BOOL"),
+)
 
 
 def read_header(fetch: Fetch, size: int, path: Path) -> dict[str, TensorInfo]:

@@ -10,7 +10,10 @@ from localrun.formats.metadata import Metadata
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """One tensor of a file. `shape` is in torch order (rows first), `offset` absolute in `file`, sizes in bytes."""
+    """One tensor of a file. `shape` is in torch order (rows first), `offset` absolute in `file`, sizes in bytes.
+
+    `is_joined`: the file has it in several tensors (formats/checkpoints), and `nbytes` are those that reading gives.
+    """
 
     name: str
     shape: tuple[int, ...]
@@ -18,6 +21,7 @@ class TensorInfo:
     nbytes: int
     file: Path
     offset: int
+    is_joined: bool = False
 
 
 class TensorSource(Protocol):

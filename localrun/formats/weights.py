@@ -33,7 +33,7 @@ class WeightFiles:
 
     @property
     def n_params(self) -> int:
-        """Elements of all tensors together (of packed integer checkpoints: packed elements)."""
+        """Elements of all tensors together."""
         return sum(prod(info.shape) for info in self.tensors.values())
 
     @property
@@ -77,7 +77,7 @@ class WeightFiles:
         row_bytes = QUANT_TYPES[one.qtype].nbytes(one.shape[-1:])
         n_rows, step = one.nbytes // row_bytes, max(1, _PIECE_BYTES // row_bytes)
         pieces = ((first, min(step, n_rows - first)) for first in range(0, n_rows, step))
-        return all(self.read_rows(one, *piece) == self.read_rows(other, *piece) for piece in pieces)
+        return all(self.read(one.name, *piece) == self.read(other.name, *piece) for piece in pieces)
 
     def info(self, name: str) -> TensorInfo:
         """Of a tensor by its name; ModelFileError where there is none."""
@@ -88,9 +88,15 @@ class WeightFiles:
     def read_rows(self, info: TensorInfo, first_row: int, n_rows: int | None) -> bytearray:
         """The bytes of some rows of a tensor as it lies in its file."""
         row_bytes = QUANT_TYPES[info.qtype].nbytes(info.shape[-1:])
-        total = info.nbytes // row_bytes
-        count = total - first_row if n_rows is None else n_rows
-        if not 0 <= first_row <= first_row + count <= total:
-            raise ValueError(f"rows {first_row} to {first_row + count} of a tensor of {total} rows")
+        first_row, count = rows_of(info, first_row, n_rows)
         offset = info.offset + first_row * row_bytes
         return read_range(info.file, offset, count * row_bytes, self.stamps[info.file])
+
+
+def rows_of(info: TensorInfo, first_row: int, n_rows: int | None) -> tuple[int, int]:
+    """The first of some rows of a tensor, and how many; None: all that are left. ValueError for rows it has not."""
+    total = info.nbytes // QUANT_TYPES[info.qtype].nbytes(info.shape[-1:])
+    count = total - first_row if n_rows is None else n_rows
+    if not 0 <= first_row <= first_row + count <= total:
+        raise ValueError(f"rows {first_row} to {first_row + count} of a tensor of {total} rows")
+    return first_row, count

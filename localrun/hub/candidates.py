@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import prod
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -19,24 +21,29 @@ from localrun.model.precision import in_precision
 if TYPE_CHECKING:
     from localrun.formats.gguf import GgufFile
     from localrun.formats.safetensors import SafetensorsFolder
+    from localrun.formats.source import TensorSource
 
 
 def in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: ModelShape) -> Candidate:
     """A precision of a model that is here: its bytes as a load would hold them."""
-    loaded = in_precision(source, precision)
-    weights = held(loaded)
-    active = int(weights.nbytes * shape.active_params / shape.held_params)
-    bits = 8 * sum(tensor.nbytes for tensor in loaded.tensors.values()) / max(source.n_params, 1)
+    found = by_tensors(in_precision(source, precision), precision, shape, source.nbytes)
     if precision in PRECISIONS:  # a large vocabulary, which stays in 8 bits, does not make the rest better
-        bits = bits_of(precision)
+        return replace(found, bits=bits_of(precision))
+    return found
+
+
+def by_tensors(source: TensorSource, precision: str, shape: ModelShape, file_bytes: int, missing: int = 0) -> Candidate:
+    """A precision whose tensors are known: its bytes as a load would hold them. `missing` bytes of it are not here."""
+    weights = held(source)
+    n_params = sum(prod(tensor.shape) for tensor in source.tensors.values())
     return Candidate(
         precision,
         weights.nbytes,
-        active,
-        bits,
-        file_bytes=source.nbytes,
+        int(weights.nbytes * shape.active_params / shape.held_params),
+        8 * sum(tensor.nbytes for tensor in source.tensors.values()) / max(n_params, 1),
+        file_bytes=file_bytes,
         mappable=weights.mappable,
-        disk_room=packing_room(),
+        disk_room=packing_room(missing),
     )
 
 

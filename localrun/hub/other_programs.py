@@ -8,21 +8,25 @@ from typing import Any
 
 from localrun.formats.json_files import read_object
 from localrun.hub.model_files import entries
-from localrun.hub.stored import StoredModel, folders_below, ggufs_in, ggufs_of_repo
+from localrun.hub.stored import StoredModel, folders_below, ggufs_in, ggufs_of_repo, safetensors_in
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _MODEL_LAYER = "application/vnd.ollama.image.model"
 
 
 def lm_studio_models(environ: Mapping[str, str] = os.environ) -> Iterator[StoredModel]:
-    """LM Studio: models/publisher/repository/file.gguf in its home folder."""
+    """LM Studio: models/publisher/repository in its home folder, with GGUFs or the safetensors of an MLX model."""
     home = Path(os.path.expanduser("~"))
     roots = (home / ".cache" / "lm-studio" / "models", home / ".lmstudio" / "models")
     for root in {os.path.realpath(root): root for root in roots}.values():  # the old one is often a link to the new
         for place in folders_below(root, 2):
             parts = place.relative_to(root).parts
-            is_repo = len(parts) == 2
-            yield from ggufs_of_repo([place], "lmstudio", "/".join(parts)) if is_repo else ggufs_in(place, "lmstudio")
+            if len(parts) != 2:
+                yield from ggufs_in(place, "lmstudio")
+                continue
+            repo = "/".join(parts)
+            whole = list(safetensors_in(place, "lmstudio", repo))
+            yield from (*whole, *ggufs_of_repo([place], "lmstudio", repo, beside_weights=bool(whole)))
 
 
 def ollama_models(environ: Mapping[str, str] = os.environ) -> Iterator[StoredModel]:

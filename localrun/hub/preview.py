@@ -17,7 +17,7 @@ from localrun.fit.weights import type_of
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.alternatives import unsupported_message
 from localrun.hub.api import read_repo
-from localrun.hub.candidates import estimated, in_memory, offered, quantised
+from localrun.hub.candidates import by_tensors, estimated, in_memory, offered, quantised
 from localrun.hub.catalogue import CatalogueModel, read_catalogue
 from localrun.hub.catalogue_shape import catalogue_shape
 from localrun.hub.hf_cache import find_stored
@@ -32,6 +32,7 @@ from localrun.model.recording import record_shapes
 
 _TRIES = 3  # files that are looked at for the shape of a model
 _FLOATS = ("fp32", "bf16", "fp16")
+_FLOAT_BITS = 15  # a weight, on average, from which on most of a quantised checkpoint is held as floats
 _FULL_PRECISIONS = ("bf16", "fp16", "f16", "fp32", "f32", "int8", "int4", "int2")  # of the original, not of a GGUF
 
 
@@ -116,10 +117,11 @@ def preview(http: Http, wanted: Wanted) -> RepoPreview:
     if not variants:
         choose_variant(repo.name, variants, wanted.precision)  # says why
     shape, note, variants = _read_shape(http, repo, variants, wanted.precision)
-    candidates = [offered(variant, shape, _missing_bytes(http, repo, variant)) for variant in variants]
-    if shape is not None and any(variant.precision in _FLOATS for variant in variants):
-        candidates += [quantised(precision, shape) for precision in PRECISIONS]  # while it is loaded
     unreadable = _unreadable(http, repo, variants)
+    candidates = [_candidate(http, repo, variant, shape, unreadable) for variant in variants]
+    originals = [one for variant, one in zip(variants, candidates, strict=True) if variant.format == "safetensors"]
+    if shape is not None and any(map(_is_wide, originals)):
+        candidates += [quantised(precision, shape) for precision in PRECISIONS]  # while it is loaded
     return RepoPreview(
         wanted, repo, tuple(variants), tuple(candidates), shape, repo.licence, note, unreadable=unreadable
     )
@@ -150,7 +152,7 @@ def fit_stored(stored: Sequence[StoredModel], budget: int, ctx: int | None = Non
         source = open_model_file(model.path)
         shape = shape_of(source)
         candidates.append(in_memory(source, model.precision, shape))
-        if model.format == "safetensors" and model.precision in _FLOATS:
+        if model.format == "safetensors" and _is_wide(candidates[-1]):
             made |= {precision: in_memory(source, precision, shape) for precision in PRECISIONS}
     if shape is None:
         raise NotFoundError("there is no model to fit")
@@ -232,6 +234,26 @@ def _unreadable(http: Http, repo: RemoteRepo, variants: Sequence[Variant]) -> di
             if error.code == "BAD_TENSOR_TYPE":
                 found[variant.precision] = error.message.removeprefix(f"{error.path}: ")
     return found
+
+
+def _candidate(
+    http: Http, repo: RemoteRepo, variant: Variant, shape: ModelShape | None, unreadable: dict[str, str]
+) -> Candidate:
+    """One precision as offered: of a quantised checkpoint the headers tell how its tensors would be held."""
+    missing = _missing_bytes(http, repo, variant)
+    if shape is None or variant.format != "safetensors" or variant.precision in ("", *_FLOATS) or shape.obstacle:
+        return offered(variant, shape, missing)
+    try:
+        source = read_headers(http, repo, variant.files)
+    except ModelFileError as error:
+        unreadable[variant.precision] = error.message.removeprefix(f"{error.path}: ")
+        return offered(variant, shape, missing)
+    return by_tensors(source, variant.precision, shape, variant.bytes, missing)
+
+
+def _is_wide(candidate: Candidate) -> bool:
+    """Whether its weights are floats once they are loaded, so that they can be quantised."""
+    return candidate.precision in _FLOATS or candidate.bits >= _FLOAT_BITS
 
 
 def _missing_bytes(http: Http, repo: RemoteRepo, variant: Variant) -> int:

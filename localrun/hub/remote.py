@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from localrun.base.errors import HubError
+from localrun.formats.checkpoints.registry import join_quantised, with_joined
 from localrun.formats.files import Fetch, fetch_from
 from localrun.formats.gguf_header import read_header
 from localrun.formats.gguf_names import is_gguf, is_weights
 from localrun.formats.gguf_skim import skim_gguf
 from localrun.formats.json_files import parse_json
 from localrun.formats.metadata import Metadata
-from localrun.formats.mxfp4_pairs import find_pairs, join_pairs
 from localrun.formats.safetensors_header import read_header as read_safetensors_header
 from localrun.formats.source import TensorInfo
 from localrun.hub.api import file_url, patiently, read_small_file
@@ -128,10 +128,9 @@ def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> R
             header = read_header(fetch, file.size, place)
             values = values or header.metadata
         tensors |= header.tensors if form == "gguf" else read_safetensors_header(fetch, file.size, place)
-    if form == "safetensors":
-        tensors = join_pairs(tensors, find_pairs(tensors))
     metadata = Metadata(values, path) if form == "gguf" else _read_config(http, repo)[0]
-    return RemoteModel(path, form, metadata, 0, tensors, fetches)
+    joined = join_quantised(tensors, metadata) if form == "safetensors" else {}
+    return RemoteModel(path, form, metadata, 0, with_joined(tensors, joined), fetches)
 
 
 def _read_config(http: Http, repo: RemoteRepo) -> tuple[Metadata, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from localrun.base.errors import LocalrunError
+from localrun.formats.checkpoints.registry import precision_label
 from localrun.formats.gguf_names import is_gguf, part_names
 from localrun.formats.helper_files import helper_at, helper_beside_model
 from localrun.formats.json_files import read_object
@@ -118,11 +119,8 @@ def safetensors_in(place: Path, source: Source, name: str) -> Iterator[StoredMod
 
 def config_precision(config: Mapping[str, Any]) -> str:
     """How the weights of a safetensors model are stored, by its config.json; empty where it does not say."""
-    quantization = config.get("quantization_config")
-    if isinstance(quantization, dict) and isinstance(quantization.get("bits"), int):
-        return f"int{quantization['bits']}"
-    if isinstance(quantization, dict) and quantization.get("quant_method") == "mxfp4":
-        return "mxfp4"
+    if label := precision_label(config):
+        return label
     dtype = str(config.get("dtype") or config.get("torch_dtype") or "")
     return {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}.get(dtype.removeprefix("torch."), "")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
-from localrun.model.archs.names import GGUF_EXPERTS, gguf_name
+from localrun.model.archs.names import GGUF_EXPERTS, name_in_file
 from localrun.model.config import Mixture
 from localrun.model.shapes import NORMS_APART, Shapes
 from localrun.model.weight_ref import FLOAT_TYPES, WeightRef
@@ -55,7 +55,7 @@ class ExpertNamer:
             return WeightRef(names[0], shape, 0, None, 0.0, names, *counts, file_shape=(rows, columns))
         name, first, every, in_file = self.in_one(weight, rows)
         qtype = self.source.tensors[name].qtype if name in self.source.tensors else ""
-        turned = not self.gguf and self.rules.transposed and qtype != "MXFP4"
+        turned = not self.gguf and self.rules.transposed and qtype != "MXFP4" and not name.endswith(".weight")  # of MLX
         file_shape = (n, columns, in_file) if turned and qtype in FLOAT_TYPES else (n, in_file, columns)
         return WeightRef(name, shape, first, None, 0.0, (), *counts, file_shape, every, turned)
 
@@ -66,8 +66,9 @@ class ExpertNamer:
     def in_one(self, weight: str, rows: int, kind: str = "") -> tuple[str, int, int, int]:
         """The tensor with a weight of all experts, where its rows begin, how far they are apart, and all rows there."""
         fused = self.name(f"experts_gate_up{kind}") if weight in ("gate", "up") else ""
-        if not fused:
-            return self.name(f"experts_{weight}{kind}"), 0, 1, rows
+        apart = self.name(f"experts_{weight}{kind}")
+        if not fused or (apart in self.source.tensors and fused not in self.source.tensors):
+            return apart, 0, 1, rows
         place = ("gate", "up").index(weight)
         turns = not self.gguf and self.rules.in_turns
         return fused, place if turns else place * rows, 2 if turns else 1, 2 * rows
@@ -75,22 +76,21 @@ class ExpertNamer:
     def names_of_each(self, weight: str, n_experts: int) -> tuple[str, ...]:
         """The tensors of the experts one by one, as most checkpoints and the first files of Mixtral have them."""
         if self.gguf:
-            template, in_one = "blk.{}.ffn_" + weight + ".{}.weight", True
+            template = "blk.{}.ffn_" + weight + ".{}.weight"
         elif f"expert_{weight}" in self.arch.hf_names:
-            template, in_one = (
-                self.prefix + self.arch.hf_names[f"expert_{weight}"],
-                "experts_down" in self.arch.hf_names,
-            )
+            template = self.prefix + self.arch.hf_names[f"expert_{weight}"]
         else:
             return ()
+        fused = self.gguf or "experts_gate_up" in self.arch.hf_names
+        in_one = fused or self.name(f"experts_{weight}") in self.source.tensors
         if in_one and template.format(self.index, 0) not in self.source.tensors:
             return ()
         return tuple(template.format(self.index, expert) for expert in range(n_experts))
 
     def name(self, weight: str) -> str:
-        """Empty for gate and up in one tensor, where the file has them apart."""
+        """Empty for gate and up in one tensor, where the file has them apart, and for what no file has."""
         if not self.gguf:
-            template = self.arch.hf_names.get(weight, "")
-            return template and self.prefix + template.format(self.index)
-        name = gguf_name(self.arch.gguf_names.get(weight) or GGUF_EXPERTS[weight], self.source.tensors, self.index)
+            spellings = self.arch.hf_names.get(weight, "")
+            return spellings and name_in_file(spellings, self.source.tensors, self.index, self.prefix)
+        name = name_in_file(self.arch.gguf_names.get(weight) or GGUF_EXPERTS[weight], self.source.tensors, self.index)
         return "" if "gate_up" in weight and name not in self.source.tensors else name

@@ -61,8 +61,9 @@ def held_bytes(source: TensorSource, refs: dict[str, WeightRef], matrix_bytes: C
 
 def stays_in_file(source: TensorSource, ref: WeightRef) -> bool:
     """Whether a weight is mapped from the model's file; a small one is copied, so that writing to the file harms
-    nobody."""
-    return ref.mapped and source.tensors[ref.name].nbytes > COPIED_BYTES
+    nobody. One that is several tensors there cannot be."""
+    info = source.tensors[ref.name]
+    return ref.mapped and not info.is_joined and info.nbytes > COPIED_BYTES
 
 
 def files_in_use(source: TensorSource, refs: Mapping[str, WeightRef]) -> set[Path]:
@@ -204,8 +205,10 @@ class Loader(Assembler):
         """The f32 numbers of a vector."""
         ref = self.refs[name]
         info = self.source.tensors[ref.name]
-        values = read_floats(info.qtype, self.read(ref.name, 0, None), info.shape)
-        values = values.reshape(-1, info.shape[-1])[:, ref.first_row :: ref.every]  # a row for each expert
+        read = [read_floats(info.qtype, self.read(name, 0, None), info.shape) for name in ref.tensors]
+        values = (read[0] if len(read) == 1 else np.concatenate(read)).reshape(-1, info.shape[-1])[
+            :, ref.first_row :: ref.every
+        ]  # a row for each expert
         values = values[:, : ref.shape[0] // ref.n_experts].ravel()
         if ref.interleaved is not None:
             values = values[row_order(ref.shape[0], *ref.interleaved)]

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from localrun.base.errors import ModelFileError
+from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 
 FLOAT_TYPES = ("F32", "F16", "BF16", "F64")
-INTEGER_TYPES = ("I8", "I16", "I32", "I64", "U8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ def check_tensor(source: TensorSource, ref: WeightRef) -> None:
         if info.shape != expected:
             shapes = f"has shape {list(info.shape)}, expected {list(expected)}"
             raise ModelFileError("BAD_TENSOR", f"tensor {name!r} {shapes}", path=path, offset=info.offset)
-        needs_floats = len(expected) == 1 or len(ref.shape) == 1
-        if info.qtype in INTEGER_TYPES or (needs_floats and info.qtype not in FLOAT_TYPES):
+        needs_floats = len(expected) == 1 or len(ref.shape) == 1 or QUANT_TYPES[info.qtype].block_size == 1
+        if needs_floats and info.qtype not in FLOAT_TYPES:
             raise ModelFileError("BAD_TENSOR", f"tensor {name!r} cannot be of type {info.qtype}", path=path)
         if info.qtype != source.tensors[ref.name].qtype:
             raise ModelFileError("UNSUPPORTED", "experts of one layer differ in type", path=path)

@@ -11,7 +11,7 @@ from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
 from localrun.model.archs.hf_classes import hf_biases, hf_ties
-from localrun.model.archs.names import GGUF_NAMES, GGUF_OTHER_PARTS, HF_NAMES, gguf_name
+from localrun.model.archs.names import GGUF_NAMES, GGUF_OTHER_PARTS, HF_NAMES, name_in_file
 from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.expert_weights import ExpertNamer
 from localrun.model.shapes import BIASED, OPTIONAL, Shapes, layer_shapes, made_of_a_token, outer_shapes
@@ -33,8 +33,9 @@ NOT_WEIGHTS = {  # tensors of checkpoints that an answer in words does without, 
     r"rotary_emb\.inv_freq$": "the table of a rope, which is computed",
     r"^(model\.)?(visual|vision_tower|vision_model|vision_embedder)\.": "eyes",
     r"^(model\.)?(multi_modal_projector|embed_vision|embed_audio|audio_tower)\.": "between eyes, ears and the model",
-    r"^(model\.)?mtp\.": "layers that only draft",
+    r"^(model\.|language_model\.)?mtp\.": "layers that only draft",
 }
+CONV_NAME = ".conv1d.weight"
 ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 
 
@@ -87,16 +88,18 @@ class Namer:
                 yield f"layers.{index}.{name}", ref
 
     def scale_refs(self, refs: Mapping[str, WeightRef]) -> dict[str, WeightRef]:
-        """Scales that a GGUF has beside its matrices for their products (NVFP4): one number, or one each
-        expert. A router has none; some architectures have other uses for tensors of such names."""
-        if not self.gguf:
-            return {}
+        """Scales beside matrices for their products, as GGUFs of NVFP4 and joined tensors have them: one number, or
+        one each expert. A router has none; some architectures have other uses for tensors of such names."""
         free = self.source.tensors.keys() - {tensor for ref in refs.values() for tensor in ref.tensors}
         found = {}
         for name, ref in refs.items():
-            scale = ref.name.removesuffix("weight") + "scale"
-            if len(ref.shape) == 2 and "router" not in name and scale in free:
-                found[f"{name}.scale"] = WeightRef(scale, (ref.n_experts,))
+            scales = tuple(tensor.removesuffix("weight") + "scale" for tensor in ref.tensors)
+            if len(ref.shape) != 2 or "router" in name or scales[0] not in free:
+                continue
+            if not ref.names:
+                found[f"{name}.scale"] = WeightRef(scales[0], (ref.n_experts,))
+            elif len(set(scales)) == ref.n_experts:
+                found[f"{name}.scale"] = WeightRef(scales[0], (ref.n_experts,), names=scales, file_shape=(1,))
         return found
 
     def layer_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
@@ -124,8 +127,15 @@ class Namer:
                 yield from self.gated_refs(index, spec, shapes["q"])
         if spec.mixture and spec.ffn_size:
             yield from ExpertNamer(self.arch, self.source, self.prefix, index).refs(spec.mixture, shapes)
-        elif spec.ffn_size and (self.arch.qkv_fused or (not self.gguf and "gate_up" in self.arch.hf_names)):
+        elif spec.ffn_size and self.has_gate_up(index):
             yield from self.fused_refs("gate_up", index, [n for n in ("gate", "up") if n in shapes], shapes)
+
+    def has_gate_up(self, index: int) -> bool:
+        """Whether gate and up of a layer are one tensor; MLX's converter parts them."""
+        if self.arch.qkv_fused:
+            return True
+        fused = not self.gguf and "gate_up" in self.arch.hf_names
+        return fused and self.name("gate", index) not in self.source.tensors
 
     def mixer_refs(self, index: int, mixer: RecurrentMixer, shapes: Shapes) -> Iterator[tuple[str, WeightRef]]:
         for name, rows in self.arch.fused_rows(mixer).items():
@@ -139,7 +149,10 @@ class Namer:
     def vector_shape(self, tensor: str, mixer: RecurrentMixer, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of a mixer's vector in the file; tools that rewrite a GGUF may drop dims of size one."""
         if not self.gguf:
-            return (sizes[0], 1, sizes[1]) if len(sizes) == 2 else sizes  # torch: a channel of each group
+            if len(sizes) != 2:
+                return sizes
+            of_mlx = is_of_mlx(self.source, tensor)
+            return (*sizes, 1) if of_mlx else (sizes[0], 1, sizes[1])  # torch: a channel of each group
         info = self.source.tensors.get(tensor)
         return sizes if info and info.shape == sizes else self.arch.vector_in_gguf(mixer, name, sizes)
 
@@ -174,20 +187,26 @@ class Namer:
             self.name(weight, index),
             shape,
             interleaved=interleaved,
-            offset=self.arch.hf_norm_offset if has_offset else 0.0,
+            offset=self.norm_offset if has_offset else 0.0,
             is_log=not self.gguf and weight == "decay",
         )
+
+    @cached_property
+    def norm_offset(self) -> float:
+        """Number added to norms: MLX's converter has done so where it turned the kernels of convolutions, too."""
+        turned = any(is_of_mlx(self.source, name) for name in self.source.tensors if name.endswith(CONV_NAME))
+        return 0.0 if turned else self.arch.hf_norm_offset
 
     def name(self, weight: str, index: int = 0) -> str:
         if weight in self.fused:
             own = {} if self.gguf else self.arch.hf_names
             return self.prefix + own.get(weight, self.fused[weight]).format(index)
         if self.gguf:
-            return gguf_name(self.arch.gguf_names.get(weight) or GGUF_NAMES[weight], self.source.tensors, index)
+            return name_in_file(self.arch.gguf_names.get(weight) or GGUF_NAMES[weight], self.source.tensors, index)
         if weight == "output":
             return next((name for name in self.outputs if name in self.source.tensors), HF_NAMES["output"])
         template = self.arch.hf_names.get(weight) or HF_NAMES.get(weight, "")
-        return self.prefix + template.format(index)
+        return name_in_file(template, self.source.tensors, index, self.prefix)
 
     def turns(self, spec: LayerSpec) -> dict[str, tuple[int, int]]:
         """Heads and rotated dims of weights whose rows pair neighbours, as some GGUF files have them."""
@@ -230,7 +249,7 @@ class Namer:
             drafting = range(self.config.n_layers, self.config.n_layers + self.config.n_draft_layers)
             parts = (*GGUF_OTHER_PARTS, *(f"blk.{index}." for index in drafting))
             return name in self.unread or name.startswith(parts)
-        if name == self.name("output"):
+        if name in (output := self.name("output"), output.removesuffix("weight") + "scale"):
             return self.tied
         return name in self.unread or any(re.search(pattern, name) for pattern in NOT_WEIGHTS)
 
@@ -245,6 +264,12 @@ class Namer:
         """Tensors that files keep of layers that read the keys and values of another."""
         sharing = (index for index, spec in enumerate(self.config.layers) if spec.shares_cache is not None)
         return {self.name(weight, index) for index in sharing for weight in ("k", "v", "k_norm")}
+
+
+def is_of_mlx(source: TensorSource, tensor: str) -> bool:
+    """Whether the kernel of a convolution is as MLX has it, [channels, taps, 1]; others have [channels, 1, taps]."""
+    info = source.tensors.get(tensor)
+    return info is not None and len(info.shape) == 3 and info.shape[2] == 1
 
 
 def hf_prefix(source: TensorSource, embed: str, norm: str) -> str:

@@ -1,5 +1,6 @@
 """MXFP4 in two tensors of a checkpoint: the numbers that transformers decodes, and the blocks of a GGUF."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ N, ROWS, COLUMNS = 3, 10, 96
 
 def written(folder: Path, **tensors: torch.Tensor) -> SafetensorsFolder:
     save_file(tensors, folder / "model.safetensors")
-    (folder / "config.json").write_text("{}")
+    (folder / "config.json").write_text(json.dumps({"quantization_config": {"quant_method": "mxfp4"}}))
     return open_safetensors(folder)
 
 

@@ -18,9 +18,10 @@ from localrun.formats.quant import BY_GGUF_ID, QUANT_TYPES, QuantType
 
 Blocks = npt.NDArray[np.uint8]
 
-WITHOUT_ORACLE = ("F64", "I8", "U8", "I16", "I32", "I64", "Q8_K", "Q1_0", "Q2_0")
+OF_SAFETENSORS = ("U8", "U16", "U32", "BOOL", "F8_E4M3", "F8_E5M2", "F8_E8M0")
+WITHOUT_ORACLE = ("F64", "I8", "I16", "I32", "I64", "Q8_K", "Q1_0", "Q2_0", *OF_SAFETENSORS)
 WITH_ORACLE = [name for name in QUANT_TYPES if name not in WITHOUT_ORACLE]
-INTEGER_FORMATS = {"I8": "b", "U8": "B", "I16": "h", "I32": "i", "I64": "q"}
+INTEGER_FORMATS = {"I8": "b", "U8": "B", "U16": "H", "U32": "I", "I16": "h", "I32": "i", "I64": "q"}
 SPECIAL_HALVES = (0x0000, 0x8000, 0x0001, 0x83FF, 0x7C00, 0xFC00, 0x7C01, 0x7E00, 0xFFFF, 0x7BFF, 0xFBFF, 0x0400)
 # Where the fp16 scales of a block are, so that special values can be put there.
 SCALE_OFFSETS = {

@@ -73,7 +73,7 @@ CASES: dict[str, tuple[str, bytes]] = {
     "long name": ("BAD_NAME", named("n" * 5000)),
     # types and shapes
     "unknown dtype": ("BAD_TENSOR_TYPE", entry("F33")),
-    "F8 dtype": ("BAD_TENSOR_TYPE", entry("F8_E4M3", (8,))),
+    "F6 dtype": ("BAD_TENSOR_TYPE", entry("F6_E2M3", (8,))),
     "dtype is a list": ("BAD_TENSOR_TYPE", entry(["F32"])),
     "dtype with an escape sequence": ("BAD_TENSOR_TYPE", entry("\x1b[2J")),
     "negative dimension": ("BAD_DIMS", entry(shape=(-2,))),

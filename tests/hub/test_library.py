@@ -52,7 +52,9 @@ def test_split_models_are_one_row_and_incomplete_ones_none(home: Path) -> None:
     [
         ({"dtype": "bfloat16"}, "bf16"),
         ({"torch_dtype": "float16"}, "fp16"),
-        ({"torch_dtype": "float16", "quantization_config": {"quant_method": "gptq", "bits": 4}}, "int4"),
+        ({"torch_dtype": "float16", "quantization_config": {"quant_method": "gptq", "bits": 4}}, "int4 rows"),
+        ({"quantization": {"bits": 4, "group_size": 64}, "quantization_config": {"bits": 4}}, "int4 g64"),
+        ({"quantization": {"bits": 4, "group_size": 16, "mode": "nvfp4"}}, "nvfp4"),
         ({"dtype": "bfloat16", "quantization_config": {"quant_method": "mxfp4"}}, "mxfp4"),
         ({"architectures": []}, ""),
     ],
@@ -141,3 +143,12 @@ def test_an_unreadable_home_is_no_error(home: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("LOCALRUN_HOME", str(home / "models/tiny-Q8_0.gguf"))
     mark_used(home)
     assert rows() == []
+
+
+def test_mlx_folders_of_lm_studio_are_listed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    person = home / "person"
+    monkeypatch.setattr("os.path.expanduser", lambda path: str(path).replace("~", str(person)))
+    folder = person / ".lmstudio/models/mlx-community/Small-4bit"
+    put(folder / "model.safetensors", 8)
+    (folder / "config.json").write_text(json.dumps({"quantization": {"group_size": 64, "bits": 4}}))
+    assert rows() == [("mlx-community/Small-4bit", "int4 g64", 8, "safetensors", "lmstudio")]

@@ -11,6 +11,7 @@ import torch
 from localrun_testing import tiny_models
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.instruction_sets import using
+from localrun_testing.mlx_checkpoint import save_named, save_packed
 from localrun_testing.stub_gguf import stub_gguf
 
 from localrun.base.errors import HubError, NotFoundError
@@ -382,6 +383,23 @@ def test_hub_names_are_parsed_into_repo_and_precision(text: str, precision: str,
     found = find_on_hub(text, precision)
     assert found is not None
     assert (found.repo, found.precision) == (repo, wanted)
+
+
+def test_of_a_quantised_checkpoint_the_headers_tell_what_it_takes(
+    serve: Serve, access_to: AccessTo, tmp_path: Path
+) -> None:
+    named = save_named(tiny_models.save("qwen3", tmp_path / "hf", hub_config=True), tmp_path / "named")
+    found = {}
+    for bits in (4, 8):
+        folder, _ = save_packed(named, tmp_path / str(bits), "affine", bits)
+        hub = serve({"a/b": {path.name: path.read_bytes() for path in folder.iterdir()}})
+        told = preview(Http(access_to(hub)), must_find_on_hub("a/b"))
+        (here,) = {row.weights_bytes for row in fit_stored(stored_at(folder)[:1], 8 * GIB).rows if " " in row.precision}
+        (before,) = {row.weights_bytes for row in fit_preview(told, 8 * GIB).rows if " " in row.precision}
+        assert before == here
+        found[bits] = {one.precision for one in told.candidates}
+        assert hub.sent("model.safetensors") < (folder / "model.safetensors").stat().st_size / 2
+    assert found == {4: {"int4 g32"}, 8: {"int8 g32", "int8", "int4", "int2"}}  # of floats others can be made
 
 
 @pytest.mark.parametrize("text", ["builtin", "qwen3-5b", "", ":", "./x.gguf", "a/b/c", "\x1b[2J"])

@@ -92,11 +92,10 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "another slope of the activation": ("gpt-oss", {"swiglu_alpha": 1.0}, "UNSUPPORTED"),
     "experts in other codes": (
         "gpt-oss",
-        {"quantization_config": {"quant_method": "awq"}},
+        {"quantization_config": {"quant_method": "hqq"}},
         "UNSUPPORTED",
     ),
-    "codes of another architecture": ("llama", {"quantization_config": {"quant_method": "mxfp4"}}, "UNSUPPORTED"),
-    "quantisation is text": ("gpt-oss", {"quantization_config": "mxfp4"}, "UNSUPPORTED"),
+    "quantisation is text": ("gpt-oss", {"quantization_config": "hqq"}, "UNSUPPORTED"),
     "unknown rope scaling": ("llama", rope(rope_type="wobble", factor=2.0), "UNSUPPORTED"),
     "rope scaling without a type": ("llama", rope(factor=2.0), CONFIG),
     "rope scaling is a list": ("llama", {"rope_scaling": [2.0]}, CONFIG),
@@ -125,7 +124,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
         {"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": "x"}},
         CONFIG,
     ),
-    "weights quantised by another tool": ("llama", {"quantization_config": {"quant_method": "gptq"}}, "UNSUPPORTED"),
+    "weights quantised by another tool": ("llama", {"quantization_config": {"quant_method": "aqlm"}}, "UNSUPPORTED"),
     "text_config is a list": ("gemma3", {"text_config": [1]}, CONFIG),
 }
 

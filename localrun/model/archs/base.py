@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Literal
 
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
+from localrun.formats.checkpoints.joined import HINT
+from localrun.formats.checkpoints.registry import unread_method
 from localrun.formats.source import TensorSource
 from localrun.model.archs.experts import ExpertRules
 from localrun.model.archs.gguf_keys import check_keys
@@ -52,12 +54,13 @@ class Arch:
     full_every: ClassVar[int] = 0  # with a window: every n-th layer sees everything; 0: none does
     window_rope: ClassVar[int] = 0  # index of the rope that windowed layers use
     experts: ClassVar[ExpertRules | None] = None  # of layers whose feed-forward part is a mixture of experts
-    quantization: ClassVar[str] = ""  # of checkpoints: the `quant_method` that their tensors are read in
     defaults: ClassVar[Mapping[str, Any]] = {}  # of fields that published files leave out
 
     def config(self, source: TensorSource) -> ModelConfig:
         """Read and check the hyperparameters of `source`. Raises ModelFileError."""
         fields = self.read_fields(source)
+        if source.format != "gguf" and (why := unread_method(source.metadata)):
+            raise ModelFileError("UNSUPPORTED", why, path=fields.path, hint=HINT)
         self.check_supported(fields)
         layers = self.layers(fields)
         config = ModelConfig(
@@ -85,16 +88,6 @@ class Arch:
     def check_supported(self, fields: Fields) -> None:
         if fields["n_experts"] and self.experts is None:
             raise ModelFileError("UNSUPPORTED", NO_MIXTURE, path=fields.path)
-        quantization = None if fields.format == "gguf" else fields.value("quantization_config")
-        if quantization and not (
-            isinstance(quantization, dict) and quantization.get("quant_method") == self.quantization
-        ):
-            raise ModelFileError(
-                "UNSUPPORTED",
-                "its weights are quantised in a way that cannot be read",
-                path=fields.path,
-                hint="get the unquantised checkpoint, or a GGUF of the model",
-            )
 
     def base_layer(self, fields: Fields) -> LayerSpec:
         """A layer but for what depends on its place; `fields` as it has them."""

@@ -23,7 +23,6 @@ class GptOss(Arch):
     activation = "clamped_silu"
     windows = "always"
     full_every = 2
-    quantization = "mxfp4"
     experts = ExpertRules(biases=True, transposed=True, in_turns=True)
 
     def check_supported(self, fields: Fields) -> None:

@@ -20,10 +20,13 @@ class GraniteHybrid(MambaArch, Granite):
     hf_names: ClassVar = {
         **mamba_names("mamba"),
         "gate_up": "layers.{}.shared_mlp.input_linear.weight",
-        "down": "layers.{}.shared_mlp.output_linear.weight",
+        "down": "layers.{}.shared_mlp.output_linear.weight layers.{}.mlp.down_proj.weight",
         "router": "layers.{}.block_sparse_moe.router.layer.weight",
         "experts_gate_up": "layers.{}.block_sparse_moe.input_linear.weight",
-        "experts_down": "layers.{}.block_sparse_moe.output_linear.weight",
+        "experts_down": "layers.{}.block_sparse_moe.output_linear.weight "
+        "layers.{}.block_sparse_moe.switch_mlp.down_proj.weight",
+        "experts_gate": "layers.{}.block_sparse_moe.switch_mlp.gate_proj.weight",
+        "experts_up": "layers.{}.block_sparse_moe.switch_mlp.up_proj.weight",
         "shared_gate_up": "layers.{}.shared_mlp.input_linear.weight",
         "shared_down": "layers.{}.shared_mlp.output_linear.weight",
     }

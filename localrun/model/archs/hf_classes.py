@@ -61,7 +61,6 @@ TIED = (  # the classes whose output is the embedding where nobody says so
 )
 LAYER_LISTS = ("layers_block_type", "hybrid_override_pattern")  # what each layer is, in words, or a letter a layer
 _ALWAYS_BIASED = dict.fromkeys(("qwen2", "qwen2_vl_text", "qwen2_5_vl_text"), ("q", "k", "v"))
-_OF_THE_WHOLE = ("quantization_config",)  # stands beside text_config in models with eyes, and is of their text, too
 _NULL_IS_NOTHING = ("rope_parameters", "partial_rotary_factor", "rope_local_base_freq")  # as if the key were left out
 ALIASES: dict[str, Mapping[str, str]] = {  # other spellings, by class; they go first, as there
     "mixtral": {"num_experts": "num_local_experts"},
@@ -122,7 +121,7 @@ def class_values(config: Values) -> dict[str, Any] | None:
     if values["num_hidden_layers"] is None:
         blocks = next((values[key] for key in LAYER_LISTS if isinstance(values.get(key), (list, str))), ())
         values["num_hidden_layers"] = len(blocks) or None
-    return values | {key: config[key] for key in _OF_THE_WHOLE if key in config}
+    return values
 
 
 def aliased_keys(config: Values) -> dict[str, str]:

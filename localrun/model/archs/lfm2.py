@@ -105,7 +105,12 @@ class Lfm2Moe(Lfm2):
         "expert_up": "layers.{}.feed_forward.experts.{}.w3.weight",
         "expert_down": "layers.{}.feed_forward.experts.{}.w2.weight",
         "experts_gate_up": "layers.{}.feed_forward.experts.gate_up_proj",
-        "experts_down": "layers.{}.feed_forward.experts.down_proj",
+        "experts_down": "layers.{}.feed_forward.experts.down_proj layers.{}.feed_forward.switch_mlp.down_proj.weight",
+        "experts_gate": "layers.{}.feed_forward.switch_mlp.gate_proj.weight",
+        "experts_up": "layers.{}.feed_forward.switch_mlp.up_proj.weight",
+        "gate": "layers.{}.feed_forward.w1.weight layers.{}.feed_forward.gate_proj.weight",
+        "up": "layers.{}.feed_forward.w3.weight layers.{}.feed_forward.up_proj.weight",
+        "down": "layers.{}.feed_forward.w2.weight layers.{}.feed_forward.down_proj.weight",
     }
     defaults: ClassVar[dict[str, Any]] = {**Lfm2.defaults, "n_dense_layers": 2}
     experts = ExpertRules("sigmoid", choice_bias=True)

@@ -1,6 +1,7 @@
 """How the two formats spell the tensors of a decoder; `{}` is the number of the layer. Torch-free.
 
-A GGUF may spell some in several ways, with blanks between: first as llama.cpp's converter does, then as Ollama's did.
+Some are spelled in several ways, with blanks between: in a GGUF first as llama.cpp's converter does, then as Ollama's
+did; in a checkpoint first as transformers does, then as MLX's converter does.
 """
 
 from collections.abc import Container
@@ -115,7 +116,11 @@ HF_POST_NORM_NAMES: dict[str, str] = {
     "ffn_post_norm": "layers.{}.post_feedforward_layernorm.weight",
 }
 # `expert_gate` is of one expert, whose number is the second `{}`; `experts_gate` would be a tensor of all of them.
+MLX_EXPERT_NAMES: dict[str, str] = {  # all experts in one, gate and up apart
+    f"experts_{name}": f"layers.{{}}.mlp.switch_mlp.{name}_proj.weight" for name in ("gate", "up", "down")
+}
 HF_EXPERT_NAMES: dict[str, str] = {
+    **MLX_EXPERT_NAMES,
     "router": "layers.{}.mlp.gate.weight",
     "expert_gate": "layers.{}.mlp.experts.{}.gate_proj.weight",
     "expert_up": "layers.{}.mlp.experts.{}.up_proj.weight",
@@ -123,7 +128,7 @@ HF_EXPERT_NAMES: dict[str, str] = {
 }
 HF_FUSED_EXPERTS: dict[str, str] = {  # of all experts, where they are not apart
     "experts_gate_up": "layers.{}.mlp.experts.gate_up_proj",
-    "experts_down": "layers.{}.mlp.experts.down_proj",
+    "experts_down": f"layers.{{}}.mlp.experts.down_proj {MLX_EXPERT_NAMES['experts_down']}",
 }
 HF_SHARED_EXPERT: dict[str, str] = {
     "shared_router": "layers.{}.mlp.shared_expert_gate.weight",
@@ -132,6 +137,7 @@ HF_SHARED_EXPERT: dict[str, str] = {
     "shared_down": "layers.{}.mlp.shared_expert.down_proj.weight",
 }
 HF_MIXTRAL_NAMES: dict[str, str] = {
+    **{name: spelling.replace("mlp", "block_sparse_moe", 1) for name, spelling in MLX_EXPERT_NAMES.items()},
     "router": "layers.{}.block_sparse_moe.gate.weight",
     "expert_gate": "layers.{}.block_sparse_moe.experts.{}.w1.weight",
     "expert_up": "layers.{}.block_sparse_moe.experts.{}.w3.weight",
@@ -140,13 +146,18 @@ HF_MIXTRAL_NAMES: dict[str, str] = {
 HF_GPT_OSS_NAMES: dict[str, str] = {
     "router": "layers.{}.mlp.router.weight",
     "router_bias": "layers.{}.mlp.router.bias",
-    **HF_FUSED_EXPERTS,
+    "experts_gate_up": HF_FUSED_EXPERTS["experts_gate_up"],
     "experts_gate_up_bias": "layers.{}.mlp.experts.gate_up_proj_bias",
-    "experts_down_bias": "layers.{}.mlp.experts.down_proj_bias",
+    "experts_gate": "layers.{}.mlp.experts.gate_proj.weight",
+    "experts_gate_bias": "layers.{}.mlp.experts.gate_proj.bias",
+    "experts_up": "layers.{}.mlp.experts.up_proj.weight",
+    "experts_up_bias": "layers.{}.mlp.experts.up_proj.bias",
+    "experts_down": "layers.{}.mlp.experts.down_proj layers.{}.mlp.experts.down_proj.weight",
+    "experts_down_bias": "layers.{}.mlp.experts.down_proj_bias layers.{}.mlp.experts.down_proj.bias",
 }
 
 
-def gguf_name(spellings: str, tensors: Container[str], index: int = 0) -> str:
+def name_in_file(spellings: str, tensors: Container[str], index: int = 0, prefix: str = "") -> str:
     """The name of a tensor of layer `index` in one file: the first spelling that it has, else the usual one."""
-    names = [spelling.format(index) for spelling in spellings.split()]
+    names = [prefix + spelling.format(index) for spelling in spellings.split()]
     return next((name for name in names if name in tensors), names[0])

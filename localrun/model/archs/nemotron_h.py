@@ -40,6 +40,8 @@ class NemotronH(MambaArch):
         "choice_bias": "layers.{}.mixer.gate.e_score_correction_bias",
         "expert_up": "layers.{}.mixer.experts.{}.up_proj.weight",
         "expert_down": "layers.{}.mixer.experts.{}.down_proj.weight",
+        "experts_up": "layers.{}.mixer.switch_mlp.fc1.weight",
+        "experts_down": "layers.{}.mixer.switch_mlp.fc2.weight",
         "shared_up": "layers.{}.mixer.shared_experts.up_proj.weight",
         "shared_down": "layers.{}.mixer.shared_experts.down_proj.weight",
     }

@@ -1,0 +1,46 @@
+"""Integer codes as checkpoints pack them, and the blocks of GGUF types that hold the same numbers."""
+
+import numpy as np
+
+BLOCK = 32  # numbers of a block
+
+
+def unpack(raw: np.ndarray, bits: int) -> np.ndarray:
+    """Codes that follow each other bit by bit, the lowest bit first. uint8 [n, bytes] -> uint8 [n, 8 · bytes / bits]
+
+    Eight codes fill `bits` bytes, whatever that is.
+    """
+    mask, per_byte = (1 << bits) - 1, 8 // bits
+    if bits in (1, 2, 4, 8):
+        found = np.empty((len(raw), raw.shape[1] * per_byte), np.uint8)
+        for place in range(per_byte):
+            found[:, place::per_byte] = raw >> np.uint8(bits * place) & np.uint8(mask)
+        return found
+    eights = np.zeros((len(raw), raw.shape[1] // bits, 8), np.uint8)
+    eights[..., :bits] = raw.reshape(len(raw), -1, bits)
+    words = eights.view("<u8")  # [n, runs of 8 codes, 1]
+    shifts = np.arange(0, 8 * bits, bits, dtype=np.uint64)
+    return (words >> shifts & np.uint64(mask)).astype(np.uint8).reshape(len(raw), -1)
+
+
+def in_blocks(qtype: str, codes: np.ndarray, scales: np.ndarray, minima: np.ndarray | None = None) -> bytearray:
+    """Rows in Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0: uint8 codes [n, columns] as those types have them, and fp16 scales, and
+    minima for some, [n, columns / 32]."""
+    blocks = codes.reshape(-1, BLOCK)
+    fp16 = [scales] if minima is None else [scales, minima]
+    parts: list[np.ndarray] = [part.astype("<f2").reshape(-1, 1).view(np.uint8) for part in fp16]
+    if qtype.startswith("Q5"):
+        parts.append(np.packbits(blocks >> 4 & 1, axis=1, bitorder="little"))
+    parts.append(blocks if qtype == "Q8_0" else blocks[:, :16] & 15 | blocks[:, 16:] << 4)
+    return bytearray(np.concatenate(parts, axis=1).data)
+
+
+def fp16_exponent(numbers: np.ndarray) -> int | None:
+    """The e for which all numbers (f32) times 2^e are fp16 to the bit, 0 where it will do; None: there is none."""
+    largest = float(np.abs(numbers).max(initial=0.0))
+    for exponent in (0, 15 - int(np.frexp(largest)[1]) if largest else 0):
+        scaled = np.ldexp(numbers.astype(np.float64), exponent)
+        with np.errstate(over="ignore"):
+            if np.array_equal(scaled.astype(np.float16), scaled):
+                return exponent
+    return None

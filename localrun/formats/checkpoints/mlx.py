@@ -1,0 +1,182 @@
+"""MLX: rows of codes in 32-bit words, and a scale a group; affine ones have a bias a group, too.
+
+As mlx 0.32 writes them (mlx/ops.cpp `quantize`) and mlx-lm names them: `weight`, `scales`, `biases`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from localrun.formats.checkpoints.joined import HINT, Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.files import bad_file, shown
+from localrun.formats.source import TensorInfo
+
+_BITS = {"affine": (2, 3, 4, 5, 6, 8), "mxfp4": (4,), "nvfp4": (4,), "mxfp8": (8,)}
+_USUAL = {"affine": (64, 4), "mxfp4": (32, 4), "nvfp4": (16, 4), "mxfp8": (32, 8)}  # group size and bits
+_FP16_TYPES = {2: "Q4_1", 3: "Q4_1", 4: "Q4_1", 5: "Q5_1"}  # that hold codes of so many bits, an fp16 scale and minimum
+# Few numbers, and which experts are chosen hangs on them: held in f32.
+_ROUTERS = (".gate.weight", ".router.weight", ".router.proj.weight", ".router.layer.weight", "_expert_gate.weight")
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How one matrix is packed."""
+
+    mode: str
+    group: int  # numbers with a scale
+    bits: int
+
+
+def join_mlx(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
+    """Every matrix of codes with its scales. ModelFileError for those that do not fit together."""
+    found: Joined = {}
+    for name, codes in tensors.items():
+        stem = name.removesuffix("weight")
+        scales = tensors.get(stem + "scales")
+        if codes.qtype != "U32" or scales is None or stem == name:
+            continue
+        biases = tensors.get(stem + "biases")
+        packing = packing_of(stem.removesuffix("."), config, codes, scales)
+        shape = checked_shape(codes, scales, biases, packing)
+        if packing.mode != "affine":
+            held = {"mxfp4": "MXFP4", "nvfp4": "NVFP4" if shape[-1] % 64 == 0 else "F32", "mxfp8": "BF16"}
+            info = appears_as(name, shape, held[packing.mode], codes)
+            found[name] = FloatCodes(info, (codes, scales), packing)
+            continue
+        assert biases is not None
+        qtype = affine_type(name, packing, scales)
+        matrix = AffineCodes(appears_as(name, shape, qtype, codes), (codes, scales, biases), packing)
+        found[name] = matrix
+        if qtype != "F32" and scales.qtype == "BF16":
+            of_each = shape[:1] if len(shape) == 3 else (1,)
+            info = appears_as(stem + "scale", of_each, "F32", scales)
+            found[stem + "scale"] = PowerOfTwo(info, (scales, biases), matrix)
+    return found
+
+
+def packing_of(path: str, config: Mapping[str, Any], codes: TensorInfo, scales: TensorInfo) -> Packing:
+    """As the config says it of this matrix, or of all."""
+    plain = _plain(path)
+    own = next((value for key, value in config.items() if isinstance(value, dict) and _plain(key) == plain), {})
+    values = {**config, **own}
+    mode = values.get("mode") or "affine"
+    if not isinstance(mode, str) or mode not in _BITS:
+        raise bad_file("UNSUPPORTED", f"MLX's mode {shown(str(mode))} is not known", codes.file, codes.offset, HINT)
+    group, bits = (values.get(key, usual) for key, usual in zip(("group_size", "bits"), _USUAL[mode], strict=True))
+    if type(bits) is not int or bits not in _BITS[mode]:
+        raise misfit(codes, f"cannot be of {shown(str(bits))} bits in MLX's mode {mode}")
+    if type(group) is not int or not 1 <= group <= 1 << 16 or (mode != "affine" and group != _USUAL[mode][0]):
+        raise misfit(codes, f"cannot have groups of {shown(str(group))} in MLX's mode {mode}")
+    return Packing(mode, group, bits)
+
+
+def checked_shape(
+    codes: TensorInfo, scales: TensorInfo, biases: TensorInfo | None, packing: Packing
+) -> tuple[int, ...]:
+    """The shape of the matrix, once its parts agree. Raises ModelFileError."""
+    shape = (*codes.shape[:-1], codes.shape[-1] * 32 // packing.bits) if codes.shape else ()
+    if len(shape) not in (2, 3) or codes.shape[-1] * 32 % packing.bits or shape[-1] % packing.group:
+        raise misfit(codes, f"is no matrix of {packing.bits} bits in groups of {packing.group}")
+    if scales.shape != (*shape[:-1], shape[-1] // packing.group):
+        told = f"of {packing.bits} bits in groups of {packing.group} has scales of shape {list(scales.shape)}"
+        raise misfit(codes, told)
+    if packing.mode != "affine":
+        if scales.qtype != "U8" or biases is not None:
+            raise misfit(
+                codes, f"has scales of type {scales.qtype}, or biases, which MLX's mode {packing.mode} has not"
+            )
+        return shape
+    if biases is None or biases.shape != scales.shape or biases.qtype != scales.qtype:
+        raise misfit(codes, "has biases unlike its scales, or none")
+    if scales.qtype not in ("F32", "F16", "BF16"):
+        raise misfit(codes, f"has scales of type {scales.qtype}")
+    return shape
+
+
+def affine_type(name: str, packing: Packing, scales: TensorInfo) -> str:
+    """The type that holds the same numbers: that of a GGUF where one does, else f32."""
+    fits = packing.group % 32 == 0 and scales.qtype != "F32" and not name.endswith(_ROUTERS)
+    return _FP16_TYPES.get(packing.bits, "F32") if fits else "F32"
+
+
+@dataclass(frozen=True)
+class AffineCodes(JoinedTensor):
+    """A matrix whose numbers are code · scale + bias; `parts` are codes, scales and biases."""
+
+    packing: Packing
+    _exponent: list[int] = field(default_factory=list, compare=False, repr=False)  # once it is known
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        import numpy as np
+
+        from localrun.formats.checkpoints.codes import BLOCK, in_blocks, unpack
+        from localrun.formats.checkpoints.parts import read_bytes, read_numbers
+
+        codes = unpack(read_bytes(read_rows, self.parts[0], first_row, n_rows).reshape(n_rows, -1), self.packing.bits)
+        scales, biases = (read_numbers(read_rows, part, first_row, n_rows) for part in self.parts[1:])
+        if self.info.qtype == "F32":
+            groups = codes.reshape(n_rows, -1, self.packing.group).astype(np.float32)
+            groups *= scales[..., None]
+            groups += biases[..., None]
+            return bytearray(groups.data)
+        exponent, repeats = self.exponent(read_rows), self.packing.group // BLOCK
+        in_fp16 = (np.ldexp(part, exponent).astype(np.float16).repeat(repeats, axis=1) for part in (scales, biases))
+        return in_blocks(self.info.qtype, codes, *in_fp16)
+
+    def exponent(self, read_rows: ReadRows) -> int:
+        """The power of two that scales and biases are multiplied by, so that fp16 holds all of them to the bit."""
+        if not self._exponent:
+            import numpy as np
+
+            from localrun.formats.checkpoints.codes import fp16_exponent
+            from localrun.formats.checkpoints.parts import read_numbers
+
+            found = fp16_exponent(np.concatenate([read_numbers(read_rows, part).ravel() for part in self.parts[1:]]))
+            if found is None:
+                codes = self.parts[0]
+                told = f"the scales of the tensor {shown(codes.name)} lie too far apart for fp16"
+                raise bad_file("UNSUPPORTED", told, codes.file, codes.offset, HINT)
+            self._exponent.append(found)
+        return self._exponent[0]
+
+
+@dataclass(frozen=True)
+class PowerOfTwo(JoinedTensor):
+    """Factor of the products of a matrix that gives its scales the size that they have in the file."""
+
+    matrix: AffineCodes
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        import numpy as np
+
+        factor = np.ldexp(np.float32(1), -self.matrix.exponent(read_rows))
+        return bytearray(np.full(self.info.shape, factor, "<f4").data)
+
+
+@dataclass(frozen=True)
+class FloatCodes(JoinedTensor):
+    """A matrix whose codes are floats of 4 or 8 bits; `parts` are codes and scales of one byte."""
+
+    packing: Packing
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        from localrun.formats.checkpoints import small_floats
+        from localrun.formats.checkpoints.parts import check_finite, read_bytes
+
+        codes, scales = (read_bytes(read_rows, part, first_row, n_rows) for part in self.parts)
+        if self.packing.mode == "mxfp4":
+            return small_floats.fp4_blocks(codes, scales)
+        if self.packing.mode == "nvfp4":
+            small_floats.check_e4m3_scales(self.parts[1], scales)
+            return small_floats.fp4_rows_of_16(self.info.qtype, codes, scales)
+        groups = small_floats.f8_e4m3(codes).reshape(-1, self.packing.group)
+        values = groups * small_floats.powers_of_two(scales)[:, None]
+        check_finite(self.parts[0], values)
+        return small_floats.bf16_bytes(values)
+
+
+def _plain(path: str) -> str:
+    """A name without what different programs put before it."""
+    while path.startswith(("model.", "language_model.")):
+        path = path.partition(".")[2]
+    return path
