@@ -40,6 +40,7 @@ class ModelHost:
         self._free = asyncio.Condition()
         self._waiting: list[_Waiting] = []
         self._n_users = 0
+        self._loading: tuple[ModelChoice, asyncio.Task[None]] | None = None
         self._unload: asyncio.TimerHandle | None = None
         self.unload_at: float | None = None  # on the clock of time.time
 
@@ -113,7 +114,8 @@ class ModelHost:
                 await self._free.wait_for(lambda: self._is_ready_for(waiting))
                 self._keep()
                 if not self._is_loaded(wanted):
-                    await self._change(wanted)
+                    await self._bring(wanted)
+                    self._keep()
                 assert self.slot.client is not None
                 self._n_users += 1
                 return self.slot.client
@@ -134,6 +136,21 @@ class ModelHost:
             other.since < min(waiting.since, longest) and not self._is_loaded(other.wanted) for other in self._waiting
         )
 
+    async def _bring(self, wanted: ModelChoice) -> None:
+        """Wait for a load. It goes on where whoever asked for it leaves: a client with less patience than a load takes
+        would have it begin anew each time it comes back."""
+        if self._loading is None or self._loading[0] != wanted:
+            self._loading = wanted, asyncio.ensure_future(self._change(wanted))
+            self._loading[1].add_done_callback(self._loaded)
+        await asyncio.shield(self._loading[1])
+
+    def _loaded(self, load: "asyncio.Task[None]") -> None:
+        """A load has ended; nobody may have waited for it."""
+        if self._loading is not None and self._loading[1] is load:
+            self._loading = None
+        if not load.cancelled() and load.exception() is None and self._n_users == 0:
+            self._unload_after(self._options.keep_alive)
+
     async def _change(self, wanted: ModelChoice) -> None:
         """Load another model; where that fails the one before comes back, and stays the usual one."""
         before = self.slot.choice if self.slot.client is not None else None
@@ -152,10 +169,15 @@ class ModelHost:
         async with self._free:
             self._n_users -= 1
             self._free.notify_all()
-            if self._n_users == 0 and keep_alive is not None and math.isfinite(keep_alive):
-                self.unload_at = time.time() + keep_alive
-                loop = asyncio.get_running_loop()
-                self._unload = loop.call_later(keep_alive, lambda: asyncio.ensure_future(self._unload_idle()))
+            if self._n_users == 0:
+                self._unload_after(keep_alive)
+
+    def _unload_after(self, keep_alive: float | None) -> None:
+        self._keep()
+        if keep_alive is not None and math.isfinite(keep_alive):
+            self.unload_at = time.time() + keep_alive
+            loop = asyncio.get_running_loop()
+            self._unload = loop.call_later(keep_alive, lambda: asyncio.ensure_future(self._unload_idle()))
 
     def _keep(self) -> None:
         """No unloading for now."""

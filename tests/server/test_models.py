@@ -1,6 +1,7 @@
 """Which model answers: shared, changed for another, unloaded when nobody asks."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -148,7 +149,51 @@ def test_who_leaves_while_waiting_holds_nothing_up() -> None:
     asyncio.run(story())
 
 
-def test_a_load_whose_client_leaves_is_given_up() -> None:
+def test_a_load_goes_on_though_its_client_leaves() -> None:
+    """One with less patience than a load takes would otherwise begin it anew each time, and push out who else waits."""
+
+    async def story() -> None:
+        may_load, done = threading.Event(), asyncio.Event()
+        opened: list[str] = []
+        done.set()
+
+        def open_client(choice: ModelChoice, progress: ProgressCallback) -> FakeClient:
+            assert isinstance(choice.stored, StoredModel)
+            opened.append(choice.stored.name)
+            may_load.wait(PATIENCE)
+            return FakeClient(LoadOptions(Path()), lambda request: "")
+
+        host = Host(ModelHost(ModelSlot(open_client), CHOICES["one"], ServerOptions()))
+        host.models.find = lambda name: CHOICES[name]  # type: ignore[method-assign]
+        for _ in range(2):
+            impatient = host.begin("one", done)
+            await settle()
+            impatient.cancel()
+            await asyncio.gather(impatient, return_exceptions=True)
+        last = host.begin("one", done)
+        may_load.set()
+        await asyncio.wait_for(last, PATIENCE)
+        assert (opened, host.used) == (["one"], ["one"])
+        await host.models.close()
+
+    asyncio.run(story())
+
+
+def test_a_load_that_nobody_waited_for_is_unloaded_in_time() -> None:
+    async def story() -> None:
+        async with hosting(ServerOptions(keep_alive=0.0)) as host:
+            impatient = host.begin("one", asyncio.Event())
+            while not host.loaded:
+                await asyncio.sleep(0.001)
+            impatient.cancel()
+            await asyncio.gather(impatient, return_exceptions=True)
+            while host.models._loading is not None or host.models.slot.client is not None:
+                await asyncio.sleep(0.001)
+
+    asyncio.run(asyncio.wait_for(story(), PATIENCE))
+
+
+def test_a_load_that_is_cancelled_is_given_up() -> None:
     """Otherwise it would go on beside the next one, and both may not fit."""
 
     async def story() -> None:
