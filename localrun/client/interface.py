@@ -30,6 +30,26 @@ class Generation:
         self._cancel()
 
 
+class Cancellation:
+    """Cancels a generation that may not have begun. From any thread."""
+
+    def __init__(self) -> None:
+        self._generation: Generation | None = None
+        self.is_cancelled = False
+
+    def watch(self, generation: Generation) -> Generation:
+        """The generation to cancel."""
+        self._generation = generation
+        if self.is_cancelled:  # before there was anything to cancel
+            generation.cancel()
+        return generation
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+        if (generation := self._generation) is not None:
+            generation.cancel()
+
+
 class EngineClient(Protocol):
     """One loaded model.
 

@@ -1,72 +1,41 @@
 """One worker process: started, spoken to, watched, and ended."""
 
 import os
-import queue
 import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 import localrun
-from localrun.base.errors import EngineDiedError, UsageError
+from localrun.base.errors import EngineDiedError
 from localrun.client import process_stats
+from localrun.client.channel import Channel, EngineCall, Inbox
 from localrun.client.codec import WireError
 from localrun.client.exit_reason import exit_error, oom_kills, stamps_of
-from localrun.client.watchdog import Watchdog
-from localrun.client.wire import (
-    Alive,
-    Call,
-    Cancel,
-    Explain,
-    Generate,
-    Load,
-    Preview,
-    Reply,
-    ReplyContent,
-    View,
-    pack,
-    read_messages,
-)
+from localrun.client.wire import Load
 from localrun.formats.files import Stamp
 
-WorkerCall = Load | Generate | View | Preview | Explain
-
-TICK_SECONDS = 0.25
 CLOSE_SECONDS = 2.0
 _REAP_SECONDS = 5.0
 _LAST_WORDS = 4096
 _SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
 
 
-@dataclass(eq=False, slots=True)
-class Inbox:
-    """Where the answers to one call arrive; None when no more can."""
-
-    number: int
-    answers: "queue.SimpleQueue[ReplyContent | None]" = field(default_factory=queue.SimpleQueue)
-
-
-class WorkerProcess:
-    """A running `module`. Any thread may call; none ever waits for a pipe, so a stopped process blocks nobody.
+class WorkerProcess(Channel):
+    """A running `module`.
 
     The thread that starts the process also reads from it until its end: Linux ties "die with your parent" to it.
     """
 
     def __init__(self, module: str) -> None:
+        super().__init__()
         self._module = module
-        self._lock = threading.Lock()
-        self._inboxes: dict[int, Inbox] = {}
-        self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._n_calls = self._n_heard = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._said = b""
         self._files: dict[Path, Stamp] = {}  # of the model that it was asked to load
-        self._death: EngineDiedError | None = None
         started = threading.Event()
         self._life = threading.Thread(target=self._live, args=(started,), name="localrun-worker", daemon=True)
         self._life.start()
@@ -84,50 +53,12 @@ class WorkerProcess:
     @property
     def can_answer(self) -> bool:
         """Whether the process is there and not stopped."""
-        gone = self._death is not None or self._process is None or self._process.poll() is not None
-        return not gone and self._life.is_alive() and not process_stats.is_stopped(self.pid)
+        return super().can_answer and self._process is not None and self._process.poll() is None
 
-    def call(self, ask: WorkerCall) -> Inbox:
-        """Send a call. UsageError for what cannot be sent."""
+    def call(self, ask: EngineCall) -> Inbox:
         if isinstance(ask, Load):
             self._files = stamps_of(ask.options.path)
-        with self._lock:
-            self._n_calls += 1
-            inbox = Inbox(self._n_calls)
-            try:
-                frame = pack(Call(inbox.number, ask))
-            except WireError as error:
-                raise UsageError(f"the request cannot be sent to the engine: {error}") from None
-            if self._death is None:
-                self._inboxes[inbox.number] = inbox
-            else:
-                inbox.answers.put(None)
-        self._outbox.put(frame)
-        return inbox
-
-    def cancel(self, inbox: Inbox) -> None:
-        """Ask for an early end of that call."""
-        self._outbox.put(pack(Call(inbox.number, Cancel())))
-
-    def drop(self, inbox: Inbox) -> None:
-        """No longer listen to that call."""
-        with self._lock:
-            self._inboxes.pop(inbox.number, None)
-
-    def receive(self, inbox: Inbox, on_tick: Callable[[], None] = lambda: None) -> ReplyContent:
-        """The next answer. EngineDiedError once no more can come; `on_tick` is called while waiting."""
-        watchdog = Watchdog(self.pid, self._n_heard)
-        while True:
-            with suppress(queue.Empty):
-                answer = inbox.answers.get(timeout=TICK_SECONDS)
-                if answer is None:
-                    raise self._died()
-                return answer
-            on_tick()
-            if not self._life.is_alive() and inbox.answers.empty():
-                raise self._died()
-            if reason := watchdog.waited(TICK_SECONDS, self._n_heard):
-                self.kill(reason)
+        return super().call(ask)
 
     def kill(self, reason: str) -> None:
         """End the process now, for this reason."""
@@ -164,8 +95,7 @@ class WorkerProcess:
             thread.start()
         with stdout:
             try:
-                for reply in read_messages(cast(BinaryIO, stdout), Reply):
-                    self._hear(reply)
+                self._read(cast(BinaryIO, stdout))
             except WireError as error:
                 self.kill(f"the engine's process sent something unreadable: {error}")
         self._outbox.put(None)
@@ -177,32 +107,6 @@ class WorkerProcess:
         threads[1].join(_REAP_SECONDS / 5)
         self._bury(exit_error(process.returncode, self._said, was_oom=oom_kills() > kills, files=self._files))
         process.wait()  # the rare one that the system cannot end at once
-
-    def _hear(self, reply: Reply) -> None:
-        self._n_heard += 1
-        inbox = self._inboxes.get(reply.number)
-        if inbox is not None and not isinstance(reply.answer, Alive):
-            inbox.answers.put(reply.answer)
-
-    def _bury(self, reason: EngineDiedError) -> None:
-        with self._lock:
-            self._death = self._death or reason
-            for inbox in self._inboxes.values():
-                inbox.answers.put(None)
-
-    def _died(self) -> EngineDiedError:
-        """A new error for every waiter: one that is raised twice collects the tracebacks of both."""
-        if self._death is None:  # nor is it dead: only the thread that listens is not in this process
-            return EngineDiedError("this process was forked while the engine worked for it", "send the message again")
-        return EngineDiedError(self._death.message, self._death.hint)
-
-    def _write(self, stream: IO[bytes]) -> None:
-        with suppress(OSError):
-            while (frame := self._outbox.get()) is not None:
-                stream.write(frame)
-                stream.flush()
-        with suppress(OSError):
-            stream.close()
 
     def _listen(self, stream: IO[bytes]) -> None:
         with stream:

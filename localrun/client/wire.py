@@ -1,7 +1,8 @@
-"""Messages between a client and its worker process: dataclasses as JSON in frames, over two pipes.
+"""Messages between a client and an engine in another process: dataclasses as JSON in frames, over two pipes to a
+worker, or over a socket to a running localrun that shares its engine.
 
 A frame is four bytes that name the shape of all messages, four bytes of length, and the body. The name changes with
-any field of any message, so a worker of another version is noticed at its first frame.
+any field of any message, so a peer of another version is noticed at its first frame.
 """
 
 import json
@@ -27,6 +28,16 @@ class Load:
     """Load a model; answered by Progress and at last Loaded."""
 
     options: LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """Use the engine that is loaded, if it is what these options would load; answered by Loaded, or a Failure that says
+    what is not. `version` is that of localrun, `program` is what asks, such as `localrun run`."""
+
+    options: LoadOptions
+    version: str
+    program: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +77,7 @@ class Call:
     """From the client. Answers carry its number."""
 
     number: int
-    ask: Load | Generate | Cancel | View | Preview | Explain
+    ask: Load | Attach | Generate | Cancel | View | Preview | Explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +143,13 @@ class Alive:
     """Still at work, with nothing else to tell."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Of no call: the engine is shared no longer, for this reason. The last message."""
+
+    reason: str
+
+
 ReplyContent = Progress | Loaded | Begun | Events | Viewed | Previewed | Explained | Failure
 
 
@@ -140,7 +158,7 @@ class Reply:
     """From the worker, to the call of that number."""
 
     number: int
-    answer: ReplyContent | Alive
+    answer: ReplyContent | Alive | Ended
 
 
 Message = TypeVar("Message", Call, Reply)

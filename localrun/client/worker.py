@@ -9,24 +9,11 @@ from localrun.base.errors import EngineDiedError, EngineError
 from localrun.base.events import Done, Event, ModelInfo
 from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.base.views import CacheView, PromptView
+from localrun.client.channel import Inbox
+from localrun.client.channel_answer import ChannelAnswer, empty_completion
 from localrun.client.interface import Generation
-from localrun.client.process import Inbox, WorkerProcess
-from localrun.client.wire import (
-    Events,
-    Explain,
-    Explained,
-    Failure,
-    Load,
-    Loaded,
-    Preview,
-    Previewed,
-    Progress,
-    ReplyContent,
-    View,
-    Viewed,
-    as_error,
-)
-from localrun.client.worker_answer import WorkerAnswer, empty_completion
+from localrun.client.process import WorkerProcess
+from localrun.client.wire import Failure, Load, Loaded, Progress, as_error
 
 if TYPE_CHECKING:
     from localrun.diagnose.explain.topic_report import TopicReport
@@ -68,77 +55,40 @@ class WorkerClient:
     def generate(self, request: Request) -> Generation:
         """Answer a request, from the first event on. One that is cancelled while the model is loaded again for it lets
         the model go on loading."""
-        answer = WorkerAnswer()
+        answer = ChannelAnswer()
         return Generation(self._events(answer, request), answer.cancel)
 
-    def _events(self, answer: WorkerAnswer, request: Request) -> Iterator[Event]:
+    def _events(self, answer: ChannelAnswer, request: Request) -> Iterator[Event]:
         try:
             if not self._begin(answer, request):
                 yield Done(empty_completion(self.info))
                 return
-            while True:
-                match answer.receive():
-                    case Events(events):
-                        for event in events:
-                            answer.is_over = isinstance(event, Done)
-                            yield event
-                        if answer.is_over:
-                            return
-                    case Failure() as failure:
-                        answer.is_over = True
-                        raise as_error(failure)
+            yield from answer.events()
         finally:
             answer.leave()
 
     def view(self) -> CacheView | None:
         """Contents of the KV cache; None while there is no engine to ask."""
-        answer = self._ask(View())
-        return answer.view if isinstance(answer, Viewed) else None
+        worker = self._ready()
+        return worker.view() if worker is not None else None
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
         """How a request would be read; None while there is no engine to ask."""
-        answer = self._ask(Preview(request, pieces))
-        if isinstance(answer, Failure):
-            raise as_error(answer)
-        return answer.view if isinstance(answer, Previewed) else None
-
-    def _ask(self, question: View | Preview) -> ReplyContent | None:
-        """The one answer to a question; None while there is no engine to ask."""
-        worker = self._worker
-        if worker is None or self._loading is not None or not worker.can_answer:
-            return None
-        inbox = worker.call(question)
-        try:
-            return worker.receive(inbox)
-        except EngineError:
-            return None
-        finally:
-            worker.drop(inbox)
+        worker = self._ready()
+        return worker.preview(request, pieces) if worker is not None else None
 
     def explain(self, topic: str, watch: Callable[[int], None]) -> "TopicReport":
         """Measure a topic in the worker. `watch` hears the steps that it took so far, and is called four times a second
         at least; what it raises cancels that. Raises LocalrunError."""
-        from localrun.diagnose.explain.topic_report import as_report
-
-        worker = self._worker
-        if worker is None or self._loading is not None or not worker.can_answer:
+        worker = self._ready()
+        if worker is None:
             raise EngineError("the model is not ready", "wait until it is loaded")
-        inbox, steps = worker.call(Explain(topic)), [0]
-        try:
-            while True:
-                match worker.receive(inbox, lambda: watch(steps[-1])):
-                    case Progress(done, _):
-                        steps.append(done)
-                        watch(done)
-                    case Explained(report):
-                        return as_report(report)
-                    case Failure() as failure:
-                        raise as_error(failure)
-        except BaseException:
-            worker.cancel(inbox)
-            raise
-        finally:
-            worker.drop(inbox)
+        return worker.explain(topic, watch)
+
+    def _ready(self) -> WorkerProcess | None:
+        """The worker, while it is there and holds the model."""
+        worker = self._worker
+        return worker if worker is not None and self._loading is None and worker.can_answer else None
 
     def held_bytes(self) -> int:
         """Main memory that closing it sets free: weights, cache, buffers and the program around them."""
@@ -163,7 +113,7 @@ class WorkerClient:
     ) -> None:
         self.close()
 
-    def _begin(self, answer: WorkerAnswer, request: Request) -> bool:
+    def _begin(self, answer: ChannelAnswer, request: Request) -> bool:
         """Have a worker take the request; False when it was cancelled before.
 
         One that dies before it has taken it died of something else, so then there is a second try.
@@ -180,7 +130,7 @@ class WorkerClient:
                     raise
         raise AssertionError("the second try returns or raises")
 
-    def _ready_worker(self, answer: WorkerAnswer | None = None) -> WorkerProcess | None:
+    def _ready_worker(self, answer: ChannelAnswer | None = None) -> WorkerProcess | None:
         """A worker that holds the model, started if need be; None when `answer` was cancelled meanwhile."""
         with self._lock:
             if self._worker is None or not self._worker.can_answer:
@@ -208,7 +158,7 @@ class WorkerClient:
         if self._is_closed:  # since a moment ago
             self._worker.kill(_CLOSED)
 
-    def _load_on(self, worker: WorkerProcess, loading: Inbox, answer: WorkerAnswer | None) -> None:
+    def _load_on(self, worker: WorkerProcess, loading: Inbox, answer: ChannelAnswer | None) -> None:
         """Take one step of loading."""
 
         def on_tick() -> None:

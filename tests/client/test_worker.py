@@ -27,11 +27,10 @@ from localrun.base.errors import (
 )
 from localrun.base.events import Completion, Done, Event, Prefill, Token
 from localrun.base.request import GATHER_MS, LoadOptions, ProgressCallback, Request
+from localrun.client import channel, channel_answer, process_stats, watchdog, worker_process
 from localrun.client import process as process_module
-from localrun.client import process_stats, watchdog, worker_process
-from localrun.client import worker_answer as answer_module
+from localrun.client.call_server import ALIVE_SECONDS
 from localrun.client.worker import WorkerClient
-from localrun.client.worker_process import ALIVE_SECONDS
 
 pytestmark = pytest.mark.process
 
@@ -332,7 +331,7 @@ def test_a_worker_that_is_hurt_while_idle_is_replaced_in_silence(mortal: WorkerC
 def test_a_stream_wakes_few_and_asks_the_system_nothing(client: WorkerClient, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     monkeypatch.setattr(process_stats, "cpu_seconds", asked.append)
-    monkeypatch.setattr(process_module, "TICK_SECONDS", PATIENCE)  # no pause between two words counts as silence
+    monkeypatch.setattr(channel, "TICK_SECONDS", PATIENCE)  # no pause between two words counts as silence
     assert client._worker is not None
     heard, began = client._worker._n_heard, time.monotonic()
     assert finish(client.generate(ask("count 100 0.01"))).text == counted(100)
@@ -383,7 +382,7 @@ def test_a_worker_that_neither_speaks_nor_computes_is_ended(
 
 
 def test_an_engine_that_hears_no_cancel_is_ended(mortal: WorkerClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_module, "CANCEL_SECONDS", 1.0)
+    monkeypatch.setattr(channel_answer, "CANCEL_SECONDS", 1.0)
     events = mortal.generate(ask("ignore 3"))
     said = "".join(e.text for e in (next(events) for _ in range(4)) if isinstance(e, Token))
     events.cancel()

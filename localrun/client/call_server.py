@@ -1,0 +1,195 @@
+"""Answers calls that come as frames, with an engine of this process or one that it has."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from typing import BinaryIO
+
+from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
+from localrun.base.request import LoadOptions, Request
+from localrun.client.codec import WireError
+from localrun.client.interface import Cancellation, EngineClient
+from localrun.client.measure import Explainer
+from localrun.client.wire import (
+    Alive,
+    Attach,
+    Begun,
+    Call,
+    Cancel,
+    Ended,
+    Events,
+    Explain,
+    Explained,
+    Generate,
+    Load,
+    Preview,
+    Previewed,
+    Progress,
+    Reply,
+    ReplyContent,
+    View,
+    Viewed,
+    as_failure,
+    is_mid_answer,
+    merged,
+    pack,
+    read_messages,
+)
+
+ALIVE_SECONDS = 0.5  # between signs of life while at work; none while idle
+SOON_SECONDS = 0.03  # what is said in between travels together, before the first words: somebody waits for them
+
+
+class CallServer:
+    """One channel, and a thread for every call under way."""
+
+    def __init__(self, replies: BinaryIO, client: EngineClient | None = None) -> None:
+        self._client = client
+        self._outbox: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
+        self._jobs: dict[int, _Job] = {}
+        self._is_working = threading.Event()
+        self._has_come = threading.Event()  # a call that may be in more of a hurry than those before
+        self._is_over = False
+        start_thread(self._send, replies)
+        start_thread(self._show_life)
+
+    def answer_all(self, calls: BinaryIO) -> None:
+        """Take calls until there are no more, or one is none."""
+        with suppress(WireError, OSError):
+            for call in read_messages(calls, Call):
+                self._take(call)
+
+    def end(self) -> None:
+        """Cancel what is under way, send what was said, and stop."""
+        self._is_over = True
+        for job in list(self._jobs.values()):
+            job.cancel()
+        self._outbox.put(None)
+        self._is_working.set()
+
+    def _take(self, call: Call) -> None:
+        if isinstance(call.ask, Cancel):
+            if (job := self._jobs.get(call.number)) is not None:
+                job.cancel()
+            return
+        gather_ms = call.ask.request.gather_ms if isinstance(call.ask, Generate) else None
+        self._jobs[call.number] = job = _Job(gather_ms)
+        self._is_working.set()
+        self._has_come.set()
+        start_thread(self._answer, call, job)
+
+    def _answer(self, call: Call, job: "_Job") -> None:
+        try:
+            match call.ask:
+                case Load(options):
+                    self._load(call.number, options)
+                case Attach():
+                    raise UsageError("this channel has its engine already")
+                case Generate(request):
+                    self._generate(call.number, request, job)
+                case View():
+                    self._say(call.number, Viewed(self._loaded().view()))
+                case Explain(topic):
+                    self._explain(call.number, topic, job)
+                case Preview(request, pieces):
+                    self._say(call.number, Previewed(self._loaded().preview(request, pieces)))
+        except LocalrunError as error:
+            self._say(call.number, as_failure(error))
+        except Exception as error:  # a bug of ours must reach the face, not vanish with the thread
+            self._say(call.number, as_failure(_unexpected(error)))
+        finally:
+            self._jobs.pop(call.number, None)
+
+    def _load(self, number: int, options: LoadOptions) -> None:
+        raise UsageError("this engine is loaded already")
+
+    def _generate(self, number: int, request: Request, job: "_Job") -> None:
+        client = self._loaded()
+        self._say(number, Begun())
+        for event in job.watch(client.generate(request)):
+            self._say(number, Events((event,)))
+
+    def _explain(self, number: int, topic: str, job: "_Job") -> None:
+        client = self._loaded()
+        if not isinstance(client, Explainer):
+            raise UsageError("this engine measures nothing")
+
+        def watch(steps: int) -> None:
+            if job.is_cancelled:
+                raise EngineError("the measurement was cancelled")
+            self._say(number, Progress(steps, 0))
+
+        self._say(number, Explained(asdict(client.explain(topic, watch))))
+
+    def _loaded(self) -> EngineClient:
+        if self._client is None:
+            raise UsageError("no model is loaded")
+        return self._client
+
+    def _say(self, number: int, answer: ReplyContent | Alive | Ended) -> None:
+        self._outbox.put(Reply(number, answer))
+
+    def _show_life(self) -> None:
+        while self._is_working.wait() and not self._is_over:
+            self._say(0, Alive())
+            time.sleep(ALIVE_SECONDS)
+            self._is_working.clear()
+            if self._jobs or self._is_over:  # looked at last: one that comes now sets it again
+                self._is_working.set()
+
+    def _send(self, replies: BinaryIO) -> None:
+        """Send what is said until the end, or until nobody listens any more."""
+        is_last = False
+        with suppress(OSError):
+            while not is_last:
+                said = [self._outbox.get()]
+                while not self._outbox.empty():
+                    said.append(self._outbox.get())
+                is_last = None in said
+                waiting = [reply for reply in said if reply is not None]
+                replies.write(b"".join(_packed(reply) for reply in merged(waiting)))
+                replies.flush()
+                if not is_last:
+                    self._gather(is_mid_answer(waiting))
+        self._leave()
+
+    def _leave(self) -> None:
+        """Nobody can be told any more."""
+
+    def _gather(self, is_mid_answer: bool) -> None:
+        """Wait for more to send: as long as the call does that is in the greatest hurry."""
+        times = [job.gather_ms / 1000 for job in list(self._jobs.values()) if job.gather_ms is not None]
+        least = min(times, default=SOON_SECONDS)
+        if self._has_come.wait(least if is_mid_answer else min(least, SOON_SECONDS)):
+            self._has_come.clear()
+
+
+class _Job(Cancellation):
+    """A call under way. `gather_ms`: how long its events may be held back."""
+
+    def __init__(self, gather_ms: int | None = None) -> None:
+        super().__init__()
+        self.gather_ms = gather_ms
+
+
+def start_thread(target: Callable[..., None], *arguments: object) -> None:
+    threading.Thread(target=target, args=arguments, daemon=True).start()
+
+
+def _packed(reply: Reply) -> bytes:
+    try:
+        return pack(reply)
+    except WireError as error:
+        failed = EngineError(f"the engine's answer cannot be sent: {error}", "please report this")
+        return pack(Reply(reply.number, as_failure(failed)))
+
+
+def _unexpected(error: Exception) -> LocalrunError:
+    """torch has several ways to say that memory ran out; the rest is a bug."""
+    torch_says = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    if isinstance(error, MemoryError) or torch_says:
+        return DoesNotFitError("memory ran out", "try a smaller model or context, or close other programs")
+    return EngineError(f"the engine failed: {type(error).__name__}: {error}", "please report this")

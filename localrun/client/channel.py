@@ -1,0 +1,197 @@
+"""Calls to an engine in another process, and the inboxes that its answers arrive in."""
+
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, BinaryIO
+
+from localrun.base.errors import EngineDiedError, EngineError, UsageError
+from localrun.base.request import Request
+from localrun.base.views import CacheView, PromptView
+from localrun.client import process_stats
+from localrun.client.codec import WireError
+from localrun.client.watchdog import Watchdog
+from localrun.client.wire import (
+    Alive,
+    Attach,
+    Call,
+    Cancel,
+    Ended,
+    Explain,
+    Explained,
+    Failure,
+    Generate,
+    Load,
+    Preview,
+    Previewed,
+    Progress,
+    Reply,
+    ReplyContent,
+    View,
+    Viewed,
+    as_error,
+    pack,
+    read_messages,
+)
+
+if TYPE_CHECKING:
+    from localrun.diagnose.explain.topic_report import TopicReport
+
+EngineCall = Load | Attach | Generate | View | Preview | Explain
+
+TICK_SECONDS = 0.25
+
+
+@dataclass(eq=False, slots=True)
+class Inbox:
+    """Where the answers to one call arrive; None when no more can."""
+
+    number: int
+    answers: "queue.SimpleQueue[ReplyContent | None]" = field(default_factory=queue.SimpleQueue)
+
+
+class Channel:
+    """Base of what frames go through. Any thread may call; none waits for the stream, so a stopped peer blocks nobody.
+
+    A subclass starts `_life`, the thread that reads replies until their end and then calls `_bury`.
+    """
+
+    _life: threading.Thread
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inboxes: dict[int, Inbox] = {}
+        self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._n_calls = self._n_heard = 0
+        self._death: EngineDiedError | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process at the other end; None where it is unknown or could not be started."""
+        raise NotImplementedError
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether the process is there and not stopped."""
+        return self._death is None and self._life.is_alive() and not process_stats.is_stopped(self.pid)
+
+    def call(self, ask: EngineCall) -> Inbox:
+        """Send a call. UsageError for what cannot be sent."""
+        with self._lock:
+            self._n_calls += 1
+            inbox = Inbox(self._n_calls)
+            try:
+                frame = pack(Call(inbox.number, ask))
+            except WireError as error:
+                raise UsageError(f"the request cannot be sent to the engine: {error}") from None
+            if self._death is None:
+                self._inboxes[inbox.number] = inbox
+            else:
+                inbox.answers.put(None)
+        self._outbox.put(frame)
+        return inbox
+
+    def cancel(self, inbox: Inbox) -> None:
+        """Ask for an early end of that call."""
+        self._outbox.put(pack(Call(inbox.number, Cancel())))
+
+    def drop(self, inbox: Inbox) -> None:
+        """No longer listen to that call."""
+        with self._lock:
+            self._inboxes.pop(inbox.number, None)
+
+    def receive(self, inbox: Inbox, on_tick: Callable[[], None] = lambda: None) -> ReplyContent:
+        """The next answer. EngineDiedError once no more can come; `on_tick` is called while waiting."""
+        watchdog = Watchdog(self.pid, self._n_heard)
+        while True:
+            with suppress(queue.Empty):
+                answer = inbox.answers.get(timeout=TICK_SECONDS)
+                if answer is None:
+                    raise self._died()
+                return answer
+            on_tick()
+            if not self._life.is_alive() and inbox.answers.empty():
+                raise self._died()
+            if reason := watchdog.waited(TICK_SECONDS, self._n_heard):
+                self.kill(reason)
+
+    def view(self) -> CacheView | None:
+        """Contents of the KV cache; None where no more answers come."""
+        answer = self._ask(View())
+        return answer.view if isinstance(answer, Viewed) else None
+
+    def preview(self, request: Request, pieces: bool) -> PromptView | None:
+        """How a request would be read; None where no more answers come."""
+        answer = self._ask(Preview(request, pieces))
+        if isinstance(answer, Failure):
+            raise as_error(answer)
+        return answer.view if isinstance(answer, Previewed) else None
+
+    def explain(self, topic: str, watch: Callable[[int], None]) -> "TopicReport":
+        """Measure a topic. `watch` hears the steps that it took so far, and is called four times a second at least;
+        what it raises cancels that. Raises LocalrunError."""
+        from localrun.diagnose.explain.topic_report import as_report
+
+        inbox, steps = self.call(Explain(topic)), [0]
+        try:
+            while True:
+                match self.receive(inbox, lambda: watch(steps[-1])):
+                    case Progress(done, _):
+                        steps.append(done)
+                        watch(done)
+                    case Explained(report):
+                        return as_report(report)
+                    case Failure() as failure:
+                        raise as_error(failure)
+        except BaseException:
+            self.cancel(inbox)
+            raise
+        finally:
+            self.drop(inbox)
+
+    def kill(self, reason: str) -> None:
+        """Use it no longer, for this reason."""
+        raise NotImplementedError
+
+    def _ask(self, question: View | Preview) -> ReplyContent | None:
+        """The one answer to a question; None where no more come."""
+        inbox = self.call(question)
+        try:
+            return self.receive(inbox)
+        except EngineError:
+            return None
+        finally:
+            self.drop(inbox)
+
+    def _read(self, stream: BinaryIO) -> None:
+        """Hear replies until their end. Raises WireError."""
+        for reply in read_messages(stream, Reply):
+            self._hear(reply)
+
+    def _hear(self, reply: Reply) -> None:
+        self._n_heard += 1
+        inbox = self._inboxes.get(reply.number)
+        if inbox is not None and not isinstance(reply.answer, Alive | Ended):
+            inbox.answers.put(reply.answer)
+
+    def _bury(self, reason: EngineDiedError) -> None:
+        with self._lock:
+            self._death = self._death or reason
+            for inbox in self._inboxes.values():
+                inbox.answers.put(None)
+
+    def _died(self) -> EngineDiedError:
+        """A new error for every waiter: one that is raised twice collects the tracebacks of both."""
+        if self._death is None:  # nor is it dead: only the thread that listens is not in this process
+            return EngineDiedError("this process was forked while the engine worked for it", "send the message again")
+        return type(self._death)(self._death.message, self._death.hint)
+
+    def _write(self, stream: IO[bytes]) -> None:
+        with suppress(OSError):
+            while (frame := self._outbox.get()) is not None:
+                stream.write(frame)
+                stream.flush()
+        with suppress(OSError):
+            stream.close()
