@@ -7,6 +7,7 @@ LOOP_HINT = "A higher temperature, a repeat penalty of 1.1 or a larger model usu
 
 Channel = Literal["answer", "thinking"]
 StopReason = Literal["stop", "length", "cancelled", "loop"]
+WhoseEngine = Literal["own", "attached", "remote"]  # loaded for this program, shared by another localrun, on a server
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class ModelInfo:
     fingerprint: str = ""  # of weights, arithmetic, cache and template: equal ones answer alike; empty: unknown
     bos_token: str = ""  # the tokens that texts begin and end with, as the vocabulary spells them
     eos_token: str = ""
+    engine: WhoseEngine = "own"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,7 @@ class Completion:
     stop_string: str = ""  # that ended it; empty where none did
     work: Work | None = None
     meanwhile: Meanwhile | None = None
+    engine: WhoseEngine = "own"
     timings: Timings = Timings()
     cache: CacheFigures = CacheFigures()
     memory: MemoryFigures = MemoryFigures()

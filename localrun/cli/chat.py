@@ -9,7 +9,7 @@ from localrun.cli.chat_shown import show_messages
 from localrun.cli.chats import ContinueSwitch, KeepSwitch, begin, choice_for, open_store
 from localrun.cli.console import is_terminal, note
 from localrun.cli.failure import CANCELLED
-from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelArgument, ModelOptions, ServerOption
+from localrun.cli.groups import AnswerOptions, EngineFlags, HubOptions, ModelArgument, ModelOptions, ServerOption
 from localrun.cli.line_chat import LineChat
 from localrun.cli.line_input import piped_messages, typed_messages
 from localrun.cli.line_model import LineModel
@@ -29,7 +29,7 @@ def chat(
     model: ModelOptions,
     hub: HubOptions,
     answer: AnswerOptions,
-    load: LoadOptionFlags,
+    load: EngineFlags,
 ) -> int:
     """Chat line by line. With stdin from a pipe or a file, every line is one message and stdout has the answers."""
     if named and model.model:

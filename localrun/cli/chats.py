@@ -12,7 +12,7 @@ from localrun.base.request import KVCodecName
 from localrun.chat.chat_settings import HeldWith, held_with, hold_with
 from localrun.chat.journal import Chat, ChatStore, ChatSummary
 from localrun.cli.console import note
-from localrun.cli.groups import HubOptions, LoadOptionFlags, ModelOptions
+from localrun.cli.groups import EngineFlags, HubOptions, LoadOptionFlags, ModelOptions
 from localrun.cli.session import find_choice, open_engine
 from localrun.client.choice import ModelChoice, held_by
 from localrun.client.interface import EngineClient
@@ -104,10 +104,10 @@ def held_as(chat: Chat, choice: ModelChoice, load: LoadOptionFlags) -> ModelChoi
     return choice
 
 
-def open_for(chat: Chat, choice: ModelChoice, load: LoadOptionFlags) -> EngineClient:
-    """The engine that answers in `chat`, which remembers it."""
+def open_for(chat: Chat, choice: ModelChoice, load: EngineFlags, program: str) -> EngineClient:
+    """The engine that answers in `chat`, which remembers it. `program` is the command."""
     choice = held_as(chat, choice, load)
-    client = open_engine(choice, load)
+    client = open_engine(choice, load, program)
     hold_with(chat, held_by(choice, client.info.name))
     return client
 

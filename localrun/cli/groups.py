@@ -49,6 +49,7 @@ def switch(name: str, help: str, panel: str | None = None) -> Any:
 
 
 JsonSwitch = Annotated[bool, switch("--json", "as JSON")]
+NO_ATTACH = "load the model, even if a running localrun shares its engine"
 _THINK = get_args(Think)
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 ANSWER_PANEL, _MODEL, _MACHINE = "The answer", "The model", "The machine"
@@ -116,6 +117,13 @@ class LoadOptionFlags:
     no_prefix_cache: Annotated[
         bool, switch("--no-prefix-cache", "compute every prompt from its first token", panel=_MACHINE)
     ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFlags(LoadOptionFlags):
+    """How to hold it, and whose engine it may be."""
+
+    no_attach: Annotated[bool, switch("--no-attach", NO_ATTACH, _MACHINE)] = False
 
 
 def _bias(value: str) -> tuple[int, float]:

@@ -18,11 +18,11 @@ def is_plain() -> bool:
     return lacks_term or not draws or os.environ.get("LOCALRUN_PLAIN", "") not in ("", "0")
 
 
-def open_app(model: str | None = None, precision: str = "auto") -> int:
-    """Run the app until the user leaves; gives the exit code."""
+def open_app(model: str | None = None, precision: str = "auto", attach: bool = True) -> int:
+    """Run the app until the user leaves; gives the exit code. `attach`: it may use the engine of a running localrun."""
     try:
         from localrun_tui.start import run
 
-        return run(model, precision)
+        return run(model, precision, attach)
     except KeyboardInterrupt:
         return 130

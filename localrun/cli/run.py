@@ -18,11 +18,12 @@ from localrun.cli.completion import complete_model
 from localrun.cli.console import ONE_OR_MANY, at_terminal, note, write_json
 from localrun.cli.constraint_options import ConstraintOptions
 from localrun.cli.failure import CANCELLED
-from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions, ServerOption, switch
+from localrun.cli.groups import AnswerOptions, EngineFlags, HubOptions, ModelOptions, ServerOption, switch
 from localrun.cli.output import RunOutput, as_fields, stream_answer
 from localrun.cli.session import Answering, open_engine
 from localrun.cli.text_input import read_stdin, read_text_file, typed_text
 from localrun.cli.turn import Stream, answer_in
+from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.hub.resolve import resolve
 
@@ -43,7 +44,7 @@ def run(
     hub: HubOptions,
     answer: AnswerOptions,
     constraints: ConstraintOptions,
-    load: LoadOptionFlags,
+    load: EngineFlags,
 ) -> int:
     """Answer one prompt. stdin, when it is a pipe or a file, is appended to PROMPT or is the prompt."""
     named, prompt = split_words(words or [], model.model)
@@ -60,7 +61,7 @@ def run(
     choice = choice_for(last, model, hub, load, server)
     prompt = _whole_prompt(prompt, file or [], no_stdin)
     stream = partial(stream_answer, show_thinking=answer.show_thinking, jsonl=output.jsonl, as_text=not output.as_data)
-    with closing(open_engine(choice, load) if last is None else open_for(last, choice, load)) as client:
+    with closing(_open(last, choice, load)) as client:
         for line in () if output.as_data else client.info.notes:
             note(line)
         if last is None:
@@ -74,6 +75,12 @@ def run(
 
         show_stats(completion)
     return CANCELLED if completion.stop_reason == "cancelled" else 0
+
+
+def _open(last: Chat | None, choice: ModelChoice, load: EngineFlags) -> EngineClient:
+    """The engine that answers, in the chat `last` where that is gone on with."""
+    program = "localrun run"
+    return open_engine(choice, load, program) if last is None else open_for(last, choice, load, program)
 
 
 def _check(output: RunOutput, shared: Answering, raw: bool, go_on: bool) -> None:

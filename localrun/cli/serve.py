@@ -152,11 +152,12 @@ async def _serve(
     log: Callable[["LiveRequest"], None],
 ) -> int:
     """Listen, load, and answer until a signal comes."""
+    from localrun.client.owner import announced
     from localrun.server.app import build_app
     from localrun.server.listen import HttpServer, address_of, bind, stopped_by_signals
     from localrun.server.models import ModelHost
-    from localrun.server.owner import announced
     from localrun.server.service import Service
+    from localrun.server.shared_engine import sharing
 
     sockets = bind(options)
     settings = settings_with(load)
@@ -175,7 +176,8 @@ async def _serve(
         )
 
     models = ModelHost(ModelSlot(open_model), choice, options)
-    server = HttpServer(build_app(Service(models, options, log)))
+    service = Service(models, options, log)
+    server = HttpServer(build_app(service))
     url = address_of(sockets[0])
     with stopped_by_signals(server) as signals:
         try:
@@ -183,7 +185,7 @@ async def _serve(
             note(f"localrun listens on {url or options.socket}")
             if jsonl:
                 write_json({"type": "listening", "url": url, "socket": options.socket})
-            with announced(url, options.socket):
+            with sharing(service) as engine, announced(url, options.socket, engine):
                 await server.serve(sockets)
         finally:
             await models.close()

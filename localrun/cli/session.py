@@ -18,7 +18,7 @@ from localrun.chat.conversation import Chat
 from localrun.chat.presets import sampling_of
 from localrun.chat.turn import TurnOptions
 from localrun.cli.console import is_terminal, note
-from localrun.cli.groups import AnswerOptions, HubOptions, LoadOptionFlags, ModelOptions
+from localrun.cli.groups import AnswerOptions, EngineFlags, HubOptions, LoadOptionFlags, ModelOptions
 from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient, Generation
 from localrun.client.open_client import open_client, open_local
@@ -81,11 +81,17 @@ def find_choice(
     return ModelChoice(replace(server_named(server), model=options.model or ""))
 
 
-def open_engine(choice: ModelChoice, flags: LoadOptionFlags) -> EngineClient:
-    """The engine that answers; of chats that are kept, what is computed is kept, too."""
-    prefix_cache = not flags.no_prefix_cache
-    keep = bool(choice.chat_id)
-    return open_client(choice, settings_with(flags), prefix_cache=prefix_cache, disk_cache=keep)
+def open_engine(choice: ModelChoice, flags: EngineFlags, program: str) -> EngineClient:
+    """The engine that answers: a running localrun's where that is the same. Of chats that are kept, what is computed is
+    kept, too. `program` is the command, for whoever shares its engine."""
+    return open_client(
+        choice,
+        settings_with(flags),
+        prefix_cache=not flags.no_prefix_cache,
+        disk_cache=bool(choice.chat_id),
+        attach_as="" if flags.no_attach else program,
+        tell=note,
+    )
 
 
 def open_measured(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":

@@ -7,7 +7,7 @@ import typer
 from localrun.cli.console import at_terminal, note, write_json, write_table
 from localrun.cli.groups import JsonSwitch
 from localrun.cli.open_app import is_plain
-from localrun.server.monitor_client import MonitorClient
+from localrun.server.monitor_client import MonitorClient, attached_names
 
 _COLUMNS = ("NO", "CLIENT", "MODEL", "PHASE", "READ", "CACHED", "WRITTEN", "TOK/S", "LEFT")
 _WIDEST = 40  # characters of a cell
@@ -32,6 +32,8 @@ def top(
         return 0
     model = state.get("model")
     note(f"{model['name']} {model['precision']} is loaded" if isinstance(model, dict) else "no model is loaded")
+    if attached := attached_names(state):
+        note(f"attached: {', '.join(attached)}")
     rows = [row for row in state.get("requests", ()) if isinstance(row, dict)]
     if rows:
         write_table([_COLUMNS, *map(_cells, rows)])

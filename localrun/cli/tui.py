@@ -1,8 +1,10 @@
 """`localrun tui`: the app, with a model named."""
 
+from typing import Annotated
+
 from localrun.base.errors import UsageError
 from localrun.cli.console import ONE_OR_MANY, at_terminal
-from localrun.cli.groups import ModelArgument, ModelOptions
+from localrun.cli.groups import NO_ATTACH, ModelArgument, ModelOptions, switch
 from localrun.cli.open_app import is_plain, open_app
 
 
@@ -10,6 +12,7 @@ def tui(
     named: ModelArgument = None,
     *,
     model: ModelOptions,
+    no_attach: Annotated[bool, switch("--no-attach", NO_ATTACH)] = False,
 ) -> int:
     """The app: pick a model, chat, see what happens. `localrun` alone does the same."""
     if named and model.model:
@@ -18,4 +21,4 @@ def tui(
         raise UsageError("the app needs a terminal", ONE_OR_MANY)
     if is_plain():
         raise UsageError("this terminal shows plain lines only", "use localrun chat, or set TERM")
-    return open_app(named or model.model, model.precision)
+    return open_app(named or model.model, model.precision, attach=not no_attach)

@@ -63,11 +63,12 @@ class CallServer:
                 self._take(call)
 
     def end(self) -> None:
-        """Cancel what is under way, send what was said, and stop."""
+        """Send what was said, cancel what is under way, and stop."""
         self._is_over = True
+        self._outbox.put(None)
         for job in list(self._jobs.values()):
             job.cancel()
-        self._outbox.put(None)
+        self._has_come.set()
         self._is_working.set()
 
     def _take(self, call: Call) -> None:
@@ -149,7 +150,7 @@ class CallServer:
                 while not self._outbox.empty():
                     said.append(self._outbox.get())
                 is_last = None in said
-                waiting = [reply for reply in said if reply is not None]
+                waiting = [reply for reply in said[: said.index(None) if is_last else None] if reply is not None]
                 replies.write(b"".join(_packed(reply) for reply in merged(waiting)))
                 replies.flush()
                 if not is_last:
@@ -157,7 +158,7 @@ class CallServer:
         self._leave()
 
     def _leave(self) -> None:
-        """Nobody can be told any more."""
+        """Do what is left once nobody can be told any more."""
 
     def _gather(self, is_mid_answer: bool) -> None:
         """Wait for more to send: as long as the call does that is in the greatest hurry."""

@@ -52,7 +52,7 @@ class Inbox:
     answers: "queue.SimpleQueue[ReplyContent | None]" = field(default_factory=queue.SimpleQueue)
 
 
-class Channel:
+class EngineChannel:
     """Base of what frames go through. Any thread may call; none waits for the stream, so a stopped peer blocks nobody.
 
     A subclass starts `_life`, the thread that reads replies until their end and then calls `_bury`.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from localrun.base.events import Completion, Done, Event, ModelInfo, Timings
 from localrun.base.request import Request
-from localrun.client.channel import TICK_SECONDS, Channel, Inbox
+from localrun.client.channel import TICK_SECONDS, EngineChannel, Inbox
 from localrun.client.wire import Events, Failure, Generate, ReplyContent, as_error
 
 CANCEL_SECONDS = 20.0  # for the engine to end an answer; then it is ended itself
@@ -15,10 +15,10 @@ class ChannelAnswer:
 
     def __init__(self) -> None:
         self.is_cancelled = self.is_over = False
-        self._call: tuple[Channel, Inbox] | None = None
+        self._call: tuple[EngineChannel, Inbox] | None = None
         self._waited = 0.0
 
-    def begin(self, channel: Channel, request: Request) -> None:
+    def begin(self, channel: EngineChannel, request: Request) -> None:
         """Wait until the engine has the request."""
         self._call = channel, channel.call(Generate(request))
         if self.is_cancelled:
@@ -84,5 +84,6 @@ def empty_completion(info: ModelInfo) -> Completion:
         seed=0,
         path=info.path,
         notes=info.notes,
+        engine=info.engine,
         timings=Timings(load_ms=info.load_ms),
     )

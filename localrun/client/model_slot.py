@@ -38,6 +38,7 @@ class ModelSlot:
         self.client: EngineClient | None = None
         self.choice: ModelChoice | None = None
         self.info: ModelInfo | None = None
+        self.on_freed: Callable[[str], None] = lambda what: None  # hears what became of the model, before it goes
 
     @property
     def loading(self) -> bool:
@@ -47,6 +48,8 @@ class ModelSlot:
         """Load; LoadGivenUpError after `give_up` or another load. `progress` is called on the event loop."""
         self.give_up()
         before, self.client, self.info, self.choice = self.client, None, None, choice
+        if before is not None:
+            self.on_freed("has loaded another model")
         load = self._load = _Load(self._open_client, choice, before, progress)
         try:
             client = await load.result()
@@ -65,9 +68,14 @@ class ModelSlot:
 
     def held_bytes(self) -> int:
         """Main memory that the loaded model would leave to the next one. On any thread."""
+        from localrun.client.attached import AttachedClient
         from localrun.client.worker import WorkerClient
 
         client, info = self.client, self.info
+        if isinstance(client, AttachedClient):
+            if client.own is None:  # another program has it, and keeps it
+                return 0
+            client = client.own
         held = client.held_bytes() if isinstance(client, WorkerClient) else 0
         return max(held, info.weights_bytes - info.mapped_bytes if info else 0)
 
@@ -82,6 +90,7 @@ class ModelSlot:
         self.give_up()
         client, self.client = self.client, None
         if client is not None:
+            self.on_freed("has unloaded its model")
             client.close()
 
 

@@ -1,11 +1,14 @@
 """From a choice to a client: a server, an engine in a process of its own, or one in this process."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.base.settings import Settings
 from localrun.client.interface import EngineClient
+from localrun.client.owner import running_server
 from localrun.hub.library import mark_used
 from localrun.hub.load_options import load_options
 from localrun.hub.stored import StoredModel
@@ -14,6 +17,7 @@ from localrun.hub.unsynced import require_whole
 if TYPE_CHECKING:
     from localrun.client.choice import ModelChoice
     from localrun.client.local import LocalClient
+    from localrun.client.worker import WorkerClient
 
 
 def open_client(
@@ -25,9 +29,15 @@ def open_client(
     prefix_cache: bool = True,
     disk_cache: bool = True,
     parallel: int | None = None,
+    attach_as: str = "",
+    tell: Callable[[str], None] = lambda line: None,
 ) -> EngineClient:
     """Block until the model is there. `apart` puts an engine of this machine into a process of its own, `parallel` says
-    how many answers it computes at once at most."""
+    how many answers it computes at once at most.
+
+    `attach_as` names this program to a running localrun that shares its engine, which is used if it is the same one;
+    `tell` hears why it is not, in a line for the user.
+    """
     stored = choice.stored
     if not isinstance(stored, StoredModel):
         from localrun.client.remote import RemoteClient
@@ -35,8 +45,20 @@ def open_client(
         return RemoteClient(stored)
     options = options_for(stored, choice, settings, prefix_cache=prefix_cache, disk_cache=disk_cache)
     options = replace(options, parallel=parallel)
-    if not apart:
-        return open_local(stored, options, progress)
+    open_own = partial(open_apart if apart else open_local, stored, options)
+    if attach_as and running_server() is not None:
+        from localrun.client.attached import attach
+
+        if (attached := attach(options, attach_as, open_own, progress, tell)) is not None:
+            mark_used(stored.path)
+            return attached
+    return open_own(progress)
+
+
+def open_apart(
+    stored: StoredModel, options: LoadOptions, progress: ProgressCallback = lambda done, total: None
+) -> "WorkerClient":
+    """An engine in a process of its own."""
     from localrun.client.worker import WorkerClient
 
     require_whole(stored)  # it may have been chosen from a list that was read a while ago

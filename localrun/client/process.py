@@ -12,7 +12,7 @@ from typing import IO, Any, BinaryIO, cast
 import localrun
 from localrun.base.errors import EngineDiedError
 from localrun.client import process_stats
-from localrun.client.channel import Channel, EngineCall, Inbox
+from localrun.client.channel import EngineCall, EngineChannel, Inbox
 from localrun.client.codec import WireError
 from localrun.client.exit_reason import exit_error, oom_kills, stamps_of
 from localrun.client.wire import Load
@@ -24,7 +24,7 @@ _LAST_WORDS = 4096
 _SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
 
 
-class WorkerProcess(Channel):
+class WorkerProcess(EngineChannel):
     """A running `module`.
 
     The thread that starts the process also reads from it until its end: Linux ties "die with your parent" to it.

@@ -47,6 +47,7 @@ class RemoteClient:
             weights_bytes=0,
             load_ms=milliseconds,
             notes=("; ".join(notes),),
+            engine="remote",
         )
 
     @property

@@ -108,6 +108,7 @@ class RemoteAnswer:
             seed=self._seed,
             notes=tuple(self.notes),
             loop_period=self.loop_period,
+            engine="remote",
             timings=Timings(  # no prefill_tps: the time to the first piece is that of the network and of a queue, too
                 load_ms=self._info.load_ms,
                 ttft_ms=1000 * ttft,

@@ -13,6 +13,7 @@ from localrun.client.channel import Inbox
 from localrun.client.channel_answer import ChannelAnswer, empty_completion
 from localrun.client.interface import Generation
 from localrun.client.process import WorkerProcess
+from localrun.client.same_load import Versions, versions_of
 from localrun.client.wire import Failure, Load, Loaded, Progress, as_error
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class WorkerClient:
         progress: ProgressCallback = lambda done, total: None,
         module: str = "localrun.client.worker_process",
     ) -> None:
-        self._options, self._progress, self._module = options, progress, module
+        self.options, self._progress, self._module = options, progress, module
+        self.files: Versions = {}  # that the model was loaded from
         self._lock = threading.Lock()  # held while starting and loading
         self._worker: WorkerProcess | None = None
         self._loading: Inbox | None = None
@@ -153,8 +155,9 @@ class WorkerClient:
             self._worker.close(0)
         if self._is_closed:
             raise EngineError("the model is closed", "load it again")
+        self.files = versions_of(self.options.path)
         self._worker = WorkerProcess(self._module)
-        self._loading, self._loaded_bytes = self._worker.call(Load(self._options)), (0, 0)
+        self._loading, self._loaded_bytes = self._worker.call(Load(self.options)), (0, 0)
         if self._is_closed:  # since a moment ago
             self._worker.kill(_CLOSED)
 

@@ -32,10 +32,10 @@ from localrun.ops.kv import KVPlan
 from localrun.ops.layouts import F32, Layout
 from localrun.ops.types import NUMERICS_VERSION
 from localrun.storage.block_files import DISK_FOLDER, BlockFiles
+from localrun.storage.chat_codec import codec_before
 from localrun.storage.disk_cache import DiskCache
 from localrun.storage.identity import fingerprint
 from localrun.storage.idle_check import IdleCheck
-from localrun.storage.inventory import CodecTokens, codec_of
 from localrun.storage.label import Label
 from localrun.storage.mapped_files import MappedFiles
 from localrun.storage.weight_writer import WeightWriter
@@ -174,14 +174,6 @@ def start_executor(backend: Backend, model: Model, plan: MemoryPlan, threads: in
     layers = cache_layers(model.config, plan.codecs)
     cache = CachePlan(layers, KVPlan(plan.codecs), plan.blocks, plan.ring_blocks)
     return backend.executor(ExecutorRequest.of(model.forward, cache, threads))
-
-
-def codec_before(options: LoadOptions) -> CodecTokens | None:
-    """The codec that the chat that is gone on with is kept in."""
-    home = writable_folder("cache") if options.chat_id else None
-    if home is None:
-        return None
-    return codec_of(home / DISK_FOLDER, options.chat_id, options.path, options.precision, NUMERICS_VERSION)
 
 
 def open_disk_cache(store: CacheStore, runner: Runner, identity: str, label: Label, budget: int) -> DiskCache | None:

@@ -43,6 +43,7 @@ class ModelHost:
         self._loading: tuple[ModelChoice, asyncio.Task[None]] | None = None
         self._unload: asyncio.TimerHandle | None = None
         self.unload_at: float | None = None  # on the clock of time.time
+        self.n_attached: Callable[[], int] = lambda: 0  # programs that use the engine besides, which keep it loaded
 
     @property
     def choice(self) -> ModelChoice:
@@ -177,7 +178,7 @@ class ModelHost:
         if keep_alive is not None and math.isfinite(keep_alive):
             self.unload_at = time.time() + keep_alive
             loop = asyncio.get_running_loop()
-            self._unload = loop.call_later(keep_alive, lambda: asyncio.ensure_future(self._unload_idle()))
+            self._unload = loop.call_later(keep_alive, lambda: asyncio.ensure_future(self._unload_idle(keep_alive)))
 
     def _keep(self) -> None:
         """No unloading for now."""
@@ -185,9 +186,12 @@ class ModelHost:
             self._unload.cancel()
         self._unload = self.unload_at = None
 
-    async def _unload_idle(self) -> None:
+    async def _unload_idle(self, after: float) -> None:
+        """Unless it is in use. Attached programs keep it, except from somebody who wants it unloaded at once."""
         async with self._free:
-            if self._n_users == 0:
+            if self._n_users == 0 and after and self.n_attached():
+                self._unload_after(after)
+            elif self._n_users == 0:
                 self._keep()
                 await asyncio.to_thread(self.slot.close)
                 self._free.notify_all()

@@ -1,5 +1,7 @@
 """Routes that show a server at work: requests under way, to look at and to cancel, and counts of all so far."""
 
+from dataclasses import asdict
+
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -17,7 +19,8 @@ def monitor_routes(service: Service) -> list[Route]:
         info = service.models.slot.info if service.models.slot.client is not None else None
         rows = rows_of(list(service.registry.requests.values()))
         loaded = None if info is None else {"name": info.name, "precision": info.precision, "ctx": info.ctx}
-        return JSONResponse({"model": loaded, "requests": [row.as_json() for row in rows]})
+        attached = [asdict(program) for program in service.programs]
+        return JSONResponse({"model": loaded, "attached": attached, "requests": [row.as_json() for row in rows]})
 
     async def cancel(request: HttpRequest) -> Response:
         live = service.registry.requests.get(request.path_params["number"])

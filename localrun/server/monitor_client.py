@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 from localrun.base.errors import EngineError, NotFoundError, UsageError
 from localrun.base.sanitize import clean
+from localrun.client.attach_host import AttachedProgram
+from localrun.client.owner import Owner, running_server
 from localrun.server.options import KEY_VARIABLE
-from localrun.server.owner import Owner, running_server
 
 SECONDS = 5.0
 MAX_BYTES = 4 << 20
@@ -80,6 +81,12 @@ class MonitorClient:
             raise EngineError(f"that server answers {answer.status}", "is it localrun?")
         what = clean(said["message"], keep_newlines=False)
         raise NotFoundError(what) if answer.status == 404 else EngineError(what)
+
+
+def attached_names(state: dict[str, Any]) -> list[str]:
+    """Localruns that use the engine of the server, with their process."""
+    rows = [row for row in state.get("attached", ()) if isinstance(row, dict)]
+    return [str(AttachedProgram(clean(str(row.get("name"))), row.get("pid"))) for row in rows]
 
 
 class _UnixConnection(http.client.HTTPConnection):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from localrun.base.errors import PromptTooLongError
 from localrun.base.request import Request
+from localrun.client.attach_host import AttachedProgram, AttachHost
 from localrun.client.interface import EngineClient
 from localrun.server.answer_memory import AnswerMemory
 from localrun.server.cache_break import LastRequests
@@ -37,9 +38,15 @@ class Service:
         self.registry, self.metrics = Registry(self._ended), Metrics()
         self.last_requests = LastRequests()
         self.answers = AnswerMemory()
+        self.attached: AttachHost | None = None  # where other localruns of this user connect
         self._n_open = self._n_held = 0
         self._freed = asyncio.Condition()
         self._noted: set[str] = set()  # chats whose program is on disk
+
+    @property
+    def programs(self) -> list[AttachedProgram]:
+        """The localruns that use the engine now."""
+        return [] if self.attached is None else self.attached.programs
 
     @asynccontextmanager
     async def engine(

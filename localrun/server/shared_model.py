@@ -19,7 +19,7 @@ class SharedModel(ModelHost):
 
     def __init__(self, slot: ModelSlot, options: ServerOptions) -> None:
         self.slot, self._options = slot, options
-        self.unload_at = None
+        self.unload_at, self.n_attached = None, lambda: 0
 
     @property
     def choice(self) -> ModelChoice:

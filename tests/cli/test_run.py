@@ -11,6 +11,9 @@ from localrun_testing.schemas import check
 from localrun.base.constraint import Constraint
 from localrun.base.errors import DoesNotFitError, EngineError, PromptTooLongError
 from localrun.base.request import LoadOptions, Request
+from localrun.cli import session
+from localrun.client.interface import EngineClient
+from localrun.client.open_client import open_client
 
 
 def fails(text: Exception) -> Answer:
@@ -414,3 +417,18 @@ def test_constraints_that_are_none_are_refused_before_a_model_is_loaded(
     assert (code, out) == (3 if "no-such" in said else 2, "")
     assert said in err
     assert not faces.clients
+
+
+@pytest.mark.parametrize(("arguments", "program"), [((), "localrun run"), (("--no-attach",), "")])
+def test_an_engine_of_another_localrun_may_answer_unless_told_otherwise(
+    arguments: tuple[str, ...], program: str, faces: Faces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def opened(*arguments: Any, attach_as: str, **more: Any) -> EngineClient:
+        asked.append(attach_as)
+        return open_client(*arguments, **more)
+
+    monkeypatch.setattr(session, "open_client", opened)
+    assert faces.run("run", "hello", *arguments)[0] == 0
+    assert asked == [program]

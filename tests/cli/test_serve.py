@@ -17,6 +17,13 @@ from localrun_testing.cli import COMMAND, environment, hear_interrupts, localrun
 from localrun_testing.schemas import check
 from localrun_testing.waiting import PATIENCE, until
 
+from localrun.base.events import Done, Token
+from localrun.base.request import Request, Sampling
+from localrun.base.settings import Settings
+from localrun.client.choice import builtin
+from localrun.client.open_client import open_client
+from localrun.client.owner import running_server
+
 pytestmark = pytest.mark.process
 
 QUESTION = {"messages": [{"role": "user", "content": "Why is the second token faster?"}], "seed": 1}
@@ -125,3 +132,35 @@ def test_a_taken_port_of_another_program_is_named() -> None:
         ran = localrun("serve", "builtin", "--port", str(other.getsockname()[1]))
     assert ran.code == 2
     assert str(os.getpid()) in ran.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="windows has no Unix sockets")
+def test_a_second_localrun_uses_its_engine_until_it_is_killed() -> None:
+    told: list[str] = []
+    request = Request(prompt="The cache", sampling=Sampling(temperature=1.0, seed=3), max_tokens=1_000)
+    settings = Settings(threads=1)
+    with served("--port", "0") as (process, _):
+        ask = ("run", "-m", "builtin", "Hello", "--seed", "1", "--threads", "1", "--json", "--no-stdin")
+        attached = localrun(*ask).json
+        check(attached, "run")
+        assert attached["engine"] == "attached"
+
+        owner = running_server()
+        assert owner
+        socket_folder = Path(owner.engine).parent
+        client = open_client(builtin(), settings, disk_cache=False, attach_as="a test", tell=told.append)
+        assert client.info.engine == "attached"
+        events = iter(client.generate(request))
+        said = next(event.text for event in events if isinstance(event, Token))
+        process.kill()
+        rest = list(events)  # whatever had been sent by then: no token is lost, and none comes twice
+        said += "".join(event.text for event in rest if isinstance(event, Token))
+        assert isinstance(rest[-1], Done)
+        again = next(event for event in client.generate(request) if isinstance(event, Done)).completion
+        assert said == again.text
+        assert again.engine == "own"
+        assert told == ["the localrun whose engine this used is gone: the model is loaded here"]
+        client.close()
+        process.wait(PATIENCE)
+        assert running_server() is None
+        assert not socket_folder.exists(), "what it left is removed"

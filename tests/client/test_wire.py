@@ -20,9 +20,11 @@ from localrun.client import wire
 from localrun.client.codec import WireError, codec
 from localrun.client.wire import (
     Alive,
+    Attach,
     Begun,
     Call,
     Cancel,
+    Ended,
     Events,
     Failure,
     Generate,
@@ -50,12 +52,13 @@ messages = st.lists(objects, max_size=3).map(tuple)
 requests = st.builds(Request, messages=messages, tools=messages, sampling=samplings)
 asks = st.one_of(
     st.builds(Load, st.builds(LoadOptions, path=paths)),
+    st.builds(Attach, st.builds(LoadOptions, path=paths)),
     st.builds(Generate, requests),
     st.from_type(Cancel),
     st.from_type(View),
 )
 failures = st.builds(Failure, details=st.dictionaries(st.text(), st.integers() | st.text() | st.none(), max_size=3))
-answers = st.one_of(failures, *(st.from_type(kind) for kind in (Progress, Loaded, Begun, Events, Viewed, Alive)))
+answers = st.one_of(failures, *(st.from_type(kind) for kind in (Progress, Loaded, Begun, Events, Viewed, Alive, Ended)))
 
 
 def back(message: Any) -> Any:

@@ -12,8 +12,8 @@ from localrun_testing.fake_client import FakeClient, last_words
 from localrun_testing.served import serving
 
 from localrun.base.request import LoadOptions
+from localrun.client.owner import announced
 from localrun.server.options import ServerOptions
-from localrun.server.owner import announced
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,8 @@ from localrun_testing.served import serving
 from textual.pilot import Pilot
 
 from localrun.base.request import LoadOptions
+from localrun.client.owner import running_server
 from localrun.server.monitor_client import MonitorClient
-from localrun.server.owner import running_server
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.top_app import TopApp

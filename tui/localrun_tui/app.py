@@ -209,6 +209,7 @@ class LocalrunApp(PlainEnd):
             question += " Other programs are not answered any more."
             n_requests = len(server.requests)
             facts.append((server.url, f"{n_requests} request{'' if n_requests == 1 else 's'} under way"))
+            facts += [(program, "uses the engine; it loads the model itself then") for program in server.programs]
         self.push_screen(ConfirmScreen(question, facts, "Quit", "Stay"), lambda yes: self.exit() if yes else None)
 
     async def action_interrupt(self) -> None:

@@ -9,16 +9,27 @@ from localrun.base.settings import tell_of_unknown_settings_by
 from localrun_tui.app import LocalrunApp
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from localrun.base.request import ProgressCallback
     from localrun.chat.journal import ChatStore
     from localrun.client.choice import ModelChoice
     from localrun.client.interface import EngineClient
 
+PROGRAM = "the app"  # as others see it that share their engine
 
-def run(model: str | None = None, precision: str = "auto") -> int:
+
+def run(model: str | None = None, precision: str = "auto", attach: bool = True) -> int:
     """Run the app until the user leaves; gives the exit code."""
     flags = {"model": model} if model else {}
-    app = LocalrunApp(open_client, open_store, lambda: _first_choice(model, precision), kept_theme(), flags)
+
+    def tell(line: str) -> None:
+        app.notify(line, markup=False)
+
+    def open_model(choice: "ModelChoice", progress: "ProgressCallback") -> "EngineClient":
+        return open_client(choice, progress, PROGRAM if attach else "", tell)
+
+    app = LocalrunApp(open_model, open_store, lambda: _first_choice(model, precision), kept_theme(), flags)
     tell_of_unknown_settings_by(lambda text: app.notify(text, severity="warning"))
     if sys.platform != "win32":
         from localrun_tui.terminal import Terminal
@@ -43,12 +54,17 @@ def kept_theme() -> str | None:
         return None
 
 
-def open_client(choice: "ModelChoice", progress: "ProgressCallback") -> "EngineClient":
-    """An engine in a process of its own, or a server. Blocks until it is there."""
+def open_client(
+    choice: "ModelChoice",
+    progress: "ProgressCallback",
+    attach_as: str = "",
+    tell: "Callable[[str], None]" = lambda line: None,
+) -> "EngineClient":
+    """An engine in a process of its own, that of a running localrun, or a server. Blocks until it is there."""
     from localrun.base.settings import read_settings
     from localrun.client.open_client import open_client
 
-    return open_client(choice, read_settings(), progress, apart=True)
+    return open_client(choice, read_settings(), progress, apart=True, attach_as=attach_as, tell=tell)
 
 
 def open_store() -> "ChatStore":

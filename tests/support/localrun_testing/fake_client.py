@@ -22,6 +22,7 @@ from localrun.base.events import (
 from localrun.base.request import LoadOptions, Request
 from localrun.base.views import PromptView
 from localrun.client.interface import Generation
+from localrun.client.same_load import Versions
 
 
 @dataclass
@@ -34,6 +35,7 @@ class FakeClient:
     requests: list[Request] = field(default_factory=list)
     closed: bool = False
     calls: Callable[[Request], tuple[ToolCall, ...]] = lambda request: ()
+    files: Versions = field(default_factory=dict)  # that it stands for
 
     @property
     def info(self) -> ModelInfo:

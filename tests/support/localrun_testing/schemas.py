@@ -37,6 +37,10 @@ COMPLETION = {
     "model": field(TEXT, "name of the model"),
     "precision": field(TEXT, "as in its name, or the commonest type in the file"),
     "backend": field(TEXT, "what computed: reference, cpu, cuda, mps, or remote for a server"),
+    "engine": {
+        "enum": ["own", "attached", "remote"],
+        "description": "whose answered: loaded for this program, shared by a running localrun, or of a server",
+    },
     "text": field(TEXT, "the answer"),
     "thinking": field(TEXT, "what the model thought before it, if it does"),
     "stop_reason": {
@@ -577,6 +581,15 @@ TOP = record(
         "type": ["object", "null"],
         "description": "the loaded model: name, precision, ctx; null while there is none",
     },
+    attached=rows(
+        "localruns that use its engine",
+        record(
+            "one of them",
+            name=field(TEXT, "the command, or the app"),
+            pid=field([WHOLE, "null"], "its process"),
+            since=field(NUMBER, "when it came, in seconds since 1970"),
+        ),
+    ),
     requests=rows(
         "requests under way, the oldest first",
         record(

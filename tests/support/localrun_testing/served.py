@@ -16,6 +16,7 @@ from localrun.server.listen import HttpServer, address_of, bind
 from localrun.server.models import ModelHost
 from localrun.server.options import ServerOptions
 from localrun.server.service import Service
+from localrun.server.shared_engine import sharing
 from localrun_testing.waiting import PATIENCE, until
 
 ANY_PORT = ServerOptions(port=0)
@@ -28,6 +29,8 @@ class Served:
     url: str
     service: Service
     app: Starlette
+    engine: str  # path of the socket at which it shares its engine
+    end: Callable[[], None]  # have it end
 
 
 @contextmanager
@@ -43,8 +46,13 @@ def serving(open_client: Callable[[ModelChoice], EngineClient], options: ServerO
         app = build_app(service)
         server = HttpServer(app)
         servers.append(server)
-        ready.append(Served(address_of(sockets[0]), service, app))
-        await server.serve(sockets)
+
+        def end() -> None:
+            server.should_exit = True
+
+        with sharing(service) as engine:
+            ready.append(Served(address_of(sockets[0]), service, app, engine, end))
+            await server.serve(sockets)
         await service.models.close()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)

@@ -29,6 +29,11 @@ class AppServer:
         """Requests of other programs right now."""
         return [] if self._service is None else list(self._service.registry.requests.values())
 
+    @property
+    def programs(self) -> list[str]:
+        """Localruns that use the app's engine, with their process."""
+        return [] if self._service is None else [str(program) for program in self._service.programs]
+
     async def start(self, port: int) -> str:
         """Listen on this machine; gives the address. 0 takes any free port. Raises UsageError where that cannot be."""
         if self.url:
@@ -43,7 +48,7 @@ class AppServer:
         sockets = await asyncio.to_thread(bind, options)
         self._service = Service(SharedModel(self._slot, options), options)
         self._server, self.url = HttpServer(build_app(self._service)), address_of(sockets[0])
-        self._running = asyncio.ensure_future(self._serve(self._server, sockets))
+        self._running = asyncio.ensure_future(self._serve(self._server, self._service, sockets))
         return self.url
 
     async def stop(self, at_once: bool = False) -> None:
@@ -56,11 +61,12 @@ class AppServer:
         server.should_exit, server.force_exit = True, at_once
         await running
 
-    async def _serve(self, server: "HttpServer", sockets: "list[socket]") -> None:
-        from localrun.server.owner import announced
+    async def _serve(self, server: "HttpServer", service: "Service", sockets: "list[socket]") -> None:
+        from localrun.client.owner import announced
+        from localrun.server.shared_engine import sharing
 
         try:
-            with announced(self.url, ""):
+            with sharing(service) as engine, announced(self.url, "", engine):
                 await server.serve(sockets)
         finally:
             self._server = self._service = self._running = None

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from localrun.base.errors import EngineError, NotFoundError
-from localrun.server.monitor_client import MonitorClient
+from localrun.server.monitor_client import MonitorClient, attached_names
 from localrun.server.request_rows import RequestRow, rows_of
 from localrun_tui.state.app_server import AppServer
 
@@ -18,6 +18,10 @@ class OwnRequests:
     @property
     def address(self) -> str:
         return self._server.url or "off: /serve starts it"
+
+    @property
+    def attached(self) -> Sequence[str]:
+        return self._server.programs
 
     async def rows(self) -> Sequence[RequestRow]:
         return rows_of(self._server.requests)
@@ -34,6 +38,7 @@ class RemoteRequests:
 
     def __init__(self, client: MonitorClient) -> None:
         self._client = client
+        self.attached: Sequence[str] = ()
 
     @property
     def address(self) -> str:
@@ -41,6 +46,7 @@ class RemoteRequests:
 
     async def rows(self) -> Sequence[RequestRow]:
         state = await asyncio.to_thread(self._client.state)
+        self.attached = attached_names(state)
         try:
             return [RequestRow(**row) for row in state.get("requests", ())]
         except TypeError:

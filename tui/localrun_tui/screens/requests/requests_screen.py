@@ -29,10 +29,15 @@ NOTHING = "No request is under way.\nOther programs ask at the address above; /s
 
 
 class RequestSource(Protocol):
-    """Where requests are seen. Both raise LocalrunError."""
+    """Where requests are seen. `rows` and `cancel` raise LocalrunError."""
 
     @property
     def address(self) -> str: ...
+
+    @property
+    def attached(self) -> Sequence[str]:
+        """Localruns that use the engine, as of the last rows."""
+        ...
 
     async def rows(self) -> Sequence[RequestRow]: ...
 
@@ -75,6 +80,8 @@ class RequestsScreen(Screen[None]):
             rows, problem = await self._source.rows(), ""
         except LocalrunError as error:
             rows, problem = [], f"{error.message}\n{error.hint}".strip()
+        attached = f" · attached: {', '.join(self._source.attached)}" if self._source.attached else ""
+        self.query_one("#address", Static).update(say(f"{self._source.address}{attached}"))
         self.query_one(ModelList).show([_item(row) for row in rows], problem or NOTHING)
         self._show_detail()
 

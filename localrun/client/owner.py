@@ -1,4 +1,4 @@
-"""Which server of this user runs: a small file says where, for `localrun top` and for whoever shares its engine."""
+"""Which server of this user runs: a small file says where, for `localrun top` and for whoever uses its engine."""
 
 import json
 import os
@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from localrun.base.files import write_whole
 from localrun.base.paths import folder, writable_folder
 from localrun.base.state_file import read_state
+from localrun.client import private_socket
 
 FILE = "server.json"  # beside the caches
 
@@ -26,23 +25,30 @@ class Owner:
     started: float
     url: str  # empty where it listens on a Unix socket
     socket: str  # path of that; empty otherwise
+    engine: str = ""  # path of the socket at which it shares its engine; empty where it does not
 
 
 def running_server() -> Owner | None:
-    """The server that was started last, if it still runs."""
+    """The server that was started last, if it still runs. What is left of one that was killed is removed."""
     home = folder("cache")
     owner = _read(read_state(home / FILE)) if home else None
-    return owner if owner is not None and _runs(owner) else None
+    if owner is None or _runs(owner):
+        return owner
+    if owner.engine:
+        private_socket.remove(Path(owner.engine))
+    return None
 
 
 @contextmanager
-def announced(url: str, socket: str) -> Iterator[None]:
+def announced(url: str, socket: str, engine: str = "") -> Iterator[None]:
     """While open, others find this server; unless one runs already, which stays the one that is found."""
     home = writable_folder("cache")
     if home is None or running_server() is not None:
         yield
         return
-    own = Owner(os.getpid(), psutil.Process().create_time(), url, socket)
+    import psutil
+
+    own = Owner(os.getpid(), psutil.Process().create_time(), url, socket, engine)
     with suppress(OSError):
         write_whole(home / FILE, json.dumps(asdict(own)))
     try:
@@ -55,13 +61,15 @@ def announced(url: str, socket: str) -> Iterator[None]:
 
 def _read(values: dict[str, Any]) -> Owner | None:
     pid, started = values.get("pid"), values.get("started")
-    url, socket = values.get("url"), values.get("socket")
+    places = [values.get(name, "") for name in ("url", "socket", "engine")]
     if not isinstance(pid, int) or not isinstance(started, float) or not 0 < pid < 1 << 31:
         return None
-    return Owner(pid, started, url, socket) if isinstance(url, str) and isinstance(socket, str) else None
+    return Owner(pid, started, *places) if all(isinstance(one, str) for one in places) else None
 
 
 def _runs(owner: Owner) -> bool:
+    import psutil
+
     try:
         return abs(psutil.Process(owner.pid).create_time() - owner.started) < 1.0
     except (psutil.Error, OSError):

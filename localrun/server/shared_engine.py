@@ -1,0 +1,167 @@
+"""The engine of a server as other localruns of this user use it, beside those who ask over HTTP."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from localrun.base.errors import EngineError, LocalrunError, UsageError
+from localrun.base.events import Done, Event, ModelInfo
+from localrun.base.request import Request
+from localrun.base.views import CacheView, PromptView
+from localrun.client.attach_host import AttachedProgram, AttachHost
+from localrun.client.channel_answer import empty_completion
+from localrun.client.interface import Cancellation, EngineClient, Generation
+from localrun.client.measure import Explainer
+from localrun.client.same_load import LoadedEngine, difference
+from localrun.client.wire import Attach
+from localrun.server.live import LiveRequest
+from localrun.server.refusal import Refusal
+from localrun.server.service import Service
+
+if TYPE_CHECKING:
+    from localrun.diagnose.explain.topic_report import TopicReport
+
+PROTOCOL = "attached"  # in place of a path that was asked
+
+
+@contextmanager
+def sharing(service: Service) -> Iterator[str]:
+    """While open, other localruns of this user may use the engine; gives the path of the socket, empty where there
+    can be none. On the event loop."""
+    loop = asyncio.get_running_loop()
+
+    def admit(hello: Attach, program: AttachedProgram) -> EngineClient:
+        client = service.models.slot.client
+        if client is None:
+            raise UsageError("the running localrun has no model loaded")
+        if not isinstance(client, LoadedEngine):
+            raise UsageError("the running localrun has no engine of its own")
+        if what := difference(hello.options, client):
+            raise UsageError(f"the running localrun has {what}")
+        return SharedEngine(service, client, program, loop)
+
+    try:
+        host = AttachHost(admit)
+    except OSError:
+        yield ""
+        return
+    models, slot = service.models, service.models.slot
+    slot.on_freed = lambda what: host.end_all(f"the running localrun {what}")
+    models.n_attached = lambda: len(host.programs)
+    service.attached = host
+    try:
+        yield str(host.path)
+    finally:
+        slot.on_freed = lambda what: None
+        service.attached = None
+        host.close("the running localrun has ended")
+
+
+class SharedEngine:
+    """The engine as one attached program calls it, on any thread. Its answers count, are shown and can be cancelled as
+    those over HTTP, and while one is under way the model stays."""
+
+    def __init__(
+        self, service: Service, client: EngineClient, program: AttachedProgram, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._service, self._client, self._program, self._loop = service, client, program, loop
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._client.info
+
+    def generate(self, request: Request) -> Generation:
+        turn = _Turn(self._loop)
+        return Generation(self._events(request, turn), turn.cancel)
+
+    def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
+        return self._client.preview(request, pieces)
+
+    def view(self) -> CacheView | None:
+        return self._client.view()
+
+    def explain(self, topic: str, watch: Callable[[int], None]) -> "TopicReport":
+        if not isinstance(self._client, Explainer):
+            raise UsageError("this engine measures nothing")
+        turn = _Turn(self._loop)
+        live = self._live(None)
+        live.cancel = turn.cancel
+        with turn.taken(self._hold(live, turn)) as is_taken:
+            if not is_taken:
+                raise EngineError("the measurement was cancelled")
+            return self._client.explain(topic, watch)
+
+    def close(self) -> None:
+        """It is the server's."""
+
+    def _events(self, request: Request, turn: "_Turn") -> Iterator[Event]:
+        live = self._live(request.max_tokens)
+        live.cancel = turn.cancel
+        with turn.taken(self._hold(live, turn)) as is_taken:
+            if not is_taken:
+                live.end("cancelled")
+                yield Done(empty_completion(self.info))
+                return
+            for event in turn.watch(self._client.generate(request)):
+                live.take(event)
+                if isinstance(event, Done):
+                    live.end("done")
+                yield event
+
+    def _live(self, max_tokens: int | None) -> LiveRequest:
+        return LiveRequest(PROTOCOL, str(self._program), self.info.name, "", max_tokens=max_tokens)
+
+    async def _hold(self, live: LiveRequest, turn: "_Turn") -> None:
+        """Keep the model, and the request among those under way, until its turn is over."""
+        with self._service.registry.holding(live):
+            async with self._service.models.use("") as client:
+                if client is not self._client:
+                    raise EngineError("the running localrun has loaded another model", "send the message again")
+                live.got_model(client.info.name)
+                await turn.run()
+
+
+class _Turn(Cancellation):
+    """The time that a request has the model for. Made, taken and cancelled on any thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._loop = loop
+        self._begun: Future[bool] = Future()
+        self._over = asyncio.Event()
+        self._holding: Future[None] | None = None
+
+    def cancel(self) -> None:
+        super().cancel()
+        if self._holding is not None and not self._begun.done():
+            self._holding.cancel()
+
+    @contextmanager
+    def taken(self, hold: Coroutine[Any, Any, None]) -> Iterator[bool]:
+        """Wait for the turn; False where it was cancelled before. Raises LocalrunError where there is none."""
+        self._holding = asyncio.run_coroutine_threadsafe(self._told(hold), self._loop)
+        if self.is_cancelled:  # before there was anything to cancel
+            self.cancel()
+        try:
+            yield self._begun.result()
+        finally:
+            self._loop.call_soon_threadsafe(self._over.set)
+
+    async def run(self) -> None:
+        """The turn has come; until it is over. On the event loop."""
+        self._begun.set_result(True)
+        await self._over.wait()
+
+    async def _told(self, hold: Coroutine[Any, Any, None]) -> None:
+        """Have whoever waits know how the wait ended."""
+        try:
+            await hold
+        except (LocalrunError, Refusal) as error:
+            failure = error if isinstance(error, LocalrunError) else EngineError(error.message)
+            if not self._begun.done():
+                self._begun.set_exception(failure)
+        finally:
+            if not self._begun.done():
+                self._begun.set_result(False)
