@@ -38,6 +38,7 @@ def main() -> None:
 
 def samples() -> Iterator[Sample]:
     yield from mlx_samples()
+    yield from fp8_samples()
 
 
 def weights(seed: int, shape: tuple[int, ...] = (ROWS, COLUMNS)) -> np.ndarray:
@@ -68,6 +69,30 @@ def mlx_samples() -> Iterator[Sample]:
         named = dict(zip(("w.weight", "w.scales", "w.biases"), parts, strict=False))
         tensors = {name: of_mlx(part) for name, part in named.items()} | {"expected": of_mlx(expected)}
         yield f"mlx-{number:02}-{mode}-{bits}-g{group}", config, tensors
+
+
+def fp8_samples() -> Iterator[Sample]:
+    """Scales of blocks as transformers unpacks them, of rows and matrices as compressed-tensors does."""
+    from compressed_tensors.quantization import QuantizationArgs, QuantizationType
+    from compressed_tensors.quantization.lifecycle.forward import dequantize, quantize
+    from transformers.integrations.finegrained_fp8 import Fp8Dequantize
+
+    matrix = torch.from_numpy(weights(100, (6, COLUMNS)))
+    for number, dtype in enumerate((torch.float32, torch.bfloat16)):
+        blocks = matrix.reshape(2, 3, 4, 32)
+        scales = (blocks.abs().amax((1, 3)) / 448).clamp_min(1e-6).to(dtype)
+        codes = (blocks / scales.float()[:, None, :, None]).clamp(-448, 448).reshape(6, COLUMNS).to(torch.float8_e4m3fn)
+        expected = Fp8Dequantize(None)._dequantize_one(codes, scales, torch.float32)
+        config = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [3, 32]}}
+        yield f"fp8-{number}-blocks", config, {"w.weight": codes, "w.weight_scale_inv": scales, "expected": expected}
+    for strategy, of in (("channel", 1), ("tensor", None)):
+        args = QuantizationArgs(num_bits=8, type=QuantizationType.FLOAT, strategy=strategy)
+        largest = matrix.abs().amax(of, keepdim=True) if of else matrix.abs().max().reshape(1)
+        scales = (largest / 448).clamp_min(1e-6)
+        codes = quantize(matrix, scales, torch.zeros_like(scales), args, dtype=torch.float8_e4m3fn)
+        expected = dequantize(codes, scales, args=args, dtype=torch.float32)
+        config = {"quantization_config": {"quant_method": "compressed-tensors", "format": "float-quantized"}}
+        yield f"fp8-{strategy}", config, {"w.weight": codes, "w.weight_scale": scales, "expected": expected}
 
 
 def of_mlx(array: Any) -> torch.Tensor:

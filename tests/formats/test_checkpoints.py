@@ -102,6 +102,7 @@ def nowhere(bits: int) -> Callable[[torch.Tensor], torch.Tensor]:
     return apply
 
 
+BLOCKS, WHOLE = "fp8-0-blocks", "fp8-tensor"
 INT4, NVFP4 = "mlx-02-affine-4-g64", "mlx-11-nvfp4-4-g16"
 LIES: dict[str, tuple[str, str, Change]] = {
     "bits": (INT4, "BAD_TENSOR", config_says(bits=7)),
@@ -123,6 +124,15 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "an e4m3 scale that is no number": (NVFP4, "NOT_FINITE", put("scales", nowhere(0x7F))),
     "a negative e4m3 scale": (NVFP4, "UNSUPPORTED", put("scales", nowhere(0x99))),
     "a group of another mode": (NVFP4, "BAD_TENSOR", config_says(group_size=32)),
+    "a size of blocks": (BLOCKS, "BAD_TENSOR", config_says(weight_block_size=[2, 32])),
+    "blocks of none": (BLOCKS, "BAD_TENSOR", config_says(weight_block_size=[0, 32])),
+    "one size of blocks": (BLOCKS, "BAD_TENSOR", config_says(weight_block_size=128)),
+    "scales of integers": (BLOCKS, "BAD_TENSOR", put("weight_scale_inv", lambda tensor: tensor.to(torch.int32))),
+    "a code that is no number": (BLOCKS, "NOT_FINITE", put("weight", nowhere(0x7F))),
+    "a block's scale that is no number": (BLOCKS, "NOT_FINITE", put("weight_scale_inv", nowhere(0x7FC00000))),
+    "a matrix's scale that is no number": (WHOLE, "NOT_FINITE", put("weight_scale", nowhere(0x7FC00000))),
+    "two scales": (WHOLE, "BAD_TENSOR", put("weight_scale", lambda tensor: tensor.repeat(2))),
+    "codes of a vector": (WHOLE, "BAD_TENSOR", put("weight", lambda tensor: tensor.flatten())),
     "biases of floats": (NVFP4, "BAD_TENSOR", lambda _, tensors: tensors.update({"w.biases": torch.ones(3, 8)})),
 }
 

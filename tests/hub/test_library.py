@@ -55,6 +55,7 @@ def test_split_models_are_one_row_and_incomplete_ones_none(home: Path) -> None:
         ({"torch_dtype": "float16", "quantization_config": {"quant_method": "gptq", "bits": 4}}, "int4 rows"),
         ({"quantization": {"bits": 4, "group_size": 64}, "quantization_config": {"bits": 4}}, "int4 g64"),
         ({"quantization": {"bits": 4, "group_size": 16, "mode": "nvfp4"}}, "nvfp4"),
+        ({"quantization_config": {"quant_method": "compressed-tensors", "format": "float-quantized"}}, "fp8"),
         ({"dtype": "bfloat16", "quantization_config": {"quant_method": "mxfp4"}}, "mxfp4"),
         ({"architectures": []}, ""),
     ],

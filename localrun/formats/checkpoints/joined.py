@@ -16,6 +16,8 @@ from localrun.formats.source import TensorInfo
 Tensors: TypeAlias = Mapping[str, TensorInfo]
 ReadRows: TypeAlias = Callable[[TensorInfo, int, int | None], bytearray]  # (tensor, first row, rows; None: all)
 
+# Few numbers, and which experts are chosen hangs on them: held in f32.
+ROUTERS = (".gate.weight", ".router.weight", ".router.proj.weight", ".router.layer.weight", "_expert_gate.weight")
 HINT = "get this model unquantised, or as GGUF"
 
 

@@ -7,15 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from localrun.formats.checkpoints.joined import HINT, Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.checkpoints.joined import (
+    HINT,
+    ROUTERS,
+    Joined,
+    JoinedTensor,
+    ReadRows,
+    Tensors,
+    appears_as,
+    misfit,
+)
 from localrun.formats.files import bad_file, shown
 from localrun.formats.source import TensorInfo
 
 _BITS = {"affine": (2, 3, 4, 5, 6, 8), "mxfp4": (4,), "nvfp4": (4,), "mxfp8": (8,)}
 _USUAL = {"affine": (64, 4), "mxfp4": (32, 4), "nvfp4": (16, 4), "mxfp8": (32, 8)}  # group size and bits
 _FP16_TYPES = {2: "Q4_1", 3: "Q4_1", 4: "Q4_1", 5: "Q5_1"}  # that hold codes of so many bits, an fp16 scale and minimum
-# Few numbers, and which experts are chosen hangs on them: held in f32.
-_ROUTERS = (".gate.weight", ".router.weight", ".router.proj.weight", ".router.layer.weight", "_expert_gate.weight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ def checked_shape(
 
 def affine_type(name: str, packing: Packing, scales: TensorInfo) -> str:
     """The type that holds the same numbers: that of a GGUF where one does, else f32."""
-    fits = packing.group % 32 == 0 and scales.qtype != "F32" and not name.endswith(_ROUTERS)
+    fits = packing.group % 32 == 0 and scales.qtype != "F32" and not name.endswith(ROUTERS)
     return _FP16_TYPES.get(packing.bits, "F32") if fits else "F32"
 
 

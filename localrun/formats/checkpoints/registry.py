@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from localrun.base.sanitize import clean
+from localrun.formats.checkpoints.fp8 import join_fp8
 from localrun.formats.checkpoints.joined import Joined, Tensors
 from localrun.formats.checkpoints.mlx import join_mlx
 from localrun.formats.checkpoints.mxfp4 import join_mxfp4
@@ -13,24 +14,40 @@ from localrun.formats.quant import QUANT_TYPES
 
 Config: TypeAlias = Mapping[str, Any]
 MLX = "mlx"  # whose configs name no method
+_KINDS = ("format", "quant_algo")  # keys of methods that are several ways to pack
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A `quant_method`: the function that joins its tensors and, for the docs, what they hold and how it is held."""
+    """A `quant_method`: the function that joins its tensors, a word for it in menus where its config has no better one
+    and, for the docs, what the tensors hold and how it is held."""
 
     join: Callable[[Tensors, Config], Joined]
+    label: str
     formats: str
     held: str
 
 
+_FP8 = Method(
+    join_fp8,
+    "fp8",
+    "FP8 (E4M3, E5M2) with a scale for blocks, rows or the whole matrix, or without one",
+    "blocks and rows F32, the whole matrix BF16",
+)
+
+
 METHODS: dict[str, Method] = {
-    "mxfp4": Method(join_mxfp4, "MXFP4 of gpt-oss's experts", "MXFP4"),
+    "mxfp4": Method(join_mxfp4, "mxfp4", "MXFP4 of gpt-oss's experts", "MXFP4"),
     MLX: Method(
         join_mlx,
+        MLX,
         "MLX: affine of 2, 3, 4, 5, 6 and 8 bits, mxfp4, nvfp4 and mxfp8; also different ones of each layer",
         "2 to 4 bits Q4_1, 5 bits Q5_1, 6 and 8 bits F32, mxfp4 MXFP4, nvfp4 NVFP4, mxfp8 BF16",
     ),
+    "fp8": _FP8,
+    "fbgemm_fp8": _FP8,
+    "compressed-tensors float-quantized": _FP8,
+    "modelopt FP8": _FP8,
 }
 
 
@@ -49,11 +66,18 @@ def quantization_of(metadata: Config) -> Quantization:
         for key in ("quantization", "quantization_config"):
             found = values.get(key)
             if isinstance(found, dict) and found:
-                named = found.get("quant_method")
-                return Quantization(str(named) if named else MLX if "bits" in found else "", found)
+                return Quantization(_method(found), found)
             if found:
                 return Quantization(str(found), {})
     return Quantization("", {})
+
+
+def _method(config: Config) -> str:
+    named = config.get("quant_method")
+    kind = next((config[key] for key in _KINDS if isinstance(config.get(key), str)), "")
+    if named in ("compressed-tensors", "modelopt"):
+        return f"{named} {kind}".strip()
+    return str(named) if named else MLX if "bits" in config else ""
 
 
 def join_quantised(tensors: Tensors, metadata: Config) -> Joined:
@@ -96,4 +120,4 @@ def precision_label(metadata: Config) -> str:
         return clean(mode[:20], keep_newlines=False)
     if isinstance(bits, int):
         return f"int{bits} g{group}" if isinstance(group, int) and group > 0 else f"int{bits} rows"
-    return found.method
+    return METHODS[found.method].label if found.method in METHODS else found.method

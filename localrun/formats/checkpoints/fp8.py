@@ -1,0 +1,126 @@
+"""FP8: codes of 8 bits with a scale for each block, each row or the whole matrix; a number is code · scale.
+
+As transformers' `finegrained_fp8`, compressed-tensors' `float-quantized` and ModelOpt write it. `weight_scale_inv` is a
+factor, too, despite its name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from localrun.formats.checkpoints.joined import ROUTERS, Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.source import TensorInfo
+
+CODES = ("F8_E4M3", "F8_E5M2")
+_EXPONENTS = ("F8_E8M0", "U8")  # types of scales that are powers of two
+_SCALE_TYPES = ("F32", "F16", "BF16", *_EXPONENTS)
+_SCALE_NAMES = ("weight_scale_inv", "weight_scale")
+_BLOCK = (128, 128)  # rows and columns with a scale, where the config does not say
+
+
+def join_fp8(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
+    """Every matrix of codes with its scales; bare codes are numbers already. ModelFileError where they do not fit."""
+    found: Joined = {}
+    for name, codes in tensors.items():
+        stem = name.removesuffix("weight")
+        if codes.qtype not in CODES or stem == name:
+            continue
+        if len(codes.shape) not in (2, 3):
+            raise misfit(codes, f"of {codes.qtype} is no matrix")
+        scales = next((tensors[stem + kind] for kind in _SCALE_NAMES if stem + kind in tensors), None)
+        if scales is None:
+            found[name] = Fp8Codes(appears_as(name, codes.shape, "BF16", codes), (codes,))
+        elif scales.qtype not in _SCALE_TYPES:
+            raise misfit(codes, f"has scales of type {scales.qtype}")
+        elif scales.shape in ((), (1,), (1, 1)) and len(codes.shape) == 2 and not name.endswith(ROUTERS):
+            found[name] = Fp8Codes(appears_as(name, codes.shape, "BF16", codes), (codes,))
+            found[stem + "scale"] = Fp8Scale(appears_as(stem + "scale", (1,), "F32", scales), (scales,))
+        else:
+            block = block_of(codes, scales, config)
+            found[name] = ScaledFp8(appears_as(name, codes.shape, "F32", codes), (codes, scales), block)
+    return found
+
+
+def block_of(codes: TensorInfo, scales: TensorInfo, config: Mapping[str, Any]) -> tuple[int, int]:
+    """How many rows and columns share a scale: a row, or as the config says. Raises ModelFileError."""
+    n_rows, n_cols = codes.shape[-2:]
+    if scales.shape in ((*codes.shape[:-1], 1), codes.shape[:-1]):
+        return 1, n_cols
+    if scales.shape in ((), (1,), (1, 1)):
+        return n_rows, n_cols
+    said = config.get("weight_block_size") or _BLOCK
+    if (
+        not isinstance(said, (list, tuple))
+        or len(said) != 2
+        or not all(type(n) is int and 0 < n < 1 << 31 for n in said)
+    ):
+        raise misfit(codes, "has blocks of a size that makes no sense (weight_block_size)")
+    rows, columns = said
+    if scales.shape != (*codes.shape[:-2], -(-n_rows // rows), -(-n_cols // columns)):
+        told = (
+            f"of shape {list(codes.shape)} has scales of shape {list(scales.shape)}, for blocks of {rows} × {columns}"
+        )
+        raise misfit(codes, told)
+    return rows, columns
+
+
+class Fp8Codes(JoinedTensor):
+    """Codes as bf16, which holds each of them to the bit."""
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        from localrun.formats.checkpoints.small_floats import bf16_bytes
+
+        return bf16_bytes(read_codes(read_rows, self.parts[0], first_row, n_rows))
+
+
+class Fp8Scale(JoinedTensor):
+    """The scale of a whole matrix."""
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        return bytearray(read_scales(read_rows, self.parts[0]).data)
+
+
+@dataclass(frozen=True)
+class ScaledFp8(JoinedTensor):
+    """Codes times the scales of their blocks, as f32; `block` is rows and columns of one."""
+
+    block: tuple[int, int]
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        import numpy as np
+
+        from localrun.formats.checkpoints.parts import check_finite
+
+        codes, scales = self.parts
+        n_cols, of_matrix = codes.shape[-1], codes.shape[-2]
+        of_blocks = read_scales(read_rows, scales).reshape(-1, -(-n_cols // self.block[1]))
+        matrix, row = np.divmod(np.arange(first_row, first_row + n_rows), of_matrix)
+        blocks_down = -(-of_matrix // self.block[0])
+        factors = of_blocks[matrix * blocks_down + row // self.block[0]]
+        values = read_codes(read_rows, codes, first_row, n_rows).reshape(n_rows, n_cols)
+        values *= factors.repeat(min(self.block[1], n_cols), axis=1)[:, :n_cols]
+        check_finite(codes, values)
+        return bytearray(values.data)
+
+
+def read_codes(read_rows: ReadRows, part: TensorInfo, first_row: int, n_rows: int) -> Any:
+    """Rows of codes as flat f32. ModelFileError for one that is no number."""
+    from localrun.formats.checkpoints import small_floats
+    from localrun.formats.checkpoints.parts import check_finite, read_bytes
+
+    decode = small_floats.f8_e4m3 if part.qtype == "F8_E4M3" else small_floats.f8_e5m2
+    values = decode(read_bytes(read_rows, part, first_row, n_rows))
+    check_finite(part, values)
+    return values
+
+
+def read_scales(read_rows: ReadRows, part: TensorInfo) -> Any:
+    """All scales as f32. ModelFileError for one that is no number."""
+    from localrun.formats.checkpoints.parts import check_finite, read_bytes, read_numbers
+    from localrun.formats.checkpoints.small_floats import powers_of_two
+
+    if part.qtype not in _EXPONENTS:
+        return read_numbers(read_rows, part)
+    values = powers_of_two(read_bytes(read_rows, part))
+    check_finite(part, values)
+    return values
