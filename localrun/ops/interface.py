@@ -154,8 +154,9 @@ class Logits:
 
     def choose_allowed(self, draw: Draw, mask: np.ndarray) -> int:
         """The token of a draw among those that a mask allows, uint8 [vocab / 8, rounded up]; some have to be."""
-        token = choose_allowed(self.top_ids[draw.row], self.top_values[draw.row], mask, draw)
-        return choose_allowed_of_row(self.row(draw.row), mask, draw) if token is None else token
+        best = self.top_ids[draw.row]
+        token = choose_allowed(best, self.top_values[draw.row], mask, draw)
+        return choose_allowed_of_row(self.row(draw.row), best, mask, draw) if token is None else token
 
     def copied(self, rows: Sequence[int]) -> Logits:
         """A copy of some rows, which the next step leaves as they are."""

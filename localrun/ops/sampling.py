@@ -118,13 +118,15 @@ def choose_allowed(ids: np.ndarray, logits: np.ndarray, mask: np.ndarray, how: D
     return choose(ids, logits, logsumexp_of(logits, how.temperature), True, how)
 
 
-def choose_allowed_of_row(row: np.ndarray, mask: np.ndarray, how: Draw) -> int:
-    """Likewise of adjusted logits [vocab]. Some token has to be allowed."""
+def choose_allowed_of_row(row: np.ndarray, best: np.ndarray, mask: np.ndarray, how: Draw) -> int:
+    """Likewise of adjusted logits [vocab], of which `best` are the best ids. Some token has to be allowed."""
     ids = np.flatnonzero(np.unpackbits(mask, count=len(row), bitorder="little"))
     logits = row[ids]
     if how.temperature <= 0:
         return int(ids[logits.argmax()])
-    return int(ids[choose_of_row(logits, logsumexp_of(logits, how.temperature), how)])
+    logsumexp, few = logsumexp_of(logits, how.temperature), best[is_allowed(mask, best)]
+    token = choose(few, row[few], logsumexp, len(few) == len(ids), how) if len(few) else None
+    return int(ids[choose_of_row(logits, logsumexp, how)]) if token is None else token
 
 
 def logsumexp_of(logits: np.ndarray, temperature: float) -> float:
