@@ -128,7 +128,7 @@ async def cached_turns(client: httpx.AsyncClient, rounds: int) -> None:
     """A conversation that goes on: what was said is not read again."""
     seconds, steps, shares = [], [], []
     messages = [{"role": "user", "content": QUESTION}]
-    for number in range(rounds):
+    for number in range(rounds + 1):
         heard = await ask(client, messages)
         if number:
             seconds.append(heard.first)
