@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from localrun.base.errors import ConstraintError, UsageError
 
 ConstraintKind = Literal["json_schema", "regex", "lark"]
-MAX_SOURCE = 256 << 10  # characters; nobody writes more by hand, and compiling takes a while
+MAX_SOURCE = 256 << 10  # characters; more than people write by hand, and compiling takes a while
 MOST_MULTIPLES = 20_000
 NAMES: dict[ConstraintKind, str] = {"json_schema": "schema", "regex": "regular expression", "lark": "grammar"}
 

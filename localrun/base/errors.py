@@ -48,7 +48,7 @@ class DoesNotFitError(LocalrunError):
 
 
 class PromptTooLongError(LocalrunError):
-    """The prompt is longer than the context. `n_tokens` is its length; 0 where nobody counted."""
+    """The prompt is longer than the context. `n_tokens` is its length; 0 where it was not counted."""
 
     exit_code = 5
     kind = "prompt_too_long"

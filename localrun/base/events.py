@@ -56,7 +56,7 @@ class ModelInfo:
     weights_bytes: int
     load_ms: float
     notes: tuple[str, ...] = ()  # what a user should know: a named default template, a slow path
-    work: Work | None = None  # None where nobody knows, or where other things limit it than memory and arithmetic
+    work: Work | None = None  # None where unknown, or where other things than memory and arithmetic limit it
     mapped_bytes: int = 0  # of weights_bytes, those that stay on disk and are read as they are used
     can_roll: bool = False  # whether it may forget the middle of a text and go on
     fingerprint: str = ""  # of weights, arithmetic, cache and template: equal ones answer alike; empty: unknown

@@ -1,4 +1,4 @@
-"""Files of our own: nobody else's to read, and never half written."""
+"""Files of our own: readable by the user only, and never half written."""
 
 import os
 import re
@@ -22,7 +22,7 @@ _LOCKED_AT = (1 << 31) - 2  # a byte that no file of ours has
 _BUSY_SECONDS = (0.01, 0.1, 0.5, 1.0)
 
 _UNFINISHED = re.compile(r"tmp[a-z0-9_]{8}")  # as tempfile names files
-_UNFINISHED_SECONDS = 3600.0  # that nobody takes to write a small file
+_UNFINISHED_SECONDS = 3600.0  # longer than any write of a small file takes
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 

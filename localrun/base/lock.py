@@ -23,7 +23,7 @@ NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 def locked(path: Path) -> Iterator[None]:
     """Wait until nobody else has the file locked. It is made if need be; a process that dies lets go.
 
-    On a file system that knows no locks nobody waits. Raises OSError where the file cannot be opened.
+    On a file system without locks there is no wait. Raises OSError where the file cannot be opened.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

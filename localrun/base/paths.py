@@ -29,7 +29,7 @@ def folder(kind: FolderKind) -> Path | None:
     if home:
         try:
             root = Path(home).expanduser().absolute()
-        except (OSError, RuntimeError):  # relative to a folder that was deleted, or in the home of nobody
+        except (OSError, RuntimeError):  # relative to a folder that was deleted, or in an unknown home
             raise UsageError(f"LOCALRUN_HOME points to nothing: {home}", "set it to an absolute path") from None
         return root if kind == "config" else root / kind
     if os.path.expanduser("~").startswith("~"):  # no HOME and no entry in the user database

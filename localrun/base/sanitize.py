@@ -14,7 +14,7 @@ _MAX_STRING = 4096  # a control string that never ends may not swallow the rest 
 
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"
 _REORDERING = r"\u202a-\u202e\u2066-\u206f\u180e\ufff9-\ufffb"  # embeddings, overrides, isolates, annotations
-_HIDDEN = r"\U000e0000-\U000e007f"  # tags: a second text that nobody sees
+_HIDDEN = r"\U000e0000-\U000e007f"  # tags: a second, invisible text
 _SURROGATES = r"\ud800-\udfff"  # not text: no terminal encoding has them
 _CONTROL = re.compile(f"[{_CONTROLS}]")
 _NAMED = re.compile(f"[{_REORDERING}{_HIDDEN}]")

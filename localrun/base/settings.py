@@ -167,7 +167,7 @@ def settings_aside() -> Iterator[None]:
 
 
 def tell_of_unknown_settings_by(tell: Callable[[str], object]) -> None:
-    """Who tells the user of keys of config.toml that are no settings, each once; stderr where nobody does."""
+    """The function that reports unknown keys of config.toml, each once; stderr by default."""
     global _tell
     _tell = tell
 

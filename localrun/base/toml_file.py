@@ -42,7 +42,7 @@ def read_toml(path: Path | None) -> tuple[dict[str, Any], str]:
 
 
 def line_of(key: str, source: str) -> int:
-    """The line in which a key of the outermost table stands; 1 where it is spelled in some other way."""
+    """The line number of a key of the outermost table; 1 where it is spelled in some other way."""
     found = re.search(rf"""^[ \t]*(?:\[+[ \t]*)?(["']?){re.escape(key)}\1[ \t]*[.=\]]""", source, re.MULTILINE)
     return source.count("\n", 0, found.start()) + 1 if found else 1
 

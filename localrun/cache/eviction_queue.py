@@ -47,7 +47,7 @@ class EvictionQueue:
             self._let_go(tail[:-1])
 
     def victim(self) -> Node | None:
-        """The next node to lose its block in this pool, of those whose block nobody else holds."""
+        """The next node to lose its block in this pool, of those whose block has no other holder."""
         for _ in range(len(self.order)):
             node = next(iter(self.order))
             if self._free(node):

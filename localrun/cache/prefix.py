@@ -185,7 +185,7 @@ class PrefixTree:
         self.n_tokens -= len(node.ids)
 
     def _drop_useless(self, node: Node) -> None:
-        """Remove a leaf that nobody can go on from, and then its parent if that is now such a leaf."""
+        """Remove a leaf that no sequence can continue, and then its parent if that is now such a leaf."""
         while node.parent is not None and not node.children and not node.pins and self._useless(node):
             parent = node.parent
             self._remember(node)

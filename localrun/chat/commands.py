@@ -152,7 +152,7 @@ def copies_chat(what: str) -> bool:
 
 
 def policy_in(text: str) -> Policy | None:
-    """The policy that stands behind /policy; None where none does. Raises UsageError."""
+    """The policy named after /policy; None without one. Raises UsageError."""
     policy = next((name for name in POLICIES if name == text), None)
     if text and policy is None:
         raise UsageError(f"there is no policy {text}", f"one of {', '.join(POLICIES)}")
@@ -160,7 +160,7 @@ def policy_in(text: str) -> Policy | None:
 
 
 def temperature_in(text: str) -> float | None:
-    """The temperature that stands behind /retry; None where none does. Raises UsageError."""
+    """The temperature given after /retry; None without one. Raises UsageError."""
     if not text:
         return None
     try:

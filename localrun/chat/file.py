@@ -74,7 +74,7 @@ class JournalFile:
 
 
 def read_file(path: Path, offset: int = 0) -> bytes:
-    """A regular file from `offset` on; anything else that stands there is refused, since a pipe may never end."""
+    """A regular file from `offset` on; anything else is refused, since a pipe may never end."""
     with open_regular(path) as file:
         make_private(file.fileno())
         file.seek(offset)
@@ -94,7 +94,7 @@ def _append(path: Path, data: bytes, new: bool, durable: bool) -> None:
         if durable:
             sync(fd)
     except OSError:
-        if new:  # nobody else knows of it: half a first message would be a chat of none
+        if new:  # no other process knows it: half a first message would be an empty chat
             path.unlink(missing_ok=True)
         raise
     finally:

@@ -9,7 +9,7 @@ from localrun.chat.tree import Message
 SINK_TOKENS = 64  # the first block, which a rolling window always keeps
 _STEP = 0.25  # share of the context that a drop frees at a time: after each, all that is left is read again
 _BYTES_PER_TOKEN = 3  # of a message that was not counted yet: rather too few
-_LONGEST_EXPECTED = 8192  # tokens of an answer, thoughts included, that nobody has set a length for
+_LONGEST_EXPECTED = 8192  # tokens of an answer, thoughts included, without a set length
 
 POLICIES: dict[Policy, tuple[str, str]] = {
     "stop": ("Stop and ask", "nothing is dropped before you say so"),
@@ -109,7 +109,7 @@ def make_room(chat: Chat, question: str, ctx: int, reserve: int) -> OverflowPlan
 def horizon_of(chat: Chat, ctx: int) -> str | None:
     """The first message of the selected branch that the model sees all of; None while it sees everything.
 
-    `ctx` 0 is that of a model nobody knows: only what was dropped is out of sight.
+    `ctx` 0 means that the context is unknown: only what was dropped is out of sight.
     """
     path = chat.tree.path(chat.tree.head)
     if chat.policy == "roll" and ctx:

@@ -30,7 +30,7 @@ def _request_message(message: Message) -> RequestMessage:
 
 
 def in_turn(messages: Sequence[RequestMessage]) -> list[RequestMessage]:
-    """Messages of the user that nobody answered become one with the next: templates want turns."""
+    """Unanswered messages of the user are joined to the next, since templates want turns that alternate."""
     merged: list[RequestMessage] = []
     for message in messages:
         if merged and message["role"] == "user" == merged[-1]["role"]:

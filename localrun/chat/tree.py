@@ -29,7 +29,7 @@ class Message:
     kept: int = 0
     stats: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = False  # the answer was stopped, or its engine died
-    lost: bool = False  # its record is damaged: this stands in its place, so that what came after it is still shown
+    lost: bool = False  # its record is damaged: this takes its place, so that later messages are still shown
     unfinished: bool = False  # the program ended, or still writes it: the whole answer takes its place when it comes
     extra: Mapping[str, Any] = field(default_factory=dict)
 

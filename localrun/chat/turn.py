@@ -58,7 +58,7 @@ class TurnOptions:
 
 
 def begin_turn(chat: Chat, question: str, options: TurnOptions, ctx: int) -> tuple[Request, OverflowPlan | None]:
-    """The request for an answer to a message of `chat`, in a context of `ctx` tokens; 0 where nobody tells.
+    """The request for an answer to a message of `chat`, in a context of `ctx` tokens; 0 where unknown.
 
     Under the policy `drop` this is where the oldest turns go out of the model's sight: the plan says which.
     """

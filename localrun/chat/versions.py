@@ -1,4 +1,4 @@
-"""Versions of messages: the branches of a chat as a list, and what stands above each of two that are compared."""
+"""Versions of messages: the branches of a chat as a list, and the heading of each of two that are compared."""
 
 from collections.abc import Iterator
 

@@ -47,7 +47,7 @@ def _print(found: ModelComparison) -> None:
     for number, part in enumerate(a.memory):
         both = part, b.memory[number]
         share = f"{both[1].measured / both[0].measured:.2f}" if both[0].measured else "-"
-        rows.append((part.name, *(f"{gib(one.measured)} of {gib(one.predicted)} foretold" for one in both), share))
+        rows.append((part.name, *(f"{gib(one.measured)} of {gib(one.predicted)} predicted" for one in both), share))
     write_table(rows)
     write(f"\n{_words(found.words)}\n")
 

@@ -20,7 +20,7 @@ def attach(chat: LineChat, wanted: str) -> None:
 
 
 def take_named(chat: LineChat, text: str) -> str:
-    """Attach what stands behind an @ in a message; what is no file there stays as it was typed. Gives the message
+    """Attach the files named after an @ in a message; other words stay as they were typed. Gives the message
     with the files' names in it."""
     return _NAMED.sub(lambda named: _take(chat, named), text)
 

@@ -62,7 +62,7 @@ def complete(app: typer.Typer) -> int:
         app(args=[], prog_name="localrun", standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
-    except Exception:  # in the middle of a command line nobody wants to read about it
+    except Exception:  # an error has no place in the middle of a command line
         return 1
     return 0
 

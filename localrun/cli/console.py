@@ -41,7 +41,7 @@ class _NoReader(io.TextIOBase):
 
 
 def close_stdout() -> None:
-    """Point stdout at nothing, so that leaving does not fail on text that nobody will read."""
+    """Point stdout at nothing, so that leaving does not fail on text without a reader."""
     _close(sys.stdout)
 
 

@@ -73,7 +73,7 @@ def _server(model: ModelOptions) -> Iterator[ServerAddress]:
 
 
 def _address(monitor: MonitorClient, model: ModelOptions) -> ServerAddress:
-    """A running server with its model, which is loaded again if nobody asked for it for long."""
+    """A running server with its model, which is loaded again if it was unloaded while idle."""
     precision = "" if model.precision == "auto" else f":{model.precision}"
     loaded = monitor.load(f"{model.model}{precision}" if model.model else "")
     return ServerAddress(monitor.url, os.environ.get(KEY_VARIABLE, ""), str(loaded["id"]), int(loaded["ctx"]))

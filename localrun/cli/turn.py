@@ -77,7 +77,7 @@ def _drop_one(chat: Chat, question: str) -> bool:
 
 
 def reuse_line(c: Completion) -> str:
-    """How much of the prompt was known, and why not more; empty where nobody tells."""
+    """How much of the prompt was known, and why not more; empty where unknown."""
     if c.cached_tokens is None or c.prompt_tokens is None:
         return ""
     why = f"; {c.cache.cache_note}" if c.cache.cache_note else ""

@@ -11,7 +11,7 @@ from localrun.base.views import CacheView, PromptView
 class Generation:
     """One answer under way: iterate it for its events, the last of which is Done; `cancel` it from any thread.
 
-    What was generated until then is kept, and no other answer is touched. One that nobody holds any more is cancelled.
+    What was generated until then is kept, and no other answer is touched. One without references is cancelled.
     """
 
     def __init__(self, events: Iterator[Event], cancel: Callable[[], None]) -> None:

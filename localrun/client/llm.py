@@ -45,7 +45,7 @@ class Options(TypedDict, total=False):
 class LLM:
     """A model to generate with. Weights load at the first call; calls on one LLM reuse each other's prefixes.
 
-    A context manager. One that nobody holds any more gives memory and threads back. What is wrong with a call is a
+    A context manager. One without references frees its memory and threads. What is wrong with a call is a
     LocalrunError, whose hint says what to try.
     """
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class LocalClient:
-    """One loaded model. One that nobody holds any more is closed.
+    """One loaded model. One without references is closed.
 
     Where packed weights were damaged on the disk, the next request has the model loaded again, and them packed.
     """
@@ -160,7 +160,7 @@ class LocalClient:
                 raise
             damage = error.message
         with self._lock:
-            if self.model is model:  # nobody else has loaded it meanwhile
+            if self.model is model:  # no other thread has loaded one since
                 model.close()
                 self._closing.detach()
                 self._load()
@@ -182,7 +182,7 @@ class LocalClient:
                 learn(figures)
                 figures = replace(self._with_notes(figures), meanwhile=watch.meanwhile(event.figures, prompt.changed))
                 yield Done(figures, tuple(prompt.ids))
-                # After calls come results, which nobody knows yet.
+                # After calls come results, which are not known yet.
                 again = not figures.tool_calls and rewritten_history(
                     self.model.text, request, figures.text, figures.thinking, event.token_ids
                 )

@@ -43,7 +43,7 @@ class BenchRun:
     tps_best: float
     tps_all: tuple[float, ...]
     percent_of_limit: float | None  # of read bandwidth (decode) or int8 arithmetic (prefill); None: not measured
-    diagnosis: str = ""  # what limits it, and what helps; empty where nobody can tell
+    diagnosis: str = ""  # what limits it, and what helps; empty where unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ PASSAGE = (
 @dataclass(frozen=True, slots=True)
 class Side:
     """One of the two. Tokens a second are medians over rounds, None where nothing was measured; memory as it was
-    foretold before the load, and as it was found after the last round, in bytes."""
+    predicted before the load, and as it was found after the last round, in bytes."""
 
     model: str
     precision: str

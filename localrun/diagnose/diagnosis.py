@@ -22,7 +22,7 @@ Cause = Literal[
     "paging",  # memory ran out
     "beside",  # other answers were computed in the same steps
     "queue",  # other answers were first
-    "waiting",  # and nobody knows for what
+    "waiting",  # for an unknown reason
     "restore",
     "text",
     "unknown",
@@ -40,7 +40,7 @@ MOST = 0.5  # of tokens, bytes or multiply-adds
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """The stage that took longest, among the slow ones if any is, and why. `share`: of what memory or arithmetic can do
-    at best, None where nobody can tell; `slow`: slower than one likes to wait, or reads."""
+    at best, None where unknown; `slow`: slower than one likes to wait, or reads."""
 
     stage: Stage
     milliseconds: float
@@ -51,7 +51,7 @@ class Diagnosis:
 
 
 def diagnose(facts: Facts) -> Diagnosis | None:
-    """None where no stage took any time. A short wait is nobody's fault."""
+    """None where no stage took any time. A short wait needs no diagnosis."""
     stages, slow = facts.stages, _slow_stages(facts)
     told = slow or [one for one in stages if one != "wait" or stages[one] >= SHORT_WAIT_MS]
     stage = max(told, key=lambda one: stages[one], default=None)

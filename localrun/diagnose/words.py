@@ -11,7 +11,7 @@ SURE = 0.6  # of the bandwidth: from here on more threads do not help
 
 
 class DiagnosisWords(NamedTuple):
-    """The problem, its reason, and a remedy, which is empty where nobody can tell."""
+    """The problem, its reason, and a remedy, which is empty where unknown."""
 
     title: str
     why: str
@@ -28,7 +28,7 @@ def in_words(found: Diagnosis, facts: Facts) -> DiagnosisWords:
 
 
 def plainly(found: Diagnosis, facts: Facts) -> str:
-    """Below a slow answer: what to do about it; empty where nothing is slow, or nobody can tell."""
+    """Below a slow answer: what to do about it; empty where nothing is slow, or the cause is unknown."""
     if not found.slow:
         return ""
     what = "slow" if found.stage == "decode" else "a slow start"

@@ -106,7 +106,7 @@ class Engine:
             return self.store.tree.match(keys_of(list(prompt), self.runner.bulk_span)).n_tokens
 
     def interrupt(self) -> None:
-        """Cut the running step short if nobody waits for any of it: for others it would have to be computed again."""
+        """Cancel the running step if no generation in it is waited for; others would have to compute it again."""
         with self.step_lock:
             if self.in_step and all(s.cancelled.is_set() or (self.has_arrived and s.is_warm_up) for s in self.in_step):
                 self.cancel_step.set()

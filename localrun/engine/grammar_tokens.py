@@ -8,7 +8,7 @@ from llguidance import LLTokenizer, TokenizerWrapper
 from localrun.base.errors import ConstraintError
 from localrun.text.tokenizer import Tokenizer
 
-_BEFORE = "\x02"  # a text that stands in front of another, so that no space is put before that
+_BEFORE = "\x02"  # put before another text, so that the tokenizer adds no space to that
 
 
 class GrammarTokens:

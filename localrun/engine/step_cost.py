@@ -36,7 +36,7 @@ class StepCost:
             self.beside_per_second = _smoothed(self.beside_per_second, n_read / more)
 
     def rows(self, beside_decodes: bool) -> int:
-        """Rows of prompts for a step that nobody watches: a block at least."""
+        """Prompt rows of a step without interactive answers: a block at least."""
         seconds = SHARED_SECONDS if beside_decodes else ALONE_SECONDS
         return max(self.block_tokens, int(self.rows_per_second * seconds))
 

@@ -10,7 +10,7 @@ from localrun.base.request import Priority
 from localrun.engine.generation import GenerationState
 
 CLASSES: tuple[Priority, ...] = get_args(Priority)  # the first goes first
-AGING_SECONDS = 30.0  # of waiting, for which somebody rises by a class: nobody waits for ever
+AGING_SECONDS = 30.0  # of waiting, after which a request rises by a class, so that none waits for ever
 AHEAD = 16  # of each class are looked at, and brought back from the disk, at a time
 
 

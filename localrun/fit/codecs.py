@@ -10,7 +10,7 @@ from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 from localrun.storage.inventory import CodecTokens
 
 BEST_FIRST = ("f16", "q8", "k8v4", "q4")
-LOSSLESS = ("f16", "q8")  # nobody sees a difference
+LOSSLESS = ("f16", "q8")  # without a visible difference
 ENOUGH = 8192  # tokens of context for which precision is given up
 SMALL = 3e9  # parameters below which 4-bit keys have been seen to break a model
 # Models with learned sinks whose layers are not known: the first scores are outliers that 4 bits lose.

@@ -23,7 +23,7 @@ def may_map(backend: Backend) -> bool:
 
 
 def disk_rate() -> float:
-    """Bytes a second that mapped files give while they are not in memory; 0 where nobody can tell."""
+    """Bytes a second that mapped files give while they are not in memory; 0 where unknown."""
     home = writable_folder("cache")
     if home is None or sys.platform != "linux":
         return 0.0  # what was just written could only be read from memory

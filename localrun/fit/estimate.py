@@ -31,8 +31,8 @@ USUAL_CONTEXT = 8192
 FLUENT_TPS = 8.0  # about as fast as one reads
 MOST_SEQUENCES = 4096
 PROMPT_TOKENS = 512  # of the prompt whose first token est_ttft_ms is about
-USUAL_DISK = 1e9  # bytes a second, where nobody can tell
-_ENOUGH_BITS = 8.6  # bits a weight beyond which nobody sees a difference
+USUAL_DISK = 1e9  # bytes a second, where it was not measured
+_ENOUGH_BITS = 8.6  # bits a weight beyond which there is no visible difference
 _FEWEST_BITS = 4.0  # bits a weight below which answers suffer visibly
 
 

@@ -18,7 +18,7 @@ OTHERS = 0.15  # of all processors that others may use while a machine counts as
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """Bytes and multiply-adds a second; `idle`: nobody else computed."""
+    """Bytes and multiply-adds a second; `idle`: no other program computed."""
 
     read_bytes: float
     macs: float

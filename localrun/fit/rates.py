@@ -1,7 +1,7 @@
 """How fast a machine moves memory and multiplies, and how much of that answers reach.
 
 Other programs only ever make a machine look slower, so of several figures the highest counts: of the probes, which are
-best taken while nobody else computes, and of what answers really reached.
+best taken while no other program computes, and of what answers really reached.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""JSON from files that nobody checked: bounded in size, depth and number of items."""
+"""JSON from untrusted files: bounded in size, depth and number of items."""
 
 import json
 import math

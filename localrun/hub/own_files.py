@@ -49,7 +49,7 @@ def _open(path: str, flags: int) -> int:
     try:
         return os.open(path, flags | _NO_LINKS, 0o666)
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link; a pipe that nobody reads
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link; a pipe without a reader
             raise _not_ours(path) from None
         raise
 

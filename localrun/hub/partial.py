@@ -148,7 +148,7 @@ def open_partial(blob: Path, repo: str, file: RemoteFile) -> Partial | None:
 
 
 def _is_planted(part: Path) -> bool:
-    """Whether a link or a device stands where a part should be: somebody else's, which must not be written to."""
+    """Whether a link or a device is in the place of a part: somebody else's, which must not be written to."""
     return os.path.lexists(part) and not is_own(part)
 
 
@@ -162,7 +162,7 @@ def _goes_first(journal: Path, mine: Path) -> bool:
 def _take_over(journal: Path, me: str, repo: str, file: RemoteFile) -> Path | None:
     """Our journal of somebody's abandoned part; None when another one was quicker.
 
-    Ours is in place, and alive, before the old one goes: nobody ever finds the part without an owner.
+    Ours is in place, and alive, before the old one goes: the part is never seen without an owner.
     """
     etag, part, _ = journal.name.split(".", 2)
     mine = journal.with_name(f"{etag}.{part}.{me}{JOURNAL}")
@@ -197,7 +197,7 @@ def orphans(blobs: Path) -> list[Path]:
 
 
 def is_abandoned(journal: Path) -> bool:
-    """Whether this is a download still, and nobody works on it."""
+    """Whether this is still a download, and no process works on it."""
     head = read_head(journal)
     return head is not None and not is_alive(journal, head)
 

@@ -57,7 +57,7 @@ class RepoPreview:
     shape: ModelShape | None
     licence: str
     note: str = ""  # why there is no shape
-    unreachable: str = ""  # why the hub was not asked; empty where it was, and where nobody wanted that
+    unreachable: str = ""  # why the hub was not asked; empty where it was, or did not need to be
     unreadable: Mapping[str, str] = field(default_factory=dict)  # precisions of types we do not know: what they hold
 
     @property
@@ -178,7 +178,7 @@ def recommended_variant(http: Http, found: RepoPreview, budget: int) -> tuple[Va
 
 
 def _fit(shape: ModelShape, candidates: Sequence[Candidate], budget: int, ctx: int | None, parallel: int) -> Fit:
-    """Sizes are told of what cannot be run too, but nobody is advised to take it."""
+    """Models that cannot be run have sizes, too, but are never recommended."""
     disk = cache(disk_rate) if may_map(usual_backend(record_shapes(shape.config))) else None
     fit = fit_table(shape, candidates, Question(budget, machine_rates(), ctx, parallel, disk))
     if not shape.obstacle:

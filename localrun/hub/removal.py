@@ -100,7 +100,7 @@ def remove(removal: Removal, models: Sequence[StoredModel]) -> bool:
 
 
 def plan_partials(repo: str) -> Removal:
-    """Unfinished downloads of a repository that nobody works on."""
+    """Unfinished downloads of a repository that no process works on."""
     blobs = repo_folder(hub_cache(), repo) / "blobs"
     found = [(journal, there) for journal, head, there in find_partials(blobs) if not is_alive(journal, head)]
     journals = tuple(journal for journal, _ in found)
@@ -110,7 +110,7 @@ def plan_partials(repo: str) -> Removal:
 
 
 def discard(journal: Path) -> None:
-    """Remove one unfinished download of the cache that nobody works on."""
+    """Remove one unfinished download of the cache that no process works on."""
     Removal((journal,), 0, (), hub_cache(), _partials=(journal,)).execute()
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from localrun.base.errors import HubError
 
-_BY_DESCRIPTOR = {os.open, os.unlink, os.rmdir} <= os.supports_dir_fd  # then nobody can put a link in our way meanwhile
+_BY_DESCRIPTOR = {os.open, os.unlink, os.rmdir} <= os.supports_dir_fd  # then no link can be put in our way in between
 
 
 def unlink_inside(root: Path, path: Path) -> None:
-    """Remove the file or the link at `path`, if it is there. HubError when a link stands between `root` and it."""
+    """Remove the file or the link at `path`, if it is there. HubError when there is a link between `root` and it."""
     with suppress(FileNotFoundError), _opened(root, path.parent) as folder:
         os.unlink(path.name if folder is not None else path, dir_fd=folder)
 
@@ -32,7 +32,7 @@ def remove_empty_folders(root: Path, place: Path) -> None:
 
 
 def refuse_links(root: Path, path: Path) -> None:
-    """HubError when a link stands between `root` and `path`; either may be one."""
+    """HubError when there is a link between `root` and `path`; either may be one."""
     between = [place for place in reversed(path.parents) if root in place.parents]
     real = Path(os.path.realpath(root))
     for place in between:

@@ -1,6 +1,6 @@
 """Which model is meant by a name that nothing is called: `llama3.2`, `qwen3-4`, `mistral:7b`, Ollama's tags.
 
-A name is read as its words: family, version, size, whatever stands between them. Names of equal words are one name;
+A name is read as its words: family, version, size, with any separators. Names of equal words are one name;
 a name whose words are all in another's is short for it.
 """
 

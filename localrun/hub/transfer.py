@@ -53,7 +53,7 @@ class Transfer:
         self._place = ""  # where the hub sent us: asked directly until it fails
         self._missing = missing_chunks(partial)
         self._lock = threading.Lock()
-        self._nothing_left = threading.Event()  # no chunk that nobody has asked for
+        self._nothing_left = threading.Event()  # every chunk has been asked for
         self._threads = [
             threading.Thread(target=self._work, args=(number,), name="localrun-download", daemon=True)
             for number in range(min(CONNECTIONS, -(-len(self._missing) // _MIN_SPAN)))
@@ -69,7 +69,7 @@ class Transfer:
         return self._n_running > 0
 
     def stop(self) -> None:
-        """Stop, and wait until nobody writes any more."""
+        """Stop, and wait until all writes have ended."""
         self._stopped = True
         self._nothing_left.set()
         if self.is_running:
@@ -209,7 +209,7 @@ class Transfer:
 
 
 class _Position:
-    """Where a span stands: the next byte, and the end."""
+    """Position in a span: the next byte, and the end."""
 
     def __init__(self, at: int, end: int) -> None:
         self.at = at

@@ -36,7 +36,7 @@ from localrun.hub.partial import remove_partial, write_out
 from localrun.hub.safe_names import is_etag
 from localrun.hub.stored import StoredModel, shards_of
 
-DELAY_SECONDS = 2.0  # a command that ends sooner leaves it to the next one, and nobody waits for the disk
+DELAY_SECONDS = 2.0  # a command that ends sooner leaves it to the next one, so that none waits for the disk
 _READ_BYTES = 1 << 20
 
 _waiting: dict[Path, threading.Timer] = {}

@@ -16,7 +16,7 @@ SCALING_TYPES = ("none", "default", "dynamic", "mrope", "linear", "llama3", "yar
 LONGROPE = ("longrope", "su")
 LONG_FACTORS = "rope_factors_long.weight"  # of a GGUF
 STILL = 1e30  # divides the frequency of a pair that does not turn
-GGUF_KEYS = {  # what stands below `rope.scaling.`: as llama.cpp's converter spells it, then as Ollama's did
+GGUF_KEYS = {  # keys below `rope.scaling.`: llama.cpp's spelling, then Ollama's
     "rope_type": "type",
     "factor": "factor",
     "original_max_position_embeddings": "original_context_length",
@@ -46,7 +46,7 @@ def rope_from_gguf(
         scaling["factor"] = found["factor"][1]
     if scaling["factor"] is None:
         scaling["factor"] = 1.0
-    scaled = scaling["factor"] not in (0.0, 1.0)  # zero stands for one there
+    scaled = scaling["factor"] not in (0.0, 1.0)  # zero means one there
     scaling["rope_type"] = scaling["rope_type"] or (usual if scaled else "none")
     scaling["mscale"] = 1.0 if scaling["mscale"] is None else scaling["mscale"]
     scaling["truncate"] = truncate

@@ -1,4 +1,4 @@
-"""Interface of a step: everything that changes from one step to the next stands in one StepInput.
+"""Interface of a step: everything that changes from one step to the next is in one StepInput.
 
 Shapes: R rows (one per token of the step), S sequences, L rows that want logits.
 """
@@ -65,7 +65,7 @@ class LogitAdjust:
     presence: float = 0.0
     frequency: float = 0.0
     bias: Mapping[int, float] = field(default_factory=dict)
-    temperature: float = 1.0  # of the logsumexp; 0 stands for 1
+    temperature: float = 1.0  # of the logsumexp; 0 means 1
 
 
 class CancelFlag:

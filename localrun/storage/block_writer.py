@@ -18,7 +18,7 @@ from localrun.storage.trim import known_total, note_total, trim
 QUEUE_BYTES = 8 << 20  # of blocks on their way to the disk
 FEWEST_QUEUED = 4  # blocks
 QUIET_SECONDS = 0.005  # without a block read, before one is written
-STALLED_SECONDS = 20.0  # for one block, after which nobody waits for the disk any more
+STALLED_SECONDS = 20.0  # for one block, after which the disk is not waited for any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class BlockWriter:
     """Writes what it is given, and keeps all that is on disk within `budget` bytes. Called on the engine's thread.
 
     `problem` is why nothing is written any more, in words for the user. When the disk fails it takes what comes and
-    drops it: nobody waits for it.
+    drops it without a wait.
     """
 
     def __init__(self, files: BlockFiles, budget: int, saved: set[bytes]) -> None:
@@ -45,7 +45,7 @@ class BlockWriter:
         self.nbytes = 0  # on disk, as far as is known
         self.n_given = self.n_written = 0  # blocks that it was given, and those that it is done with
         self.last_read = 0.0  # when somebody looked for a block, by time.monotonic
-        self._given_up = False  # nobody waits for it any more
+        self._given_up = False  # it is not waited for any more
         self._ending = threading.Event()  # nobody reads any more
         self._queue: queue.Queue[Unwritten | None] = queue.Queue(max(FEWEST_QUEUED, QUEUE_BYTES // sum(files.sizes)))
         self._claims: deque[tuple[BlockKey, str]] = deque()  # of blocks that are on disk

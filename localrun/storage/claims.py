@@ -1,7 +1,7 @@
 """Which chats blocks on disk belong to, so that nothing of a chat stays when it is erased.
 
 Beside the blocks of a fingerprint each chat has a file with a line for each of its blocks. A block is claimed before it
-is written; one that nobody claims may go at any time. An erased chat leaves a mark without text for a while, so that
+is written; one without a claim may go at any time. An erased chat leaves a mark without text for a while, so that
 another process, which still has it in memory, does not write it again.
 """
 

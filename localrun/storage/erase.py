@@ -19,7 +19,7 @@ from localrun.storage.weight_store import WeightStore, erase_packed
 
 
 def erase_chats(root: Path, chats: Collection[str], for_good: bool = True) -> int:
-    """Remove all that only these chats claim, and what nobody claims: it may be theirs. Gives the bytes removed.
+    """Remove all that only these chats claim, and all without a claim, which may be theirs. Gives the bytes removed.
 
     `for_good`: processes that still have them in memory write nothing of them any more. Raises OSError.
     """
@@ -28,7 +28,7 @@ def erase_chats(root: Path, chats: Collection[str], for_good: bool = True) -> in
     except OSError:
         if root.is_dir():
             raise
-        return 0  # there is no folder, and nobody can make one
+        return 0  # there is no folder, and it cannot be made
     with locked(root / LOCK):
         for chat in chats if for_good else ():
             mark_erased(root, chat)

@@ -1,4 +1,4 @@
-"""The thread that reads packed weights back from the disk, while the engine has nothing to do and nobody its core."""
+"""The thread that reads packed weights back from the disk, while the engine is idle and its core is free."""
 
 import threading
 from collections.abc import Callable

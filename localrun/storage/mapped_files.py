@@ -55,7 +55,7 @@ class MappedFiles:
         return self.problem
 
     def verify(self, before_piece: Callable[[], None]) -> LocalrunError | None:
-        """Read packed ones through that nobody has read back yet; `before_piece` may raise to leave the rest."""
+        """Read back packed files that have not been checked yet; `before_piece` may raise to leave the rest."""
         known = read_verified(self.packed[0].path.parent) if self.packed else {}
         return self._verify([file for file in self.packed if known.get(file.path.name) != file.known_by], before_piece)
 

@@ -1,7 +1,7 @@
 """One packed matrix in a file of its own: written once, and then mapped by every process that runs the model.
 
 Pages of it come from the disk when they are looked at, are never dirty, and go when memory is short. The file appears
-by rename, whole; nobody else has a reason to touch it, and one that is removed stays readable for those who mapped it.
+by rename, whole; other programs have no reason to touch it, and a removed one stays readable for those who mapped it.
 Behind the matrix stand its seal (what it was made of, and how), the time that the file is given, and a checksum.
 """
 
@@ -25,7 +25,7 @@ from localrun.formats.files import Stamp, stamp_of
 
 SUFFIX, UNFINISHED = ".packed", ".tmp"
 LOCK = "lock"  # in a folder of such files; held by the process that writes one
-SYNC_BYTES = 64 << 20  # written at a time: what is not on the disk yet takes memory that nobody can take back
+SYNC_BYTES = 64 << 20  # written at a time: what is not on the disk yet takes memory that cannot be reclaimed
 CHECKED_BYTES = 1 << 20  # read at a time: nothing urgent waits longer than for these
 FORM = 2  # of these files; raised where they come to mean something else
 _FOOTER = struct.Struct("<32sqI")  # seal, the file's time (ns since 1970), CRC-32 of the matrix

@@ -20,7 +20,7 @@ from localrun.storage.label import NO_LABEL, Label, read_label
 MAX_AGE_SECONDS = 30 * 86400  # unused for so long goes: as long as a deleted chat can be brought back
 TOTAL_FILE = "total"  # beside the fingerprints: bytes, and when somebody looked last, so that a start need not
 TOTAL_BYTES = 256  # of those two numbers, at most
-LOOK_SECONDS = 86400  # after which it is time to look again: what nobody used for a month goes, too
+LOOK_SECONDS = 86400  # after which it is time to look again: what was unused for a month goes, too
 
 
 def trim(root: Path, budget: int, label: Label = NO_LABEL) -> tuple[int, list[StoredBlock]]:

@@ -1,6 +1,6 @@
 """The thread that writes packed weights for the next start, which maps them and packs nothing.
 
-It begins once the model is loaded, and works while nobody else wants its processor; a start that ends sooner leaves
+It begins once the model is loaded, and works while its processor is otherwise idle; a start that ends sooner leaves
 what it got done, and the next goes on with the rest.
 """
 

@@ -1,4 +1,4 @@
-"""The tokenizer keys of a GGUF file, each checked when it is asked for, and used by nobody before that."""
+"""The tokenizer keys of a GGUF file, each checked when it is asked for, and unused before that."""
 
 import hashlib
 import math

@@ -150,7 +150,7 @@ def _text_pieces(tokenizer: Tokenizer) -> dict[bytes, int]:
 
 
 def _last_control(tokenizer: Tokenizer, ids: Sequence[int], end: int) -> int:
-    """Where the last control token before `end` stands; 0 without one."""
+    """Index of the last control token before `end`; 0 without one."""
     return next((i for i in range(end - 1, -1, -1) if ids[i] in tokenizer.control_ids), 0)
 
 

@@ -155,7 +155,7 @@ class ModelText:
         return rendered, _ms_since(started)
 
     def thinking(self, request: Request) -> dict[str, Any]:
-        """The template's own switch for thinking, set as wished; nothing where it has none or nobody cares."""
+        """The template's own switch for thinking, set as wished; nothing without one, or without a wish."""
         if request.think == "auto":
             return {}
         template = self.template.chosen(bool(request.tools))

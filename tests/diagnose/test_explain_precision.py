@@ -62,7 +62,7 @@ def test_a_text_of_its_own_is_as_likely_as_the_model_is_sure() -> None:
     assert len(ids) > begin > 0
     assert found.kld == 0
     assert found.same_top1 == 100
-    assert found.foretold_bytes == found.held_bytes
+    assert found.predicted_bytes == found.held_bytes
     assert 0 < found.nll < math.log(50)
 
 

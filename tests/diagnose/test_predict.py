@@ -1,4 +1,4 @@
-"""What formulas foretell of models that are not here, against published numbers and sums by brute force."""
+"""Predictions by formula of models that are not here, against published numbers and sums by brute force."""
 
 import json
 from dataclasses import replace

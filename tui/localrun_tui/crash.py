@@ -1,4 +1,4 @@
-"""An error that nobody has foreseen ends the app: with a line for the user, and without a word of any chat."""
+"""An unexpected error ends the app with a line for the user that has no word of any chat."""
 
 import asyncio
 import platform
@@ -52,7 +52,7 @@ class PlainEnd(App[None]):
         asyncio.get_running_loop().set_exception_handler(self._on_loop_error)
 
     def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A callback of the event loop has failed, which nobody else hears of."""
+        """A callback of the event loop has failed, which is reported nowhere else."""
         error = context.get("exception")
         if "handle" in context and isinstance(error, Exception):
             self._handle_exception(error)

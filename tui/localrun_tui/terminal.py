@@ -16,7 +16,7 @@ class Terminal(LinuxDriver):
     """Textual's own does its work inside of the signal handler. One that interrupts a write would wait for ever for
     the lock of that very write, so here the event loop does it, between two callbacks.
 
-    And Textual's own takes SIGCONT for the end of a stop that it had prepared. After SIGSTOP, which nobody sees coming,
+    And Textual's own takes SIGCONT for the end of a stop that it had prepared. After SIGSTOP, which gives no warning,
     a second thread would read keys beside the first, and quitting would leave the terminal as the app had set it."""
 
     def _sigtstp_application(self, *_: Any) -> None:

@@ -54,7 +54,7 @@ class CpuPool:
         return abi_step.KVPoolC(self.address, self.block_bytes, self.offsets[layer.index])
 
     def use(self, blocks: Sequence[int]) -> None:
-        """Make sure that these blocks are there; -1 stands for none. Raises DoesNotFitError."""
+        """Allocate these blocks unless they exist; -1 means none. Raises DoesNotFitError."""
         if self.n_committed == self.n_blocks or not blocks:
             return
         wanted = int(np.frombuffer(blocks, np.intc).max() if isinstance(blocks, array) else max(blocks)) + 1

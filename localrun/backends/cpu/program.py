@@ -48,7 +48,7 @@ class ProgramBuilder(MoeBuilder):
     def mapped_after(self) -> dict[int, Sequence[Packed]]:
         """By instruction that reads weights in files, those that the next such one reads; the first follow the last.
 
-        Of experts nobody knows before which they are.
+        Which experts are needed is not known ahead.
         """
         read = {
             number: [weight.packed for weight in one.instruction.weights if weight.packed.mapped]

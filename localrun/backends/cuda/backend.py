@@ -64,7 +64,7 @@ class CudaBackend(GpuBackend):
 
     @cached_property
     def kernel_device(self) -> Device:
-        """The seam to the GPU, or to what stands in for it."""
+        """The seam to the GPU or its emulator."""
         if self.is_emulated:
             from localrun.backends.cuda.emulated_device import EmulatedDevice
 

@@ -44,7 +44,7 @@ def find_gpu() -> Gpu | str:
 
 
 def free_now() -> int | None:
-    """Bytes of the GPU's memory that no program uses; None where nobody tells."""
+    """Bytes of the GPU's memory that no program uses; None where unknown."""
     found = find_gpu()
     return found.free if isinstance(found, Gpu) else None
 

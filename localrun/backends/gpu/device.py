@@ -29,7 +29,7 @@ class Kernel(Protocol):
 
 
 class Device(Protocol):
-    """A GPU, or what stands in for one."""
+    """A GPU or its emulator."""
 
     @property
     def torch_device(self) -> torch.device:

@@ -1,6 +1,6 @@
 """Before a device computes anything for anybody: does every kernel give on it what it gives elsewhere?
 
-Kernels are proven on an emulator, for GPUs that nobody may have tried. What passes once is not tried again until the
+Kernels are proven on an emulator, for GPUs that were perhaps never tried. What passes once is not tried again until the
 device, its driver, the compiler or a kernel changes.
 """
 

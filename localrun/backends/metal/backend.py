@@ -54,7 +54,7 @@ class MetalBackend(GpuBackend):
 
     @cached_property
     def kernel_device(self) -> MetalDevice:
-        """The seam to the GPU, or to what stands in for it."""
+        """The seam to the GPU or its emulator."""
         if self.is_emulated:
             from localrun.backends.metal.emulated_shader import emulated_device
 

@@ -60,7 +60,7 @@ class MetalKernel:
 
 
 class MetalDevice:
-    """An Apple GPU, or what stands in for one.
+    """An Apple GPU or its emulator.
 
     compile_shader: torch's, or its twin. torch_device: where tensors are.
 
@@ -86,7 +86,7 @@ class MetalDevice:
         self.arch = family
         self.processors = processors
         self.exact_matrices = False  # until a self-test has found that products of 8 x 8 matrices are chains of fma
-        self.nothing = torch.zeros(4, device=self.torch_device)  # stands where a kernel is given no tensor
+        self.nothing = torch.zeros(4, device=self.torch_device)  # bound in place of a missing tensor
         self._compile = compile_shader
         self._replace = replace or {}
         self._libraries: dict[str, Any] = {}  # by text

@@ -73,7 +73,7 @@ class Recurrent:
 class StateTable(BlockTable):
     """The state of a sequence after `n_tokens` tokens, and in `blocks` those that a step up to token `stop` writes.
 
-    A step writes the state at the end of logical block first + i to blocks[i], NO_BLOCK where nobody wants it, and
+    A step writes the state at the end of logical block first + i to blocks[i], NO_BLOCK where it is not wanted, and
     that after its last token to the last of them.
     """
 

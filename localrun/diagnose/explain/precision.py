@@ -40,7 +40,7 @@ Texts = Sequence[tuple[Sequence[int], int]]  # ids, and from where on they are s
 class Taken:
     """One precision: bytes by formula and as allocated, tokens a second, and what the texts say of it."""
 
-    foretold_bytes: float
+    predicted_bytes: float
     held_bytes: float
     at_best_tps: float
     tps: float
@@ -97,7 +97,7 @@ def measured(first: LoadedModel, other: LoadedModel, texts: Texts, source: Tenso
     compared = score.comparison()
     refs = read_weight_refs(source, other.plan.config)
     return Taken(
-        foretold_bytes=held_bytes(source, refs, other.backend.matrix_bytes),
+        predicted_bytes=held_bytes(source, refs, other.backend.matrix_bytes),
         held_bytes=allocated_bytes(other.model.weights),
         at_best_tps=machine_rates().read_bytes / other.file_bytes_per_token,
         tps=1 / median(write(other, texts[0][0], ANSWER).seconds[1:]),
@@ -113,7 +113,7 @@ def report(source: TensorSource, taken: Mapping[str, Taken]) -> TopicReport:
     figures: list[Figure] = []
     for name, one in taken.items():
         figures += (
-            Figure(f"{name}: weights in memory", "bytes", "", one.foretold_bytes, one.held_bytes),
+            Figure(f"{name}: weights in memory", "bytes", "", one.predicted_bytes, one.held_bytes),
             Figure(f"{name}: an answer", "tok/s", "", one.at_best_tps, one.tps, at_best=True),
             Figure(f"{name}: KL divergence from F16", "nats", "", None, one.kld),
             Figure(f"{name}: perplexity", "", "", None, math.exp(one.nll)),

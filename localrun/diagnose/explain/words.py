@@ -1,12 +1,12 @@
 """Texts of the topics, in the order that a newcomer reads them: the same words beside measured numbers and beside
-those that are foretold. No imports: `--help` and the palette read it, too."""
+those that are predicted. No imports: `--help` and the palette read it, too."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class TopicWords:
-    """`name` is for lists, `title` stands above the numbers."""
+    """`name` is for lists, `title` is the heading above the numbers."""
 
     name: str
     title: str

@@ -55,7 +55,7 @@ TEXT_TYPES: dict[str, str] = {  # of models that also see: that of their languag
     "gemma4_unified": "gemma4_unified_text",
     "lfm2_vl": "lfm2",
 }
-TIED = (  # the classes whose output is the embedding where nobody says so
+TIED = (  # the classes whose output is the embedding by default
     *("mistral3", "gemma2", "gemma3", "gemma3_text", "gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"),
     *("smollm3", "lfm2", "lfm2_moe", "lfm2_vl"),
 )
@@ -81,7 +81,7 @@ ALIASES: dict[str, Mapping[str, str]] = {  # other spellings, by class; they go 
 
 def architecture_of(config: Values) -> str | None:
     """Which of the architectures that are read a config.json speaks of: by its `model_type`, as transformers goes,
-    unless `architectures` names one that nobody knows. None where it is none of them, or does not say."""
+    unless `architectures` names an unknown one. None where it is none of them, or does not say."""
     named = config.get("architectures") or []
     names = [str(name) for name in named] if isinstance(named, list) else [str(named)]
     known = next((name for name in names if name in MODEL_TYPES), None)

@@ -23,7 +23,7 @@ _WRAPPED = Content.styled("↩", "$text-warning")
 def code_lines(
     code: str, info: str, width: int, number: int, grows: bool = False, wide: Wide = FITTED
 ) -> list[Content]:
-    """The lines of code block `number`; `info` is what stands behind the fence.
+    """The lines of code block `number`; `info` is the text after the fence.
 
     Of one that `grows`, the last lines are highlighted without those before them, which do not change any more.
     """

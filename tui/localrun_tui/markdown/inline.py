@@ -54,7 +54,7 @@ class _Writer:
                 self._inside(child)
 
     def _link(self, node: SyntaxTreeNode) -> None:
-        """`words (target)`; a target that is its own words stands once."""
+        """`words (target)`; a target that equals its words is shown once."""
         target = str(node.attrs.get("href") or node.attrs.get("src") or "")
         meta = Style.from_meta({LINK: target})
         if node.type == "image":

@@ -14,7 +14,7 @@ from localrun_tui.markdown.wide import FITTED, Wide
 
 _TOO_DEEP = re.compile(
     r"^[ \t]*(?:(?:>|[-*+]|\d{1,9}[.)])[ \t]*){25}", re.M
-)  # nobody nests so, and the parser drops it
+)  # deeper than real texts, and dropped by the parser
 
 
 @cache

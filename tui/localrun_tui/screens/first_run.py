@@ -111,7 +111,7 @@ def _way(title: str, text: str) -> Option:
 
 
 class _Ways(MarkedOptions):
-    """The ways to begin; the keys are named below, since nobody knows them yet."""
+    """The ways to begin; the keys are named below, since they are new to the user."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "cursor_up", "Move", id="first.move", key_display="↑↓"),

@@ -14,7 +14,7 @@ _KEEP, _GIVE_BACK = "\x1b[22;0t", "\x1b[23;0t"  # the title that the window had
 
 
 class Desktop:
-    """`write` reaches the terminal. `is_away` is whether the user looks elsewhere; None where nobody tells."""
+    """`write` reaches the terminal. `is_away` is whether the user looks elsewhere; None where unknown."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DraftSize:
-    """Tokens of a message that was not sent yet, and of all that the model would read; `ctx` 0 where nobody tells."""
+    """Tokens of a message that was not sent yet, and of all that the model would read; `ctx` 0 where unknown."""
 
     draft: int
     total: int
@@ -36,7 +36,7 @@ class DraftSize:
 
 
 async def preview(session: Session, content: Content, pieces: bool = False) -> PromptView | None:
-    """How the chat would be read if `content` was sent now; None where nobody tells, or it could not be answered."""
+    """How the chat would be read if `content` was sent now; None where unknown, or where it could not be answered."""
     client = session.model.client
     if client is None or session.answering:
         return None

@@ -1,4 +1,4 @@
-"""Naming a chat while nobody waits for the model."""
+"""Naming a chat while the model is idle."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ _LEAST_BYTES = 150 << 20  # of weights: how the chat begins is a better title th
 
 
 async def give_title(session: "Session") -> None:
-    """Let the model name the current chat, where nobody has; given up as soon as there is something to answer. A
+    """Let the model name the current chat, if it has no name; given up as soon as there is something to answer. A
     server is asked once a chat, and shown only how it begins."""
     chat, client, info = session.chat, session.model.client, session.info
     if chat is None or client is None or info is None or session.answering or session.asking or not wants_title(chat):

@@ -16,7 +16,7 @@ from textual.strip import Strip
 
 from localrun_tui.widgets.row_diff import RowWriter, cells_of
 
-StripPiece = tuple[int, int, Strip]  # row, column, what stands there
+StripPiece = tuple[int, int, Strip]  # row, column, content
 _FURTHEST = 12  # lines that a picture may have moved up by
 _WORTH = 3  # lines that have to be saved by that
 _BESIDE = 4  # columns at the right where a scrollbar may be

@@ -103,7 +103,7 @@ def cells_of(strip: Strip, colors: ColorSystem | None) -> list[Cell]:
 
 
 def _strokes(cells: Sequence[Cell], start: int, end: int) -> Iterator[tuple[int, int, tuple[str, str]]]:
-    """A run in pieces of one style, (bg, fg). Spaces go with what stands before them on the same background."""
+    """A run in pieces of one style, (bg, fg). Spaces belong to the text before them on the same background."""
     first, style = start, (cells[start].bg, cells[start].fg)
     for x in range(start, end):
         bg, fg = cells[x].bg, cells[x].fg

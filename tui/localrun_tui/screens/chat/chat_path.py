@@ -129,7 +129,7 @@ class ChatPath:
         return chat.tree.path(live.turn.question if live and live.turn.chat is chat else chat.tree.head)
 
     def _mark_unanswered(self) -> None:
-        """Say below a last question that nobody answers what it waits for."""
+        """Say below an unanswered last question what it waits for."""
         session, views = self._session, self._transcript.views
         on_its_way = session.asking or session.answering or self.live is not None
         for view in views:

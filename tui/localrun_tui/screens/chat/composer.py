@@ -136,7 +136,7 @@ class Composer(Vertical):
         return _together(self._draft, written) if self.edited is not None else written
 
     def continue_chat(self, draft: Content) -> None:
-        """Go on with what was being written; what is typed by now stands behind it."""
+        """Restore a draft in front of what has been typed since."""
         self._show(_together(draft, self._content(self.editor.text)))
 
     # ---- what is offered while one types

@@ -71,7 +71,7 @@ class Editor(TextField):
         return self.document.get_line(row)[:column]
 
     def take_back(self, typed: str) -> None:
-        """Take out what was typed last, if it still stands before the cursor."""
+        """Remove what was typed last, if it is still right before the cursor."""
         row, column = self.cursor_location
         if self.before_cursor.endswith(typed):
             self.delete((row, column - len(typed)), (row, column))

@@ -89,7 +89,7 @@ def dropped_offer(text: str) -> list[Suggestion]:
 
 
 def offer(one: FoundFile, replaces: str, leads_to: str = "", words: str = "") -> Suggestion:
-    """A row for a file or a folder, in whose place `replaces` stands in the text; Tab on a folder writes `leads_to`."""
+    """A row for a file or a folder that replaces `replaces` in the text; Tab on a folder writes `leads_to`."""
     folder = "all of this folder" if leads_to == replaces else "folder"
     size = folder if one.is_folder else f"≈{about_tokens(one.n_bytes):,} tokens"
     row = Content.assemble(say(f"{words}{one.name}", "bold"), (f"  {size}", "$foreground-muted"))

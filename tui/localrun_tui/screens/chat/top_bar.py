@@ -42,7 +42,7 @@ class TopBar(Widget):
         self.show_progress(0, 0)
 
     def show_progress(self, done: int, total: int) -> None:
-        """Show how many bytes of it are there; `total` 0 where nobody knows of how many."""
+        """Show how many bytes of it are there; `total` 0 where unknown."""
         share = done / total if total else 0.0
         bytes_of = f"{gib(done)} of {gib(total)}" if total else ""
         self._right = [

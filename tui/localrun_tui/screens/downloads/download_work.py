@@ -23,7 +23,7 @@ _ENDING_SECONDS = 5.0
 
 
 def find_unfinished() -> list[Download]:
-    """Find downloads that an earlier run has begun and nobody works on."""
+    """Find downloads that an earlier run began and no process works on."""
     found: dict[str, Download] = {}
     for journal, head, there in unfinished():
         if not is_alive(journal, head):

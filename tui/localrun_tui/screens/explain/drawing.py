@@ -1,4 +1,4 @@
-"""A report as it stands on the screen, and the two lines that sum up what is set. No widgets."""
+"""A report as it is shown on the screen, and the two lines that sum up the parameters. No widgets."""
 
 import re
 import textwrap

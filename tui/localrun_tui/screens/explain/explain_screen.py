@@ -33,7 +33,7 @@ from localrun_tui.widgets.marked_options import MarkedOptions
 from localrun_tui.widgets.toast import toast_error
 
 _WIDEST = 110  # columns of a report: longer lines are hard to read
-BESIDE = 160  # columns from which on what was measured stands beside what is foretold
+BESIDE = 160  # columns from which on measured figures are beside predicted ones
 TICK_SECONDS = 0.5
 SETTLED_SECONDS = 0.1  # until new lines have their places
 

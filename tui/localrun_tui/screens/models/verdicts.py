@@ -1,4 +1,4 @@
-"""Fits, tight, from disk or no: a sign and a word, so that nobody needs to see colours."""
+"""Fits, tight, from disk or no: a sign and a word, readable without colours."""
 
 from textual.content import Content
 
