@@ -17,6 +17,7 @@ GATHER_MS = 120  # for people, who read no faster; every journey from a worker p
 ProgressCallback = Callable[[int, int], None]  # bytes done, bytes in all; may raise to give up
 Json = dict[str, Any]  # a JSON object
 RequestMessage = Json  # {"role", "content", …} in the OpenAI shape
+TemplateMessage = Mapping[str, Any]  # the same, where it is only read
 
 
 @dataclass(frozen=True, slots=True)

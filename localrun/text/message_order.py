@@ -13,10 +13,10 @@ from typing import Any
 
 from localrun.base.content import parts_of
 from localrun.base.errors import LocalrunError
+from localrun.base.request import TemplateMessage
 from localrun.text.template import ChatTemplate
 from localrun.text.tool_calls.written import WRITTEN
 
-TemplateMessage = Mapping[str, Any]
 _MARKS = ("zqalpha", "zqbravo", "zqcharlie", "zqdelta", "zqecho")  # words that no template has of its own
 _REMINDER = "<system-reminder>\n{}\n</system-reminder>"
 

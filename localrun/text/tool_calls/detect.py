@@ -12,12 +12,13 @@ from typing import Any
 
 from localrun.base.errors import LocalrunError
 from localrun.base.events import ToolCallDelta
+from localrun.base.request import TemplateMessage
 from localrun.text.harmony import HarmonySplitter
 from localrun.text.message_order import arrange
 from localrun.text.template import ChatTemplate
 from localrun.text.tool_calls.derived import derived_syntaxes
 from localrun.text.tool_calls.dialects import DIALECTS, HERMES, Dialect
-from localrun.text.tool_calls.history import FORMS, HistoryForm, Message
+from localrun.text.tool_calls.history import FORMS, HistoryForm
 from localrun.text.tool_calls.syntax import Tools
 from localrun.text.tool_calls.tool_variables import TOOL_VARIABLES, ToolVariables, no_tools
 from localrun.text.tool_calls.written import render_written
@@ -106,7 +107,7 @@ class _Probe:
                 return form, text[text.find(_TEXT) + len(_TEXT) :]
         return form, ""
 
-    def render(self, messages: Sequence[Message], dialect: Dialect = HERMES) -> str:
+    def render(self, messages: Sequence[TemplateMessage], dialect: Dialect = HERMES) -> str:
         """The text of messages; empty where the template refuses them."""
         try:
             arranged = arrange(self.template, messages).messages
@@ -120,13 +121,13 @@ def _shows_tools(template: ChatTemplate, variables: ToolVariables) -> bool:
     return _TOOL in text and _KEY in text
 
 
-def _conversation() -> list[Message]:
+def _conversation() -> list[TemplateMessage]:
     """Two calls beside a text and a thought, and their results."""
     calls: list[dict[str, Any]] = [
         {"id": f"zqcallid{n}", "type": "function", "function": {"name": _TOOL, "arguments": arguments}}
         for n, arguments in enumerate(_ARGUMENTS)
     ]
-    results: list[Message] = [
+    results: list[TemplateMessage] = [
         {"role": "tool", "tool_call_id": call["id"], "name": _TOOL, "content": text}
         for call, text in zip(calls, _RESULTS, strict=True)
     ]

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from localrun.base.request import Json, TemplateMessage
 from localrun.text.tool_calls.dialects import Dialect
 from localrun.text.tool_calls.syntax import WrittenCall, dumps
 from localrun.text.tool_calls.written import BESIDE, WRITTEN
-
-Message = Mapping[str, Any]
-Json = dict[str, Any]
 
 _RESULT = "<tool_response>\n{}\n</tool_response>"
 
@@ -32,7 +30,7 @@ class HistoryForm:
     written: bool = False  # the template shows no calls: they are part of the text
     user_results: bool = False  # results are said by the user
 
-    def apply(self, messages: Sequence[Message], dialect: Dialect) -> list[Message]:
+    def apply(self, messages: Sequence[TemplateMessage], dialect: Dialect) -> list[TemplateMessage]:
         """The messages in this form. Ids become those that the dialect knows."""
         if not has_calls(messages):
             return list(messages)
@@ -40,7 +38,7 @@ class HistoryForm:
         turns = _one_a_turn(fitted) if self.one_a_turn else iter(fitted)
         return [formed for message in turns for formed in self._formed(message)]
 
-    def _formed(self, message: Message) -> Iterator[Message]:
+    def _formed(self, message: TemplateMessage) -> Iterator[TemplateMessage]:
         calls = _calls(message)
         if _is_result(message):
             yield self._result(message)
@@ -63,7 +61,7 @@ class HistoryForm:
         arguments = dumps(call.arguments) if self.text_arguments else dict(call.arguments)
         return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
-    def _result(self, message: Message) -> Message:
+    def _result(self, message: TemplateMessage) -> TemplateMessage:
         if not self.user_results:
             return {**message, "role": "tool"}
         content = message.get("content")
@@ -83,14 +81,14 @@ FORMS = (
 )
 
 
-def has_calls(messages: Sequence[Message]) -> bool:
+def has_calls(messages: Sequence[TemplateMessage]) -> bool:
     """Whether there are calls of tools, or results, among messages."""
     return any(
         isinstance(message, Mapping) and (_is_result(message) or message.get("tool_calls")) for message in messages
     )
 
 
-def _calls(message: Message) -> list[WrittenCall]:
+def _calls(message: TemplateMessage) -> list[WrittenCall]:
     """The calls in a message; what is none is passed over."""
     calls = message.get("tool_calls")
     if message.get("role") != "assistant" or not isinstance(calls, list | tuple):
@@ -120,7 +118,7 @@ def _plain(call: WrittenCall) -> Json:
     return {"id": call.id, "name": call.name, "arguments": dict(call.arguments)}
 
 
-def _with_ids(messages: Sequence[Message], dialect: Dialect) -> Iterator[Message]:
+def _with_ids(messages: Sequence[TemplateMessage], dialect: Dialect) -> Iterator[TemplateMessage]:
     """The messages with ids that the dialect knows; results name the tool that was called."""
     numbers, ids, names = count(), dict[str, str](), dict[str, str]()
     for message in messages:
@@ -150,7 +148,7 @@ def fitted_id(dialect: Dialect, call: WrittenCall, number: int) -> str:
     return call.id
 
 
-def _one_a_turn(messages: Sequence[Message]) -> Iterator[Message]:
+def _one_a_turn(messages: Sequence[TemplateMessage]) -> Iterator[TemplateMessage]:
     """Each call in a turn of its own, and behind it the results that are its own."""
     position = 0
     while position < len(messages):
@@ -168,11 +166,11 @@ def _one_a_turn(messages: Sequence[Message]) -> Iterator[Message]:
             yield from (result for place, result in enumerate(results) if _owner(result, place, ids) == number)
 
 
-def _owner(result: Message, place: int, ids: Sequence[str]) -> int:
+def _owner(result: TemplateMessage, place: int, ids: Sequence[str]) -> int:
     """The number of the call that a result is of: by its id, else by its place."""
     id = result.get("tool_call_id")
     return ids.index(id) if id in ids else min(place, len(ids) - 1)
 
 
-def _is_result(message: Message) -> bool:
+def _is_result(message: TemplateMessage) -> bool:
     return message.get("role") in ("tool", "function")

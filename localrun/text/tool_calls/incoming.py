@@ -11,12 +11,12 @@ from localrun.text.stop import first_partial
 
 T = TypeVar("T")
 Waiting: TypeAlias = Generator[None, None, T]
-Emit: TypeAlias = Callable[[str], None]
+EmitText: TypeAlias = Callable[[str], None]
 SPACE = " \t\r\n"
 
 
 class BrokenCallError(Exception):
-    """What was read is no call of this form, or ends in the middle of one."""
+    """Text that is no call of this form, or ends in the middle of one."""
 
 
 class Incoming:
@@ -90,7 +90,7 @@ class Incoming:
                 raise BrokenCallError
             yield
 
-    def pass_on(self, ends: Sequence[str], emit: Emit) -> Waiting[str]:
+    def pass_on(self, ends: Sequence[str], emit: EmitText) -> Waiting[str]:
         """Emit text as soon as it is certain, up to the first of `ends`, which is taken; empty where none comes."""
         while True:
             found = [(place, -len(end), end) for end in ends if (place := self.held.find(end)) >= 0]

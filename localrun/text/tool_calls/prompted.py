@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localrun.base.content import parts_of
+from localrun.base.request import TemplateMessage
 from localrun.text.tool_calls.syntax import Syntax, WrittenCall, dumps
 
-Message = Mapping[str, Any]
 _WORDS = """You may call functions to help with what the user asks. They are, as JSON schemas:
 <tools>
 {}
@@ -18,8 +18,8 @@ _EXAMPLE = WrittenCall("", "name_of_the_function", {"name_of_an_argument": "valu
 
 
 def with_tools_in_words(
-    messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], syntax: Syntax
-) -> list[Message]:
+    messages: Sequence[TemplateMessage], tools: Sequence[Mapping[str, Any]], syntax: Syntax
+) -> list[TemplateMessage]:
     """The messages with the tools, and how to call them, described in the first system message."""
     words = _WORDS.format("\n".join(dumps(dict(tool)) for tool in tools), syntax.write([_EXAMPLE]))
     if not messages or messages[0].get("role") not in ("system", "developer"):

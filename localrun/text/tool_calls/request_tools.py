@@ -1,11 +1,11 @@
 """Tools and calls of one request, as its model knows them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from localrun.base.request import Request
+from localrun.base.request import Request, TemplateMessage
 from localrun.text.marks import Marks
 from localrun.text.reasoning import Splitter
 from localrun.text.template import ChatTemplate
@@ -16,8 +16,6 @@ from localrun.text.tool_calls.history import has_calls
 from localrun.text.tool_calls.parser import CallParser
 from localrun.text.tool_calls.prompted import with_tools_in_words
 from localrun.text.tool_calls.syntax import Tools
-
-Message = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +38,13 @@ class RequestTools:
         """Notes for the user."""
         return self.form.notes if self.request.tools else ()
 
-    def told(self, messages: Sequence[Message]) -> list[Message]:
+    def told(self, messages: Sequence[TemplateMessage]) -> list[TemplateMessage]:
         """The messages, with the tools described in them where the template has no place for tools."""
         if not self.request.tools or self.form.tool_variables is not None:
             return list(messages)
         return with_tools_in_words(messages, self.request.tools, self.form.dialect.syntax)
 
-    def shown(self, messages: Sequence[Message]) -> list[Message]:
+    def shown(self, messages: Sequence[TemplateMessage]) -> list[TemplateMessage]:
         """The messages with calls and results in a form that the template shows whole."""
         return self.form.history.apply(messages, self.form.dialect)
 

@@ -9,7 +9,6 @@ from localrun.text.tool_calls.incoming import Incoming, Waiting
 
 MAX_NAME = 256  # characters
 MAX_ID = 256
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

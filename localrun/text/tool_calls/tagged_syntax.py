@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localrun.text.tool_calls.incoming import SPACE, BrokenCallError, Emit, Incoming, Waiting
+from localrun.text.tool_calls.incoming import SPACE, BrokenCallError, EmitText, Incoming, Waiting
 from localrun.text.tool_calls.syntax import MAX_NAME, CallSink, Spell, Tools, WrittenCall, dumps, tokens_among
 from localrun.text.tool_calls.values import MAX_KEY, escaped
 
@@ -110,7 +110,7 @@ class TaggedSyntax:
         yield from _rest_of_tag(incoming, self.name_close)
         return name.strip(SPACE)
 
-    def _value(self, incoming: Incoming, emit: Emit, kind: str) -> Waiting[None]:
+    def _value(self, incoming: Incoming, emit: EmitText, kind: str) -> Waiting[None]:
         """A value up to its end. Of unknown kind: JSON if it can be read so."""
         yield from incoming.match(tuple(filter(None, (self.pad,))))
         if kind == "string":
@@ -122,7 +122,7 @@ class TaggedSyntax:
         yield from self._raw(incoming, parts.append)
         emit(_as_json("".join(parts), kind))
 
-    def _raw(self, incoming: Incoming, emit: Emit) -> Waiting[None]:
+    def _raw(self, incoming: Incoming, emit: EmitText) -> Waiting[None]:
         """The text of a value. What looks like its end, but is followed by no part of a call, is text."""
         ends = tuple({self.pad + self.value_end, self.value_end})
         tokens = self._tokens(self.value_end)

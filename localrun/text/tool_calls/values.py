@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from localrun.text.tool_calls.incoming import SPACE, BrokenCallError, Emit, Incoming, Waiting
+from localrun.text.tool_calls.incoming import SPACE, BrokenCallError, EmitText, Incoming, Waiting
 
 MAX_DEPTH = 64
 MAX_KEY = 1024  # characters
@@ -31,7 +31,7 @@ class ValueReader:
     quotes: tuple[str, ...] = ('"', "'")
     marks: frozenset[str] = frozenset()
 
-    def value(self, emit: Emit, depth: int = 0) -> Waiting[None]:
+    def value(self, emit: EmitText, depth: int = 0) -> Waiting[None]:
         """One value. Raises BrokenCallError where something else comes, or is nested too deeply."""
         first = yield from self.incoming.skip_space()
         if depth > MAX_DEPTH:
@@ -47,7 +47,7 @@ class ValueReader:
         else:
             yield from self._word(emit)
 
-    def object(self, opens: str, closes: str, colon: str, emit: Emit, depth: int = 0) -> Waiting[None]:
+    def object(self, opens: str, closes: str, colon: str, emit: EmitText, depth: int = 0) -> Waiting[None]:
         """Members between two brackets; also the arguments of a call in Python's form."""
         yield from self.incoming.expect(opens)
         emit("{")
@@ -86,7 +86,7 @@ class ValueReader:
         yield from self.value(parts.append)
         return "".join(parts)
 
-    def _list(self, closes: str, emit: Emit, depth: int) -> Waiting[None]:
+    def _list(self, closes: str, emit: EmitText, depth: int) -> Waiting[None]:
         self.incoming.take(1)
         emit("[")
         before = ""
@@ -111,7 +111,7 @@ class ValueReader:
         yield from self.incoming.expect(",")
         return ", "
 
-    def _word(self, emit: Emit) -> Waiting[None]:
+    def _word(self, emit: EmitText) -> Waiting[None]:
         """A number, or true, false and null by any name."""
         word = yield from self.incoming.upto((*_ENDS_WORD, *self.marks), _MAX_NUMBER)
         json_word = _WORDS.get(word) or (word if _NUMBER.fullmatch(word) else "")
@@ -120,7 +120,7 @@ class ValueReader:
             raise BrokenCallError
         emit(json_word)
 
-    def _string(self, quote: str, emit: Emit) -> Waiting[None]:
+    def _string(self, quote: str, emit: EmitText) -> Waiting[None]:
         """The inside of a string, with JSON's escapes. Backslashes mean something only where the quote is a letter."""
         escapes = quote in ('"', "'")
         ends = (quote, *self.marks, *(("\\",) if escapes else ()))

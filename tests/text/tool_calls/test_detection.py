@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from localrun.base.request import TemplateMessage
 from localrun.text.message_order import arrange
 from localrun.text.template import ChatTemplate
 from localrun.text.tool_calls.detect import CallForm, call_form
 from localrun.text.tool_calls.dialects import DIALECTS
-from localrun.text.tool_calls.history import HistoryForm, Message
+from localrun.text.tool_calls.history import HistoryForm
 from localrun.text.tool_calls.written import render_written
 
 PARAMETERS = {"type": "object", "properties": {"where": {"type": "string", "description": "a place"}}}
@@ -139,7 +140,7 @@ def test_a_token_of_the_vocabulary_tells_of_a_dialect() -> None:
 def test_ids_become_those_that_a_dialect_knows() -> None:
     by_name = {dialect.name: dialect for dialect in DIALECTS}
     call = {"id": "toolu_01", "function": {"name": "look", "arguments": {}}}
-    messages: list[Message] = [
+    messages: list[TemplateMessage] = [
         {"role": "assistant", "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "toolu_01", "content": ""},
     ]
