@@ -101,7 +101,6 @@ class SharedEngine:
         live.cancel = turn.cancel
         with turn.taken(self._hold(live, turn)) as is_taken:
             if not is_taken:
-                live.end("cancelled")
                 yield Done(empty_completion(self.info))
                 return
             for event in turn.watch(self._client.generate(request)):
@@ -116,11 +115,15 @@ class SharedEngine:
     async def _hold(self, live: LiveRequest, turn: "_Turn") -> None:
         """Keep the model, and the request among those under way, until its turn is over."""
         with self._service.registry.holding(live):
-            async with self._service.models.use("") as client:
-                if client is not self._client:
-                    raise EngineError("the running localrun has loaded another model", "send the message again")
-                live.got_model(client.info.name)
-                await turn.run()
+            try:
+                async with self._service.models.use("") as client:
+                    if client is not self._client:
+                        raise EngineError("the running localrun has loaded another model", "send the message again")
+                    live.got_model(client.info.name)
+                    await turn.run()
+            except asyncio.CancelledError:  # while it waited
+                live.end("cancelled")
+                raise
 
 
 class _Turn(Cancellation):

@@ -4,8 +4,8 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +136,26 @@ def test_another_model_waits_for_the_answer_and_ends_the_sharing(ready: Served) 
         answer = finish(client.generate(Request(prompt="abc"))).completion
         assert answer.text == "abc and all that was loaded here"
         assert told == ["the running localrun has loaded another model: the model is loaded here"]
+
+
+def test_a_request_that_waits_for_its_turn_is_cancelled(ready: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    @asynccontextmanager
+    async def never(name: str) -> AsyncIterator[FakeClient]:
+        await asyncio.Event().wait()
+        yield own_engine()
+
+    with attached([]) as client:
+        monkeypatch.setattr(ready.service.models, "use", never)
+        generation = client.generate(Request(prompt="abc"))
+        answer: list[Done] = []
+        thread = threading.Thread(target=lambda: answer.append(finish(iter(generation))))
+        thread.start()
+        until(lambda: [row["phase"] for row in state(ready)["requests"]] == ["waiting for the model"])
+        generation.cancel()
+        thread.join()
+        assert answer[0].completion.stop_reason == "cancelled"
+        until(lambda: not state(ready)["requests"])
+    assert 'outcome="cancelled",path="attached"' in httpx.get(f"{ready.url}/metrics").text
 
 
 def test_where_the_server_ends_the_answer_goes_on() -> None:
