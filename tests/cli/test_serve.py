@@ -51,6 +51,7 @@ def served(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, s
     finally:
         process.kill()
         process.communicate()
+        running_server()  # removes what a killed one leaves
 
 
 def test_life_of_a_server(tmp_path: Path) -> None:
