@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))

@@ -68,6 +68,9 @@ def run(
             completion = stream(client, _request(shared, prompt, raw, constraint)).completion
         else:
             completion = _go_on(last, prompt, client, shared.options(last, constraint), stream)
+    for line in () if output.as_data else completion.notes:
+        if line not in client.info.notes:  # those have been told
+            note(line)
     if output.json:
         write_json(as_fields(completion))
     if output.stats:

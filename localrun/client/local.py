@@ -6,7 +6,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from localrun.client.interface import Generation
 from localrun.client.interference import InterferenceWatch
 from localrun.client.rewritten_history import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
+from localrun.engine.constrained import Constrained
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import GenerationHandle
 from localrun.engine.load import LoadedModel, load
@@ -82,9 +82,11 @@ class LocalClient:
     ) -> tuple[GenerationRequest, PromptIds]:
         """With what the answer is held to, and notes of what it is not held to."""
         assert request.constraint is not None
-        constraints = self.model.constraints
-        grammar = constraints.compile(request.constraint)
-        begin = partial(constraints.begin, grammar, request, prompt.ids)
+        grammar = self.model.constraints.compile(request.constraint)
+
+        def begin(wake: Callable[[], None]) -> Constrained:
+            return self.model.constraints.begin(grammar, request, prompt.ids, wake)  # it may be loaded again by then
+
         return replace(generation, begin_constraint=begin), replace(prompt, notes=(*prompt.notes, *grammar.notes))
 
     def _room(self, request: Request) -> int:

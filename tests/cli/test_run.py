@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from localrun_testing.faces import Answer, Faces, script
+from localrun_testing.fake_client import FakeClient
 from localrun_testing.schemas import check
 
 from localrun.base.constraint import Constraint
@@ -379,6 +380,12 @@ def test_another_answer_at_another_temperature(faces: Faces, monkeypatch: pytest
     assert faces.run("chat")[0] == 0
     usual, once, again = [request.sampling.temperature for request in faces.clients[0].requests]
     assert (once, again) == (0.3, usual)
+
+
+def test_notes_of_an_answer_are_told_after_those_of_the_model(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeClient, "notes", ("a note", "of the answer"))
+    assert faces.run("run", "x")[1:] == ("You said x.\n", "a note\nof the answer\n")
+    assert json.loads(faces.run("run", "x", "--json")[1])["notes"] == ["a note", "of the answer"]
 
 
 SCHEMA = '{"type": "object", "properties": {"city": {"type": "string"}}}'

@@ -6,20 +6,21 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import Event
 from typing import Any, cast
 
 import pytest
 import torch
 from localrun_testing.cache_engine import GEMMA, HYBRID, LLAMA, CacheCase
 from localrun_testing.small_model import finish, greedy, text
-from localrun_testing.waiting import until
+from localrun_testing.waiting import PATIENCE, until
 
 from localrun.backends.cpu.library import load_library
 from localrun.backends.reference.logits import apply_adjust
-from localrun.base.constraint import Constraint, of_schema
+from localrun.base.constraint import Constraint, check_constraint, of_schema
 from localrun.base.errors import ConstraintError, EngineError
 from localrun.base.request import Request
-from localrun.engine.constraints import Constraints
+from localrun.engine.constraints import Constraints, Grammar
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import GenerationHandle, NewToken
 from localrun.engine.philox import uniform
@@ -366,3 +367,38 @@ def test_a_grammar_that_takes_too_much_ends_its_own_answer(constraints: Constrai
         assert finish(beside).stop_reason == "length"
     finally:
         engine.close()
+
+
+def test_a_long_chain_of_references_is_followed(constraints: Constraints) -> None:
+    """By recursion: on a usual stack that ends the process."""
+    chain: dict[str, Any] = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(6000)}
+    schema = of_schema({"$defs": {**chain, "d6000": {"enum": ["a"]}}, "$ref": "#/$defs/d0"})
+    engine = CASES["full"].engine(NATIVE)
+    try:
+        assert answer(engine.submit(held(constraints, schema, greedy(text(9))))) == '"a"'
+    finally:
+        engine.close()
+
+
+def test_one_that_compiles_for_ever_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localrun.engine.constraints.COMPILE_SECONDS", 0.01)
+    stuck, compiled, go_on = Constraints(cast(ModelText, LetterText()), n_logits=97), Constraints._compile, Event()
+
+    def compile_later(constraints: Constraints, constraint: Constraint) -> Grammar:
+        assert go_on.wait(PATIENCE)
+        return compiled(constraints, constraint)
+
+    monkeypatch.setattr(Constraints, "_compile", compile_later)
+    for _ in range(2):
+        with pytest.raises(ConstraintError, match="seconds"):
+            stuck.compile(Constraint("regex", "a"))
+    go_on.set()
+    monkeypatch.setattr("localrun.engine.constraints.COMPILE_SECONDS", PATIENCE)
+    assert stuck.compile(Constraint("regex", "b")).notes == (), "others are compiled once it has ended"
+    stuck.close()
+
+
+@pytest.mark.parametrize("numbers", [(100_000_007,), (9973, 9967), (0.000_123_457,)])
+def test_multiples_that_take_too_many_states_are_named(numbers: tuple[float, ...]) -> None:
+    with pytest.raises(ConstraintError, match="multipleOf"):
+        check_constraint(of_schema({"type": "number", "allOf": [{"multipleOf": number} for number in numbers]}))

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
+from typing import ClassVar
 
 from localrun.base.events import (
     Accepted,
@@ -30,6 +31,7 @@ class FakeClient:
     """Stands in for LocalClient. `answer` gives the text for a request, or raises; "…" at its end never ends. `calls`
     come after the text."""
 
+    notes: ClassVar[tuple[str, ...]] = ()  # of its answers
     options: LoadOptions
     answer: Callable[[Request], str]
     requests: list[Request] = field(default_factory=list)
@@ -71,7 +73,7 @@ class FakeClient:
         yield Done(
             Completion(
                 "fake", "F32", "reference", shown, thinking, reason, 3, 0, n, tuple(range(n)),
-                "f32", 128, 7, thinking_tokens=len(thinking), tool_calls=calls,
+                "f32", 128, 7, thinking_tokens=len(thinking), tool_calls=calls, notes=self.notes,
                 timings=Timings(1.5, 2.5, 3.5, float("nan"), 4.5, 5.5), memory=MemoryFigures(1000, 2000),
             ),
             prompt_ids=(*request.known_ids, *range(1000, 1003)),
