@@ -10,7 +10,7 @@ import json
 import threading
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from localrun.base.events import Done, ModelInfo
@@ -32,7 +32,8 @@ class AnswerMemory:
         """Remember an answer."""
         if not request.messages or not done.completion.token_ids:  # servers tell no ids
             return
-        answer: RequestMessage = {"role": "assistant", "content": done.completion.text}
+        calls = [{"name": call.name, "arguments": call.arguments} for call in done.completion.tool_calls]
+        answer: RequestMessage = {"role": "assistant", "content": done.completion.text, "tool_calls": calls}
         *_, key = _keys(info, replace(request, messages=(*request.messages, answer)))
         ids = array("i", (*done.prompt_ids, *done.completion.token_ids))
         with self._lock:
@@ -62,10 +63,26 @@ def _keys(info: ModelInfo, request: Request) -> Iterator[bytes]:
     for message in request.messages:
         content = message.get("content")
         text = content.strip() if isinstance(content, str) else content
-        said.update(_spelled([message.get("role"), text, message.get("tool_calls") or []]))
+        said.update(_spelled([message.get("role"), text or "", _called(message)]))
         if message.get("role") == "assistant":
             yield said.digest()
 
 
+def _called(message: RequestMessage) -> list[list[object]]:
+    """Names and arguments of the calls in a message. Ids and spelling are the client's, and may be anything."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list | tuple):
+        return []
+    functions = [call.get("function", call) for call in calls if isinstance(call, Mapping)]
+    return [[one.get("name"), _parsed(one.get("arguments"))] for one in functions if isinstance(one, Mapping)]
+
+
+def _parsed(arguments: object) -> object:
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        return arguments
+
+
 def _spelled(value: object) -> bytes:
-    return json.dumps(value, default=str).encode() + b"\n"
+    return json.dumps(value, default=str, sort_keys=True).encode() + b"\n"

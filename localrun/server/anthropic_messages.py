@@ -15,6 +15,7 @@ from localrun.base.events import (
     Prefill,
     PromptLogprobs,
     Token,
+    ToolCall,
     ToolCallDelta,
 )
 from localrun.base.request import Json
@@ -22,6 +23,7 @@ from localrun.server.anthropic_diagnosis import CacheDiagnostics
 from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.refusal import Refusal
 from localrun.server.sse import data_frame
+from localrun.server.tool_arguments import arguments_of
 
 SIGNATURE = "localrun"  # of thoughts: clients give it back, and want one that is not empty
 _ERRORS: Mapping[int, str] = {
@@ -49,12 +51,16 @@ class MessageCodec(Codec):
         self._diagnosis, self._max_tokens = diagnosis, asked.requests[0].max_tokens
         self._id = f"msg_{secrets.token_hex(12)}"
         self._has_begun = False
-        self._blocks: list[tuple[Channel, list[str]]] = []  # of the content, with their texts
+        self._blocks: list[Json] = []  # of the content
+        self._is_complete = False  # whether the call that is open is
+        self._parts: list[str] = []  # of the text or the arguments of the block that is open
 
     def event(self, index: int, event: Event) -> bytes:
         match event:
-            case Accepted() | PromptLogprobs() | ToolCallDelta() | Loop():
+            case Accepted() | PromptLogprobs() | Loop():
                 return b""
+            case ToolCallDelta():
+                return self._head(0, 0) + self._call(event)
             case Prefill(_, cached, total):
                 return self._head(total, cached)
             case Token(_, text, channel):
@@ -76,7 +82,7 @@ class MessageCodec(Codec):
     def whole(self, info: ModelInfo | None, completions: list[Completion]) -> Json:
         self.know(info)
         message = self._message()
-        message["content"] = [_block(channel, "".join(texts)) for channel, texts in self._blocks]
+        message["content"] = self._blocks
         message["usage"] = usage(completions[0])
         message["diagnostics"] = self._diagnosis.found
         return {**message, **self._stopped(completions[0])}
@@ -105,20 +111,40 @@ class MessageCodec(Codec):
     def _delta(self, channel: Channel, text: str) -> bytes:
         """More text: of the block that is open, or of a new one."""
         start = b""
-        if not self._blocks or self._blocks[-1][0] != channel:
-            start = self._close()
-            self._blocks.append((channel, []))
-            start += _frame("content_block_start", index=len(self._blocks) - 1, content_block=_block(channel, "", ""))
-        self._blocks[-1][1].append(text)
         kind = "thinking" if channel == "thinking" else "text"
+        if not self._blocks or self._blocks[-1]["type"] != kind:
+            start = self._open({"type": kind, kind: "", **({"signature": ""} if kind == "thinking" else {})})
+        self._parts.append(text)
         return start + self._part({"type": f"{kind}_delta", kind: text})
+
+    def _call(self, part: ToolCallDelta) -> bytes:
+        """A call, which is a block of its own."""
+        if part.begins:
+            return self._open({"type": "tool_use", "id": part.id, "name": part.name, "input": {}})
+        self._parts.append(part.arguments)
+        self._is_complete = part.is_complete
+        delta = {"type": "input_json_delta", "partial_json": part.arguments}
+        return self._part(delta) if part.arguments else b""
+
+    def _open(self, block: Json) -> bytes:
+        """A new block in the place of the one that is open."""
+        closed, self._is_complete = self._close(), False
+        frame = _frame("content_block_start", index=len(self._blocks), content_block=block)
+        self._blocks.append({**block})
+        return closed + frame
 
     def _close(self) -> bytes:
         """The end of the block that is open."""
         if not self._blocks:
             return b""
-        signed = b""
-        if self._blocks[-1][0] == "thinking":
+        block, signed, said = self._blocks[-1], b"", "".join(self._parts)
+        self._parts = []
+        if block["type"] == "tool_use":
+            block["input"] = arguments_of(ToolCall(block["id"], block["name"], said, self._is_complete))
+        else:
+            block[block["type"]] = said
+        if block["type"] == "thinking":
+            block["signature"] = SIGNATURE
             signed = self._part({"type": "signature_delta", "signature": SIGNATURE})
         return signed + _frame("content_block_stop", index=len(self._blocks) - 1)
 
@@ -132,7 +158,9 @@ class MessageCodec(Codec):
     def _stopped(self, completion: Completion) -> Json:
         """Why the answer ended. An answer that only repeats itself, or was cancelled from here, has ended its turn."""
         reason = "end_turn"
-        if completion.stop_string:
+        if completion.ends_in_calls:
+            reason = "tool_use"
+        elif completion.stop_string:
             reason = "stop_sequence"
         elif completion.stop_reason == "length":
             is_asked = self._max_tokens is not None and completion.completion_tokens >= self._max_tokens
@@ -164,12 +192,6 @@ def _input(prompt: int, cached: int) -> Json:
         "cache_read_input_tokens": cached,
         "cache_creation_input_tokens": 0,  # everything that is read is kept, and nobody pays for it
     }
-
-
-def _block(channel: Channel, text: str, signature: str = SIGNATURE) -> Json:
-    if channel == "thinking":
-        return {"type": "thinking", "thinking": text, "signature": signature}
-    return {"type": "text", "text": text}
 
 
 def _frame(kind: str, **values: object) -> bytes:

@@ -35,6 +35,7 @@ def read_messages(body: Body) -> InferenceRequest:
         stop=tuple(filter(None, body.texts("stop_sequences", MAX_STOPS))),
         think=_THINK[body.inner("thinking").choice("type", tuple(_THINK), "adaptive")],
         tools=tuple(_tool(tool) for tool in tools if tool.text("type") in _OWN_TOOLS),
+        tool_choice="none" if body.inner("tool_choice").text("type") == "none" else "auto",
         continues=_is_begun(messages[-1]),
         constraint=output_format(body),
     )

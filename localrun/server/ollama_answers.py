@@ -16,12 +16,14 @@ from localrun.base.events import (
     Prefill,
     PromptLogprobs,
     Token,
+    ToolCall,
     ToolCallDelta,
 )
 from localrun.base.request import Json, RequestMessage
 from localrun.server.inference import Codec, InferenceRequest
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.refusal import Refusal
+from localrun.server.tool_arguments import arguments_of
 
 AnswerFields = Callable[[str, str], Json]  # answer and thinking, as the fields of an object
 
@@ -36,6 +38,11 @@ def generate_said(answer: str, thinking: str) -> Json:
     return {"response": answer, **({"thinking": thinking} if thinking else {})}
 
 
+def as_call(number: int, call: ToolCall) -> Json:
+    """A call as a message has it."""
+    return {"id": call.id, "function": {"index": number, "name": call.name, "arguments": arguments_of(call)}}
+
+
 class OllamaCodec(Codec):
     """Writes lines. With `contexts` the last one has the ids of the chat, for it to be gone on with."""
 
@@ -47,6 +54,7 @@ class OllamaCodec(Codec):
         self._said, self._contexts = said, contexts
         self._messages = asked.requests[0].messages
         self._context: list[int] = []
+        self._arguments: list[str] = []  # of the call that is open
 
     def event(self, index: int, event: Event) -> bytes:
         match event:
@@ -55,9 +63,21 @@ class OllamaCodec(Codec):
             case Done(completion, prompt_ids):
                 self._remember(completion, prompt_ids)
                 return line({**self._last(completion, "", ""), **self.told})
-            case Accepted() | Prefill() | PromptLogprobs() | ToolCallDelta() | Loop():
+            case ToolCallDelta():
+                return self._call(event)
+            case Accepted() | Prefill() | PromptLogprobs() | Loop():
                 return b""
         assert_never(event)
+
+    def _call(self, part: ToolCallDelta) -> bytes:
+        """A call once it is complete: Ollama tells of it in one piece, and of none that was cut."""
+        self._arguments = [] if part.begins else [*self._arguments, part.arguments]
+        if not part.is_complete:
+            return b""
+        call = ToolCall(part.id, part.name, "".join(self._arguments))
+        piece = self._piece("answer", "")
+        piece["message"]["tool_calls"] = [as_call(part.index, call)]
+        return line(piece)
 
     def end(self) -> bytes:
         return b""
@@ -70,7 +90,12 @@ class OllamaCodec(Codec):
 
     def whole(self, info: ModelInfo | None, completions: list[Completion]) -> Json:
         self.know(info)
-        return self._last(completions[0], completions[0].text, completions[0].thinking)
+        completion = completions[0]
+        last = self._last(completion, completion.text, completion.thinking)
+        complete = [call for call in completion.tool_calls if call.is_complete]
+        if complete:
+            last["message"]["tool_calls"] = [as_call(number, call) for number, call in enumerate(complete)]
+        return last
 
     def _piece(self, channel: Channel, text: str) -> Json:
         said = self._said(text, "") if channel == "answer" else self._said("", text)

@@ -32,6 +32,7 @@ from localrun.server.openai_fields import (
     sampling,
     stops,
     think,
+    tool_choice,
 )
 from localrun.server.openai_logprobs import chat_logprobs
 from localrun.server.openai_usage import finish_reason
@@ -56,6 +57,7 @@ def read_chat(body: Body) -> InferenceRequest:
         stop=stops(body),
         think=think(body),
         tools=tuple(tool.values for tool in body.objects("tools")),
+        tool_choice=tool_choice(body),
         logprobs=_logprobs(body),
         constraint=response_format(body),
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import cast
 
 from localrun.base.check import MAX_BIAS
-from localrun.base.request import Priority, Request, Sampling, Think
+from localrun.base.request import Priority, Request, Sampling, Think, ToolChoice
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.request_fields import inference_request
@@ -76,16 +76,17 @@ def effort(body: Body, name: str) -> Think:
 
 
 def refuse_until_there(body: Body) -> None:
-    """Refusal for what would silently not hold: calls that have to be made, or that have to be right."""
-    check_tool_choice(body)
+    """Refusal for what would silently not hold: calls that have to be right."""
     if any(tool.inner("function").flag("strict") for tool in body.objects("tools")):
         raise body.wrong("tools", "strict is not there yet")
 
 
-def check_tool_choice(body: Body) -> None:
-    """Refusal for calls that have to be made."""
-    if body.values.get("tool_choice") not in (None, "auto", "none"):
+def tool_choice(body: Body) -> ToolChoice:
+    """Whether tools may be called. Raises Refusal for calls that have to be made."""
+    wish = body.values.get("tool_choice")
+    if wish not in (None, "auto", "none"):
         raise body.wrong("tool_choice", "auto or none is needed: localrun does not make a model call a tool yet")
+    return "none" if wish == "none" else "auto"
 
 
 def _bias(body: Body) -> dict[int, float]:

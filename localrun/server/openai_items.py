@@ -93,26 +93,6 @@ def unsealed(text: str) -> str:
         return ""
 
 
-def flat_tools(tools: Sequence[Body]) -> tuple[list[Json], list[str]]:
-    """The functions among tools, those of namespaces among them, as templates know them; and what was left out."""
-    functions: list[Json] = []
-    left_out = []
-    for tool in tools:
-        kind = tool.text("type", "function")
-        if kind == "function":
-            if tool.flag("strict"):
-                raise tool.wrong("strict", "localrun does not hold a model to a schema yet")
-            function = {name: tool.values[name] for name in ("name", "description", "parameters") if name in tool}
-            functions.append({"type": "function", "function": function})
-        elif kind == "namespace":
-            inner, more = flat_tools(tool.objects("tools"))
-            functions += inner
-            left_out += more
-        else:
-            left_out.append(f"{tool.where} ({kind[:40]})")
-    return functions, left_out
-
-
 def _output(item: Body) -> str:
     """Output of a tool: a string, or parts, of which a text stands for those that are no text."""
     output = item.values.get("output")

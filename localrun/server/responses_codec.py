@@ -24,6 +24,7 @@ from localrun.server.openai_items import sealed
 from localrun.server.openai_usage import usage
 from localrun.server.refusal import Refusal
 from localrun.server.responses_request import ResponsesRequest
+from localrun.server.responses_tools import free_input
 from localrun.server.sse import data_frame
 
 Status = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
@@ -39,7 +40,9 @@ class ResponsesCodec(Codec):
         super().__init__(asked.inference)
         self._seals = asked.seals_thoughts
         self._number = 0  # of the next event
-        self._open: Channel | None = None  # what the last item is, while it grows
+        self._tools = asked.tools
+        self._open: Channel | Literal["call"] | None = None  # what the last item is, while it grows
+        self._arguments = ""  # of the call that is open
         self.dropped_turns = 0
         self.response: Json = {
             "id": f"resp_{secrets.token_hex(16)}",
@@ -63,11 +66,13 @@ class ResponsesCodec(Codec):
         match event:
             case Token(_, text, channel):
                 return self._grow(channel, text) if text else b""
+            case ToolCallDelta():
+                return self._call(event)
             case Done(completion):
-                frames = self._close("incomplete" if completion.stop_reason == "length" else "completed")
+                frames = self._close("incomplete" if completion.stop_reason == "length" else self._ended)
                 self._finish(completion)
                 return frames
-            case Accepted() | Prefill() | PromptLogprobs() | ToolCallDelta() | Loop():
+            case Accepted() | Prefill() | PromptLogprobs() | Loop():
                 return b""
         assert_never(event)
 
@@ -116,11 +121,37 @@ class ResponsesCodec(Codec):
         """More text of the item that is open, which is begun if need be."""
         frames = b""
         if channel != self._open:
-            frames = self._close("completed") + self._begin(channel)
+            frames = self._close(self._ended) + self._begin(channel)
         self._item["content"][0]["text"] += text
         name = "output_text" if channel == "answer" else "reasoning_text"
         more: Json = {"logprobs": []} if channel == "answer" else {}
         return frames + self._of_part(f"{name}.delta", delta=text, **more)
+
+    def _call(self, part: ToolCallDelta) -> bytes:
+        """More of a call, which is an item of its own. A tool of free text is given its input as a whole."""
+        tool = self._tools.called(part.name)
+        if part.begins:
+            frames, self._open = self._close(self._ended), "call"
+            kind = "ctc" if tool.takes_text else "fc"
+            self.response["output"].append(tool.item(f"{kind}_{secrets.token_hex(16)}", part.id))
+            self._arguments = ""
+            return frames + self._of_item("added")
+        frames = b""
+        self._arguments += part.arguments
+        if not tool.takes_text:
+            self._item["arguments"] = self._arguments
+            if part.arguments:
+                frames = self._of_call("function_call_arguments.delta", delta=part.arguments)
+        return frames + (self._close("completed") if part.is_complete else b"")
+
+    def _close_call(self, status: Status) -> bytes:
+        item = self._item
+        if item["type"] == "custom_tool_call":
+            item["input"] = free_input(self._arguments)
+            frames = self._of_call("custom_tool_call_input.delta", delta=item["input"])
+            return frames + self._of_call("custom_tool_call_input.done", input=item["input"])
+        item["status"] = status
+        return self._of_call("function_call_arguments.done", arguments=item["arguments"], name=item["name"])
 
     def _begin(self, channel: Channel) -> bytes:
         self._open = channel
@@ -140,6 +171,9 @@ class ResponsesCodec(Codec):
         """The end of the item that is open, if one is."""
         if self._open is None:
             return b""
+        if self._open == "call":
+            frames, self._open = self._close_call(status), None
+            return frames + self._of_item("done")
         part = self._item["content"][0]
         if self._open == "answer":
             frames = self._of_part("output_text.done", text=part["text"], logprobs=[])
@@ -151,6 +185,11 @@ class ResponsesCodec(Codec):
         self._item["status"] = status
         self._open = None
         return frames + self._of_item("done")
+
+    @property
+    def _ended(self) -> Status:
+        """How the item that is open ends where another begins: a call that is still open was never completed."""
+        return "incomplete" if self._open == "call" else "completed"
 
     @property
     def _item(self) -> Json:
@@ -165,12 +204,15 @@ class ResponsesCodec(Codec):
         index = len(self.response["output"]) - 1
         return self._frame(name, item_id=self._item["id"], output_index=index, content_index=0, **values)
 
+    def _of_call(self, name: str, /, **values: object) -> bytes:
+        return self._frame(name, item_id=self._item["id"], output_index=len(self.response["output"]) - 1, **values)
+
     def _state(self, name: str) -> bytes:
         """The whole response; while it grows its items come by themselves."""
         response = self.response if name not in ("created", "in_progress") else {**self.response, "output": []}
         return self._frame(name, response={**response, **(self.told if response is self.response else {})})
 
-    def _frame(self, name: str, **values: object) -> bytes:
+    def _frame(self, name: str, /, **values: object) -> bytes:
         kind, number = f"response.{name}", self._number
         self._number += 1
         return data_frame({"type": kind, "sequence_number": number, **values}, kind)

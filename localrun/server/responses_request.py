@@ -8,8 +8,9 @@ from localrun.base.request import Json, Request
 from localrun.server.constraint_fields import text_format
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
-from localrun.server.openai_fields import check_tool_choice, effort, max_tokens, openai_request, sampling
-from localrun.server.openai_items import Conversation, flat_tools
+from localrun.server.openai_fields import effort, max_tokens, openai_request, sampling, tool_choice
+from localrun.server.openai_items import Conversation
+from localrun.server.responses_tools import ClientTools
 from localrun.server.stored_responses import StoredResponse
 
 IGNORED = (
@@ -31,6 +32,7 @@ class ResponsesRequest:
     is_stored: bool
     drops_turns: bool  # the oldest turns, where the context is too small for all
     seals_thoughts: bool
+    tools: ClientTools
 
 
 def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> ResponsesRequest:
@@ -40,8 +42,8 @@ def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Respon
             raise body.wrong(name, "localrun has none of this")
     if body.flag("background"):
         raise body.wrong("background", "false is needed: answers are computed while somebody waits for them")
-    check_tool_choice(body)
-    tools, other_tools = flat_tools(body.objects("tools"))
+    tools = ClientTools()
+    tools.add(body.objects("tools"))
     items = _items(body)
     conversation = Conversation()
     for stored in earlier:
@@ -56,19 +58,21 @@ def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Respon
         sampling=sampling(body),
         max_tokens=max_tokens(body, "max_output_tokens"),
         think=effort(body.inner("reasoning"), "effort"),
-        tools=tuple(tools),
+        tools=tuple(tools.functions),
+        tool_choice=tool_choice(body),
         constraint=text_format(body),
     )
     asked = openai_request(body, (request,) if conversation.messages else (), IGNORED)
     is_stored = body.flag("store", True)
     return ResponsesRequest(
-        replace(asked, ignored=(*asked.ignored, *other_tools, *conversation.left_out), is_held=asked.is_stream),
+        replace(asked, ignored=(*asked.ignored, *tools.left_out, *conversation.left_out), is_held=asked.is_stream),
         [{**item, "id": item.get("id") or f"item_{secrets.token_hex(16)}"} for item in items],
         _echo(body, is_stored),
         earlier[0].response["id"] if earlier else "",
         is_stored,
         body.choice("truncation", ("auto", "disabled"), "disabled") == "auto",
         SEALED_THOUGHTS in body.texts("include", 32) and not is_stored,
+        tools,
     )
 
 

@@ -139,11 +139,8 @@ def test_codex_shapes_are_taken(http: httpx.Client, fake: FakeClient) -> None:
         "function": {"name": "sh", "arguments": '{"cmd": "echo hi"}'},
     }
     assert (answer["content"], answer["reasoning_content"]) == ("done", "hm")
-    assert [tool["function"]["name"] for tool in request.tools] == ["sh", "close_agent"]
-    assert [note for note in final["localrun"]["ignored"] if note.startswith("tools")] == [
-        "tools[2] (web_search)",
-        "tools[3] (custom)",
-    ]
+    assert [tool["function"]["name"] for tool in request.tools] == ["sh", "close_agent", "apply_patch"]
+    assert [note for note in final["localrun"]["ignored"] if note.startswith("tools")] == ["tools[2] (web_search)"]
     thought = final["output"][0]["encrypted_content"]
     assert base64.b64decode(thought.removeprefix("lr1.")) == b"~~"
 

@@ -4,12 +4,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import anthropic
+import ollama
 import openai
 import pytest
 from localrun_testing.fake_client import FakeClient
 from localrun_testing.served import Served
 
 from localrun.base.events import ToolCall
+from localrun.server.tool_arguments import arguments_of
 
 PARIS = ToolCall("call_1", "get_weather", '{"city": "Paris", "days": 2}')
 NOTHING = ToolCall("call_2", "now", "{}")
@@ -59,3 +62,100 @@ def test_chat_completions(
     assert "".join(deltas) == "".join(call.arguments for call in calls)
     assert len(deltas) >= 3 * bool(calls)
     assert not calls or json.loads(calls[0].arguments) == {"city": "Paris", "days": 2}
+
+
+@pytest.mark.parametrize(("calls", "reason"), CASES.values(), ids=list(CASES))
+def test_responses(openai_client: openai.OpenAI, called: list[ToolCall], calls: list[ToolCall], reason: str) -> None:
+    called += calls
+    tools: Any = [{"type": "function", "strict": False, **OPENAI_TOOLS[0]["function"]}]
+    whole = openai_client.responses.create(model="", input="Weather?", tools=tools)
+    with openai_client.responses.stream(model="", input="Weather?", tools=tools) as stream:
+        events: list[Any] = list(stream)
+        streamed = stream.get_final_response()
+    for response in (whole, streamed):
+        assert [item.type for item in response.output] == ["reasoning", "message", *["function_call"] * len(calls)]
+        found = [(item.call_id, item.name, item.arguments) for item in response.output if item.type == "function_call"]
+        assert found == [(call.id, call.name, call.arguments) for call in calls]
+        ends = [item.status for item in response.output if item.type == "function_call"]
+        assert ends == ["completed" if call.is_complete else "incomplete" for call in calls]
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    done = [event.arguments for event in events if event.type == "response.function_call_arguments.done"]
+    assert done == [call.arguments for call in calls]
+
+
+CODEX_TOOLS: Any = [
+    {"type": "namespace", "name": "agents", "tools": [{"type": "function", "name": "close", "parameters": {}}]},
+    {"type": "custom", "name": "apply_patch", "description": "Patch files"},
+    {"type": "web_search"},
+]
+
+
+def test_codex_finds_namespaces_and_free_input_as_it_gave_them(
+    openai_client: openai.OpenAI, called: list[ToolCall], fake: FakeClient
+) -> None:
+    patch = "*** Begin Patch\n+é"
+    called += [ToolCall("call_1", "close", "{}"), ToolCall("call_2", "apply_patch", json.dumps({"input": patch}))]
+    response = openai_client.responses.create(model="", input="Go", tools=CODEX_TOOLS)
+    close, custom = [item.model_dump() for item in response.output][-2:]
+    assert (close["type"], close["name"], close["namespace"]) == ("function_call", "close", "agents")
+    assert (custom["type"], custom["name"], custom["input"]) == ("custom_tool_call", "apply_patch", patch)
+    shown = [tool["function"]["name"] for tool in fake.requests[-1].tools]
+    assert shown == ["close", "apply_patch"]
+    replay: Any = [
+        {"role": "user", "content": "Go"},
+        *[item.model_dump(exclude_none=True) for item in response.output],
+        {"type": "function_call_output", "call_id": "call_1", "output": [{"type": "input_text", "text": "closed"}]},
+        {"type": "custom_tool_call_output", "call_id": "call_2", "output": "patched"},
+    ]
+    openai_client.responses.create(model="", input=replay, tools=CODEX_TOOLS)
+    _, asked, *results = fake.requests[-1].messages
+    assert [call["function"]["name"] for call in asked["tool_calls"]] == ["close", "apply_patch"]
+    assert [(result["tool_call_id"], result["content"]) for result in results] == [
+        ("call_1", "closed"),
+        ("call_2", "patched"),
+    ]
+
+
+@pytest.mark.parametrize(("calls", "reason"), CASES.values(), ids=list(CASES))
+def test_messages(served: Served, called: list[ToolCall], calls: list[ToolCall], reason: str) -> None:
+    called += calls
+    tools: Any = [{"name": "get_weather", "input_schema": PARAMETERS}]
+    asked: Any = {"model": "", "max_tokens": 100, "messages": ASK, "tools": tools}
+    with anthropic.Anthropic(base_url=served.url, api_key="any", max_retries=0) as client:
+        whole: Any = client.messages.create(**asked)
+        with client.messages.stream(**asked) as stream:
+            list(stream)
+            streamed: Any = stream.get_final_message()
+    inputs = {PARIS: {"city": "Paris", "days": 2}, NOTHING: {}}
+    for message, cut in ((whole, {"city": "Par"}), (streamed, {})):  # the library drops a text that is cut
+        assert message.stop_reason == ("tool_use" if reason == "tool_calls" else "end_turn")
+        assert [block.type for block in message.content] == ["thinking", "text", *["tool_use"] * len(calls)]
+        found = [(block.id, block.name, block.input) for block in message.content if block.type == "tool_use"]
+        assert found == [(call.id, call.name, inputs.get(call, cut)) for call in calls]
+
+
+@pytest.mark.parametrize(("calls", "reason"), CASES.values(), ids=list(CASES))
+def test_ollama(served: Served, called: list[ToolCall], calls: list[ToolCall], reason: str) -> None:
+    called += calls
+    client = ollama.Client(host=served.url)
+    whole = client.chat(model="builtin", messages=ASK, tools=OPENAI_TOOLS)
+    lines = list(client.chat(model="builtin", messages=ASK, tools=OPENAI_TOOLS, stream=True))
+    told = [call for line in lines for call in line.message.tool_calls or ()]
+    for found in (list(whole.message.tool_calls or ()), told):
+        assert [(call.function.name, dict(call.function.arguments)) for call in found] == [
+            (call.name, json.loads(call.arguments)) for call in calls if call.is_complete
+        ]
+    assert (whole.message.content, whole.done_reason) == ("I look.", "stop")
+    assert "".join(line.message.content or "" for line in lines) == "I look."
+
+
+def test_arguments_of_a_call_that_was_cut() -> None:
+    begun = {
+        "": {},
+        "{": {},
+        '{"a": ': {"a": None},
+        '{"a": 1, ': {"a": 1},
+        '{"a": [1, {"b": "c\\"': {"a": [1, {"b": 'c"'}]},
+    }
+    for text, arguments in begun.items():
+        assert arguments_of(ToolCall("", "f", text, is_complete=False)) == arguments

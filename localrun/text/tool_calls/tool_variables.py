@@ -1,10 +1,7 @@
 """Variables in which chat templates are told of tools."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
-
-from localrun.text.tool_calls.syntax import dumps
 
 GivenTools: TypeAlias = Sequence[Mapping[str, Any]]
 ToolVariables: TypeAlias = Callable[[GivenTools], dict[str, Any]]
@@ -30,10 +27,4 @@ def _as_xml_tools(tools: GivenTools) -> dict[str, Any]:
     return {"tools": list(tools), "xml_tools": list(tools)}
 
 
-def _as_functions(tools: GivenTools) -> dict[str, Any]:
-    """As a text, under the name of Firefunction, which wants to know the day, too."""
-    functions = dumps([tool.get("function", tool) for tool in tools])
-    return {"tools": list(tools), "functions": functions, "datetime": time.strftime("%Y-%m-%d")}
-
-
-TOOL_VARIABLES: tuple[ToolVariables, ...] = (_as_given, _bare, _as_xml_tools, _as_functions)
+TOOL_VARIABLES: tuple[ToolVariables, ...] = (_as_given, _bare, _as_xml_tools)
