@@ -105,7 +105,7 @@ def assert_nothing_is_lost(template: ChatTemplate, form: CallForm) -> None:
         {"id": "call_a", "type": "function", "function": {"name": "look", "arguments": '{"where": "zqhere"}'}},
         {"id": "call_b", "type": "function", "function": {"name": "look", "arguments": '{"where": "zqthere'}},
     ]
-    messages: list[Message] = [
+    messages: list[TemplateMessage] = [
         {"role": "user", "content": "zqask"},
         {"role": "assistant", "content": "zqtext", "tool_calls": calls},
         {"role": "tool", "tool_call_id": "call_b", "content": "zqsecond"},
