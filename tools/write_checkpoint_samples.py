@@ -39,6 +39,7 @@ def main() -> None:
 def samples() -> Iterator[Sample]:
     yield from mlx_samples()
     yield from fp8_samples()
+    yield from nvfp4_samples()
 
 
 def weights(seed: int, shape: tuple[int, ...] = (ROWS, COLUMNS)) -> np.ndarray:
@@ -93,6 +94,36 @@ def fp8_samples() -> Iterator[Sample]:
         expected = dequantize(codes, scales, args=args, dtype=torch.float32)
         config = {"quantization_config": {"quant_method": "compressed-tensors", "format": "float-quantized"}}
         yield f"fp8-{strategy}", config, {"w.weight": codes, "w.weight_scale": scales, "expected": expected}
+
+
+def nvfp4_samples() -> Iterator[Sample]:
+    """As compressed-tensors packs and unpacks it, and the same numbers under ModelOpt's names."""
+    from compressed_tensors.compressors import NVFP4PackedCompressor
+    from compressed_tensors.compressors.nvfp4.helpers import unpack_fp4_from_uint8
+    from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme, QuantizationType
+    from compressed_tensors.quantization.lifecycle.forward import dequantize
+
+    matrix = torch.from_numpy(weights(200))
+    whole = (448 * 6 / matrix.abs().max()).reshape(1)
+    scales = (matrix.reshape(ROWS, -1, 16).abs().amax(-1) * whole / 6).clamp_min(2**-9).to(torch.float8_e4m3fn)
+    args = QuantizationArgs(
+        num_bits=4, type=QuantizationType.FLOAT, strategy="tensor_group", group_size=16, scale_dtype=torch.float8_e4m3fn
+    )
+    scheme = QuantizationScheme(targets=["Linear"], weights=args)
+    state = {"weight": matrix, "weight_scale": scales.float(), "weight_global_scale": whole}
+    packed = NVFP4PackedCompressor.compress(dict(state), scheme)
+    codes = unpack_fp4_from_uint8(packed["weight_packed"], ROWS, COLUMNS, dtype=torch.float32)
+    expected = dequantize(codes, packed["weight_scale"].float(), args=args, global_scale=whole, dtype=torch.float32)
+    {f"w.{key}": part for key, part in packed.items()}
+    config = {"quantization_config": {"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}}
+    yield (
+        "nvfp4-compressed-tensors",
+        config,
+        {f"w.{key}": part for key, part in packed.items()} | {"expected": expected},
+    )
+    config = {"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}}
+    parts = {"weight": packed["weight_packed"], "weight_scale": packed["weight_scale"], "weight_scale_2": 1 / whole}
+    yield "nvfp4-modelopt", config, {f"w.{key}": part for key, part in parts.items()} | {"expected": expected}
 
 
 def of_mlx(array: Any) -> torch.Tensor:

@@ -10,6 +10,7 @@ from localrun.formats.checkpoints.fp8 import join_fp8
 from localrun.formats.checkpoints.joined import Joined, Tensors
 from localrun.formats.checkpoints.mlx import join_mlx
 from localrun.formats.checkpoints.mxfp4 import join_mxfp4
+from localrun.formats.checkpoints.nvfp4 import join_nvfp4
 from localrun.formats.quant import QUANT_TYPES
 
 Config: TypeAlias = Mapping[str, Any]
@@ -35,6 +36,9 @@ _FP8 = Method(
     "blocks and rows F32, the whole matrix BF16",
 )
 
+_NVFP4 = Method(
+    join_nvfp4, "nvfp4", "NVFP4 with a scale of the whole matrix, beside matrices in FP8 or floats", "NVFP4"
+)
 
 METHODS: dict[str, Method] = {
     "mxfp4": Method(join_mxfp4, "mxfp4", "MXFP4 of gpt-oss's experts", "MXFP4"),
@@ -48,6 +52,10 @@ METHODS: dict[str, Method] = {
     "fbgemm_fp8": _FP8,
     "compressed-tensors float-quantized": _FP8,
     "modelopt FP8": _FP8,
+    "compressed-tensors nvfp4-pack-quantized": _NVFP4,
+    "modelopt NVFP4": _NVFP4,
+    "modelopt W4A16_NVFP4": _NVFP4,
+    "modelopt MIXED_PRECISION": _NVFP4,
 }
 
 

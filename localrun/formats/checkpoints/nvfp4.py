@@ -1,0 +1,78 @@
+"""NVFP4: codes of 4 bits (E2M1), an E4M3 scale for 16 of them, and one number for the whole matrix.
+
+Compressed-tensors divides by that number (`weight_global_scale`), ModelOpt multiplies by it (`weight_scale_2`); here it
+is a factor of the matrix's products. Other matrices of such a checkpoint may be FP8.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from localrun.formats.checkpoints.fp8 import join_fp8
+from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.source import TensorInfo
+
+_SPELLINGS = (("weight_packed", "weight_global_scale"), ("weight", "weight_scale_2"))
+_GROUP = 16
+_BLOCK = 64  # numbers of a block of that type
+
+
+def join_nvfp4(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
+    """Every matrix of codes with its scales, and those in FP8. ModelFileError for parts that do not fit together."""
+    found: Joined = {}
+    for name, codes in tensors.items():
+        for ending, kind in _SPELLINGS:
+            stem = name.removesuffix(ending)
+            if codes.qtype != "U8" or not name.endswith(f".{ending}") or stem + kind not in tensors:
+                continue
+            scales, whole = tensors.get(stem + "weight_scale"), tensors[stem + kind]
+            shape = checked_shape(codes, scales, whole)
+            assert scales is not None
+            held = "F32" if shape[1] % _BLOCK else "NVFP4"
+            matrix = appears_as(f"{stem}weight", shape, held, codes)
+            found[f"{stem}weight"] = Nvfp4Codes(matrix, (codes, scales))
+            factor = appears_as(f"{stem}scale", (1,), "F32", whole)
+            found[f"{stem}scale"] = WholeScale(factor, (whole,), divides=ending == "weight_packed")
+    return join_fp8(tensors, config) | found
+
+
+def checked_shape(codes: TensorInfo, scales: TensorInfo | None, whole: TensorInfo) -> tuple[int, ...]:
+    """The shape of the matrix, once its parts agree. Raises ModelFileError."""
+    if len(codes.shape) != 2 or codes.shape[1] * 2 % _GROUP:
+        raise misfit(codes, f"of NVFP4 is no matrix with rows of a multiple of {_GROUP}")
+    shape = codes.shape[0], codes.shape[1] * 2
+    if scales is None or scales.qtype != "F8_E4M3" or scales.shape != (shape[0], shape[1] // _GROUP):
+        raise misfit(codes, f"of NVFP4 has no E4M3 scales for {_GROUP} numbers each")
+    if whole.qtype != "F32" or whole.shape not in ((), (1,)):
+        raise misfit(codes, "of NVFP4 has a scale of the whole that is not one f32")
+    return shape
+
+
+class Nvfp4Codes(JoinedTensor):
+    """Codes and their E4M3 scales as blocks of a GGUF, or as f32 where rows are no whole blocks."""
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        from localrun.formats.checkpoints.parts import read_bytes
+        from localrun.formats.checkpoints.small_floats import check_e4m3_scales, fp4_rows_of_16
+
+        codes, scales = (read_bytes(read_rows, part, first_row, n_rows) for part in self.parts)
+        check_e4m3_scales(self.parts[1], scales)
+        return fp4_rows_of_16(self.info.qtype, codes, scales)
+
+
+@dataclass(frozen=True)
+class WholeScale(JoinedTensor):
+    """The scale of a whole matrix as a factor; `divides`: the file has its inverse."""
+
+    divides: bool
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        import numpy as np
+
+        from localrun.formats.checkpoints.parts import check_finite, read_numbers
+
+        value = read_numbers(read_rows, self.parts[0])
+        with np.errstate(divide="ignore", over="ignore"):
+            factor = 1 / value if self.divides else value
+        check_finite(self.parts[0], factor)
+        return bytearray(factor.astype("<f4").data)
