@@ -13,7 +13,7 @@ from benchmarks.gpu_models import random_matrix
 from benchmarks.gpu_platforms import AttentionCase, Platform
 from localrun.backends.cuda.bulk import SPAN
 from localrun.backends.gpu.device import Launch
-from localrun.backends.gpu.logits import AdjustTensors, Found, finish
+from localrun.backends.gpu.logits import AdjustTensors, FoundCandidates, finish
 from localrun.backends.gpu.passes import bucket_rows
 from localrun.backends.gpu.scratch import bucket_units, partial_numbers
 from localrun.backends.gpu.step_tensors import StepBuffer, StepShape
@@ -212,7 +212,11 @@ def row_cases(platform: Platform, timer: Timer, quick: bool) -> Iterator[Measure
         seconds = timer.seconds([launch])
         rate = 9 * rows * width / seconds / 1e9
         yield Measured("norm", "f32", f"{width}", rows, 1e6 * seconds, rate, 0.0, error)
-    logits, adjust, found = torch.randn(1, vocab, device=where), AdjustTensors(1, where), Found.empty(1, where)
+    logits, adjust, found = (
+        torch.randn(1, vocab, device=where),
+        AdjustTensors(1, where),
+        FoundCandidates.empty(1, where),
+    )
     expected_best = exactly(logits[0]).topk(16).values.cpu()
     launches = finish(platform.device, logits, adjust, found, 1)
 

@@ -48,10 +48,7 @@ class AttachHost:
         self._admit = admit
         self._listener, self.path = private_socket.listen()
         ended, end = os.pipe()
-        self._ended, self._end = (
-            os.fdopen(ended, "rb"),
-            os.fdopen(end, "wb"),
-        )  # to hear of the end, and to be closed for it
+        self._ended, self._end = os.fdopen(ended, "rb"), os.fdopen(end, "wb")  # closing one is heard at the other
         self._sessions: list[_Session] = []
         start_thread(self._accept)
 

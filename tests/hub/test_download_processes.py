@@ -213,10 +213,10 @@ downloads.PLAIN_HTTP_BYTES = 1000
 from localrun.hub.access import read_access
 from localrun.hub.api import read_repo
 from localrun.hub.http import Http
-from localrun.hub.progress import Finished
+from localrun.hub.progress import DownloadFinished
 http = Http(read_access())
 repo = read_repo(http, "a/b")
-(path,) = downloads.download(http, repo, repo.files, lambda event: isinstance(event, Finished) and print(event.fetched))
+(path,) = downloads.download(http, repo, repo.files, lambda event: isinstance(event, DownloadFinished) and print(event.fetched))
 """
 
 

@@ -96,9 +96,9 @@ def test_a_planted_journal_or_ref_does_not_block(home: Path, thesis: Path, kind:
 def test_only_files_of_our_own_are_opened_to_write(tmp_path: Path, thesis: Path, kind: str) -> None:
     plant(kind, tmp_path / "planted", thesis)
     assert not is_own(tmp_path / "planted")
-    with pytest.raises(OSError, match="where a file of ours should be"):
+    with pytest.raises(OSError, match="in the place of localrun's own file"):
         open_own(tmp_path / "planted", "ab")
-    with pytest.raises(OSError, match=r"where a file of ours should be|exists"):
+    with pytest.raises(OSError, match=r"in the place of localrun's own file|exists"):
         open_own(tmp_path / "planted", "xb")
     replace_own(tmp_path / "planted", b"new")
     assert (thesis.read_bytes(), (tmp_path / "planted").read_bytes()) == (PRECIOUS, b"new")

@@ -57,7 +57,8 @@ WAYS = {
     "never": lambda screen: screen.app.exit(),
 }
 ChatScreen.action_inspector = WAYS[sys.argv.pop(1)]
-start.open_client = opener(ScriptedClient([Script("a SECRET answer " * 9, delay=0.01, never_ends=True)]))
+scripted = opener(ScriptedClient([Script("a SECRET answer " * 9, delay=0.01, never_ends=True)]))
+start.open_client = lambda choice, progress, *sharing: scripted(choice, progress)
 start._first_choice = lambda model, precision: CHOICE
 from localrun.__main__ import main
 main()
@@ -139,7 +140,7 @@ def test_one_line_says_so_and_what_was_written_is_there_again(way: str) -> None:
     report = (logs / "crash.txt").read_text("utf-8")
     assert line.startswith("localrun: the app ended with an error of its own: ValueError in <string>, line ")
     assert str(logs / "crash.txt") in line
-    assert "again at the next start" in line
+    assert "comes back at the next start" in line
     assert "SECRET" not in line + report
     assert "ValueError" in report
     store = ChatStore(chats)
