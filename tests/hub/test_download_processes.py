@@ -216,7 +216,8 @@ from localrun.hub.http import Http
 from localrun.hub.progress import DownloadFinished
 http = Http(read_access())
 repo = read_repo(http, "a/b")
-(path,) = downloads.download(http, repo, repo.files, lambda event: isinstance(event, DownloadFinished) and print(event.fetched))
+tell = lambda event: isinstance(event, DownloadFinished) and print(event.fetched)
+(path,) = downloads.download(http, repo, repo.files, tell)
 """
 
 
