@@ -91,7 +91,11 @@ class Running:
                 self.shown += data.decode("utf-8", "replace")
 
     def see(self, words: str) -> None:
-        wait_until(lambda: words in self.shown, lambda: self.shown[-2000:])
+        try:
+            wait_until(lambda: words in self.shown, lambda: self.shown[-2000:])
+        except AssertionError:
+            self.process.kill()  # it would go on without its terminal, beside the tests that follow
+            raise
 
     def type(self, keys: bytes) -> None:
         os.write(self.master, keys)
