@@ -8,7 +8,7 @@ from collections.abc import Callable
 from localrun.base.errors import LocalrunError, unexpected
 from localrun.base.events import Done, Event
 from localrun.base.request import Request
-from localrun.client.interface import EngineClient, Generation
+from localrun.client.interface import Cancellation, EngineClient
 from localrun.server.answer_memory import AnswerMemory
 
 NumberedEvent = tuple[int, Event | LocalrunError]
@@ -57,23 +57,17 @@ class RunningAnswer:
         self, client: EngineClient, request: Request, mailbox: Mailbox, index: int, memory: AnswerMemory
     ) -> None:
         self._put: Callable[[Event | LocalrunError], None] = lambda said: mailbox.put((index, said))
-        self._generation: Generation | None = None
-        self._is_cancelled = False
+        self._cancellation = Cancellation()
         threading.Thread(target=self._read, args=(client, request, memory), name="answer", daemon=True).start()
 
     def cancel(self) -> None:
         """End it within a step; what it has not said yet does not matter any more. From any thread, and repeatedly."""
-        self._is_cancelled = True
-        if (generation := self._generation) is not None:
-            generation.cancel()
+        self._cancellation.cancel()
 
     def _read(self, client: EngineClient, request: Request, memory: AnswerMemory) -> None:
         try:
             info = client.info
-            generation = self._generation = client.generate(memory.recall(info, request))
-            if self._is_cancelled:  # before there was anything to cancel
-                generation.cancel()
-            for event in generation:
+            for event in self._cancellation.watch(client.generate(memory.recall(info, request))):
                 if isinstance(event, Done):
                     memory.keep(info, request, event)  # before the client can go on from it
                     self._put(event)
@@ -84,5 +78,3 @@ class RunningAnswer:
             self._put(error)
         except Exception as error:  # a bug of ours must reach the client, not vanish with the thread
             self._put(unexpected(error))
-        finally:
-            self._generation = None
