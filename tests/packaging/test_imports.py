@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from localrun_testing import REPOSITORY
 
-# From the top down; two rooms on one level do not import each other. Server and tools are not built yet.
+# From the top down; two rooms on one level do not import each other.
 LEVELS = (
     ("localrun.__main__",),
     ("localrun.cli",),

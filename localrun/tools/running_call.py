@@ -1,0 +1,85 @@
+"""A call while its tool runs, and the result that it comes to."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from localrun.base.errors import LocalrunError
+from localrun.base.sanitize import clean
+
+SECONDS = 60.0  # that a call may take, unless its tool says otherwise
+LIMIT = 48_000  # characters of a result, about 16k tokens
+
+
+class ToolError(LocalrunError):
+    """A call that could not be done: the model is told of it, and may go on."""
+
+    kind = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The text that a model is given for a call: plain data, capped and without control characters.
+
+    `bytes` are those of the whole result, of which `cut` are left out of `text`.
+    """
+
+    text: str
+    is_error: bool = False
+    bytes: int = 0
+    cut: int = 0
+    seconds: float = 0.0
+
+
+class RunningCall:
+    """One call under way: what its tool may do, and whether it is to stop.
+
+    `folders` are those that a person has allowed it to read, `shown` the preview that was accepted. A tool that works
+    for longer than a moment asks `check` or `wait` now and then.
+    """
+
+    def __init__(
+        self, seconds: float = SECONDS, limit: int = LIMIT, folders: Sequence[Path] = (), shown: str = ""
+    ) -> None:
+        self.folders = tuple(folders)
+        self.shown = shown
+        self.limit = limit  # characters of the result
+        self._ends = time.monotonic() + seconds
+        self._seconds = seconds
+        self._stopped = threading.Event()
+
+    @property
+    def seconds_left(self) -> float:
+        """Until its time is up; never less than 0."""
+        return max(0.0, self._ends - time.monotonic())
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether a person stopped it."""
+        return self._stopped.is_set()
+
+    def cancel(self) -> None:
+        """Stop it. From any thread, and a handler of a signal."""
+        self._stopped.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it is cancelled, or for so long; gives whether it is."""
+        return self._stopped.wait(min(seconds, self.seconds_left))
+
+    def check(self) -> None:
+        """Raise ToolError once it is cancelled, or its time is up."""
+        if self.is_cancelled:
+            raise ToolError("the call was stopped by the user")
+        if not self.seconds_left:
+            raise ToolError(f"the call took longer than {self._seconds:g} seconds and was ended")
+
+    def result(self, text: str, is_error: bool = False, more_bytes: int = 0) -> ToolResult:
+        """A result with this text, cut to the limit with a word about it; `more_bytes` were left out before."""
+        size = len(text.encode("utf-8", "replace")) + more_bytes
+        kept = clean(text[: self.limit])[: self.limit]
+        cut = more_bytes + len(text[self.limit :].encode("utf-8", "replace"))
+        if cut:
+            kept += f"\n[{cut:,} of {size:,} bytes were left out here]"
+        return ToolResult(kept, is_error, size, cut)
