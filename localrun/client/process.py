@@ -1,16 +1,13 @@
 """One worker process: started, spoken to, watched, and ended."""
 
-import os
-import re
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-import localrun
 from localrun.base.errors import EngineDiedError
+from localrun.base.own_process import start_module
 from localrun.client import process_stats
 from localrun.client.channel import EngineCall, EngineChannel, Inbox
 from localrun.client.codec import WireError
@@ -21,7 +18,6 @@ from localrun.formats.files import Stamp
 CLOSE_SECONDS = 2.0
 _REAP_SECONDS = 5.0
 _LAST_WORDS = 4096
-_SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
 
 
 class WorkerProcess(EngineChannel):
@@ -79,7 +75,7 @@ class WorkerProcess(EngineChannel):
         kills = 0
         try:
             kills = oom_kills()
-            self._process = process = _spawn(self._module)
+            self._process = process = start_module(self._module)
         except OSError as error:
             reason = f"the engine's process cannot be started: {error.strerror or error}"
             self._bury(EngineDiedError(reason, "close other programs, and try again"))
@@ -112,20 +108,3 @@ class WorkerProcess(EngineChannel):
         with stream:
             while heard := cast(Any, stream).read1(1 << 16):
                 self._said = (self._said + heard)[-_LAST_WORDS:]
-
-
-def _spawn(module: str) -> subprocess.Popen[bytes]:
-    """A process of its own session: Ctrl-C in the terminal is for us alone."""
-    apart: dict[str, Any] = {"start_new_session": True}
-    if sys.platform == "win32":
-        apart = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}
-    pipe = subprocess.PIPE
-    command = [sys.executable, "-P", "-m", module]
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=_environment(), **apart)
-
-
-def _environment() -> dict[str, str]:
-    """Ours without secrets, and with our module path: a checkout, a wheel and an editable install all find localrun."""
-    root = str(Path(localrun.__file__).parents[1])
-    kept = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
-    return {**kept, "PYTHONPATH": os.pathsep.join(dict.fromkeys([*filter(None, sys.path), root]))}

@@ -82,7 +82,7 @@ os.kill(os.getpid(), signal.SIGBUS)
 """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     started = partial(subprocess.Popen, [sys.executable, "-c", code], **pipes)
-    monkeypatch.setattr("localrun.client.process._spawn", lambda module: started())
+    monkeypatch.setattr("localrun.client.process.start_module", lambda module: started())
     process = WorkerProcess("of no matter")
     assert process.call(Load(LoadOptions(model))).answers.get(timeout=60) is None
     assert "m.gguf was cut to 10 of 1,000 bytes" in process._died().message
