@@ -1,7 +1,7 @@
 """What a server costs beside `localrun run`, what it saves, and how it does beside llama.cpp's.
 
     python -m benchmarks.server_beside MODEL.gguf [--rounds 7] [--ctx 8192] [--prefix 4096] [--long 4096]
-                                       [--threads N] [--llama-server FILE]
+                                       [--threads N] [--llama-server FILE] [--parts decode turns …]
 
 The server is a process of its own, this one is its client. Runs and requests take turns; printed are medians, of pairs
 where two things are compared. `--prefix` is what agents share, `--long` the prompt of somebody else, and `--ctx` has to
@@ -46,6 +46,7 @@ WORDS = (
 )
 ROOM = 1024  # tokens of a slot beyond the prompt
 COMMAND = (sys.executable, "-m", "localrun")
+PARTS = ("decode", "turns", "agents", "long", "streams")
 Measure = Callable[[httpx.AsyncClient], Awaitable[float]]
 
 
@@ -58,6 +59,7 @@ def main() -> None:
     parser.add_argument("--long", type=int, default=4096, help="tokens of a foreign prompt, about")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--llama-server", metavar="FILE", help="measure it, too")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure; usually all")
     options = parser.parse_args()
     print(machine())
     with serving(options.model, held(options)) as address:
@@ -76,7 +78,10 @@ def serving(model: str, how: list[str]) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout
         try:
-            yield json.loads(process.stdout.readline())["url"]
+            told = json.loads(process.stdout.readline())
+            if "error" in told:
+                raise SystemExit(f"{told['error']['message']}; {told['error']['hint']}")
+            yield told["url"]
         finally:
             process.terminate()
 
@@ -84,11 +89,15 @@ def serving(model: str, how: list[str]) -> Iterator[str]:
 async def measure(address: str, options: argparse.Namespace) -> None:
     async with httpx.AsyncClient(base_url=address, timeout=None) as client:
         await ask(client, QUESTION, tokens=8)
-        await decode(client, options)
-        await first_bytes(client, options.rounds)
-        await cached_turns(client, options.rounds)
-        await shared_prefix(client, options.prefix)
-        await beside_a_long_prompt(client, options.long)
+        if "decode" in options.parts:
+            await decode(client, options)
+        if "turns" in options.parts:
+            await first_bytes(client, options.rounds)
+            await cached_turns(client, options.rounds)
+        if "agents" in options.parts:
+            await shared_prefix(client, options.prefix)
+        if "long" in options.parts:
+            await beside_a_long_prompt(client, options.long)
         if options.llama_server:
             await beside_llama_server(client, options)
 
@@ -145,7 +154,7 @@ async def cached_turns(client: httpx.AsyncClient, rounds: int) -> None:
 
 async def shared_prefix(client: httpx.AsyncClient, tokens: int) -> None:
     """Several agents at once on one new prefix: it is computed once."""
-    prefix = new_text(tokens)
+    prefix = await new_text(client, tokens)
     heard = await ask_at_once(client, [f"{prefix} Agent {number}?" for number in range(AGENTS)], tokens=8)
     computed, once = sum(one.computed for one in heard), heard[0].usage["prompt_tokens"]
     print(f"{AGENTS} agents, {once:,} tokens alike   {computed:,} computed: {computed / once:.2f} x one (wanted: 1.05);"
@@ -156,8 +165,8 @@ async def beside_a_long_prompt(client: httpx.AsyncClient, tokens: int) -> None:
     """The pace of one's own answer while somebody else's long prompt is read."""
     own = {"x-localrun-priority": "high"}
     alone = await ask(client, QUESTION, 2 * ANSWER_TOKENS, own)
-    reading_alone = await ask(client, new_text(tokens), 1)
-    reading = asyncio.ensure_future(ask(client, new_text(tokens), 1))
+    reading_alone = await ask(client, await new_text(client, tokens), 1)
+    reading = asyncio.ensure_future(ask(client, await new_text(client, tokens), 1))
     await asyncio.sleep(0.2)
     beside = await ask(client, QUESTION, 2 * ANSWER_TOKENS, own)
     foreign = await reading
@@ -169,17 +178,21 @@ async def beside_a_long_prompt(client: httpx.AsyncClient, tokens: int) -> None:
 async def beside_llama_server(ours: httpx.AsyncClient, options: argparse.Namespace) -> None:
     """The same questions to both, and what llama-server makes of agents and of a long prompt."""
     start = options.llama_server, options.model, options.threads
-    with llama_server(*start, STREAMS, NEW_TOKENS + ROOM) as address:
-        async with httpx.AsyncClient(base_url=address, timeout=None) as theirs:
-            await streams(ours, theirs, options.rounds)
-            await new_prompts(ours, theirs, options.rounds)
-    print("llama-server:")
-    with llama_server(*start, AGENTS, options.prefix + ROOM) as address:
-        async with httpx.AsyncClient(base_url=address, timeout=None) as theirs:
-            await shared_prefix(theirs, options.prefix)
-    with llama_server(*start, 2, options.long + ROOM) as address:
-        async with httpx.AsyncClient(base_url=address, timeout=None) as theirs:
-            await beside_a_long_prompt(theirs, options.long)
+    if "streams" in options.parts:
+        with llama_server(*start, STREAMS, NEW_TOKENS + ROOM) as address:
+            async with httpx.AsyncClient(base_url=address, timeout=None) as theirs:
+                await streams(ours, theirs, options.rounds)
+                await new_prompts(ours, theirs, options.rounds)
+    if "agents" in options.parts:
+        with llama_server(*start, AGENTS, options.prefix + ROOM) as address:
+            async with httpx.AsyncClient(base_url=address, timeout=None) as theirs:
+                print("llama-server:")
+                await shared_prefix(theirs, options.prefix)
+    if "long" in options.parts:
+        with llama_server(*start, 2, options.long + ROOM) as address:
+            async with httpx.AsyncClient(base_url=address, timeout=None) as theirs:
+                print("llama-server:")
+                await beside_a_long_prompt(theirs, options.long)
 
 
 async def streams(ours: httpx.AsyncClient, theirs: httpx.AsyncClient, rounds: int) -> None:
@@ -201,7 +214,8 @@ async def new_prompts(ours: httpx.AsyncClient, theirs: httpx.AsyncClient, rounds
     """Seconds until 19 of 20 of several new prompts that come at once have their first token."""
 
     async def slowest(client: httpx.AsyncClient) -> float:
-        return p95([one.first for one in await ask_at_once(client, [new_text(NEW_TOKENS) for _ in range(STREAMS)], 8)])
+        questions = [await new_text(client, NEW_TOKENS) for _ in range(STREAMS)]
+        return p95([one.first for one in await ask_at_once(client, questions, 8)])
 
     ratio, own, other = await in_turns(slowest, ours, theirs, rounds)
     print(f"{STREAMS} new prompts of {NEW_TOKENS:,} tokens   first token, 95 %: {own:.1f} and llama-server"
@@ -226,9 +240,11 @@ async def in_turns(
     )
 
 
-def new_text(tokens: int) -> str:
-    """About so many tokens that nobody has computed yet."""
-    return " ".join(random.choices(WORDS, k=tokens))
+async def new_text(client: httpx.AsyncClient, tokens: int) -> str:
+    """A text of about that many tokens which is in no cache."""
+    words = random.choices(WORDS, k=tokens)
+    answer = await client.post("/tokenize", json={"content": " ".join(words)})
+    return " ".join(words[: tokens * tokens // len(answer.json()["tokens"])])
 
 
 def p95(values: list[float]) -> float:
