@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import BinaryIO
 
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
+from localrun.base.events import Prefill
 from localrun.base.request import LoadOptions, Request
 from localrun.client.codec import WireError
 from localrun.client.interface import Cancellation, EngineClient
@@ -34,13 +35,13 @@ from localrun.client.wire import (
     Viewed,
     as_failure,
     is_mid_answer,
+    is_words,
     merged,
     pack,
     read_messages,
 )
 
 ALIVE_SECONDS = 0.5  # between signs of life while at work; none while idle
-SOON_SECONDS = 0.03  # what is said in between travels together, before the first words: somebody waits for them
 
 
 class CallServer:
@@ -51,7 +52,7 @@ class CallServer:
         self._outbox: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
         self._jobs: dict[int, _Job] = {}
         self._is_working = threading.Event()
-        self._has_come = threading.Event()  # a call that may be in more of a hurry than those before
+        self._cannot_wait = threading.Event()  # there is more to send than further words, or a new call
         self._is_over = False
         start_thread(self._send, replies)
         start_thread(self._show_life)
@@ -68,7 +69,7 @@ class CallServer:
         self._outbox.put(None)
         for job in list(self._jobs.values()):
             job.cancel()
-        self._has_come.set()
+        self._cannot_wait.set()
         self._is_working.set()
 
     def _take(self, call: Call) -> None:
@@ -79,7 +80,7 @@ class CallServer:
         gather_ms = call.ask.request.gather_ms if isinstance(call.ask, Generate) else None
         self._jobs[call.number] = job = _Job(gather_ms)
         self._is_working.set()
-        self._has_come.set()
+        self._cannot_wait.set()
         start_thread(self._answer, call, job)
 
     def _answer(self, call: Call, job: "_Job") -> None:
@@ -110,8 +111,10 @@ class CallServer:
     def _generate(self, number: int, request: Request, job: "_Job") -> None:
         client = self._loaded()
         self._say(number, Begun())
+        has_words = False
         for event in job.watch(client.generate(request)):
-            self._say(number, Events((event,)))
+            self._say(number, Events((event,)), can_wait=isinstance(event, Prefill) or (has_words and is_words(event)))
+            has_words = has_words or is_words(event)
 
     def _explain(self, number: int, topic: str, job: "_Job") -> None:
         client = self._loaded()
@@ -130,12 +133,14 @@ class CallServer:
             raise UsageError("no model is loaded")
         return self._client
 
-    def _say(self, number: int, answer: ReplyContent | Alive | Ended) -> None:
+    def _say(self, number: int, answer: ReplyContent | Alive | Ended, can_wait: bool = False) -> None:
         self._outbox.put(Reply(number, answer))
+        if not can_wait:
+            self._cannot_wait.set()
 
     def _show_life(self) -> None:
         while self._is_working.wait() and not self._is_over:
-            self._say(0, Alive())
+            self._say(0, Alive(), can_wait=True)
             time.sleep(ALIVE_SECONDS)
             self._is_working.clear()
             if self._jobs or self._is_over:  # looked at last: one that comes now sets it again
@@ -153,19 +158,18 @@ class CallServer:
                 waiting = [reply for reply in said[: said.index(None) if is_last else None] if reply is not None]
                 replies.write(b"".join(_packed(reply) for reply in merged(waiting)))
                 replies.flush()
-                if not is_last:
-                    self._gather(is_mid_answer(waiting))
+                if not is_last and is_mid_answer(waiting):
+                    self._gather()
         self._leave()
 
     def _leave(self) -> None:
         """Do what is left once nobody can be told any more."""
 
-    def _gather(self, is_mid_answer: bool) -> None:
-        """Wait for more to send: as long as the call does that is in the greatest hurry."""
+    def _gather(self) -> None:
+        """Wait for more words: the least time that a call allows, or until something cannot wait."""
         times = [job.gather_ms / 1000 for job in list(self._jobs.values()) if job.gather_ms is not None]
-        least = min(times, default=SOON_SECONDS)
-        if self._has_come.wait(least if is_mid_answer else min(least, SOON_SECONDS)):
-            self._has_come.clear()
+        if self._cannot_wait.wait(min(times, default=0)):
+            self._cannot_wait.clear()
 
 
 class _Job(Cancellation):

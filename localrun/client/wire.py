@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TypeVar
 
 from localrun.base import errors
 from localrun.base.errors import EngineError, LocalrunError
-from localrun.base.events import Done, Event, ModelInfo, Token
+from localrun.base.events import Done, Event, ModelInfo, Token, ToolCallDelta
 from localrun.base.request import LoadOptions, Request
 from localrun.base.views import CacheView, PromptView
 from localrun.client.codec import WireError, codec
@@ -224,8 +224,13 @@ def merged(replies: list[Reply]) -> Iterator[Reply]:
 
 def is_mid_answer(replies: list[Reply]) -> bool:
     """Whether an answer is being written and does not end here, so that more of its words will follow soon."""
-    kinds = {type(event) for reply in replies if isinstance(reply.answer, Events) for event in reply.answer.events}
-    return Token in kinds and Done not in kinds
+    events = [event for reply in replies if isinstance(reply.answer, Events) for event in reply.answer.events]
+    return any(map(is_words, events)) and not any(isinstance(event, Done) for event in events)
+
+
+def is_words(event: Event) -> bool:
+    """Whether this is a piece of an answer, of which there are many."""
+    return isinstance(event, Token | ToolCallDelta)
 
 
 def as_failure(error: LocalrunError) -> Failure:

@@ -351,6 +351,13 @@ def test_words_arrive_soon_without_gathering(client: WorkerClient) -> None:
     until(lambda: n_messages(5) > 2 * n_messages(GATHER_MS), lambda: "they travel together")
 
 
+def test_neither_the_beginning_nor_the_end_of_an_answer_waits_for_more(client: WorkerClient) -> None:
+    heard: list[Event] = []
+    request = replace(ask("count 60 0.001"), gather_ms=1000 * 3600)
+    threading.Thread(target=lambda: heard.extend(client.generate(request)), daemon=True).start()
+    until(lambda: any(isinstance(event, Done) for event in heard), lambda: f"{len(heard)} events")
+
+
 def test_the_first_words_do_not_wait_for_more(client: WorkerClient) -> None:
     def wait() -> float:
         began = time.monotonic()
