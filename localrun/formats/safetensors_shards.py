@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from safetensors import SafetensorError, safe_open
+
 from localrun.base.errors import NotFoundError
 from localrun.formats.files import Stamp, bad_file, open_regular, read_small, read_up_to, shown, stamp_of
 from localrun.formats.json_files import parse_json
@@ -34,10 +36,27 @@ class Index:
 
 
 def open_shard(path: Path) -> Shard:
+    """Check one file. Raises ModelFileError, also for what the format's own library refuses."""
     with open_regular(path) as file:
         stamp = stamp_of(file)
         tensors = read_header(lambda offset, n_bytes: read_up_to(file, path, offset, n_bytes), stamp.size, path)
+    check_with_library(path)
     return Shard(path, stamp, tensors)
+
+
+def check_with_library(path: Path) -> None:
+    """ModelFileError where the safetensors library refuses a file whose header has been read.
+
+    It tells neither where tensors lie nor in a sentence what is wrong, so that ours reads first. It maps the file,
+    looks at the header alone and lets go of it: no weight is read, and memory holds no more than the header.
+    """
+    try:
+        with safe_open(path, framework="numpy"):
+            pass
+    except SafetensorError as error:
+        raise bad_file("BAD_HEADER", f"the safetensors library refuses it: {error}", path, 8) from error
+    except (OSError, MemoryError):  # of file systems that map nothing, and limits on addresses: it says nothing then
+        return
 
 
 def read_index(path: Path) -> Index:

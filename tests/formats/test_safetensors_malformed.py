@@ -24,6 +24,11 @@ def entry(dtype: Any = "F32", shape: Any = (2,), offsets: Any = (0, 8), n_data: 
     return safetensors_file({"a": Entry(dtype, shape, offsets)}, bytes(n_data))
 
 
+def entry_with(extra: str) -> bytes:
+    """A good entry, but for a field more; the format's library follows that, too."""
+    return header('{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"extra":' + extra + "}}")
+
+
 def named(name: str) -> bytes:
     return safetensors_file({name: Entry()}, bytes(8))
 
@@ -64,6 +69,7 @@ CASES: dict[str, tuple[str, bytes]] = {
     "empty entry": ("BAD_TENSOR_TYPE", header('{"a": {}}')),
     "metadata that is a list": ("BAD_HEADER", header('{"__metadata__": []}', b"")),
     "metadata with a number": ("BAD_HEADER", header('{"__metadata__": {"a": 1}}', b"")),
+    "300 deep in a field of no meaning": ("BAD_HEADER", entry_with("[" * 300 + "]" * 300)),
     # names
     "name ../../x": ("BAD_NAME", named("../../x")),
     "absolute name": ("BAD_NAME", named("/etc/passwd")),
