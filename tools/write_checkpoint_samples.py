@@ -40,6 +40,7 @@ def samples() -> Iterator[Sample]:
     yield from mlx_samples()
     yield from fp8_samples()
     yield from nvfp4_samples()
+    yield from compressed_samples()
 
 
 def weights(seed: int, shape: tuple[int, ...] = (ROWS, COLUMNS)) -> np.ndarray:
@@ -115,7 +116,6 @@ def nvfp4_samples() -> Iterator[Sample]:
     packed = NVFP4PackedCompressor.compress(dict(state), scheme)
     codes = unpack_fp4_from_uint8(packed["weight_packed"], ROWS, COLUMNS, dtype=torch.float32)
     expected = dequantize(codes, packed["weight_scale"].float(), args=args, global_scale=whole, dtype=torch.float32)
-    {f"w.{key}": part for key, part in packed.items()}
     config = {"quantization_config": {"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"}}
     yield (
         "nvfp4-compressed-tensors",
@@ -125,6 +125,46 @@ def nvfp4_samples() -> Iterator[Sample]:
     config = {"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}}
     parts = {"weight": packed["weight_packed"], "weight_scale": packed["weight_scale"], "weight_scale_2": 1 / whole}
     yield "nvfp4-modelopt", config, {f"w.{key}": part for key, part in parts.items()} | {"expected": expected}
+
+
+def compressed_samples() -> Iterator[Sample]:
+    """Whole numbers of compressed-tensors: bits, groups and rows, with zero points and without, packed and plain."""
+    from compressed_tensors.compressors import BaseCompressor
+    from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
+    from compressed_tensors.quantization.utils import calculate_qparams
+
+    cases = [  # bits, group size (None: a row), symmetric, type of scales, format
+        (4, 64, True, torch.bfloat16, "pack-quantized"),
+        (4, 64, False, torch.bfloat16, "pack-quantized"),
+        (4, None, True, torch.float16, "pack-quantized"),
+        (4, 16, False, torch.float16, "pack-quantized"),
+        (4, 32, True, torch.float32, "pack-quantized"),
+        (3, 32, False, torch.bfloat16, "pack-quantized"),
+        (8, 32, True, torch.bfloat16, "pack-quantized"),
+        (8, 64, False, torch.bfloat16, "pack-quantized"),
+        (8, None, True, torch.bfloat16, "int-quantized"),
+        (8, None, False, torch.float32, "int-quantized"),
+    ]
+    for number, (bits, group, symmetric, dtype, kind) in enumerate(cases):
+        rows = ROWS if symmetric else 11  # zero points of fewer fill one word, which the library cannot unpack
+        matrix = torch.from_numpy(weights(300 + number, (rows, COLUMNS)))
+        strategy = "group" if group else "channel"
+        args = QuantizationArgs(num_bits=bits, symmetric=symmetric, strategy=strategy, group_size=group)
+        groups = matrix.reshape(rows, -1, group or COLUMNS)
+        scales, zeros = calculate_qparams(groups.amin(-1).to(dtype), groups.amax(-1).to(dtype), args)
+        state = {"weight": matrix, "weight_scale": scales, "weight_zero_point": zeros.to(torch.int8)}
+        scheme = QuantizationScheme(targets=["Linear"], weights=args)
+        compressor = BaseCompressor.get_value_from_registry(kind)
+        packed = compressor.compress(state, scheme)
+        expected = compressor.decompress(packed | {"weight_scale": scales.float()}, scheme)["weight"]
+        config = {
+            "quant_method": "compressed-tensors",
+            "format": kind,
+            "config_groups": {"group_0": scheme.model_dump()},
+        }
+        tensors = {f"w.{key}": part for key, part in packed.items()} | {"expected": expected}
+        name = f"compressed-{number:02}-int{bits}-{f'g{group}' if group else 'rows'}{'' if symmetric else '-zeros'}"
+        yield name, {"quantization_config": config}, tensors
 
 
 def of_mlx(array: Any) -> torch.Tensor:

@@ -107,7 +107,10 @@ def page() -> str:
         TYPES,
         *(weights(name) for name, row in QUANT_TYPES.items() if row.gguf_id is not None),
         METHOD_HEAD,
-        *(f"| {name} | {method.formats} | {method.held} |\n" for name, method in METHODS.items()),
+        *(
+            f"| {', '.join(method.names)} | {method.formats} | {method.held} |\n"
+            for method in dict.fromkeys(METHODS.values())
+        ),
         CODECS,
         *codecs(),
         COMPUTED,

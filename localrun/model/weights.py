@@ -30,7 +30,8 @@ HF_FUSED = {
 ACTIVATION_SCALE = ".input_scale"  # how activations were rounded that a matrix reads; ours are rounded less
 PREFIXES = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
 NOT_WEIGHTS = {  # tensors of checkpoints that an answer in words does without, and what they are
-    r"\.(input|output|q|k|v)_(global_)?scale$": "how activations were rounded, which are rounded less here",
+    r"\.(input|output|q|k|v)_((global_|activation_)?scale|zero_point)$": "how activations were rounded, "
+    "which are rounded less here",
     r"rotary_emb\.inv_freq$": "the table of a rope, which is computed",
     r"^(model\.)?(visual|vision_tower|vision_model|vision_embedder)\.": "eyes",
     r"^(model\.)?(multi_modal_projector|embed_vision|embed_audio|audio_tower)\.": "between eyes, ears and the model",

@@ -47,16 +47,25 @@ def test_split_models_are_one_row_and_incomplete_ones_none(home: Path) -> None:
     assert rows() == [("big", "Q4_K_M", 6, "gguf", "models")]
 
 
+W4A16 = {
+    "quant_method": "compressed-tensors",
+    "format": "pack-quantized",
+    "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "int", "group_size": 128}}},
+}
+
+
 @pytest.mark.parametrize(
     ("config", "precision"),
     [
         ({"dtype": "bfloat16"}, "bf16"),
         ({"torch_dtype": "float16"}, "fp16"),
-        ({"torch_dtype": "float16", "quantization_config": {"quant_method": "gptq", "bits": 4}}, "int4 rows"),
+        ({"torch_dtype": "float16", "quantization_config": {"quant_method": "gptq", "bits": 4}}, "gptq int4 rows"),
         ({"quantization": {"bits": 4, "group_size": 64}, "quantization_config": {"bits": 4}}, "int4 g64"),
         ({"quantization": {"bits": 4, "group_size": 16, "mode": "nvfp4"}}, "nvfp4"),
         ({"quantization_config": {"quant_method": "compressed-tensors", "format": "float-quantized"}}, "fp8"),
         ({"dtype": "bfloat16", "quantization_config": {"quant_method": "mxfp4"}}, "mxfp4"),
+        ({"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}}, "awq int4 g128"),
+        ({"quantization_config": W4A16}, "int4 g128"),
         ({"architectures": []}, ""),
     ],
 )

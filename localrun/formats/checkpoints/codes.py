@@ -23,6 +23,14 @@ def unpack(raw: np.ndarray, bits: int) -> np.ndarray:
     return (words >> shifts & np.uint64(mask)).astype(np.uint8).reshape(len(raw), -1)
 
 
+def unpack_words(words: np.ndarray, bits: int, count: int) -> np.ndarray:
+    """The first codes of rows of 32-bit words, the lowest bits first. uint32 [n, words] -> uint8 [n, count]"""
+    raw = np.ascontiguousarray(words, "<u4").view(np.uint8)
+    if spare := -raw.shape[1] % bits:
+        raw = np.pad(raw, ((0, 0), (0, spare)))
+    return unpack(raw, bits)[:, :count]
+
+
 def in_blocks(qtype: str, codes: np.ndarray, scales: np.ndarray, minima: np.ndarray | None = None) -> bytearray:
     """Rows in Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0: uint8 codes [n, columns] as those types have them, and fp16 scales, and
     minima for some, [n, columns / 32]."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localrun.formats.checkpoints.joined import ROUTERS, Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.checkpoints.schemes import weights_of
 from localrun.formats.source import TensorInfo
 
 CODES = ("F8_E4M3", "F8_E5M2")
@@ -48,7 +49,8 @@ def block_of(codes: TensorInfo, scales: TensorInfo, config: Mapping[str, Any]) -
         return 1, n_cols
     if scales.shape in ((), (1,), (1, 1)):
         return n_rows, n_cols
-    said = config.get("weight_block_size") or _BLOCK
+    of_groups = (weights["block_structure"] for _, weights in weights_of(config) if weights.get("block_structure"))
+    said = config.get("weight_block_size") or next(of_groups, _BLOCK)
     if (
         not isinstance(said, (list, tuple))
         or len(said) != 2

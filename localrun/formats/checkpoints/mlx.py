@@ -3,10 +3,13 @@
 As mlx 0.32 writes them (mlx/ops.cpp `quantize`) and mlx-lm names them: `weight`, `scales`, `biases`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from localrun.formats.checkpoints.fp16_scales import ScaledCodes, with_factor
 from localrun.formats.checkpoints.joined import (
     HINT,
     ROUTERS,
@@ -19,6 +22,9 @@ from localrun.formats.checkpoints.joined import (
 )
 from localrun.formats.files import bad_file, shown
 from localrun.formats.source import TensorInfo
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _BITS = {"affine": (2, 3, 4, 5, 6, 8), "mxfp4": (4,), "nvfp4": (4,), "mxfp8": (8,)}
 _USUAL = {"affine": (64, 4), "mxfp4": (32, 4), "nvfp4": (16, 4), "mxfp8": (32, 8)}  # group size and bits
@@ -53,11 +59,7 @@ def join_mlx(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
         assert biases is not None
         qtype = affine_type(name, packing, scales)
         matrix = AffineCodes(appears_as(name, shape, qtype, codes), (codes, scales, biases), packing)
-        found[name] = matrix
-        if qtype != "F32" and scales.qtype == "BF16":
-            of_each = shape[:1] if len(shape) == 3 else (1,)
-            info = appears_as(stem + "scale", of_each, "F32", scales)
-            found[stem + "scale"] = PowerOfTwo(info, (scales, biases), matrix)
+        found |= with_factor(matrix, scales)
     return found
 
 
@@ -107,16 +109,15 @@ def affine_type(name: str, packing: Packing, scales: TensorInfo) -> str:
 
 
 @dataclass(frozen=True)
-class AffineCodes(JoinedTensor):
+class AffineCodes(ScaledCodes):
     """A matrix whose numbers are code · scale + bias; `parts` are codes, scales and biases."""
 
     packing: Packing
-    _exponent: list[int] = field(default_factory=list, compare=False, repr=False)  # once it is known
 
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         import numpy as np
 
-        from localrun.formats.checkpoints.codes import BLOCK, in_blocks, unpack
+        from localrun.formats.checkpoints.codes import in_blocks, unpack
         from localrun.formats.checkpoints.parts import read_bytes, read_numbers
 
         codes = unpack(read_bytes(read_rows, self.parts[0], first_row, n_rows).reshape(n_rows, -1), self.packing.bits)
@@ -126,38 +127,15 @@ class AffineCodes(JoinedTensor):
             groups *= scales[..., None]
             groups += biases[..., None]
             return bytearray(groups.data)
-        exponent, repeats = self.exponent(read_rows), self.packing.group // BLOCK
-        in_fp16 = (np.ldexp(part, exponent).astype(np.float16).repeat(repeats, axis=1) for part in (scales, biases))
+        in_fp16 = (self.in_fp16(read_rows, part, self.packing.group) for part in (scales, biases))
         return in_blocks(self.info.qtype, codes, *in_fp16)
 
-    def exponent(self, read_rows: ReadRows) -> int:
-        """The power of two that scales and biases are multiplied by, so that fp16 holds all of them to the bit."""
-        if not self._exponent:
-            import numpy as np
-
-            from localrun.formats.checkpoints.codes import fp16_exponent
-            from localrun.formats.checkpoints.parts import read_numbers
-
-            found = fp16_exponent(np.concatenate([read_numbers(read_rows, part).ravel() for part in self.parts[1:]]))
-            if found is None:
-                codes = self.parts[0]
-                told = f"the scales of the tensor {shown(codes.name)} lie too far apart for fp16"
-                raise bad_file("UNSUPPORTED", told, codes.file, codes.offset, HINT)
-            self._exponent.append(found)
-        return self._exponent[0]
-
-
-@dataclass(frozen=True)
-class PowerOfTwo(JoinedTensor):
-    """Factor of the products of a matrix that gives its scales the size that they have in the file."""
-
-    matrix: AffineCodes
-
-    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+    def all_scales(self, read_rows: ReadRows) -> np.ndarray:
         import numpy as np
 
-        factor = np.ldexp(np.float32(1), -self.matrix.exponent(read_rows))
-        return bytearray(np.full(self.info.shape, factor, "<f4").data)
+        from localrun.formats.checkpoints.parts import read_numbers
+
+        return np.concatenate([read_numbers(read_rows, part).ravel() for part in self.parts[1:]])
 
 
 @dataclass(frozen=True)

@@ -6,57 +6,76 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from localrun.base.sanitize import clean
+from localrun.formats.checkpoints.compressed import join_compressed
 from localrun.formats.checkpoints.fp8 import join_fp8
 from localrun.formats.checkpoints.joined import Joined, Tensors
 from localrun.formats.checkpoints.mlx import join_mlx
 from localrun.formats.checkpoints.mxfp4 import join_mxfp4
 from localrun.formats.checkpoints.nvfp4 import join_nvfp4
+from localrun.formats.checkpoints.schemes import weights_of
 from localrun.formats.quant import QUANT_TYPES
 
 Config: TypeAlias = Mapping[str, Any]
 MLX = "mlx"  # whose configs name no method
-_KINDS = ("format", "quant_algo")  # keys of methods that are several ways to pack
+# Methods that are several ways to pack, and the keys that tell which.
+_KINDS = {
+    "compressed-tensors": ("format",),
+    "modelopt": ("quant_algo",),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A `quant_method`: the function that joins its tensors, a word for it in menus where its config has no better one
-    and, for the docs, what the tensors hold and how it is held."""
+    """One or several values of `quant_method`, with the kind of it: the function that joins its tensors, a word for it
+    in menus where its config has no better one and, for the docs, what the tensors hold and how it is held."""
 
+    names: tuple[str, ...]
     join: Callable[[Tensors, Config], Joined]
     label: str
     formats: str
     held: str
 
 
-_FP8 = Method(
-    join_fp8,
-    "fp8",
-    "FP8 (E4M3, E5M2) with a scale for blocks, rows or the whole matrix, or without one",
-    "blocks and rows F32, the whole matrix BF16",
-)
-
-_NVFP4 = Method(
-    join_nvfp4, "nvfp4", "NVFP4 with a scale of the whole matrix, beside matrices in FP8 or floats", "NVFP4"
-)
-
-METHODS: dict[str, Method] = {
-    "mxfp4": Method(join_mxfp4, "mxfp4", "MXFP4 of gpt-oss's experts", "MXFP4"),
-    MLX: Method(
+_ROWS = (
+    Method(("mxfp4",), join_mxfp4, "mxfp4", "MXFP4 of gpt-oss's experts", "MXFP4"),
+    Method(
+        (MLX,),
         join_mlx,
-        MLX,
-        "MLX: affine of 2, 3, 4, 5, 6 and 8 bits, mxfp4, nvfp4 and mxfp8; also different ones of each layer",
+        "",
+        "affine of 2, 3, 4, 5, 6 and 8 bits, mxfp4, nvfp4 and mxfp8; also different ones of each layer",
         "2 to 4 bits Q4_1, 5 bits Q5_1, 6 and 8 bits F32, mxfp4 MXFP4, nvfp4 NVFP4, mxfp8 BF16",
     ),
-    "fp8": _FP8,
-    "fbgemm_fp8": _FP8,
-    "compressed-tensors float-quantized": _FP8,
-    "modelopt FP8": _FP8,
-    "compressed-tensors nvfp4-pack-quantized": _NVFP4,
-    "modelopt NVFP4": _NVFP4,
-    "modelopt W4A16_NVFP4": _NVFP4,
-    "modelopt MIXED_PRECISION": _NVFP4,
-}
+    Method(
+        ("fp8", "fbgemm_fp8", "compressed-tensors float-quantized", "modelopt FP8"),
+        join_fp8,
+        "fp8",
+        "FP8 (E4M3, E5M2) with a scale for blocks, rows or the whole matrix, or without one",
+        "blocks and rows F32, the whole matrix BF16",
+    ),
+    Method(
+        (
+            "compressed-tensors nvfp4-pack-quantized",
+            *(f"modelopt {kind}" for kind in ("NVFP4", "W4A16_NVFP4", "MIXED_PRECISION")),
+        ),
+        join_nvfp4,
+        "nvfp4",
+        "NVFP4 with a scale of the whole matrix, beside matrices in FP8 or floats",
+        "NVFP4",
+    ),
+    Method(
+        tuple(
+            f"compressed-tensors {kind}"
+            for kind in ("pack-quantized", "int-quantized", "naive-quantized", "mixed-precision")
+        ),
+        join_compressed,
+        "",
+        "whole numbers of 1 to 8 bits with a scale for groups, rows or the whole matrix, with zero points or without; "
+        "beside matrices in FP8 or NVFP4",
+        "to 4 bits Q4_0, 5 to 8 bits Q8_0; with zero points 4 bits Q5_0, to 7 bits Q8_0, 8 bits F32; "
+        "columns in groups by their activations (actorder group) F32",
+    ),
+)
+METHODS: dict[str, Method] = {name: method for method in _ROWS for name in method.names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +100,9 @@ def quantization_of(metadata: Config) -> Quantization:
 
 
 def _method(config: Config) -> str:
-    named = config.get("quant_method")
-    kind = next((config[key] for key in _KINDS if isinstance(config.get(key), str)), "")
-    if named in ("compressed-tensors", "modelopt"):
-        return f"{named} {kind}".strip()
-    return str(named) if named else MLX if "bits" in config else ""
+    named = str(config.get("quant_method") or (MLX if "bits" in config else "")).removeprefix("intel/")
+    kind = next((config[key] for key in _KINDS.get(named, ()) if isinstance(config.get(key), str)), "")
+    return f"{named} {kind}".strip()
 
 
 def join_quantised(tensors: Tensors, metadata: Config) -> Joined:
@@ -107,10 +124,12 @@ def with_joined(tensors: Tensors, joined: Joined) -> Tensors:
 
 def unread_method(metadata: Config) -> str:
     """Why weights cannot be read, in half a sentence; empty where they can."""
-    method = quantization_of(metadata).method
-    if not method or method in METHODS:
+    found = quantization_of(metadata)
+    if found.config.get("transform_config"):
+        return "its activations have to be rotated while it runs (transform_config), which cannot be done"
+    if not found.method or found.method in METHODS:
         return ""
-    return f"its weights are quantised in a way that cannot be read ({clean(method[:40], keep_newlines=False)!r})"
+    return f"its weights are quantised in a way that cannot be read ({clean(found.method[:60], keep_newlines=False)!r})"
 
 
 def held_as(tensors: Tensors) -> str:
@@ -121,11 +140,14 @@ def held_as(tensors: Tensors) -> str:
 
 
 def precision_label(metadata: Config) -> str:
-    """How weights are quantised, in a word or two: `int4 g64`, `mxfp4`; empty where they are not."""
+    """How weights are quantised, in a word or a few: `int4 g64`, `awq int4 g128`, `mxfp4`; empty where they are not."""
     found = quantization_of(metadata)
-    mode, bits, group = (found.config.get(key) for key in ("mode", "bits", "group_size"))
+    label = METHODS[found.method].label if found.method in METHODS else found.method
+    weights = next((weights for _, weights in weights_of(found.config)), found.config)
+    mode, group = weights.get("mode"), weights.get("group_size")
+    bits = next((weights[key] for key in ("bits", "num_bits") if type(weights.get(key)) is int), None)
     if isinstance(mode, str) and mode != "affine":
         return clean(mode[:20], keep_newlines=False)
-    if isinstance(bits, int):
-        return f"int{bits} g{group}" if isinstance(group, int) and group > 0 else f"int{bits} rows"
-    return METHODS[found.method].label if found.method in METHODS else found.method
+    if bits is None or weights.get("type", "int") != "int":
+        return label
+    return f"{label} int{bits} {f'g{group}' if type(group) is int and group > 0 else 'rows'}".strip()

@@ -1,0 +1,175 @@
+"""Compressed-tensors: whole numbers packed in 32-bit words (`weight_packed`) or a byte each (`weight`), FP8 and NVFP4.
+
+As its compressors of 0.20 write them (pack_quantized, naive_quantized), and files from before: those have zero points
+a byte each, and `weight_g_idx` where columns were put into groups by the size of activations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from localrun.formats.checkpoints.fp16_scales import with_factor
+from localrun.formats.checkpoints.integers import SCALE_TYPES, IntegerCodes, held_type, reach
+from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.checkpoints.nvfp4 import join_nvfp4
+from localrun.formats.checkpoints.schemes import scheme_of, schemes_of
+from localrun.formats.source import TensorInfo
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The tensors beside the codes of a matrix."""
+
+    scales: TensorInfo
+    zeros: TensorInfo | None
+    shape: TensorInfo | None
+    groups: TensorInfo | None
+
+    @property
+    def present(self) -> tuple[TensorInfo, ...]:
+        return tuple(part for part in (self.scales, self.zeros, self.shape, self.groups) if part)
+
+
+def join_compressed(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
+    """Every matrix of codes with its scales. ModelFileError for those that do not fit together."""
+    found = join_nvfp4(tensors, config)
+    schemes = schemes_of(config)
+    for name, codes in tensors.items():
+        stem = name.removesuffix("weight_packed")
+        if stem != name and codes.qtype == "I32":
+            beside = tensors_beside(tensors, stem, codes)
+            scheme = scheme_of(stem.removesuffix("."), codes, beside.scales, schemes)
+            columns = scheme.columns(codes, beside.scales)
+            found |= matrix_of(stem, codes, beside, columns, scheme.group or columns, scheme.bits, scheme.is_ordered)
+        elif name.endswith(".weight") and codes.qtype == "I8":
+            stem = name.removesuffix("weight")
+            beside = tensors_beside(tensors, stem, codes)
+            n_groups = beside.scales.shape[-1] if len(beside.scales.shape) > 1 else 1
+            if len(codes.shape) not in (2, 3) or codes.shape[-1] % n_groups:
+                raise misfit(codes, "is no matrix of as many groups as there are scales")
+            found |= matrix_of(stem, codes, beside, codes.shape[-1], codes.shape[-1] // n_groups)
+    return found
+
+
+def tensors_beside(tensors: Tensors, stem: str, codes: TensorInfo) -> Beside:
+    """Raises ModelFileError where there are no scales."""
+    scales = tensors.get(f"{stem}weight_scale")
+    if scales is None or scales.qtype not in SCALE_TYPES:
+        raise misfit(codes, "has no scales, or of a type that scales cannot have")
+    return Beside(scales, *(tensors.get(f"{stem}weight_{kind}") for kind in ("zero_point", "shape", "g_idx")))
+
+
+def matrix_of(
+    stem: str, codes: TensorInfo, beside: Beside, columns: int, group: int, bits: int = 8, is_ordered: bool = False
+) -> Joined:
+    """A matrix, once the tensors beside it agree. Raises ModelFileError."""
+    name, shape = f"{stem}weight", (*codes.shape[:-1], columns)
+    check_beside(codes, shape, group, beside, bits)
+    is_ordered = is_ordered and beside.groups is not None and group < columns
+    held = held_type(name, columns, group, beside.scales.qtype, reach(bits, beside.zeros is None))
+    info = appears_as(name, shape, "F32" if is_ordered else held, codes)
+    return with_factor(CompressedCodes(info, (codes, *beside.present), group, beside, bits, is_ordered), beside.scales)
+
+
+def check_beside(codes: TensorInfo, shape: tuple[int, ...], group: int, beside: Beside, bits: int) -> None:
+    """Raises ModelFileError for tensors beside the codes whose shapes or types are not what they have to be."""
+    of_groups = (*shape[:-1], shape[-1] // group)
+    whole = ((), (1,), shape[:-1]) if group == shape[-1] else ()
+    if beside.scales.shape not in (of_groups, *whole):
+        told = f"of shape {list(shape)} in groups of {group:,} has scales of shape {list(beside.scales.shape)}"
+        raise misfit(codes, told)
+    if (zeros := beside.zeros) is not None:
+        in_words = (-(-shape[0] * bits // 32), of_groups[-1])
+        fits = {"I8": zeros.shape in (of_groups, *whole), "I32": zeros.shape == in_words and codes.qtype == "I32"}
+        if not fits.get(zeros.qtype) or len(shape) != 2:
+            raise misfit(codes, f"has zero points of type {zeros.qtype} and shape {list(zeros.shape)}")
+    if beside.shape is not None and (beside.shape.qtype, beside.shape.shape) not in (("I64", (2,)), ("I32", (2,))):
+        raise misfit(codes, "has a weight_shape that is no shape of a matrix")
+    if beside.groups is not None and (beside.groups.qtype, beside.groups.shape) != ("I32", shape[-1:]):
+        raise misfit(codes, "has a weight_g_idx that does not name a group for each column")
+
+
+@dataclass(frozen=True)
+class CompressedCodes(IntegerCodes):
+    """Codes with a sign, a byte each; or of `bits` in 32-bit words, where they are more by half of what they can be."""
+
+    beside: Beside
+    bits: int
+    is_ordered: bool
+
+    def levels(self, read_rows: ReadRows, first_row: int, n_rows: int) -> np.ndarray:
+        import numpy as np
+
+        from localrun.formats.checkpoints.codes import unpack_words
+        from localrun.formats.checkpoints.parts import read_bytes
+
+        self.check_told(read_rows)
+        raw = read_bytes(read_rows, self.parts[0], first_row, n_rows)
+        if self.parts[0].qtype == "I8":
+            codes = raw.view(np.int8).reshape(n_rows, -1).astype(np.int16)
+        else:
+            words = raw.view("<u4").reshape(n_rows, -1)
+            codes = unpack_words(words, self.bits, self.info.shape[-1]).astype(np.int16) - self._half
+        if self.beside.zeros is not None:
+            zeros = self.zero_points(read_rows, self.beside.zeros)[first_row : first_row + n_rows]
+            codes -= self.of_columns(zeros, read_rows)
+        return codes
+
+    @property
+    def _half(self) -> int:
+        return 1 << (self.bits - 1)
+
+    def zero_points(self, read_rows: ReadRows, part: TensorInfo) -> np.ndarray:
+        """Those of all rows. -> int16 [rows, groups]"""
+        import numpy as np
+
+        from localrun.formats.checkpoints.codes import unpack_words
+        from localrun.formats.checkpoints.parts import read_bytes
+
+        n_rows, raw = self.info.shape[0], read_bytes(read_rows, part)
+        if part.qtype == "I8":
+            each = raw.view(np.int8).astype(np.int16)
+            return np.broadcast_to(each.reshape(-1, each.size // n_rows or 1), (n_rows, max(1, each.size // n_rows)))
+        turned = raw.view("<u4").reshape(part.shape).T  # they are packed along the rows of the matrix
+        return unpack_words(turned, self.bits, n_rows).T.astype(np.int16) - self._half
+
+    def scales(self, read_rows: ReadRows, first_row: int, n_rows: int) -> np.ndarray:
+        from localrun.formats.checkpoints.parts import read_numbers
+
+        part = self.beside.scales
+        if len(part.shape) == len(self.info.shape):
+            return read_numbers(read_rows, part, first_row, n_rows)
+        values = read_numbers(read_rows, part).reshape(-1, 1)
+        return values.repeat(n_rows, axis=0) if len(values) == 1 else values[first_row : first_row + n_rows]
+
+    def all_scales(self, read_rows: ReadRows) -> np.ndarray:
+        from localrun.formats.checkpoints.parts import read_numbers
+
+        return read_numbers(read_rows, self.beside.scales).ravel()
+
+    def of_columns(self, of_groups: np.ndarray, read_rows: ReadRows) -> np.ndarray:
+        groups = self.groups(read_rows)
+        return super().of_columns(of_groups, read_rows) if groups is None else of_groups[:, groups]
+
+    def groups(self, read_rows: ReadRows) -> np.ndarray | None:
+        """The group of each column; None where they lie one after the other. Raises ModelFileError."""
+        from localrun.formats.checkpoints.groups import read_groups
+
+        if (part := self.beside.groups) is None:
+            return None
+        return read_groups(read_rows, part, self.info.shape[-1] // self.group, self.group, self.is_ordered)
+
+    def check_told(self, read_rows: ReadRows) -> None:
+        """ModelFileError for a shape, or an order of columns, that is told and is another."""
+        from localrun.formats.checkpoints.parts import read_bytes
+
+        self.groups(read_rows)
+        if (part := self.beside.shape) is not None:
+            told = read_bytes(read_rows, part).view("<i8" if part.qtype == "I64" else "<i4").tolist()
+            if told != list(self.info.shape[-2:]):
+                raise misfit(self.parts[0], f"has the shape {told} by its weight_shape, and is none of that")

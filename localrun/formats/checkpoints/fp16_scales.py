@@ -1,0 +1,75 @@
+"""Matrices of codes in blocks of GGUF types, whose scales are fp16.
+
+Others get there by a power of two of the whole tensor, where that loses no bit: it comes back as a factor of products.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from localrun.formats.checkpoints.joined import HINT, Joined, JoinedTensor, ReadRows, appears_as
+from localrun.formats.files import bad_file, shown
+from localrun.formats.source import TensorInfo
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class ScaledCodes(JoinedTensor):
+    """A matrix of codes, the first of its parts, and their scales."""
+
+    _exponent: list[int] = field(default_factory=list, compare=False, repr=False, kw_only=True)  # once it is known
+
+    @abstractmethod
+    def all_scales(self, read_rows: ReadRows) -> np.ndarray:
+        """Every number that has to be fp16, as flat f32."""
+
+    def exponent(self, read_rows: ReadRows) -> int:
+        """The power of two that scales are multiplied by, so that fp16 holds all of them to the bit."""
+        if not self._exponent:
+            from localrun.formats.checkpoints.codes import fp16_exponent
+
+            found = fp16_exponent(self.all_scales(read_rows))
+            if found is None:
+                codes = self.parts[0]
+                told = f"the scales of the tensor {shown(codes.name)} lie too far apart for fp16"
+                raise bad_file("UNSUPPORTED", told, codes.file, codes.offset, HINT)
+            self._exponent.append(found)
+        return self._exponent[0]
+
+    def in_fp16(self, read_rows: ReadRows, scales: np.ndarray, group: int) -> np.ndarray:
+        """Scales of groups [n, groups] as blocks have them: fp16 [n, blocks]."""
+        import numpy as np
+
+        from localrun.formats.checkpoints.codes import BLOCK
+
+        n_blocks = self.info.shape[-1] // BLOCK
+        scaled: np.ndarray = np.ldexp(scales, self.exponent(read_rows)).astype(np.float16)
+        return scaled.repeat(min(group // BLOCK, n_blocks), axis=1)[:, :n_blocks]
+
+
+@dataclass(frozen=True)
+class PowerOfTwo(JoinedTensor):
+    """Factor of the products of a matrix that gives its scales the size that they have in the file."""
+
+    matrix: ScaledCodes
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        import numpy as np
+
+        factor = np.ldexp(np.float32(1), -self.matrix.exponent(read_rows))
+        return bytearray(np.full(self.info.shape, factor, "<f4").data)
+
+
+def with_factor(matrix: ScaledCodes, scales: TensorInfo) -> Joined:
+    """A matrix by its name and, where its scales may not be fp16 as they are, the factor of its products."""
+    name, shape = matrix.info.name, matrix.info.shape
+    found: Joined = {name: matrix}
+    if matrix.info.qtype != "F32" and scales.qtype == "BF16":
+        factor = name.removesuffix("weight") + "scale"
+        of_each = shape[:1] if len(shape) == 3 else (1,)
+        found[factor] = PowerOfTwo(appears_as(factor, of_each, "F32", scales), matrix.parts[1:], matrix)
+    return found

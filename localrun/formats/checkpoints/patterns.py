@@ -1,0 +1,18 @@
+"""Regular expressions of a config.json, which say of which modules something is meant."""
+
+import re
+
+_LONGEST = 300
+_MOST_REPEATS = 4  # with each of them a search may take as many times longer as a name has letters
+_REPEATED_REPEAT = re.compile(r"[)*+}][*+{]")  # may take for ever
+
+
+def pattern_of(text: str) -> re.Pattern[str] | None:
+    """A pattern that is safe to try; None for one that is not, or is none."""
+    n_repeats = len(re.findall(r"[*+{]", text))
+    if len(text) > _LONGEST or n_repeats > _MOST_REPEATS or _REPEATED_REPEAT.search(text):
+        return None
+    try:
+        return re.compile(text)
+    except re.error:
+        return None

@@ -1,0 +1,128 @@
+"""Quantised checkpoints whose parts lie: each ends in a ModelFileError that says what does not fit."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from localrun_testing.checkpoint_samples import Change, Tensors, one_more_scheme, sample, unpacked, written
+
+from localrun.base.errors import ModelFileError
+
+
+def config_says(**values: Any) -> Change:
+    return lambda config, tensors: next(iter(config.values())).update(values)
+
+
+def put(kind: str, change: Callable[[torch.Tensor], torch.Tensor | None]) -> Change:
+    """Another tensor in the place of one; None: without it."""
+
+    def apply(config: dict[str, Any], tensors: Tensors) -> None:
+        changed = change(tensors.pop(f"w.{kind}"))
+        if changed is not None:
+            tensors[f"w.{kind}"] = changed
+
+    return apply
+
+
+def in_order(groups: torch.Tensor) -> Change:
+    return lambda config, tensors: tensors.update({"w.weight_g_idx": groups.int()})
+
+
+def nowhere(bits: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The first number of a tensor made into other bits."""
+
+    def apply(tensor: torch.Tensor) -> torch.Tensor:
+        raw = tensor.contiguous().view(torch.uint8).clone()
+        size = tensor.element_size()
+        raw.view(-1)[:size] = torch.tensor(list(bits.to_bytes(size, "little")), dtype=torch.uint8)
+        return raw.view(tensor.dtype)
+
+    return apply
+
+
+BLOCKS, WHOLE = "fp8-0-blocks", "fp8-tensor"
+PACKED = "nvfp4-compressed-tensors"
+WORDS, ZEROS = "compressed-00-int4-g64", "compressed-01-int4-g64-zeros"
+ROWS, ROW_ZEROS = "compressed-08-int8-rows", "compressed-09-int8-rows-zeros"
+INT4, NVFP4 = "mlx-02-affine-4-g64", "mlx-11-nvfp4-4-g16"
+LIES: dict[str, tuple[str, str, Change]] = {
+    "bits": (INT4, "BAD_TENSOR", config_says(bits=7)),
+    "bits as text": (INT4, "BAD_TENSOR", config_says(bits="4")),
+    "a group of none": (INT4, "BAD_TENSOR", config_says(group_size=0)),
+    "another group": (INT4, "BAD_TENSOR", config_says(group_size=32)),
+    "a group that does not divide": (INT4, "BAD_TENSOR", config_says(group_size=96)),
+    "other bits": (INT4, "BAD_TENSOR", config_says(bits=8)),
+    "an unknown mode": (INT4, "UNSUPPORTED", config_says(mode="ternary")),
+    "a mode that is a list": (INT4, "UNSUPPORTED", config_says(mode=["affine"])),
+    "a mode of others": (INT4, "BAD_TENSOR", config_says(mode="mxfp4")),
+    "no biases": (INT4, "BAD_TENSOR", put("biases", lambda tensor: None)),
+    "biases of another shape": (INT4, "BAD_TENSOR", put("biases", lambda tensor: tensor[:, :1].contiguous())),
+    "scales as codes": (INT4, "BAD_TENSOR", put("scales", lambda tensor: tensor.to(torch.uint8))),
+    "codes of one dimension": (INT4, "BAD_TENSOR", put("weight", lambda tensor: tensor.flatten())),
+    "a scale that is no number": (INT4, "NOT_FINITE", put("scales", nowhere(0x7FC0))),
+    "an infinite bias": (INT4, "NOT_FINITE", put("biases", nowhere(0x7F80))),
+    "scales too far apart": (INT4, "UNSUPPORTED", put("scales", nowhere(0x7F00))),
+    "an e4m3 scale that is no number": (NVFP4, "NOT_FINITE", put("scales", nowhere(0x7F))),
+    "a negative e4m3 scale": (NVFP4, "UNSUPPORTED", put("scales", nowhere(0x99))),
+    "a group of another mode": (NVFP4, "BAD_TENSOR", config_says(group_size=32)),
+    "a size of blocks": (BLOCKS, "BAD_TENSOR", config_says(weight_block_size=[2, 32])),
+    "blocks of none": (BLOCKS, "BAD_TENSOR", config_says(weight_block_size=[0, 32])),
+    "one size of blocks": (BLOCKS, "BAD_TENSOR", config_says(weight_block_size=128)),
+    "scales of integers": (BLOCKS, "BAD_TENSOR", put("weight_scale_inv", lambda tensor: tensor.to(torch.int32))),
+    "a code that is no number": (BLOCKS, "NOT_FINITE", put("weight", nowhere(0x7F))),
+    "a block's scale that is no number": (BLOCKS, "NOT_FINITE", put("weight_scale_inv", nowhere(0x7FC00000))),
+    "a matrix's scale that is no number": (WHOLE, "NOT_FINITE", put("weight_scale", nowhere(0x7FC00000))),
+    "two scales": (WHOLE, "BAD_TENSOR", put("weight_scale", lambda tensor: tensor.repeat(2))),
+    "codes of a vector": (WHOLE, "BAD_TENSOR", put("weight", lambda tensor: tensor.flatten())),
+    "no E4M3 scales": (PACKED, "BAD_TENSOR", put("weight_scale", lambda tensor: None)),
+    "E4M3 scales of other groups": (
+        PACKED,
+        "BAD_TENSOR",
+        put("weight_scale", lambda tensor: tensor[:, 1:].contiguous()),
+    ),
+    "a packed scale that is no number": (PACKED, "NOT_FINITE", put("weight_scale", nowhere(0x7F))),
+    "a whole scale of zero": (PACKED, "NOT_FINITE", put("weight_global_scale", nowhere(0))),
+    "two whole scales": (PACKED, "BAD_TENSOR", put("weight_global_scale", lambda tensor: tensor.repeat(2))),
+    "packed codes of a vector": (PACKED, "BAD_TENSOR", put("weight_packed", lambda tensor: tensor.flatten())),
+    "no scales": (WORDS, "BAD_TENSOR", put("weight_scale", lambda tensor: None)),
+    "no scheme": (WORDS, "BAD_TENSOR", config_says(config_groups={})),
+    "schemes that cannot be told apart": (WORDS, "BAD_TENSOR", one_more_scheme("re:(w+)+$")),
+    "schemes for the same": (WORDS, "BAD_TENSOR", one_more_scheme("Linear")),
+    "schemes that are none": (WORDS, "BAD_TENSOR", config_says(config_groups={"a": {"weights": {"num_bits": "4"}}})),
+    "scales of other groups": (WORDS, "BAD_TENSOR", put("weight_scale", lambda tensor: tensor[:, :1].contiguous())),
+    "scales of fewer rows": (WORDS, "BAD_TENSOR", put("weight_scale", lambda tensor: tensor[1:])),
+    "another shape": (WORDS, "BAD_TENSOR", put("weight_shape", lambda tensor: tensor + 1)),
+    "a shape of one": (WORDS, "BAD_TENSOR", put("weight_shape", lambda tensor: tensor[:1])),
+    "words of a vector": (WORDS, "BAD_TENSOR", put("weight_packed", lambda tensor: tensor.flatten())),
+    "a group's scale that is no number": (WORDS, "NOT_FINITE", put("weight_scale", nowhere(0x7FC0))),
+    "scales of groups too far apart": (WORDS, "UNSUPPORTED", put("weight_scale", nowhere(0x7F00))),
+    "an order that is not told": (WORDS, "BAD_TENSOR", in_order(torch.arange(128) % 2)),
+    "an order of fewer columns": (WORDS, "BAD_TENSOR", in_order(torch.zeros(127))),
+    "a group that there is not": (WORDS, "BAD_TENSOR", in_order(torch.arange(128) // 64 + 1)),
+    "a group below none": (WORDS, "BAD_TENSOR", in_order(torch.arange(128) // 64 - 1)),
+    "zero points of fewer rows": (ZEROS, "BAD_TENSOR", put("weight_zero_point", lambda tensor: tensor[1:])),
+    "zero points of floats": (ZEROS, "BAD_TENSOR", put("weight_zero_point", lambda tensor: tensor.float())),
+    "zero points out of reach": (
+        ZEROS,
+        "BAD_TENSOR",
+        put("weight_zero_point", lambda tensor: torch.full((11, 2), 100, dtype=torch.int8)),
+    ),
+    "codes without scales": (ROWS, "BAD_TENSOR", put("weight_scale", lambda tensor: None)),
+    "codes of one row": (ROWS, "BAD_TENSOR", put("weight", lambda tensor: tensor.flatten())),
+    "a row's scale that is no number": (ROWS, "NOT_FINITE", put("weight_scale", nowhere(0x7FC0))),
+    "zero points in words": (ROW_ZEROS, "BAD_TENSOR", put("weight_zero_point", lambda tensor: tensor.int())),
+    "biases of floats": (NVFP4, "BAD_TENSOR", lambda _, tensors: tensors.update({"w.biases": torch.ones(3, 8)})),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_parts_that_lie_are_refused(lie: str, tmp_path: Path) -> None:
+    name, code, change = LIES[lie]
+    config, tensors = sample(name)
+    del tensors["expected"]
+    change(config, tensors)
+    with pytest.raises(ModelFileError, match="w") as caught:
+        unpacked(written(tmp_path, config, tensors))
+    assert (caught.value.code, bool(caught.value.hint)) == (code, True)

@@ -1,0 +1,41 @@
+"""Checkpoints packed as whole numbers: their logits are those of the same numbers in f32."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.oracle import difference, token_ids
+from localrun_testing.packed_checkpoint import Pack, compressed, save_integers
+from localrun_testing.stepper import Stepper
+from localrun_testing.tiny_models import VOCAB_SIZE
+
+TinyFile = Callable[..., Path]
+IDS = token_ids(40, VOCAB_SIZE)
+
+
+def compressed_config(bits: int, symmetric: bool) -> dict[str, Any]:
+    weights = {"num_bits": bits, "type": "int", "symmetric": symmetric, "strategy": "group", "group_size": 32}
+    groups = {"group_0": {"targets": ["Linear"], "weights": weights}}
+    return {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": groups}
+
+
+CASES: dict[str, tuple[str, Pack, dict[str, Any], dict[str, Any]]] = {  # model, packer, config, what else is asked
+    "compressed-tensors": ("llama-biases", compressed, compressed_config(4, True), {}),
+    "compressed-tensors with zero points": (
+        "qwen3-moe",
+        compressed,
+        compressed_config(4, False),
+        {"symmetric": False},
+    ),
+    "compressed-tensors of 8 bits": ("phi3", compressed, compressed_config(8, True), {"bits": 8}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_logits_are_those_of_the_same_numbers(case: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
+    kind, pack, config, options = CASES[case]
+    packed, plain = save_integers(tiny_folder(kind), tmp_path, pack, config, **options)
+    found = Stepper(packed).logits(IDS)
+    assert difference(found, Stepper(plain).logits(IDS)).within(max_abs=1e-4, nmse=1e-9)
+    assert difference(Stepper(packed, native_threads=2).logits(IDS), found).nmse < 1e-2

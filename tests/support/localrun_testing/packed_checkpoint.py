@@ -1,0 +1,95 @@
+"""Tiny checkpoints whose matrices are packed as whole numbers, written after the formats' descriptions."""
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+GROUP = 32
+LEFT = ("embed", "norm", "conv", "router", ".gate.", "lm_head", "vis")  # names of what is not packed
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A matrix [rows, columns] as codes of `bits`, and a scale and a zero point [rows, groups] of each group."""
+
+    bits: int
+    codes: Tensor
+    scales: Tensor
+    zeros: Tensor
+    groups: Tensor  # of each column
+
+    @property
+    def numbers(self) -> Tensor:
+        return self.scales.float()[:, self.groups] * (self.codes - self.zeros[:, self.groups])
+
+
+def levels_of(matrix: Tensor, bits: int, symmetric: bool, dtype: torch.dtype, ordered: bool = False) -> Levels:
+    """Rounded to the nearest; `ordered`: groups take columns from all over the matrix."""
+    n_groups = matrix.shape[1] // GROUP
+    groups = torch.arange(matrix.shape[1]) % n_groups if ordered else torch.arange(matrix.shape[1]) // GROUP
+    parts = torch.stack([matrix[:, groups == group] for group in range(n_groups)], 1)
+    low, high = parts.amin(-1).clamp_max(0), parts.amax(-1).clamp_min(0)
+    half, most = 1 << (bits - 1), (1 << bits) - 1
+    spread = torch.maximum(low.abs(), high) / (half - 1) if symmetric else (high - low) / most
+    scales = spread.clamp_min(1e-6).to(dtype)
+    zeros = torch.full_like(low, half) if symmetric else (-low / scales.float()).round().clamp(0, most)
+    codes = (matrix / scales.float()[:, groups] + zeros[:, groups]).round().clamp(0, most)
+    return Levels(bits, codes.long(), scales, zeros.long(), groups)
+
+
+def words(codes: Tensor, bits: int) -> Tensor:
+    """Codes as one stream of bits, the lowest first, in 32-bit words. [..., n] -> int32 [..., n · bits / 32]"""
+    stream = codes[..., None] >> torch.arange(bits) & 1
+    padded = torch.nn.functional.pad(stream.flatten(-2), (0, -codes.shape[-1] * bits % 32))
+    each = (padded.unflatten(-1, (-1, 32)) << torch.arange(32)).sum(-1)
+    return torch.where(each >= 1 << 31, each - (1 << 32), each).to(torch.int32)
+
+
+def compressed(found: Levels, symmetric: bool) -> dict[str, Tensor]:
+    """As compressed-tensors' pack-quantized."""
+    parts = {
+        "weight_packed": words(found.codes, found.bits),
+        "weight_scale": found.scales,
+        "weight_shape": torch.tensor(found.codes.shape),
+    }
+    return parts if symmetric else parts | {"weight_zero_point": words(found.zeros.T, found.bits).T}
+
+
+Pack = Callable[[Levels, bool], Mapping[str, Tensor]]
+
+
+def save_integers(
+    folder: Path,
+    target: Path,
+    pack: Pack,
+    config: Mapping[str, Any],
+    bits: int = 4,
+    symmetric: bool = True,
+    dtype: torch.dtype = torch.bfloat16,
+    ordered: bool = False,
+) -> tuple[Path, Path]:
+    """The checkpoint in `folder` packed, and the same numbers in f32 -> two folders."""
+    packed: dict[str, Tensor] = {}
+    plain: dict[str, Tensor] = {}
+    for name, values in load_file(folder / "model.safetensors").items():
+        plain[name] = packed[name] = values
+        if values.ndim == 2 and values.shape[1] % GROUP == 0 and not any(part in name for part in LEFT):
+            found = levels_of(values.float(), bits, symmetric, dtype, ordered)
+            plain[name] = found.numbers
+            del packed[name]
+            stem = name.removesuffix("weight")
+            packed |= {stem + kind: part.contiguous() for kind, part in pack(found, symmetric).items()}
+    assert len(packed) > len(plain), "nothing was packed"
+    for path, tensors in ((target / "packed", packed), (target / "plain", plain)):
+        shutil.copytree(folder, path)
+        save_file(tensors, path / "model.safetensors")
+    values = json.loads((folder / "config.json").read_text()) | {"quantization_config": dict(config)}
+    (target / "packed" / "config.json").write_text(json.dumps(values))
+    return target / "packed", target / "plain"
