@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-
 from localrun.base.errors import NotFoundError
 from localrun.formats.files import Stamp, bad_file, open_regular, read_small, read_up_to, shown, stamp_of
 from localrun.formats.json_files import parse_json
@@ -50,6 +48,8 @@ def check_with_library(path: Path) -> None:
     It tells neither where tensors lie nor in a sentence what is wrong, so that ours reads first. It maps the file,
     looks at the header alone and lets go of it: no weight is read, and memory holds no more than the header.
     """
+    from safetensors import SafetensorError, safe_open  # not at the start of every program
+
     try:
         with safe_open(path, framework="numpy"):
             pass
