@@ -1,4 +1,5 @@
-"""Parts of a message: text, and text files that go along with it. Plain data that crosses threads and processes."""
+"""Parts of a message: text, text files that go along with it, calls of tools and their results. Plain data that crosses
+threads and processes."""
 
 import re
 from collections.abc import Mapping
@@ -30,7 +31,32 @@ class FilePart:
         return f"{clean(self.name, keep_newlines=False)} {gib(size)}"
 
 
-Part = TextPart | FilePart
+@dataclass(frozen=True, slots=True)
+class CallPart:
+    """A call of a tool within an answer. `arguments` are JSON as text, as far as the model wrote them; `server` is
+    empty for a tool that is built in. `thought_end`: characters of the message's thinking that came before it."""
+
+    id: str
+    name: str
+    arguments: str
+    server: str = ""
+    thought_end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPart:
+    """The result of the call with this id. `bytes` are those of all of it, of which `cut` are not in `text`."""
+
+    id: str
+    name: str
+    text: str
+    is_error: bool = False
+    seconds: float = 0.0
+    bytes: int = 0
+    cut: int = 0
+
+
+Part = TextPart | FilePart | CallPart | ResultPart
 Content = tuple[Part, ...]
 
 
@@ -45,8 +71,13 @@ def text_of(content: Content) -> str:
 
 
 def typed_text(content: Content) -> str:
-    """The text of a message, without its files."""
+    """The text of a message, without its files, calls and results."""
     return "\n\n".join(part.text for part in content if isinstance(part, TextPart))
+
+
+def has_calls(content: Content) -> bool:
+    """Whether tools were called in it."""
+    return any(isinstance(part, CallPart) for part in content)
 
 
 def files_in(content: Content) -> list[FilePart]:
@@ -77,10 +108,18 @@ def _spelled(part: Part) -> str:
         case TextPart(text):
             return text
         case FilePart(name, text):
-            longest = max((len(run) for run in re.findall("`+", text)), default=0)
-            fence, line = "`" * max(3, longest + 1), name.replace("\n", " ")
-            return f"[file: {line}]\n{fence}\n{text}\n{fence}"
+            return _fenced("file", name, text)
+        case CallPart(name=name, arguments=arguments):
+            return _fenced("call", name, arguments)
+        case ResultPart(name=name, text=text):
+            return _fenced("result", name, text)
     assert_never(part)
+
+
+def _fenced(kind: str, name: str, text: str) -> str:
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence, line = "`" * max(3, longest + 1), name.replace("\n", " ")
+    return f"[{kind}: {line}]\n{fence}\n{text}\n{fence}"
 
 
 def _as_dict(part: Part) -> dict[str, str]:
@@ -89,6 +128,8 @@ def _as_dict(part: Part) -> dict[str, str]:
             return {"type": "text", "text": text}
         case FilePart(name, text):
             return {"type": "file", "name": name, "text": text}
+        case CallPart() | ResultPart():
+            return {"type": "text", "text": _spelled(part)}
     assert_never(part)
 
 

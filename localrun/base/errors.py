@@ -109,6 +109,13 @@ class EngineDiedError(EngineError):
     kind = "engine_died"
 
 
+class RefusedCallError(LocalrunError):
+    """The model called a tool that was not allowed, and there is no one to be asked."""
+
+    exit_code = 9
+    kind = "refused"
+
+
 def unexpected(error: Exception) -> LocalrunError:
     """An unexpected error in words for the user, raised in place of the answer."""
     return LocalrunError(f"something failed inside localrun: {type(error).__name__}: {error}", "try again")

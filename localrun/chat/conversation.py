@@ -124,7 +124,7 @@ class Chat:
     def add_answer(
         self,
         parent: str,
-        text: str,
+        content: str | Content,
         thinking: str = "",
         ids: tuple[int, ...] = (),
         stats: Mapping[str, Any] | None = None,
@@ -139,7 +139,7 @@ class Chat:
         more: dict[str, Any] = {"ids": tuple(ids[kept:]), "kept": kept} if ids[kept:] else {}
         more |= {"message_id": draft.id} if draft else {}
         more |= {"thinking": thinking, "stats": figures, "interrupted": interrupted}
-        return self._add("assistant", as_content(text), parent, **more)
+        return self._add("assistant", as_content(content), parent, **more)
 
     def draft(self, parent: str) -> Draft:
         """For an answer to `parent` that comes little by little."""

@@ -2,9 +2,11 @@
 each part stands. Only a message that is more than a text has them."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
 from typing import Any, assert_never
 
-from localrun.base.content import Content, FilePart, Part, TextPart, text_of
+from localrun.base.content import CallPart, Content, FilePart, Part, ResultPart, TextPart, text_of
 
 _MARK = re.compile(r"^\[file: (?P<name>[^\n]*)\]\n(?P<fence>`{3,})\n(?P<text>.*?)\n(?P=fence)(?:\n\n|\Z)", re.S | re.M)
 
@@ -50,9 +52,24 @@ def _pack(part: Part, at: int, length: int) -> dict[str, Any]:
         case TextPart():
             return {"type": "text", "span": [at, at + length]}
         case FilePart(name, text):
-            end = at + length - len(text_of((part,)).rpartition("\n")[2]) - 1  # before the closing fence
-            return {"type": "file", "name": name, "span": [end - len(text), end]}
+            return {"type": "file", "name": name, "span": _span_in_fence(part, text, at + length)}
+        case CallPart(arguments=text):
+            return {"type": "call", **_fields(part, "arguments"), "span": _span_in_fence(part, text, at + length)}
+        case ResultPart(text=text):
+            return {"type": "result", **_fields(part, "text"), "span": _span_in_fence(part, text, at + length)}
     assert_never(part)
+
+
+def _span_in_fence(part: Part, text: str, end: int) -> list[int]:
+    """The place of `text`, which is in fences at the end of what the part is spelled as."""
+    end -= len(text_of((part,)).rpartition("\n")[2]) + 1  # before the closing fence
+    return [end - len(text), end]
+
+
+def _fields(part: CallPart | ResultPart, spelled: str) -> dict[str, Any]:
+    """The fields of a part besides the one that is spelled; those that are empty are left out."""
+    values = {name: value for name, value in asdict(part).items() if name != spelled}
+    return {name: value for name, value in values.items() if value or name in ("id", "name")}
 
 
 def _unpack(part: object, text: str) -> Part | None:
@@ -61,4 +78,18 @@ def _unpack(part: object, text: str) -> Part | None:
             return TextPart(text[start:end])
         case {"type": "file", "name": str(name), "span": [int(start), int(end)]}:
             return FilePart(name, text[start:end])
+        case {"type": "call", "id": str(id), "name": str(name), "span": [int(start), int(end)], **more}:
+            return _with_fields(CallPart(id, name, text[start:end]), more)
+        case {"type": "result", "id": str(id), "name": str(name), "span": [int(start), int(end)], **more}:
+            return _with_fields(ResultPart(id, name, text[start:end]), more)
     return None
+
+
+def _with_fields(part: CallPart | ResultPart, record: Mapping[Any, Any]) -> Part | None:
+    """The part with the fields that its record has; None where one is of another type than it should be."""
+    found = {field.name: record[field.name] for field in fields(part) if field.name in record}
+    for name, value in found.items():
+        usual = getattr(part, name)
+        if not isinstance(value, int | float if isinstance(usual, float) else type(usual)):
+            return None
+    return replace(part, **found)

@@ -2,17 +2,16 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, assert_never
 
 from localrun.base.constraint import Constraint
-from localrun.base.content import Content, as_message_content
+from localrun.base.content import Content, Part, TextPart, as_message_content, text_of
 from localrun.base.errors import LocalrunError
 from localrun.base.events import (
     Accepted,
     Channel,
     Done,
-    Event,
     Loop,
     ModelInfo,
     Prefill,
@@ -20,14 +19,15 @@ from localrun.base.events import (
     Token,
     ToolCallDelta,
 )
-from localrun.base.request import Request, RequestMessage, Sampling, Think
+from localrun.base.request import Json, Request, RequestMessage, Sampling, Think
+from localrun.base.tool_events import CallsMade, ToolDone, ToolStarted, TurnEvent
 from localrun.chat.conversation import Chat
 from localrun.chat.draft import Draft
 from localrun.chat.overflow import OverflowPlan, make_room, reserve_of
 from localrun.chat.requests import in_turn
 from localrun.chat.tree import Message
 
-TurnPhase = Literal["starting", "reading", "thinking", "writing"]
+TurnPhase = Literal["starting", "reading", "thinking", "writing", "calling"]
 
 _NOT_STATS = ("text", "thinking", "tool_calls", "token_ids", "path", "notes")  # kept elsewhere, or not worth keeping
 
@@ -42,6 +42,7 @@ class TurnOptions:
     think: Think = "auto"
     stop_on_loop: bool = False
     constraint: Constraint | None = None
+    tools: tuple[Json, ...] = ()  # that the model may call
 
     def request(self, messages: Sequence[RequestMessage], **more: Any) -> Request:
         """A request for an answer to `messages`; `more` are further fields of it."""
@@ -53,6 +54,7 @@ class TurnOptions:
             think=self.think,
             stop_on_loop=self.stop_on_loop,
             constraint=self.constraint,
+            tools=self.tools,
             **more,
         )
 
@@ -74,10 +76,11 @@ def begin_turn(chat: Chat, question: str, options: TurnOptions, ctx: int) -> tup
 
 
 def continue_turn(chat: Chat, cut: Message, options: TurnOptions) -> Request:
-    """The request for the end of an answer of `chat` that was cut."""
+    """The request for the end of an answer of `chat` that was cut: within its text, or where results had come."""
+    messages = in_turn(chat.request_messages(cut.id))
     return options.request(
-        in_turn(chat.request_messages(cut.id)),
-        continues=True,
+        messages,
+        continues=messages[-1]["role"] == "assistant",
         known_ids=chat.known_ids(cut.id) if cut.ids else (),
         now=chat.created,
         overflow="roll" if chat.policy == "roll" else "stop",
@@ -103,7 +106,7 @@ def may_go_on(message: Message) -> bool:
 class Answer:
     """An answer under way to the message `question` of `chat`: what has come of it so far, and what was kept of it.
 
-    `take` every event of its generation. `begun` is the answer that it goes on with.
+    `take` every event of its generations and of the tools that it calls. `begun` is the answer that it goes on with.
     """
 
     def __init__(
@@ -119,17 +122,31 @@ class Answer:
         self.first_word: float | None = None  # when the first text came that is no thinking
         self.n_tokens = 0
         self.loop: Loop | None = None
+        self.running = ""  # the id of the call whose tool runs
         self.done: Done | None = None
         self.error: LocalrunError | None = None  # that ended it
         self.kept: Message | None = None
         self._draft: Draft | None = None
+        self._ended: list[Part] = []  # parts that grow no more
         self._texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
         if begun is not None:
-            self._texts = {"answer": [begun.text], "thinking": [begun.thinking]}
+            self._ended += begun.content
+            if self._ended and isinstance(last := self._ended[-1], TextPart):
+                self._ended.pop()
+                self._texts["answer"].append(last.text)
+            self._texts["thinking"].append(begun.thinking)
+        self._n_begun = len(self._texts["answer"])
+
+    @property
+    def content(self) -> Content:
+        """Its parts so far."""
+        text = "".join(self._texts["answer"])
+        return (*self._ended, TextPart(text)) if text or not self._ended else tuple(self._ended)
 
     @property
     def text(self) -> str:
-        return "".join(self._texts["answer"])
+        """All of it, calls and results included; what comes is appended."""
+        return text_of(self.content)
 
     @property
     def thinking(self) -> str:
@@ -137,8 +154,10 @@ class Answer:
 
     @property
     def phase(self) -> TurnPhase:
+        if self.running:
+            return "calling"
         if self.first_token is not None:
-            return "writing" if any(self._texts["answer"]) else "thinking"
+            return "writing" if self.text else "thinking"
         return "reading" if self.prefill is not None and self.prefill.total else "starting"
 
     @property
@@ -157,7 +176,7 @@ class Answer:
         asked = {} if self.temperature is None else {"temperature": self.temperature}
         return {name: value for name, value in figures.items() if name not in _NOT_STATS} | waited | asked
 
-    def take(self, event: Event) -> None:
+    def take(self, event: TurnEvent) -> None:
         match event:
             case Accepted() | PromptLogprobs() | ToolCallDelta():
                 pass
@@ -172,6 +191,16 @@ class Answer:
                 self._texts[channel].append(text)
             case Loop():
                 self.loop = event
+            case CallsMade(done, calls):
+                said = [*self._texts["answer"][: self._n_begun], done.completion.text]
+                self._ended += [TextPart(text)] if (text := "".join(said)) else []
+                self._ended += [replace(call, thought_end=len(self.thinking)) for call in calls]
+                self._texts["answer"], self._n_begun = [], 0
+            case ToolStarted(id):
+                self.running = id
+            case ToolDone(result):
+                self.running = ""
+                self._ended.append(result)
             case Done():
                 self.done = event
             case _:
@@ -190,6 +219,6 @@ class Answer:
         ids = (*done.prompt_ids, *done.completion.token_ids) if done is not None and done.prompt_ids else ()
         interrupted = done is None or done.completion.stop_reason == "cancelled"
         self.kept = self.chat.add_answer(
-            self.question, self.text, self.thinking, ids, self.stats, interrupted=interrupted, draft=self._draft
+            self.question, self.content, self.thinking, ids, self.stats, interrupted=interrupted, draft=self._draft
         )
         return self.kept

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from localrun.base.content import Content, FilePart, TextPart, as_content, text_of
+from localrun.base.content import CallPart, Content, FilePart, ResultPart, TextPart, as_content, text_of
 from localrun.chat.attachments import title_for
 from localrun.chat.export import as_data
 from localrun.chat.journal import ChatStore
@@ -18,7 +18,10 @@ from localrun.chat.tree import Message
 FILE = FilePart("notes.txt", "buy milk\n```\nand bread\n```")
 TYPED_AS_A_FILE = "[file: notes.txt]\n```\nbuy milk\n```"
 texts = st.text(st.sampled_from("a`\n[] :fileé😀"), max_size=20)
-parts = st.one_of(st.builds(TextPart, texts), st.builds(FilePart, texts, texts))
+counts = st.integers(0, 1 << 40)
+calls = st.builds(CallPart, texts, texts, texts, texts, counts)
+results = st.builds(ResultPart, texts, texts, texts, st.booleans(), st.floats(0, 9), counts, counts)
+parts = st.one_of(st.builds(TextPart, texts), st.builds(FilePart, texts, texts), calls, results)
 
 
 def record(message: Message) -> dict[str, object]:
@@ -71,6 +74,8 @@ def test_files_of_earlier_versions_are_parts() -> None:
         [{"type": "text", "span": [2, 1]}],
         [{"type": "text", "span": ["0", "5"]}],
         [{"type": "file", "name": 5, "span": [0, 5]}],
+        [{"type": "call", "id": "c", "name": "x", "server": 5, "span": [0, 5]}],
+        [{"type": "result", "id": "c", "name": "x", "cut": "much", "span": [0, 5]}],
         [{"type": "text", "span": [0, 5], "more": 1}, None],
     ],
 )
