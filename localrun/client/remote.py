@@ -138,6 +138,7 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
         body["chat_template_kwargs"] = {"enable_thinking": request.think == "on"}
     if request.tools:
         body["tools"] = [dict(tool) for tool in request.tools]
+        body |= {"tool_choice": "none"} if request.tool_choice == "none" else {}
     return "/chat/completions", {**body, "messages": list(map(_message, request.messages))}
 
 

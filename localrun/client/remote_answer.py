@@ -4,9 +4,10 @@ import time
 from collections.abc import Iterator
 
 from localrun.base.errors import EngineDiedError, EngineError
-from localrun.base.events import Channel, Completion, ModelInfo, StopReason, Timings, Token
+from localrun.base.events import Channel, Completion, ModelInfo, StopReason, Timings, Token, ToolCallDelta
 from localrun.base.request import Json, Request
 from localrun.client.event_stream import count_of, count_or_none, first_of
+from localrun.client.remote_calls import RemoteCalls
 from localrun.engine.answer import gaps_ms
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.text.reasoning import ReasoningSplitter
@@ -31,10 +32,11 @@ class RemoteAnswer:
         self._pieces: list[str] = []  # of both
         self._finish = ""
         self._usage: Json = {}
+        self._calls, self._may_call = RemoteCalls(), bool(request.tools) and request.tool_choice != "none"
         # Some servers leave the tags in the text; only what begins an answer is taken for them.
         self._splitter: ReasoningSplitter | None = ReasoningSplitter("<think>", "</think>")
 
-    def push(self, chunk: Json) -> Iterator[Token]:
+    def push(self, chunk: Json) -> Iterator[Token | ToolCallDelta]:
         """The events of one chunk, be it a delta of a stream, a whole message, or figures only."""
         if isinstance(usage := chunk.get("usage"), dict):
             self._usage = usage
@@ -50,9 +52,13 @@ class RemoteAnswer:
             yield self._token("thinking", thinking)
         if isinstance(content, str) and content:
             yield from self._content(content)
+        if self._may_call:
+            yield from self._calls.push(message.get("tool_calls"))
 
-    def flush(self) -> Iterator[Token]:
-        """Text that was held back because it might have been a tag."""
+    def flush(self) -> Iterator[Token | ToolCallDelta]:
+        """The rest: text that was held back because it might have been a tag, and the end of the last call."""
+        if self._finish and self._finish != "length":
+            yield from self._calls.finish()
         if self._splitter is not None:
             for channel, text in self._splitter.flush():
                 yield self._token(channel, text)
@@ -86,8 +92,8 @@ class RemoteAnswer:
             self.notes.append("the server gives no counts: pieces of text were counted as tokens")
         if self._finish == "content_filter":
             self.notes.append("a filter of the server ended the answer")
-        if self._finish in ("tool_calls", "function_call"):
-            self.notes.append("the server wants to call a tool, which is not shown")
+        if self._finish == "function_call":
+            self.notes.append("the server calls a function in a form of long ago, which is not read")
         seconds = self._times[-1] - self._times[0] if self._times else 0.0
         tells_rate = len(self._times) >= FEWEST_PIECES and seconds >= LEAST_SECONDS
         ttft = self._times[0] - self._started if self._times else 0.0
@@ -103,6 +109,7 @@ class RemoteAnswer:
             completion_tokens=n_tokens,
             thinking_tokens=count_or_none(self._usage.get("completion_tokens_details"), "reasoning_tokens"),
             token_ids=(),
+            tool_calls=self._calls.calls,
             kv_codec="",
             ctx=self._info.ctx,
             seed=self._seed,
