@@ -15,6 +15,9 @@ from localrun.cli.line_input import piped_messages, typed_messages
 from localrun.cli.line_model import LineModel
 from localrun.cli.output import OutputOptions
 from localrun.cli.session import Answering, CancelOnInterrupt
+from localrun.cli.tool_consent import AskedInLines
+from localrun.cli.tool_options import ToolOptions
+from localrun.tools.permissions import NeverAsked
 
 _SHOWN_AT_START = 2
 
@@ -29,6 +32,7 @@ def chat(
     model: ModelOptions,
     hub: HubOptions,
     answer: AnswerOptions,
+    tools: ToolOptions,
     load: EngineFlags,
 ) -> int:
     """Chat line by line. With stdin from a pipe or a file, every line is one message and stdout has the answers."""
@@ -38,12 +42,13 @@ def chat(
         raise UsageError("--continue writes to the last chat", "leave --no-history out")
     shared = Answering(answer, as_data=output.as_data)
     at_keyboard = is_terminal(sys.stdin)
+    chat_tools = tools.chat_tools(AskedInLines() if at_keyboard else NeverAsked())
     store = open_store(kept=go_on or (at_keyboard if history is None else history))
     talk = begin(store, go_on, answer.system, shared.system)
     choice = choice_for(talk, replace(model, model=named or model.model), hub, load, server)
     model_slot = LineModel(choice, load, talk)
     with model_slot:
-        session = LineChat(model_slot, store, talk, shared, output, answer.show_thinking, talks=at_keyboard)
+        session = LineChat(model_slot, store, talk, shared, output, answer.show_thinking, chat_tools, talks=at_keyboard)
         if not at_keyboard:
             code = _follow_script(session)
         else:

@@ -19,6 +19,7 @@ from localrun.cli.output import OutputOptions, as_fields, stream_answer
 from localrun.cli.session import Answering
 from localrun.cli.turn import answer_in, reuse_line
 from localrun.client.interface import EngineClient
+from localrun.tools.chat_tools import ChatTools
 
 
 class LineChat:
@@ -32,6 +33,7 @@ class LineChat:
         shared: Answering,
         output: OutputOptions,
         show_thinking: bool,
+        tools: ChatTools,
         talks: bool = False,
     ) -> None:
         self.model = model
@@ -41,6 +43,7 @@ class LineChat:
         self.last: Completion | None = None
         self.attachments: list[FilePart] = []  # go along with the next message
         self.deleted: list[str] = []  # chats, the last one last
+        self.tools = tools
         self._show_thinking = show_thinking
         self.talks = talks  # with a person
         self._told = ""
@@ -108,10 +111,12 @@ class LineChat:
     def _answer(self, question: str, begun: Message | None = None, temperature: float | None = None) -> None:
         self.unanswered = question
         self.tell_problem()
-        options = self.shared.options(self.chat)
+        options = self.shared.options(self.chat, tools=self.tools.for_model)
         if temperature is not None:
             options = replace(options, sampling=replace(options.sampling, temperature=temperature))
-        stream = partial(stream_answer, show_thinking=self._show_thinking, as_text=not self.output.as_data)
+        stream = partial(
+            stream_answer, show_thinking=self._show_thinking, as_text=not self.output.as_data, tools=self.tools
+        )
         done = answer_in(self.chat, question, self.client, options, stream, self._choose, begun)
         c = self.last = done.completion
         if self.chat.tree.head != self.chat.tree[question].parent:

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Annotated, assert_never
 
+from localrun.base.content import CallPart
 from localrun.base.events import (
     Accepted,
     Channel,
     Completion,
     Done,
-    Event,
     Loop,
     Prefill,
     PromptLogprobs,
@@ -17,10 +17,14 @@ from localrun.base.events import (
     ToolCallDelta,
 )
 from localrun.base.request import Request
+from localrun.base.tool_events import CallsMade, ToolDone, ToolStarted, TurnEvent
 from localrun.cli.console import AnswerWriter, PrefillNotes, ThinkingWriter, note, write_json
 from localrun.cli.groups import switch
 from localrun.cli.session import CancelOnInterrupt
-from localrun.client.interface import EngineClient
+from localrun.client.interface import EngineClient, Generation
+from localrun.tools.chat_tools import ChatTools
+from localrun.tools.loop import ToolLoop
+from localrun.tools.words import call_line, result_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,12 @@ class RunOutput(OutputOptions):
 def stream_answer(
     client: EngineClient,
     request: Request,
-    take: Callable[[Event], None] = lambda event: None,
+    take: Callable[[TurnEvent], None] = lambda event: None,
     *,
     show_thinking: bool,
     jsonl: bool = False,
     as_text: bool = True,
+    tools: ChatTools | None = None,
 ) -> Done:
     """Run one request: text to stdout as it comes, or the events of --jsonl; `take` is given each of them first. Ctrl-C
     ends the answer, not us."""
@@ -62,7 +67,12 @@ def stream_answer(
     with CancelOnInterrupt() as ctrl_c:
         if jsonl:
             write_json({"type": "start"})
-        for event in ctrl_c.watch(client.generate(request)):
+        generation: Generation | ToolLoop
+        if request.tools and tools is not None:
+            generation = tools.answer(client.generate, request, client.info.ctx)
+        else:
+            generation = client.generate(request)
+        for event in ctrl_c.watch(generation):
             take(event)
             show(event)
             if isinstance(event, Done):
@@ -70,7 +80,7 @@ def stream_answer(
     raise AssertionError("a stream ends with Done or raises")
 
 
-def _write_event(event: Event) -> None:
+def _write_event(event: TurnEvent) -> None:
     """One line of --jsonl."""
     match event:
         case Accepted() | PromptLogprobs():
@@ -83,6 +93,13 @@ def _write_event(event: Event) -> None:
             write_json({"type": "tool_call", **asdict(event)})
         case Loop(period):
             write_json({"type": "loop", "period": period})
+        case CallsMade():
+            pass
+        case ToolStarted(id):
+            write_json({"type": "tool_started", "id": id})
+        case ToolDone(result):
+            fields = asdict(result)
+            write_json({"type": "tool_result", "ms": 1000 * fields.pop("seconds"), **fields})
         case Done(completion):
             write_json({"type": "done", **as_fields(completion)})
         case _:
@@ -94,9 +111,10 @@ class _ShownAnswer:
 
     def __init__(self, show_thinking: bool, as_text: bool) -> None:
         self._show_thinking, self._as_text = show_thinking, as_text
+        self._calls: dict[str, CallPart] = {}
         self._answer, self._thinking, self._progress = AnswerWriter(), ThinkingWriter(), PrefillNotes()
 
-    def show(self, event: Event) -> None:
+    def show(self, event: TurnEvent) -> None:
         match event:
             case Accepted() | PromptLogprobs() | ToolCallDelta():
                 pass
@@ -108,6 +126,13 @@ class _ShownAnswer:
             case Loop():
                 self._end_line()
                 note(f"{event}")
+            case CallsMade(calls=calls):
+                self._end_line()
+                self._calls = {call.id: call for call in calls}
+            case ToolStarted(id):
+                note(f"({call_line(self._calls[id])})")
+            case ToolDone(result):
+                note(f"({result_line(result)})")
             case Done():
                 self._end_line()
             case _:

@@ -9,7 +9,7 @@ import typer
 
 from localrun.base.constraint import Constraint
 from localrun.base.errors import NotFoundError, UsageError
-from localrun.base.events import Completion
+from localrun.base.events import Completion, Done
 from localrun.base.request import Request, RequestMessage
 from localrun.chat.journal import Chat
 from localrun.chat.turn import TurnOptions
@@ -22,10 +22,13 @@ from localrun.cli.groups import AnswerOptions, EngineFlags, HubOptions, ModelOpt
 from localrun.cli.output import RunOutput, as_fields, stream_answer
 from localrun.cli.session import Answering, open_engine
 from localrun.cli.text_input import read_stdin, read_text_file, typed_text
+from localrun.cli.tool_options import ToolOptions
 from localrun.cli.turn import Stream, answer_in
 from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.hub.resolve import resolve
+from localrun.tools.chat_tools import ChatTools
+from localrun.tools.permissions import NeverAsked
 
 
 def run(
@@ -44,6 +47,7 @@ def run(
     hub: HubOptions,
     answer: AnswerOptions,
     constraints: ConstraintOptions,
+    tools: ToolOptions,
     load: EngineFlags,
 ) -> int:
     """Answer one prompt. stdin, when it is a pipe or a file, is appended to PROMPT or is the prompt."""
@@ -53,21 +57,26 @@ def run(
     shared = Answering(answer, as_data=output.as_data)
     _check(output, shared, raw, go_on)
     constraint = constraints.constraint()
+    chat_tools = tools.chat_tools(NeverAsked())
+    _check_tools(chat_tools, raw, constraint)
     if not (prompt or file or output.json or constraint) and at_terminal():
         from localrun.cli.chat import chat
 
-        return chat(go_on=go_on, server=server, model=model, hub=hub, answer=answer, load=load, output=output)
+        return chat(
+            go_on=go_on, server=server, model=model, hub=hub, answer=answer, tools=tools, load=load, output=output
+        )
     last = begin(open_store(), True, answer.system, shared.system) if go_on else None
     choice = choice_for(last, model, hub, load, server)
     prompt = _whole_prompt(prompt, file or [], no_stdin)
-    stream = partial(stream_answer, show_thinking=answer.show_thinking, jsonl=output.jsonl, as_text=not output.as_data)
+    stream = _stream(output, answer.show_thinking, chat_tools)
+    options = shared.options(last, constraint, chat_tools.for_model)
     with closing(_open(last, choice, load)) as client:
         for line in () if output.as_data else client.info.notes:
             note(line)
         if last is None:
-            completion = stream(client, _request(shared, prompt, raw, constraint)).completion
+            completion = stream(client, _request(options, shared.system, prompt, raw)).completion
         else:
-            completion = _go_on(last, prompt, client, shared.options(last, constraint), stream)
+            completion = _go_on(last, prompt, client, options, stream)
     for line in () if output.as_data else completion.notes:
         if line not in client.info.notes:  # those have been told
             note(line)
@@ -94,6 +103,15 @@ def _check(output: RunOutput, shared: Answering, raw: bool, go_on: bool) -> None
         raise UsageError("--raw has no chat to go on with", "leave one of --raw and --continue out")
     if raw and shared.system:
         raise UsageError("--raw leaves no place for a system message", "put it into the prompt, or leave --raw out")
+
+
+def _check_tools(tools: ChatTools, raw: bool, constraint: Constraint | None) -> None:
+    """UsageError for options that leave no place for calls."""
+    if tools.chosen and raw:
+        raise UsageError("--raw has no place for tools", "leave one of --raw and --tools out")
+    if tools.chosen and constraint is not None:
+        what = f"the {constraint.name} holds from the first word on, so that no tool could be called"
+        raise UsageError(what, "leave it or --tools out")
 
 
 def _whole_prompt(prompt: str, files: list[str], no_stdin: bool) -> str:
@@ -127,12 +145,18 @@ def _is_model(text: str) -> bool:
         return False
 
 
-def _request(shared: Answering, prompt: str, raw: bool, constraint: Constraint | None) -> Request:
+def _stream(output: RunOutput, show_thinking: bool, tools: ChatTools) -> "partial[Done]":
+    """Runs a request, and shows the answer as it was asked for."""
+    as_text = not output.as_data
+    return partial(stream_answer, show_thinking=show_thinking, jsonl=output.jsonl, as_text=as_text, tools=tools)
+
+
+def _request(options: TurnOptions, system: str | None, prompt: str, raw: bool) -> Request:
     messages: tuple[RequestMessage, ...] = ()
     if not raw:
-        system = ({"role": "system", "content": shared.system},) if shared.system else ()
-        messages = (*system, {"role": "user", "content": prompt})
-    return shared.options(constraint=constraint).request(messages, prompt=prompt if raw else None)
+        first = ({"role": "system", "content": system},) if system else ()
+        messages = (*first, {"role": "user", "content": prompt})
+    return options.request(messages, prompt=prompt if raw else None)
 
 
 def _go_on(chat: Chat, prompt: str, client: EngineClient, options: TurnOptions, stream: Stream) -> Completion:

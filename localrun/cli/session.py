@@ -6,12 +6,12 @@ import threading
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from localrun.base.constraint import Constraint
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.machine import memory
-from localrun.base.request import Think
+from localrun.base.request import Json, Think
 from localrun.base.settings import Settings, read_settings
 from localrun.chat.chat_settings import settings_of, think_of
 from localrun.chat.conversation import Chat
@@ -20,7 +20,7 @@ from localrun.chat.turn import TurnOptions
 from localrun.cli.console import is_terminal, note
 from localrun.cli.groups import AnswerOptions, EngineFlags, HubOptions, LoadOptionFlags, ModelOptions
 from localrun.client.choice import ModelChoice
-from localrun.client.interface import EngineClient, Generation
+from localrun.client.interface import EngineClient
 from localrun.client.open_client import open_client, open_local
 from localrun.hub.catalogue import BUILTIN, suggest
 from localrun.hub.load_options import load_options
@@ -114,7 +114,9 @@ class Answering:
     def system(self) -> str | None:
         return settings_with(self.flags).system
 
-    def options(self, chat: Chat | None = None, constraint: Constraint | None = None) -> TurnOptions:
+    def options(
+        self, chat: Chat | None = None, constraint: Constraint | None = None, tools: tuple[Json, ...] = ()
+    ) -> TurnOptions:
         """How to answer: as typed, else as `chat` remembers, else as set."""
         settings = settings_with(self.flags, chat=chat)
         for_a_person = is_terminal(sys.stdout) and not self.as_data
@@ -126,7 +128,17 @@ class Answering:
             think=think_of(chat) if chat is not None and think == "auto" else think,
             stop_on_loop=for_a_person if settings.stop_on_loop is None else settings.stop_on_loop,
             constraint=constraint,
+            tools=tools,
         )
+
+
+class Cancellable(Protocol):
+    """An answer under way, with or without tools."""
+
+    def cancel(self) -> None: ...
+
+
+CancellableT = TypeVar("CancellableT", bound=Cancellable)
 
 
 class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
@@ -134,10 +146,10 @@ class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
     ignored, as in the background of a shell, it stays so."""
 
     def __init__(self) -> None:
-        self._generation: Generation | None = None
+        self._generation: Cancellable | None = None
         self.pressed = False
 
-    def watch(self, generation: Generation) -> Generation:
+    def watch(self, generation: CancellableT) -> CancellableT:
         """The answer to cancel."""
         self._generation = generation
         if self.pressed:  # before there was anything to cancel

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from localrun.base.errors import LocalrunError, PromptTooLongError
-from localrun.base.events import Completion, Done, Event
+from localrun.base.events import Completion, Done
 from localrun.base.request import Request
+from localrun.base.tool_events import TurnEvent
 from localrun.chat.conversation import Chat, Policy
 from localrun.chat.overflow import OverflowPlan, adopt, drop_turn
 from localrun.chat.too_long import TooLong, describe_too_long
@@ -13,7 +14,7 @@ from localrun.chat.turn import Answer, TurnOptions, begin_turn, continue_turn
 from localrun.cli.console import note
 from localrun.client.interface import EngineClient
 
-Stream = Callable[[EngineClient, Request, Callable[[Event], None]], Done]
+Stream = Callable[[EngineClient, Request, Callable[[TurnEvent], None]], Done]
 
 
 def answer_in(

@@ -75,6 +75,10 @@ class RunningCall:
         if not self.seconds_left:
             raise ToolError(f"the call took longer than {self._seconds:g} seconds and was ended")
 
+    def error(self, error: ToolError) -> ToolResult:
+        """The result of a call that could not be done, in words for the model."""
+        return self.result(f"{error.message}: {error.hint}" if error.hint else error.message, is_error=True)
+
     def result(self, text: str, is_error: bool = False, more_bytes: int = 0) -> ToolResult:
         """A result with this text, cut to the limit with a word about it; `more_bytes` were left out before."""
         size = len(text.encode("utf-8", "replace")) + more_bytes

@@ -9,13 +9,13 @@ SOURCES = [path for room in ("localrun", "tui") for path in sorted((REPOSITORY /
 
 
 def takers(tree: ast.Module) -> Iterator[ast.FunctionDef]:
-    """Functions that are given one event of `localrun.base.events`."""
+    """Functions that are given one event of `localrun.base.events`, or of an answer with tools."""
     imported = {
         name.asname or name.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "localrun.base.events"
+        if isinstance(node, ast.ImportFrom) and node.module in ("localrun.base.events", "localrun.base.tool_events")
         for name in node.names
-        if name.name == "Event"
+        if name.name in ("Event", "TurnEvent")
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):

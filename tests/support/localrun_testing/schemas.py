@@ -145,6 +145,22 @@ TOOL_CALL = record(
     arguments=field(TEXT, "the next part of its arguments, a JSON object as text"),
     is_complete=field("boolean", "whether it ends here"),
 )
+TOOL_STARTED = record(
+    "a call is being run: it was found right, and allowed; only with `--tools`",
+    type={"const": "tool_started"},
+    id=field(TEXT, "that of the call"),
+)
+TOOL_RESULT = record(
+    "the result of a call, which the model is given; only with `--tools`",
+    type={"const": "tool_result"},
+    id=field(TEXT, "that of the call"),
+    name=field(TEXT, "the tool"),
+    text=field(TEXT, "the result, cut to what the model is given"),
+    is_error=field("boolean", "whether the call failed, or was refused"),
+    bytes=field(WHOLE, "of the whole result", minimum=0),
+    cut=field(WHOLE, "of these, bytes that are not in the text", minimum=0),
+    ms=field(NUMBER, "time that the tool took", minimum=0),
+)
 LOOP = record(
     "the answer only repeats itself; at most once",
     type={"const": "loop"},
@@ -629,6 +645,8 @@ SCHEMAS: dict[str, Schema] = {
     "jsonl: prefill": PREFILL,
     "jsonl: token": TOKEN,
     "jsonl: tool_call": TOOL_CALL,
+    "jsonl: tool_started": TOOL_STARTED,
+    "jsonl: tool_result": TOOL_RESULT,
     "jsonl: loop": LOOP,
     "jsonl: done": DONE,
     "serve": SERVE,

@@ -17,6 +17,8 @@ from localrun.base.events import (
     StopReason,
     Timings,
     Token,
+    ToolCall,
+    ToolCallDelta,
     Work,
 )
 from localrun.base.request import ProgressCallback, Request
@@ -104,6 +106,7 @@ class Script:
     fails: LocalrunError | None = None  # instead of the first event
     never_ends: bool = False  # hangs after the last token until it is cancelled
     completion: Completion = COMPLETION
+    calls: tuple[ToolCall, ...] = ()  # of tools, after the text
 
     def tokens(self) -> list[Token]:
         pieces = [(text[i : i + self.piece], channel) for text, channel in self._channels() for i in self._cuts(text)]
@@ -147,6 +150,9 @@ class ScriptedClient:
                 break
             tokens.append(token)
             yield token
+        for index, call in enumerate(script.calls):
+            for arguments, ends in (("", False), (call.arguments, False), ("", call.is_complete)):
+                yield ToolCallDelta(index, call.id, call.name, arguments, ends)
         while script.never_ends and not self._wait(0.01):
             pass
         yield self._done(script, tokens)
@@ -169,6 +175,7 @@ class ScriptedClient:
             script.completion,
             text="".join(token.text for token in tokens if token.channel == "answer"),
             thinking="".join(token.text for token in tokens if token.channel == "thinking"),
+            tool_calls=script.calls,
             stop_reason=reason,
             completion_tokens=len(tokens),
             token_ids=tuple(token.token_id for token in tokens if token.token_id is not None),

@@ -1,0 +1,56 @@
+"""The question whether a tool may run, in plain lines at a terminal."""
+
+import json
+import signal
+import threading
+
+from localrun.base.sanitize import clean
+from localrun.cli.console import note
+from localrun.cli.line_input import ask_line
+from localrun.tools.consent import Allowed, ConsentQuestion
+from localrun.tools.words import argument_rows
+
+_WORDS: dict[Allowed, str] = {"once": "once", "chat": "this chat", "always": "always", "no": "no"}
+_LETTERS: dict[str, Allowed] = {"o": "once", "c": "chat", "t": "chat", "a": "always", "n": "no", "y": "once"}
+
+
+class AskedInLines:
+    """A person at a terminal. Only what is typed is an answer; Enter, the end of input and Ctrl-C say no."""
+
+    def ask(self, question: ConsentQuestion) -> Allowed:
+        """Show what would run, and wait for a line."""
+        tool = question.tool
+        name = clean(" ".join(filter(None, (tool.server, tool.name))), keep_newlines=False)
+        note(f"The model wants to call {name}:")
+        if question.preview:
+            note("\n".join(f"  {line}" for line in question.preview.split("\n")))
+        else:
+            rows = argument_rows(json.dumps(question.arguments, ensure_ascii=False))
+            note(
+                "\n".join(f"  {key}: {clean(value, keep_newlines=False)}" for key, value in rows) or "  (no arguments)"
+            )
+        where = f" for {clean(question.scope, keep_newlines=False)}" if question.scope else ""
+        ways = " / ".join(_WORDS[choice] for choice in question.choices)
+        answer = _line(f"Allow{where}? {ways} [no] ").strip().lower()
+        chosen = _LETTERS.get(answer[:1], "no")
+        return chosen if chosen in question.choices else "no"
+
+
+def _line(prompt: str) -> str:
+    """One line; empty where Ctrl-C or the end of input came instead. Ctrl-C stops the answer, too."""
+    if threading.current_thread() is not threading.main_thread():
+        return ask_line(prompt)
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return ask_line(prompt)
+    except EOFError:
+        return ""
+    except KeyboardInterrupt:
+        note("")
+        if callable(before):
+            before(signal.SIGINT, None)
+        return ""
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,58 @@
+"""`--tools` and `--allow`: what a model may call, and what that may do without being asked about."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from localrun.base.errors import UsageError
+from localrun.cli.groups import ANSWER_PANEL
+from localrun.tools.allowed_tools import AllowedTools
+from localrun.tools.chat_tools import ChatTools
+from localrun.tools.consent import Consent
+from localrun.tools.folders import Folders
+from localrun.tools.running_call import ToolError
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOptions:
+    """Tools of an answer."""
+
+    tools: Annotated[
+        str | None,
+        typer.Option(
+            "--tools",
+            metavar="NAMES",
+            help="tools that the model may call, as in calculator,time,read,grep",
+            rich_help_panel=ANSWER_PANEL,
+        ),
+    ] = None
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="FOLDER|TOOL",
+            help="a folder that tools may read in, or a tool that need not ask; repeatable",
+            rich_help_panel=ANSWER_PANEL,
+        ),
+    ] = None
+
+    def chat_tools(self, consent: Consent) -> ChatTools:
+        """The tools that are named, with what is allowed. Raises UsageError."""
+        folders = Folders()
+        tools = ChatTools(consent, folders, AllowedTools.at_home())
+        tools.choose([name.strip() for name in (self.tools or "").split(",") if name.strip()])
+        names = {tool.name for tool in tools.chosen}
+        if self.allow and not names:
+            raise UsageError("--allow says what tools may do, and there are none", "choose some with --tools")
+        for allowed in self.allow or ():
+            if allowed in names:
+                tools.allow(allowed)
+                continue
+            try:
+                folders.allow(Path(allowed).expanduser())
+            except (ToolError, RuntimeError, OSError) as error:
+                hint = f"name a folder, or one of the tools: {', '.join(sorted(names))}"
+                raise UsageError(f"--allow {allowed} is neither a folder nor a tool of --tools", hint) from error
+        return tools

@@ -1,0 +1,77 @@
+"""Tools that a person has allowed for always: kept in localrun's home, listed, and taken back."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from localrun.base.paths import writable_folder
+from localrun.base.request import Json
+from localrun.base.state_file import change_state, read_state
+from localrun.tools.tool import Tool
+
+_FILE = "allowed-tools.json"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedTool:
+    """One entry. It holds for a tool that is described as it was then, and for this `scope`: a folder, a host."""
+
+    server: str
+    tool: str
+    digest: str
+    scope: str = ""
+    at: float = 0.0  # Unix time
+
+    @property
+    def name(self) -> str:
+        """Server, tool and scope, for a person."""
+        return " ".join(filter(None, (self.server, self.tool, self.scope)))
+
+    def is_for(self, tool: Tool, scope: str) -> bool:
+        """Whether it holds for a tool as it is now."""
+        return (self.server, self.tool, self.digest, self.scope) == (tool.server, tool.name, tool.digest, scope)
+
+
+class AllowedTools:
+    """The entries in a file; none where there is no home. Other programs may change it meanwhile."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    @staticmethod
+    def at_home() -> "AllowedTools":
+        """Those of this user."""
+        folder = writable_folder("config")
+        return AllowedTools(folder / _FILE if folder else None)
+
+    def __iter__(self) -> Iterator[AllowedTool]:
+        return iter(_entries(read_state(self._path)))
+
+    def add(self, tool: Tool, scope: str) -> None:
+        """Allow a tool for always."""
+        entry = AllowedTool(tool.server, tool.name, tool.digest, scope, time.time())
+        if self._path is not None:
+            change_state(self._path, lambda state: _state([*_without(state, entry), entry]))
+
+    def remove(self, entry: AllowedTool) -> None:
+        """Take an entry back."""
+        if self._path is not None:
+            change_state(self._path, lambda state: _state(_without(state, entry)))
+
+
+def _entries(state: Json) -> list[AllowedTool]:
+    """The entries of a file; what is none of them allows nothing."""
+    listed = state.get("allowed")
+    rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+    names = {field.name for field in fields(AllowedTool)}
+    whole = [row for row in rows if row.keys() == names and all(isinstance(row[name], str) for name in names - {"at"})]
+    return [AllowedTool(**row) for row in whole]
+
+
+def _without(state: Json, entry: AllowedTool) -> list[AllowedTool]:
+    return [one for one in _entries(state) if (one.digest, one.scope) != (entry.digest, entry.scope)]
+
+
+def _state(entries: Iterable[AllowedTool]) -> Json:
+    return {"allowed": [asdict(entry) for entry in entries]}

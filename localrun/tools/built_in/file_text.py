@@ -1,0 +1,61 @@
+"""Text of files that a tool may read: bounded, and only what is text."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from localrun.tools.folders import Folders, open_inside
+from localrun.tools.running_call import RunningCall, ToolError
+
+MAX_FILE = 8 << 20  # bytes that are read of a file
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """A file as it was read; `digest` tells whether it is still the same."""
+
+    path: Path
+    text: str
+    digest: str
+
+
+def read_bytes(path: Path, folders: Sequence[Path], call: RunningCall | None = None) -> bytes:
+    """All bytes of a file. Raises ToolError for what is outside, no regular file, or too large."""
+    data = bytearray()
+    with open_inside(path, folders) as file:
+        try:
+            while chunk := file.read(_CHUNK):
+                data += chunk
+                if len(data) > MAX_FILE:
+                    raise ToolError(f"{path} has more than {MAX_FILE:,} bytes", "grep finds lines in a smaller one")
+                if call is not None:
+                    call.check()
+        except OSError as error:
+            raise ToolError(f"{path} cannot be read: {error.strerror}") from None
+    return bytes(data)
+
+
+def read_text(path: Path, folders: Sequence[Path], call: RunningCall | None = None) -> FileText:
+    """A text file. Raises ToolError for one that is not UTF-8, too."""
+    data = read_bytes(path, folders, call)
+    text = as_text(data)
+    if text is None:
+        raise ToolError(f"{path} is not a text file")
+    return FileText(path, text, hashlib.sha256(data).hexdigest())
+
+
+def as_text(data: bytes) -> str | None:
+    """The text of a file; None for one that has none."""
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+
+
+def shown_path(path: Path, folders: Folders) -> str:
+    """A path as a model is told it: relative to where its own paths begin, if it is there."""
+    return str(path.relative_to(folders.base)) if path.is_relative_to(folders.base) else str(path)

@@ -1,0 +1,22 @@
+"""The process that looks for a regular expression. A pattern may take forever: this process may be ended at any time.
+
+It reads `[pattern, ignore_case, texts]` from stdin in `marshal` form, and writes as JSON, for each text, the numbers of
+the lines that match.
+"""
+
+import json
+import marshal
+import re
+import sys
+
+
+def main() -> None:
+    """Answer one request."""
+    pattern, ignore_case, texts = marshal.loads(sys.stdin.buffer.read())
+    expression = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
+    found = [[number for number, line in enumerate(text.split("\n"), 1) if expression.search(line)] for text in texts]
+    sys.stdout.write(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

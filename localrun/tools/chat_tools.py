@@ -1,0 +1,46 @@
+"""The tools of one chat: which the model may call, and what they may do."""
+
+from collections.abc import Callable, Sequence
+
+from localrun.base.request import Json, Request
+from localrun.tools.allowed_tools import AllowedTools
+from localrun.tools.built_in.registry import built_in_tools, chosen_tools
+from localrun.tools.consent import Consent
+from localrun.tools.folders import Folders
+from localrun.tools.loop import ToolLoop, UnderWay
+from localrun.tools.permissions import Permissions
+from localrun.tools.running_call import LIMIT
+from localrun.tools.tool import Tool
+from localrun.tools.toolbox import Toolbox
+
+_SHORTEST_RESULT = 1000  # characters
+
+
+class ChatTools:
+    """All are off until they are chosen. `more` are tools that are not built in."""
+
+    def __init__(self, consent: Consent, folders: Folders, always: AllowedTools, more: Sequence[Tool] = ()) -> None:
+        self.folders = folders
+        self.always = always
+        self.known: list[Tool] = [*built_in_tools(folders), *more]
+        self.chosen: list[Tool] = []
+        self._permissions = Permissions(consent, folders, always)
+
+    def choose(self, names: Sequence[str]) -> None:
+        """Let the model call these tools and no others. Raises UsageError for a name that means none."""
+        self.chosen = chosen_tools(self.known, names)
+
+    def allow(self, name: str) -> None:
+        """Let a tool run without asking in this chat."""
+        self._permissions.names.add(name)
+
+    @property
+    def for_model(self) -> tuple[Json, ...]:
+        """The chosen ones, for a request."""
+        return Toolbox(self.chosen).for_model()
+
+    def answer(self, generate: Callable[[Request], UnderWay], request: Request, ctx: int) -> ToolLoop:
+        """An answer that may call them, by a model whose context has `ctx` tokens, 0 where that is unknown: one result
+        takes about a quarter of it at most."""
+        self._permissions.limit = max(_SHORTEST_RESULT, min(LIMIT, ctx or LIMIT // 4))
+        return ToolLoop(generate, request, Toolbox(self.chosen), self._permissions)

@@ -1,0 +1,193 @@
+"""A child process that a tool runs: without secrets in its environment, bounded in time and output, and ended with
+everything that it started."""
+
+import os
+import secrets
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from localrun.tools.running_call import RunningCall, ToolError
+
+# What programs need to find their way about; anything else may be a token or a key.
+KEPT_ENVIRONMENT = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "SYSTEMROOT",
+    "SYSTEMDRIVE",
+    "COMSPEC",
+    "PATHEXT",
+    "WINDIR",
+    "USERPROFILE",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PROGRAMFILES",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+]
+_MARK = "LOCALRUN_CALL"  # tells which processes are of a call, wherever they went
+_LOOK_SECONDS = 0.05
+_TERM_SECONDS = 1.0  # between asking a process to end and ending it
+_ROUNDS = 20
+_CHUNK = 1 << 16
+MAX_OUTPUT = 64 << 20  # bytes; a program that writes more is ended
+
+
+@dataclass(frozen=True, slots=True)
+class ChildOutput:
+    """Beginning and end of what a child wrote, and how many bytes between them were not kept. `code` is None where it
+    was ended; `left` says how many processes it left running, which were ended."""
+
+    code: int | None
+    head: bytes
+    tail: bytes
+    dropped: int
+    left: int = 0
+
+
+def minimal_environment() -> dict[str, str]:
+    """Environment variables without tokens and keys."""
+    kept = {name: value for name, value in os.environ.items() if name.upper() in KEPT_ENVIRONMENT}
+    locales = {name: value for name, value in os.environ.items() if name.startswith("LC_")}
+    return {**kept, **locales, "TERM": "dumb"}
+
+
+def run_child(
+    command: Sequence[str],
+    call: RunningCall,
+    *,
+    folder: Path | None = None,
+    given: bytes = b"",
+    most: int = 1 << 20,
+    more_environment: Mapping[str, str] | None = None,
+) -> ChildOutput:
+    """Run a program until it ends, the call is cancelled, or its time is up. `given` is its stdin, `most` the bytes of
+    output that are kept. Raises ToolError where it cannot be started."""
+    mark = secrets.token_hex(16)
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env={**minimal_environment(), **(more_environment or {}), _MARK: mark},
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise ToolError(f"{command[0]} cannot be started: {getattr(error, 'strerror', None) or error}") from None
+    assert process.stdin is not None
+    assert process.stdout is not None
+    output = _Output(process.stdout, most)
+    threading.Thread(target=_give, args=(process.stdin, given), daemon=True).start()
+    left, code = 0, None
+    try:
+        while process.poll() is None and not (call.wait(_LOOK_SECONDS) or output.is_too_much) and call.seconds_left:
+            pass
+        code = process.poll()
+    finally:
+        left = _end_all(process, mark)
+        output.finish()
+    return ChildOutput(code, bytes(output.head), bytes(output.tail), output.dropped, left)
+
+
+class _Output:
+    """Reads what a process writes, on a thread: its beginning and its end are kept."""
+
+    def __init__(self, stream: IO[bytes], most: int) -> None:
+        self.head, self.tail, self.dropped = bytearray(), bytearray(), 0
+        self._stream, self._half, self._total = stream, most // 2, 0
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether it writes without an end."""
+        return self._total > MAX_OUTPUT
+
+    def finish(self) -> None:
+        """Take what is left in the pipe."""
+        self._thread.join(_TERM_SECONDS)
+        if not self._thread.is_alive():
+            self._stream.close()
+
+    def _read(self) -> None:
+        with suppress(OSError, ValueError):
+            while chunk := os.read(self._stream.fileno(), _CHUNK):
+                self._total += len(chunk)
+                room = max(self._half - len(self.head), 0)
+                self.head += chunk[:room]
+                self.tail += chunk[room:]
+                self.dropped += max(len(self.tail) - self._half, 0)
+                del self.tail[: -self._half]
+
+
+def _give(stream: IO[bytes], data: bytes) -> None:
+    with suppress(OSError, ValueError):  # it may end without reading
+        stream.write(data)
+    with suppress(OSError, ValueError):
+        stream.close()
+
+
+def _end_all(process: "subprocess.Popen[bytes]", mark: str) -> int:
+    """End a process, its group, and whatever else of the call still runs. Gives how many others there were."""
+    others = _others(mark, process.pid)
+    if process.poll() is None:
+        _signal_group(process, "SIGTERM")
+        for one in others:
+            with suppress(psutil.Error):
+                one.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_TERM_SECONDS)
+    for _ in range(_ROUNDS):  # one may start another meanwhile
+        _signal_group(process, "SIGKILL")
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        running = _others(mark, process.pid)
+        for one in running:
+            with suppress(psutil.Error):
+                one.kill()
+        if not running:
+            break
+    return len(others)
+
+
+def _signal_group(process: "subprocess.Popen[bytes]", name: str) -> None:
+    if os.name == "posix":
+        with suppress(OSError):
+            os.killpg(process.pid, getattr(signal, name))
+
+
+def _others(mark: str, pid: int) -> list[psutil.Process]:
+    """Processes that have the mark in their environment, wherever they went, and descendants that took it away."""
+    found = {}
+    with suppress(psutil.Error):
+        found = {one.pid: one for one in psutil.Process(pid).children(recursive=True)}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.pid != pid and process.environ().get(_MARK) == mark:
+                found[process.pid] = process
+    return [one for one in found.values() if _runs(one)]
+
+
+def _runs(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
