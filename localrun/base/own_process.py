@@ -14,7 +14,7 @@ _SECRET = re.compile(r"(TOKEN|KEY|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """What is in an environment, but for tokens, keys and passwords."""
+    """An environment less its tokens, keys and passwords."""
     return {name: value for name, value in environment.items() if not _SECRET.search(name)}
 
 

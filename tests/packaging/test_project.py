@@ -51,8 +51,9 @@ def test_what_is_imported_is_declared_and_the_other_way_round() -> None:
                 imported.add(node.module.split(".")[0])
     own = ("localrun", "localrun_tui")
     ours = {name for name in imported if name not in sys.stdlib_module_names and name not in own}
-    extra = PROJECT["project"]["optional-dependencies"]["cuda"]
-    names = requirement_names(PROJECT["project"]["dependencies"] + extra) - NEVER_IMPORTED
+    extras = PROJECT["project"]["optional-dependencies"]
+    declared = PROJECT["project"]["dependencies"] + extras["cuda"] + extras["mcp"]
+    names = requirement_names(declared) - NEVER_IMPORTED
     assert ours == {IMPORT_NAMES.get(name, name) for name in names}
 
 

@@ -557,6 +557,31 @@ HISTORY_SEARCH = rows(
 
 HISTORY_RM = rows("`history rm --json`: what was removed", field(TEXT, "id of a chat"))
 
+MCP_SERVER = {
+    "name": field(TEXT, "its name in mcp.json"),
+    "enabled": field("boolean", "whether chats may have its tools"),
+    "command": rows("the program that is the server, and its arguments; empty where it has a URL", field(TEXT, "word")),
+    "url": field(TEXT, "its URL; empty where it is a program"),
+    "env": rows("names of the variables that it is given", field(TEXT, "name")),
+    "headers": rows("names of the headers that are sent to it", field(TEXT, "name")),
+    "n_tools": field([WHOLE, "null"], "how many tools it had when it was last asked; null where that is not known"),
+}
+MCP_LIST = rows("`mcp list --json`, as in mcp.json", record("one server", **MCP_SERVER))
+MCP_SHOW = record(
+    "`mcp show --json`",
+    **MCP_SERVER,
+    tools=rows(
+        "its tools",
+        record(
+            "one tool",
+            name=field(TEXT, "its name"),
+            description=field(TEXT, "what the server says about it"),
+            parameters=field("object", "JSON Schema of its arguments"),
+        ),
+    ),
+    problems=rows("tools that are left out, and why", field(TEXT, "sentence")),
+)
+
 CACHE_LIST = rows(
     "`cache list --json`: what is kept on disk of what was computed, the model used last first",
     record(
@@ -667,6 +692,8 @@ SCHEMAS: dict[str, Schema] = {
     "history show": HISTORY_SHOW,
     "history search": HISTORY_SEARCH,
     "history rm": HISTORY_RM,
+    "mcp list": MCP_LIST,
+    "mcp show": MCP_SHOW,
     "cache list": CACHE_LIST,
     "cache clear": CACHE_CLEAR,
     "error": ERROR,

@@ -1,0 +1,122 @@
+"""The process that speaks to MCP servers: `mcp` takes seconds to import, and none of that is the chat's.
+
+Questions come on stdin, answers go to stdout: a JSON object a line. It ends its servers, and itself, when stdin ends.
+"""
+
+import asyncio
+import faulthandler
+import json
+import logging
+import os
+import signal
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, BinaryIO
+
+from localrun.base.request import Json
+from localrun.tools.mcp.limits import ServerError
+
+if TYPE_CHECKING:
+    from localrun.tools.mcp.connection import McpConnection
+
+STUCK_SECONDS = 15.0  # that one step may compute; a server that makes it take longer ends this process
+
+
+def main() -> None:
+    """Answer questions until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)  # whatever a library prints
+    logging.disable()
+    asyncio.run(McpChild(answers).serve(questions))
+    os._exit(0)  # the thread that reads may still wait
+
+
+class McpChild:
+    """The servers that were asked for, each by its name."""
+
+    def __init__(self, answers: BinaryIO) -> None:
+        self._answers = answers
+        self._connections: dict[str, McpConnection] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop
+
+    async def serve(self, questions: BinaryIO) -> None:
+        """Answer questions until their end, then end all servers."""
+        self._loop = asyncio.get_running_loop()
+        heart = asyncio.create_task(_beat())
+        over = asyncio.Event()
+        threading.Thread(target=self._read, args=(questions, over), daemon=True).start()
+        await over.wait()
+        for task in self._tasks.values():
+            task.cancel()
+        ends = [*self._closing, *(one.close() for one in self._connections.values())]
+        await asyncio.gather(*ends, return_exceptions=True)
+        heart.cancel()
+
+    def _read(self, questions: BinaryIO, over: asyncio.Event) -> None:
+        with suppress(OSError, ValueError):
+            for line in questions:
+                self._loop.call_soon_threadsafe(self._take, json.loads(line))
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(over.set)
+
+    def _take(self, question: Json) -> None:
+        number = question["n"]
+        if question["do"] == "cancel":
+            if number in self._tasks:
+                self._tasks[number].cancel()
+            return
+        self._tasks[number] = task = asyncio.create_task(self._answer(number, question))
+        task.add_done_callback(lambda _: self._tasks.pop(number, None))
+
+    async def _answer(self, number: int, question: Json) -> None:
+        try:
+            answer = await self._answer_to(question)
+        except ServerError as error:
+            answer = {"error": str(error)}
+        except asyncio.CancelledError:
+            answer = {"error": "it was stopped"}
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        self._say({"n": number, **answer})
+
+    async def _answer_to(self, question: Json) -> Json:
+        connection = self._connection(question["server"])
+        if not await connection.is_well():
+            connection = self._connection(question["server"])
+        if question["do"] == "list":
+            return await connection.tools()
+        return await connection.call(question["tool"], question["arguments"], question["seconds"])
+
+    def _connection(self, server: Json) -> "McpConnection":
+        from localrun.tools.mcp.connection import McpConnection  # it imports mcp
+
+        key = json.dumps(server, sort_keys=True)
+        connection = self._connections.get(key)
+        if connection is None or not connection.is_open:
+            if connection is not None:
+                self._closing.add(closing := asyncio.create_task(connection.close()))
+                closing.add_done_callback(self._closing.discard)
+            connection = McpConnection(server, lambda listed: self._say({"server": server["name"], **listed}))
+            self._connections[key] = connection
+        return connection
+
+    def _say(self, answer: Json) -> None:
+        self._answers.write(json.dumps(answer).encode() + b"\n")
+        self._answers.flush()
+
+
+async def _beat() -> None:
+    """End the process where no other step gets its turn: a pattern, say, that a library searches for without an end."""
+    nowhere = open(os.devnull, "w")  # noqa: SIM115
+    while True:
+        faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True, file=nowhere)
+        await asyncio.sleep(STUCK_SECONDS / 3)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""How much a server may send and how long it may take, and the error where it does not keep to that."""
+
+MAX_MESSAGE = 8 << 20  # bytes of one message
+MAX_TOOLS = 128  # of a server
+MAX_SCHEMA = 64 << 10  # characters of the schema of a tool's arguments
+MAX_DESCRIPTION = 16 << 10  # characters of what a server says about a tool
+MAX_TEXT = 1 << 20  # characters of a result; what a model gets of it is less
+START_SECONDS = 60.0  # for a server to start and to list its tools
+
+
+class ServerError(Exception):
+    """A server that cannot be used, in words that follow its name."""

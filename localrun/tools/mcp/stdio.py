@@ -1,0 +1,169 @@
+"""A server that is a program: started, spoken to line by line, and ended with all that it started.
+
+In place of the transport of `mcp`, whose lines have no bound: here a server that sends more than a message may hold
+is ended. What it prints besides is skipped; its last words are kept for the user.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
+
+from localrun.base.units import gib
+from localrun.tools.mcp.limits import MAX_MESSAGE, ServerError
+
+FINISH_SECONDS = 1.0  # for a server to end when its input does
+TERMINATE_SECONDS = 0.5  # and when it is told to
+_POLL_SECONDS = 0.01
+_LAST_WORDS = 2048
+
+Received = MemoryObjectReceiveStream[SessionMessage | Exception]
+Sent = MemoryObjectSendStream[SessionMessage]
+
+
+class StdioServer:
+    """One program that is a server. `problem` says why it is of no use any more; empty while it is."""
+
+    def __init__(self, command: str, args: list[str], environment: Mapping[str, str], cwd: str = "") -> None:
+        self._command, self._args, self._environment, self._cwd = command, args, dict(environment), cwd
+        self._said = b""
+        self._printed = b""  # the last line of its output that was no message
+        self._was_ended = False
+        self.problem = ""
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[tuple[Received, Sent]]:
+        """Start it, and give the streams of its messages; it is ended when the block is left. Raises ServerError."""
+        process = await self._start()
+        to_us, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        sent, from_us = anyio.create_memory_object_stream[SessionMessage](0)
+        tasks = [
+            asyncio.create_task(self._read(process, to_us)),
+            asyncio.create_task(_write(process, from_us)),
+            asyncio.create_task(self._listen(process)),
+        ]
+        try:
+            yield received, sent
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _end(process)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                for stream in (to_us, received, sent, from_us):
+                    stream.close()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is of no use any more, and `problem` says why."""
+        return bool(self.problem)
+
+    @property
+    def last_words(self) -> str:
+        """The last of its errors, or else of its output; empty for a server that was ended by us."""
+        words = b"" if self._was_ended else self._said or self._printed
+        return " ".join(words.decode("utf-8", "replace").split())
+
+    async def _start(self) -> asyncio.subprocess.Process:
+        path = shutil.which(self._command, path=self._environment.get("PATH"))  # Windows does not look for npx.cmd
+        if path is None:
+            raise ServerError(f"there is no program {self._command}")
+        pipe = asyncio.subprocess.PIPE
+        try:
+            return await asyncio.create_subprocess_exec(
+                path,
+                *self._args,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                env=self._environment,
+                cwd=self._cwd or None,
+                limit=MAX_MESSAGE,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise ServerError(f"{self._command} cannot be started: {error}") from None
+
+    async def _read(self, process: asyncio.subprocess.Process, to_us: MemoryObjectSendStream[SessionMessage]) -> None:
+        assert process.stdout
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async with to_us:
+                try:
+                    while line := await process.stdout.readline():
+                        await self._pass_on(line, to_us)
+                except ValueError:  # as readline says it
+                    self.problem = f"it sent a message of more than {gib(MAX_MESSAGE)}"
+                    self._was_ended = True
+                    _signal(process, "kill")
+                    return
+                has_ended = await _ends_within(process, FINISH_SECONDS)
+                self.problem = f"it ended with exit code {process.returncode}" if has_ended else "it closed its output"
+
+    async def _pass_on(self, line: bytes, to_us: MemoryObjectSendStream[SessionMessage]) -> None:
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            self._printed = line[:_LAST_WORDS]
+            return
+        await to_us.send(SessionMessage(message))
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr
+        while heard := await process.stderr.read(1 << 16):
+            self._said = (self._said + heard)[-_LAST_WORDS:]
+
+
+async def _write(process: asyncio.subprocess.Process, from_us: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    assert process.stdin
+    with suppress(OSError):  # its end is noticed where it is read from
+        async for sent in from_us:
+            process.stdin.write(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            await process.stdin.drain()
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End it as the specification has it: its input first, then a signal to all that it started, then by force."""
+    assert process.stdin
+    process.stdin.close()
+    for how, seconds in (("", FINISH_SECONDS), ("terminate", TERMINATE_SECONDS), ("kill", FINISH_SECONDS)):
+        if how:
+            _signal(process, how)
+        if await _ends_within(process, seconds):
+            break
+    _signal(process, "kill")  # those that it left behind
+
+
+async def _ends_within(process: asyncio.subprocess.Process, seconds: float) -> bool:
+    """Whether it ends in that time. `wait` would also wait for programs that hold its pipes."""
+    give_up = asyncio.get_running_loop().time() + seconds
+    while process.returncode is None and asyncio.get_running_loop().time() < give_up:
+        await asyncio.sleep(_POLL_SECONDS)
+    return process.returncode is not None
+
+
+def _signal(process: asyncio.subprocess.Process, how: str) -> None:
+    """Tell the server and all that it started to end."""
+    with suppress(OSError):  # it is gone
+        if sys.platform != "win32":
+            os.killpg(process.pid, signal.SIGTERM if how == "terminate" else signal.SIGKILL)
+            return
+        _end_tree(process.pid)
+
+
+def _end_tree(pid: int) -> None:
+    """Windows knows no groups of processes."""
+    import psutil
+
+    with suppress(psutil.Error):
+        parent = psutil.Process(pid)
+        for one in (*parent.children(recursive=True), parent):
+            with suppress(psutil.Error):
+                one.kill()
