@@ -1,6 +1,6 @@
 """Packed samples of quantised checkpoints, made by the libraries that define the formats: a few KiB each.
 
-    pip install mlx mlx-cpu compressed-tensors torch safetensors   (in an environment of their own)
+    pip install mlx mlx-cpu compressed-tensors auto-round torch safetensors   (in an environment of their own)
     python tools/write_checkpoint_samples.py
 
 Each file of tests/formats/checkpoint_samples holds a matrix as the library packs it, the f32 numbers that the library
@@ -41,6 +41,8 @@ def samples() -> Iterator[Sample]:
     yield from fp8_samples()
     yield from nvfp4_samples()
     yield from compressed_samples()
+    yield from gptq_samples()
+    yield from awq_samples()
 
 
 def weights(seed: int, shape: tuple[int, ...] = (ROWS, COLUMNS)) -> np.ndarray:
@@ -165,6 +167,73 @@ def compressed_samples() -> Iterator[Sample]:
         tensors = {f"w.{key}": part for key, part in packed.items()} | {"expected": expected}
         name = f"compressed-{number:02}-int{bits}-{f'g{group}' if group else 'rows'}{'' if symmetric else '-zeros'}"
         yield name, {"quantization_config": config}, tensors
+
+
+def levels_of(matrix: torch.Tensor, bits: int, group: int, symmetric: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scales and zero points [rows, groups] of a matrix."""
+    groups = matrix.reshape(len(matrix), -1, group)
+    low, high = groups.amin(-1).clamp_max(0), groups.amax(-1).clamp_min(0)
+    half, most = 1 << (bits - 1), (1 << bits) - 1
+    spread = torch.maximum(-low, high) / (half - 0.5) if symmetric else (high - low) / most
+    scales = spread.clamp_min(1e-5).half().float()
+    return scales, torch.full_like(low, half) if symmetric else (-low / scales).round().clamp(1, most)
+
+
+def gptq_samples() -> Iterator[Sample]:
+    """GPTQ as AutoRound packs it: zero points less one as version 1 has them, or as they are as version 2."""
+    from auto_round_extension.torch.qlinear_torch import QuantLinear
+    from auto_round_extension.torch.qlinear_torch_zp import QuantLinear as LessOne
+
+    cases = [  # bits, symmetric, quant_method, what tells the version
+        *((bits, False, "gptq", {"checkpoint_format": "gptq"}) for bits in (2, 3, 4, 8)),
+        *((bits, True, "gptq", {}) for bits in (4, 8)),
+        (4, False, "gptq", {"checkpoint_format": "gptq_v2"}),
+        (5, False, "auto-round", {"packing_format": "auto_round:auto_gptq"}),
+        (3, True, "auto-round", {"packing_format": "auto_round"}),
+    ]
+    for number, (bits, symmetric, method, told) in enumerate(cases):
+        linear = torch.nn.Linear(64, 32, bias=False)
+        linear.weight.data = torch.from_numpy(weights(400 + number, (32, 64)))
+        scales, zeros = levels_of(linear.weight.data, bits, 32, symmetric)
+        is_second = told in ({"checkpoint_format": "gptq_v2"}, {"packing_format": "auto_round"})
+        packed = (QuantLinear if is_second else LessOne)(bits, 32, 64, 32, False)
+        packed.device = "cpu"
+        packed.pack(linear, scales, zeros, None, "cpu")
+        parts = {name: getattr(packed, name).clone() for name in ("qweight", "qzeros", "scales")}
+        packed.scales = packed.scales.float()
+        expected = packed(torch.eye(64)).T.contiguous()
+        config = {"quant_method": method, "bits": bits, "group_size": 32, "sym": symmetric, "desc_act": False} | told
+        tensors = {f"w.{key}": part for key, part in parts.items()} | {"expected": expected}
+        name = f"{method}-{number}-int{bits}{'' if symmetric else '-zeros'}{'-v2' if is_second else ''}"
+        yield name, {"quantization_config": config}, tensors
+
+
+def awq_samples() -> Iterator[Sample]:
+    """AWQ for gemm as AutoRound packs it, and for gemv, which no library runs on a CPU, by its description."""
+    from auto_round.export.export_to_awq.utils import WQLinear_GEMM, dequantize_gemm
+
+    linear = torch.nn.Linear(64, 32, bias=False)
+    linear.weight.data = torch.from_numpy(weights(500, (32, 64)))
+    scales, zeros = levels_of(linear.weight.data, 4, 32, False)
+    config = {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True}
+    packed = WQLinear_GEMM.from_linear(linear, 4, 32, scales=scales.T.contiguous(), zeros=zeros.T.contiguous())
+    parts = {name: getattr(packed, name) for name in ("qweight", "qzeros", "scales")}
+    expected = dequantize_gemm(packed.qweight, packed.qzeros, packed.scales.float(), 4, 32).T.contiguous()
+    tensors = {f"w.{key}": part for key, part in parts.items()} | {"expected": expected}
+    yield "awq-gemm", {"quantization_config": config | {"version": "gemm"}}, tensors
+
+    codes = (expected.reshape(32, 2, 32) / scales[..., None] + zeros[..., None]).round().long().reshape(32, 64)
+    shifts = 4 * torch.arange(8)
+    in_words = [(each.long().unflatten(1, (-1, 8)) << shifts).sum(-1) for each in (codes, pad(zeros, 32))]
+    qweight, qzeros = (torch.where(each >= 1 << 31, each - (1 << 32), each).int() for each in in_words)
+    parts = {"qweight": qweight, "qzeros": qzeros, "scales": pad(scales, 32).half()}
+    tensors = {f"w.{key}": part for key, part in parts.items()} | {"expected": expected}
+    yield "awq-gemv", {"quantization_config": config | {"version": "gemv"}}, tensors
+
+
+def pad(matrix: torch.Tensor, columns: int) -> torch.Tensor:
+    """The same with columns of zeros behind it: as many as gemv wants of groups of 32."""
+    return torch.nn.functional.pad(matrix, (0, columns - matrix.shape[1]))
 
 
 def of_mlx(array: Any) -> torch.Tensor:

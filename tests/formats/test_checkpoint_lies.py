@@ -30,6 +30,10 @@ def in_order(groups: torch.Tensor) -> Change:
     return lambda config, tensors: tensors.update({"w.weight_g_idx": groups.int()})
 
 
+def in_groups(groups: torch.Tensor) -> Change:
+    return lambda config, tensors: tensors.update({"w.g_idx": groups.int()})
+
+
 def nowhere(bits: int) -> Callable[[torch.Tensor], torch.Tensor]:
     """The first number of a tensor made into other bits."""
 
@@ -46,6 +50,7 @@ BLOCKS, WHOLE = "fp8-0-blocks", "fp8-tensor"
 PACKED = "nvfp4-compressed-tensors"
 WORDS, ZEROS = "compressed-00-int4-g64", "compressed-01-int4-g64-zeros"
 ROWS, ROW_ZEROS = "compressed-08-int8-rows", "compressed-09-int8-rows-zeros"
+GPTQ, AWQ, GEMV = "gptq-4-int4", "awq-gemm", "awq-gemv"
 INT4, NVFP4 = "mlx-02-affine-4-g64", "mlx-11-nvfp4-4-g16"
 LIES: dict[str, tuple[str, str, Change]] = {
     "bits": (INT4, "BAD_TENSOR", config_says(bits=7)),
@@ -113,6 +118,33 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "codes of one row": (ROWS, "BAD_TENSOR", put("weight", lambda tensor: tensor.flatten())),
     "a row's scale that is no number": (ROWS, "NOT_FINITE", put("weight_scale", nowhere(0x7FC0))),
     "zero points in words": (ROW_ZEROS, "BAD_TENSOR", put("weight_zero_point", lambda tensor: tensor.int())),
+    "no zero points": (GPTQ, "BAD_TENSOR", put("qzeros", lambda tensor: None)),
+    "zero points as floats": (GPTQ, "BAD_TENSOR", put("qzeros", lambda tensor: tensor.float())),
+    "zero points of other groups": (GPTQ, "BAD_TENSOR", put("qzeros", lambda tensor: tensor[:1])),
+    "zero points of other bits": (GPTQ, "BAD_TENSOR", put("qzeros", lambda tensor: tensor.repeat(1, 2))),
+    "zero points off the middle": (GPTQ, "BAD_TENSOR", put("qzeros", lambda tensor: tensor + 1)),
+    "scales of other rows": (GPTQ, "BAD_TENSOR", put("scales", lambda tensor: tensor[:, 1:].contiguous())),
+    "integers for scales": (GPTQ, "BAD_TENSOR", put("scales", lambda tensor: tensor.int())),
+    "words in one row": (GPTQ, "BAD_TENSOR", put("qweight", lambda tensor: tensor.flatten())),
+    "half of the words": (GPTQ, "BAD_TENSOR", put("qweight", lambda tensor: tensor[:4])),
+    "a turned scale that is no number": (GPTQ, "NOT_FINITE", put("scales", nowhere(0x7E00))),
+    "groups of other sizes": (GPTQ, "BAD_TENSOR", config_says(group_size=16)),
+    "one group of all columns": (GPTQ, "BAD_TENSOR", config_says(group_size=-1)),
+    "an order without a g_idx": (GPTQ, "BAD_TENSOR", config_says(desc_act=True)),
+    "a g_idx of floats": (GPTQ, "BAD_TENSOR", lambda _, tensors: tensors.update({"w.g_idx": torch.zeros(64)})),
+    "a g_idx of fewer columns": (GPTQ, "BAD_TENSOR", in_groups(torch.arange(63) // 32)),
+    "a g_idx without desc_act": (GPTQ, "BAD_TENSOR", in_groups(torch.arange(64) % 2)),
+    "a g_idx of groups that are not": (GPTQ, "BAD_TENSOR", in_groups(torch.arange(64) // 16)),
+    "a g_idx below none": (GPTQ, "BAD_TENSOR", in_groups(torch.arange(64) // 32 - 1)),
+    "AWQ without zero points": (AWQ, "BAD_TENSOR", put("qzeros", lambda tensor: None)),
+    "AWQ of other groups": (AWQ, "BAD_TENSOR", put("qzeros", lambda tensor: tensor[:1])),
+    "AWQ with scales of other rows": (AWQ, "BAD_TENSOR", put("scales", lambda tensor: tensor[:, 8:].contiguous())),
+    "AWQ packed as GPTQ": (AWQ, "BAD_TENSOR", put("qweight", lambda tensor: tensor.reshape(8, 32))),
+    "AWQ with a scale that is no number": (AWQ, "NOT_FINITE", put("scales", nowhere(0x7C00))),
+    "gemv in groups of three": (GEMV, "BAD_TENSOR", config_says(group_size=3)),
+    "gemv in too many groups": (GEMV, "BAD_TENSOR", config_says(group_size=1)),
+    "gemv said of gemm": (AWQ, "BAD_TENSOR", config_says(version="gemv")),
+    "gemm said of gemv": (GEMV, "BAD_TENSOR", config_says(version="gemm")),
     "biases of floats": (NVFP4, "BAD_TENSOR", lambda _, tensors: tensors.update({"w.biases": torch.ones(3, 8)})),
 }
 

@@ -51,6 +51,13 @@ HELD = {
     "compressed-06-int8-g32": "Q8_0",
     "compressed-07-int8-g64-zeros": "F32",
     "compressed-08-int8-rows": "Q8_0",
+    "gptq-1-int3-zeros": "Q4_0",
+    "gptq-2-int4-zeros": "Q5_0",
+    "gptq-3-int8-zeros": "F32",
+    "gptq-4-int4": "Q4_0",
+    "gptq-5-int8": "Q8_0",
+    "awq-gemm": "Q5_0",
+    "awq-gemv": "Q5_0",
 }
 
 

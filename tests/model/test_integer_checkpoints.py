@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from localrun_testing.oracle import difference, token_ids
-from localrun_testing.packed_checkpoint import Pack, compressed, save_integers
+from localrun_testing.packed_checkpoint import Pack, awq, compressed, gptq, save_integers
 from localrun_testing.stepper import Stepper
 from localrun_testing.tiny_models import VOCAB_SIZE
 
@@ -20,6 +21,7 @@ def compressed_config(bits: int, symmetric: bool) -> dict[str, Any]:
     return {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": groups}
 
 
+HALVES: dict[str, Any] = {"dtype": torch.float16}
 CASES: dict[str, tuple[str, Pack, dict[str, Any], dict[str, Any]]] = {  # model, packer, config, what else is asked
     "compressed-tensors": ("llama-biases", compressed, compressed_config(4, True), {}),
     "compressed-tensors with zero points": (
@@ -27,6 +29,25 @@ CASES: dict[str, tuple[str, Pack, dict[str, Any], dict[str, Any]]] = {  # model,
         compressed,
         compressed_config(4, False),
         {"symmetric": False},
+    ),
+    "AWQ": (
+        "qwen3.5",
+        awq,
+        {"quant_method": "awq", "version": "GEMM", "group_size": 32},
+        HALVES | {"symmetric": False},
+    ),
+    "GPTQ": ("mixtral", gptq, {"quant_method": "gptq", "group_size": 32, "sym": True}, HALVES),
+    "GPTQ with columns in any order": (
+        "gemma3",
+        gptq,
+        {"quant_method": "gptq", "group_size": 32, "sym": False, "desc_act": True},
+        HALVES | {"symmetric": False, "ordered": True},
+    ),
+    "AutoRound of 2 bits in bf16": (
+        "llama-biases",
+        gptq,
+        {"quant_method": "auto-round", "packing_format": "auto_round:auto_gptq", "group_size": 32},
+        {"bits": 2, "symmetric": False},
     ),
     "compressed-tensors of 8 bits": ("phi3", compressed, compressed_config(8, True), {"bits": 8}),
 }

@@ -102,7 +102,7 @@ class CompressedCodes(IntegerCodes):
     bits: int
     is_ordered: bool
 
-    def levels(self, read_rows: ReadRows, first_row: int, n_rows: int) -> np.ndarray:
+    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         import numpy as np
 
         from localrun.formats.checkpoints.codes import unpack_words
@@ -118,7 +118,7 @@ class CompressedCodes(IntegerCodes):
         if self.beside.zeros is not None:
             zeros = self.zero_points(read_rows, self.beside.zeros)[first_row : first_row + n_rows]
             codes -= self.of_columns(zeros, read_rows)
-        return codes
+        return codes, self.scales(read_rows, first_row, n_rows)
 
     @property
     def _half(self) -> int:

@@ -39,12 +39,8 @@ class IntegerCodes(ScaledCodes):
     group: int
 
     @abstractmethod
-    def levels(self, read_rows: ReadRows, first_row: int, n_rows: int) -> np.ndarray:
-        """Codes less their zero points. -> int16 [n_rows, columns]"""
-
-    @abstractmethod
-    def scales(self, read_rows: ReadRows, first_row: int, n_rows: int) -> np.ndarray:
-        """-> f32 [n_rows, groups]"""
+    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Codes less their zero points, int16 [n_rows, columns], and scales, f32 [n_rows, groups]."""
 
     def of_columns(self, of_groups: np.ndarray, read_rows: ReadRows) -> np.ndarray:
         """Repeat the numbers of groups for each of their columns. [n, groups] -> [n, columns]"""
@@ -56,8 +52,7 @@ class IntegerCodes(ScaledCodes):
 
         from localrun.formats.checkpoints.codes import in_blocks
 
-        levels = self.levels(read_rows, first_row, n_rows)
-        scales = self.scales(read_rows, first_row, n_rows)
+        levels, scales = self.rows(read_rows, first_row, n_rows)
         qtype = self.info.qtype
         if qtype == "F32":
             return bytearray(np.ascontiguousarray(levels * self.of_columns(scales, read_rows), "<f4").data)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from localrun.base.sanitize import clean
+from localrun.formats.checkpoints.awq import join_awq, join_awq_gemv
 from localrun.formats.checkpoints.compressed import join_compressed
 from localrun.formats.checkpoints.fp8 import join_fp8
+from localrun.formats.checkpoints.gptq import join_auto_round, join_auto_round_v2, join_gptq, join_gptq_v2
 from localrun.formats.checkpoints.joined import Joined, Tensors
 from localrun.formats.checkpoints.mlx import join_mlx
 from localrun.formats.checkpoints.mxfp4 import join_mxfp4
@@ -21,6 +23,9 @@ MLX = "mlx"  # whose configs name no method
 _KINDS = {
     "compressed-tensors": ("format",),
     "modelopt": ("quant_algo",),
+    "awq": ("version", "format", "checkpoint_format"),
+    "gptq": ("checkpoint_format", "format"),
+    "auto-round": ("packing_format",),
 }
 
 
@@ -36,6 +41,11 @@ class Method:
     held: str
 
 
+_AWQ_HELD = "Q5_0"
+_GPTQ_HELD = (
+    "to 3 bits Q4_0, 4 bits Q4_0 if symmetric and Q5_0 if not, 8 bits Q8_0 if symmetric and F32 if not; "
+    "with desc_act F32"
+)
 _ROWS = (
     Method(("mxfp4",), join_mxfp4, "mxfp4", "MXFP4 of gpt-oss's experts", "MXFP4"),
     Method(
@@ -74,6 +84,44 @@ _ROWS = (
         "to 4 bits Q4_0, 5 to 8 bits Q8_0; with zero points 4 bits Q5_0, to 7 bits Q8_0, 8 bits F32; "
         "columns in groups by their activations (actorder group) F32",
     ),
+    Method(
+        ("awq", *(f"awq {kind}" for kind in ("gemm", "exllama", "exllamav2", "ipex"))),
+        join_awq,
+        "awq",
+        "AWQ of 4 bits with zero points, in the order of its gemm kernels",
+        _AWQ_HELD,
+    ),
+    Method(("awq gemv",), join_awq_gemv, "awq", "AWQ in the order of its gemv kernels", _AWQ_HELD),
+    Method(
+        ("gptq", "gptq gptq"),
+        join_gptq,
+        "gptq",
+        "GPTQ of 2, 3, 4 and 8 bits whose zero points are kept less one",
+        _GPTQ_HELD,
+    ),
+    Method(("gptq gptq_v2",), join_gptq_v2, "gptq", "GPTQ, version 2 of the format", _GPTQ_HELD),
+    Method(
+        ("auto-round", *(f"auto-round {kind}" for kind in ("auto", "gptq", "auto_gptq"))),
+        join_auto_round,
+        "autoround",
+        "AutoRound of 2 to 8 bits, packed as GPTQ",
+        _GPTQ_HELD,
+    ),
+    Method(
+        ("auto-round auto_round", "auto-round gptqmodel"),
+        join_auto_round_v2,
+        "autoround",
+        "AutoRound of 2 to 8 bits, packed as version 2 of GPTQ",
+        _GPTQ_HELD,
+    ),
+    Method(("auto-round awq", "auto-round auto_awq"), join_awq, "autoround", "AutoRound, packed as AWQ", _AWQ_HELD),
+    Method(
+        ("auto-round llm_compressor",),
+        join_compressed,
+        "autoround",
+        "AutoRound, packed as compressed-tensors",
+        "as there",
+    ),
 )
 METHODS: dict[str, Method] = {name: method for method in _ROWS for name in method.names}
 
@@ -102,7 +150,7 @@ def quantization_of(metadata: Config) -> Quantization:
 def _method(config: Config) -> str:
     named = str(config.get("quant_method") or (MLX if "bits" in config else "")).removeprefix("intel/")
     kind = next((config[key] for key in _KINDS.get(named, ()) if isinstance(config.get(key), str)), "")
-    return f"{named} {kind}".strip()
+    return f"{named} {kind.lower() if named == 'awq' else kind.removeprefix('auto_round:')}".strip()
 
 
 def join_quantised(tensors: Tensors, metadata: Config) -> Joined:

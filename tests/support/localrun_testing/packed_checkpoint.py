@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 GROUP = 32
+ROWS = 16  # whole words of zero points
 LEFT = ("embed", "norm", "conv", "router", ".gate.", "lm_head", "vis")  # names of what is not packed
 
 
@@ -39,7 +40,7 @@ def levels_of(matrix: Tensor, bits: int, symmetric: bool, dtype: torch.dtype, or
     half, most = 1 << (bits - 1), (1 << bits) - 1
     spread = torch.maximum(low.abs(), high) / (half - 1) if symmetric else (high - low) / most
     scales = spread.clamp_min(1e-6).to(dtype)
-    zeros = torch.full_like(low, half) if symmetric else (-low / scales.float()).round().clamp(0, most)
+    zeros = torch.full_like(low, half) if symmetric else (-low / scales.float()).round().clamp(1, most)
     codes = (matrix / scales.float()[:, groups] + zeros[:, groups]).round().clamp(0, most)
     return Levels(bits, codes.long(), scales, zeros.long(), groups)
 
@@ -62,6 +63,23 @@ def compressed(found: Levels, symmetric: bool) -> dict[str, Tensor]:
     return parts if symmetric else parts | {"weight_zero_point": words(found.zeros.T, found.bits).T}
 
 
+def gptq(found: Levels, symmetric: bool) -> dict[str, Tensor]:
+    """As GPTQ's version 1, with the group of each column."""
+    return {
+        "qweight": words(found.codes, found.bits).T,
+        "qzeros": words(found.zeros.T - 1, found.bits),
+        "scales": found.scales.T,
+        "g_idx": found.groups.int(),
+    }
+
+
+def awq(found: Levels, symmetric: bool) -> dict[str, Tensor]:
+    """As AWQ for gemm: eight rows in a word, the even ones first."""
+    order = torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
+    codes, zeros = (each.T.unflatten(1, (-1, 8))[..., order].flatten(1) for each in (found.codes, found.zeros))
+    return {"qweight": words(codes, 4), "qzeros": words(zeros, 4), "scales": found.scales.T}
+
+
 Pack = Callable[[Levels, bool], Mapping[str, Tensor]]
 
 
@@ -80,7 +98,8 @@ def save_integers(
     plain: dict[str, Tensor] = {}
     for name, values in load_file(folder / "model.safetensors").items():
         plain[name] = packed[name] = values
-        if values.ndim == 2 and values.shape[1] % GROUP == 0 and not any(part in name for part in LEFT):
+        fits = values.ndim == 2 and values.shape[1] % GROUP == 0 and values.shape[0] % ROWS == 0
+        if fits and not any(part in name for part in LEFT):
             found = levels_of(values.float(), bits, symmetric, dtype, ordered)
             plain[name] = found.numbers
             del packed[name]

@@ -1,0 +1,122 @@
+"""Matrices that lie turned in their files: a row of theirs is a column there, so that they are read whole."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from localrun.formats.checkpoints.integers import SCALE_TYPES, IntegerCodes
+from localrun.formats.checkpoints.joined import ReadRows, Tensors, misfit
+from localrun.formats.source import TensorInfo
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_MOST_KEPT = 4  # loading reads rows of one or two matrices at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """The parts of a matrix, turned: codes as they are packed, a row or a few of them in one."""
+
+    words: np.ndarray  # uint32 [rows or eighths of them, words]
+    zeros: np.ndarray  # int16 [rows, groups]
+    scales: np.ndarray  # f32 [rows, groups]
+
+
+@dataclass(slots=True)
+class _Kept:
+    rows_left: int
+    lock: Lock = field(default_factory=Lock)
+    turned: Turned | None = None
+
+
+class TurnedMatrices:
+    """Those of a folder that are being read: each is read once, and kept until all of its rows were asked for, or until
+    others took its place. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: dict[str, _Kept] = {}
+
+    def get(self, name: str, total_rows: int, n_rows: int, read: Callable[[], Turned]) -> Turned:
+        """A matrix of `total_rows`, for `n_rows` of them."""
+        with self._lock:
+            kept = self._kept.pop(name, None) or _Kept(total_rows)
+            kept.rows_left -= n_rows
+            if kept.rows_left > 0:
+                self._kept[name] = kept
+            while len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
+        with kept.lock:
+            if kept.turned is None:
+                kept.turned = read()
+            return kept.turned
+
+
+def packed_matrices(tensors: Tensors) -> list[tuple[str, tuple[TensorInfo, TensorInfo, TensorInfo]]]:
+    """Codes, zero points and scales of each matrix, by what its name begins with. Raises ModelFileError where one has
+    not all of them, or of another type or number of dimensions."""
+    found = []
+    for name, codes in tensors.items():
+        stem = name.removesuffix("qweight")
+        if stem == name:
+            continue
+        zeros, scales = tensors.get(f"{stem}qzeros"), tensors.get(f"{stem}scales")
+        if zeros is None or scales is None:
+            raise misfit(codes, "has no zero points or no scales beside it")
+        if any(len(part.shape) != 2 for part in (codes, zeros, scales)):
+            raise misfit(codes, "is no matrix, or its zero points or scales are none")
+        if {codes.qtype, zeros.qtype} != {"I32"} or scales.qtype not in SCALE_TYPES:
+            told = f"of types {codes.qtype} and {zeros.qtype}, with scales of type {scales.qtype}"
+            raise misfit(codes, f"and its zero points are {told}, which they cannot be")
+        found.append((stem, (codes, zeros, scales)))
+    return found
+
+
+@dataclass(frozen=True)
+class TurnedCodes(IntegerCodes):
+    """A matrix whose parts are codes, zero points and scales, [columns or groups, rows]: the first two in words."""
+
+    bits: int
+    matrices: TurnedMatrices = field(compare=False, repr=False)
+
+    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        whole = self.matrices.get(self.info.name, self.info.shape[0], n_rows, lambda: self.read_turned(read_rows))
+        wanted = slice(first_row, first_row + n_rows)
+        levels = self.unpack(whole.words, wanted)
+        levels -= self.of_columns(whole.zeros[wanted], read_rows)
+        return levels, whole.scales[wanted]
+
+    @abstractmethod
+    def unpack(self, words: np.ndarray, rows: slice) -> np.ndarray:
+        """Codes of some rows of turned words. -> int16 [rows, columns]"""
+
+    @abstractmethod
+    def unpack_zeros(self, words: np.ndarray) -> np.ndarray:
+        """Zero points as they lie. uint32 [groups, words] -> int16 [groups, rows]"""
+
+    def read_turned(self, read_rows: ReadRows) -> Turned:
+        import numpy as np
+
+        from localrun.formats.checkpoints.parts import read_numbers
+
+        words, zeros = (read_words(read_rows, part) for part in self.parts[:2])
+        parts = words, self.unpack_zeros(zeros), read_numbers(read_rows, self.parts[2])
+        return Turned(*(np.ascontiguousarray(part.T) for part in parts))
+
+    def all_scales(self, read_rows: ReadRows) -> np.ndarray:
+        from localrun.formats.checkpoints.parts import read_numbers
+
+        return read_numbers(read_rows, self.parts[2]).ravel()
+
+
+def read_words(read_rows: ReadRows, part: TensorInfo) -> np.ndarray:
+    """A matrix of 32-bit words. -> uint32 [rows, columns]"""
+    from localrun.formats.checkpoints.parts import read_bytes
+
+    words: np.ndarray = read_bytes(read_rows, part).view("<u4").reshape(part.shape)
+    return words
