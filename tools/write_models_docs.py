@@ -57,7 +57,10 @@ Q8_0 (`--precision int8`), Q4_0 (`--precision int4`) or, which is extreme and sh
 int2`). Embeddings and the output are Q8_0 in all three, matrices whose rows are no multiple of 256 are Q4_0 in the
 last, and the experts of gpt-oss are MXFP4 and stay so. Bits are those of a weight, scales included: in the file, and as
 the CPU backend holds a matrix in memory. Where a GGUF has a number beside a matrix (`NAME.scale`, as those of NVFP4
-have), its products are multiplied by it; `NAME.input_scale` is not used.
+have), its products are multiplied by it; `NAME.input_scale` is not used. Some types are of no GGUF: INT4_G64 is codes
+of 4 bits with an fp16 scale and minimum for 64 of them, F8_E4M3 bare codes of FP8, F8_G128 those with an f32 scale for
+128, MXFP8 those with a power of two for 32. A GPU without a kernel for a type decodes it when it is loaded; `localrun
+show` says to what.
 
 | type | bits in the file | bits in memory |
 |---|---|---|
@@ -68,7 +71,8 @@ METHOD_HEAD = """
 Safetensors folders whose `config.json` says how they are quantised (`quant_method`; MLX's say `quantization`). Numbers
 are those that the format's own library unpacks, to the bit, held in a type of the table above that has room for them:
 where no packed type has, in floats, which take more memory (`show` and `fit` say how much). `--precision int8` or
-`int4` holds those floats in fewer bits. Groups that are no multiple of 32 and routers of experts are held as F32, too.
+`int4` holds floats in fewer bits, FP8 too. F32 are groups that are no multiple of 32, affine scales in f32, E5M2 with
+scales, FP8 whose rows or blocks are no multiple of 128, and routers of experts.
 
 | method | what is read | held as |
 |---|---|---|
@@ -105,7 +109,7 @@ def page() -> str:
         *map(architecture, ARCHS),
         COVERAGE,
         TYPES,
-        *(weights(name) for name, row in QUANT_TYPES.items() if row.gguf_id is not None),
+        *(weights(name) for name, row in QUANT_TYPES.items() if row.number is not None),
         METHOD_HEAD,
         *(
             f"| {', '.join(method.names)} | {method.formats} | {method.held} |\n"

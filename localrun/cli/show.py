@@ -19,7 +19,7 @@ from localrun.cli.session import find_model
 from localrun.fit.estimate import USUAL_CONTEXT
 from localrun.fit.mapped import total_bytes
 from localrun.fit.precisions import is_extreme
-from localrun.fit.weights import held
+from localrun.fit.weights import held, held_bits
 from localrun.formats.chat_templates import gguf_templates
 from localrun.formats.checkpoints.registry import held_as
 from localrun.formats.detect import open_model_file
@@ -149,7 +149,7 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
 
 def _note_what_is_special(source: TensorSource) -> None:
     """Of a quantised checkpoint: how its matrices are held, and norms that are not as they should be."""
-    if told := held_as(source.tensors):
+    if told := held_as(source.tensors, held_bits):
         note(told)
     for warning in odd_norms(source, read_weight_refs(source, read_config(source))):
         note(warning)

@@ -19,7 +19,7 @@ from localrun.model.recording import record_shapes
 from localrun.ops.layouts import FILE, Layout
 from localrun.storage.identity import fingerprint
 
-WIDE = ("F32", "F16", "BF16")  # types whose numbers are multiplied as they are
+WIDE = ("F32", "F16", "BF16", "F8_E4M3", "F8_G128", "MXFP8")  # types whose numbers are multiplied as they are
 
 
 def describe(

@@ -48,8 +48,12 @@ def held_share(precision: str) -> float:
     qtype = type_of(precision)
     if qtype is None:
         return 1.0
-    held = usual_backend().matrix_bytes(qtype, _SAMPLE, _SAMPLE)
-    return held / QUANT_TYPES[qtype].nbytes((_SAMPLE, _SAMPLE))
+    return held_bits(qtype) / QUANT_TYPES[qtype].bits
+
+
+def held_bits(qtype: str) -> float:
+    """Bits a weight in memory, as the usual backend of this machine holds a type."""
+    return usual_backend().matrix_bytes(qtype, _SAMPLE, _SAMPLE) * 8 / _SAMPLE**2
 
 
 def _held(info: TensorInfo) -> int:

@@ -18,6 +18,18 @@ def planes(raw: torch.Tensor, bits: int, run: int) -> torch.Tensor:
     return fields.flatten(1)
 
 
+def bit_stream(raw: torch.Tensor, bits: int) -> torch.Tensor:
+    """Codes that follow each other bit by bit, the lowest bit first: eight of them in every `bits` bytes.
+
+    uint8 [n, k] -> uint8 [n, k * 8 / bits]
+    """
+    if 8 % bits == 0:
+        return planes(raw, bits, 1)
+    places, codes = raw.new_tensor(range(0, 8 * bits, 8)).long(), raw.new_tensor(range(0, 8 * bits, bits)).long()
+    eights = (raw.reshape(raw.shape[0], -1, bits).long() << places).sum(-1, keepdim=True)  # [n, k / bits, 1]
+    return (eights >> codes & ((1 << bits) - 1)).byte().flatten(1)
+
+
 def words(raw: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The same bytes as little-endian numbers of `dtype`, wherever in memory they start. [.., k] -> [.., k / size]"""
     flat = raw.reshape(-1)

@@ -1,4 +1,4 @@
-"""Decoders whose codes are names of numbers: non-linear and floating 4 bit, and ternary.
+"""Decoders whose codes are names of numbers: non-linear 4 bit, floating 4 and 8 bit, and ternary.
 
 raw: uint8 [n, block_bytes] -> float32 [n, block_size]
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from localrun.formats.bits import fp16, lookup, planes
+from localrun.formats.bits import fp16, lookup, planes, words
+from localrun.formats.decode_plain import f8_e4m3, f8_e8m0
 
 if TYPE_CHECKING:
     import torch
@@ -40,6 +41,18 @@ def nvfp4(raw: torch.Tensor) -> torch.Tensor:
     scales = lookup(_table(raw, [ue4m3(code) / 2 for code in range(256)]), raw[:, :4])  # [n, 4]
     values = _named(raw[:, 4:], 8, FP4_VALUES).reshape(-1, 4, 16)
     return (scales.unsqueeze(2) * values).flatten(1)
+
+
+def f8_g128(raw: torch.Tensor) -> torch.Tensor:
+    """A float32 scale and 128 elements, e4m3."""
+    import torch
+
+    return words(raw[:, :4], torch.float32) * f8_e4m3(raw[:, 4:])
+
+
+def mxfp8(raw: torch.Tensor) -> torch.Tensor:
+    """A power of two, e8m0, and 32 elements, e4m3."""
+    return f8_e8m0(raw[:, :1]) * f8_e4m3(raw[:, 1:])
 
 
 def tq1_0(raw: torch.Tensor) -> torch.Tensor:

@@ -32,9 +32,12 @@ _F16_SCALES = MappingProxyType(  # at which bytes of a block
         "Q6_K": (208,),
         "TQ1_0": (52,),
         "TQ2_0": (64,),
+        **dict.fromkeys(("INT2_G64", "INT4_G64", "INT5_G64", "INT6_G32", "INT6_G64", "INT8_G32", "INT8_G64"), (0, 2)),
     }
 )
 _MXFP4_LARGEST = 0xFD  # the exponent from which on 12, the largest number, overflows
+_E4M3 = 0x7F  # no number
+_F8_LARGEST = 127 + 119  # the exponent of a scale from which on 448, the largest number of E4M3, overflows
 _STEP = 1 << 17  # numbers looked at at a time: what is made of them stays in the cache
 
 
@@ -50,12 +53,27 @@ def first_not_finite(qtype: str, raw: np.ndarray) -> int | None:
         return _first(_at(raw, block_bytes, 0, "<u4"), _F32, (127 + 121) << 23)  # times 127 it overflows
     if qtype == "MXFP4":
         return _first(_at(raw, block_bytes, 0, "u1"), 0xFF, _MXFP4_LARGEST)
+    if qtype in ("F8_G128", "MXFP8"):
+        return _first_of_f8(raw.reshape(-1, block_bytes), qtype)
     if qtype == "IQ1_M":  # its scale lies in the upper four bits of four numbers
         parts = (
             _at(raw, block_bytes, 48 + 2 * part, "<u2") >> np.uint16(12) << np.uint16(4 * part) for part in range(4)
         )
         return _first(np.bitwise_or.reduce(list(parts)), _F16)
-    found = [_first(_at(raw, block_bytes, at, "<u2"), _F16) for at in _F16_SCALES.get(qtype, ())]
+    return _earliest(*(_first(_at(raw, block_bytes, at, "<u2"), _F16) for at in _F16_SCALES.get(qtype, ())))
+
+
+def _first_of_f8(blocks: np.ndarray, qtype: str) -> int | None:
+    """Of blocks of E4M3 codes behind a scale, uint8 [n, bytes]."""
+    if qtype == "MXFP8":
+        scale, n_codes = _first(_at(blocks, blocks.shape[1], 0, "u1"), 0xFF, _F8_LARGEST), 32
+    else:
+        scale, n_codes = _first(_at(blocks, blocks.shape[1], 0, "<u4"), _F32, _F8_LARGEST << 23), 128
+    code = _first(np.ascontiguousarray(blocks[:, -n_codes:]).ravel(), _E4M3)
+    return _earliest(scale, None if code is None else code // n_codes)
+
+
+def _earliest(*found: int | None) -> int | None:
     return min((block for block in found if block is not None), default=None)
 
 

@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import ModelFileError, UsageError
-from localrun.formats import decode_iq, decode_k, decode_legacy, decode_plain, decode_table
+from localrun.formats import decode_affine, decode_iq, decode_k, decode_legacy, decode_plain, decode_table
 
 if TYPE_CHECKING:
     import torch
@@ -26,11 +26,17 @@ class QuantType:
     """One row. `decode_blocks` is the meaning of the bits: uint8 [n, block_bytes] -> float32 [n, block_size]."""
 
     name: str
-    gguf_id: int | None  # None: safetensors only
+    gguf_id: int | None  # None: no GGUF has it
     block_size: int
     block_bytes: int
     decode_blocks: Callable[[torch.Tensor], torch.Tensor]
     encodes: bool = False
+    own_id: int | None = None  # where no GGUF has it, but the native library a layout: repack.cpp there
+
+    @property
+    def number(self) -> int | None:
+        """Number of the type in the native library; None: it knows no such type."""
+        return self.gguf_id if self.own_id is None else self.own_id
 
     @property
     def bits(self) -> float:
@@ -81,7 +87,7 @@ _ROWS = (
     QuantType("U16", None, 1, 2, decode_plain.u16),
     QuantType("U32", None, 1, 4, decode_plain.u32),
     QuantType("BOOL", None, 1, 1, decode_plain.u8),
-    QuantType("F8_E4M3", None, 1, 1, decode_plain.f8_e4m3),
+    QuantType("F8_E4M3", None, 1, 1, decode_plain.f8_e4m3, own_id=1008),
     QuantType("F8_E5M2", None, 1, 1, decode_plain.f8_e5m2),
     QuantType("F8_E8M0", None, 1, 1, decode_plain.f8_e8m0),
     QuantType("I16", 25, 1, 2, decode_plain.i16),
@@ -113,6 +119,15 @@ _ROWS = (
     QuantType("NVFP4", 40, 64, 36, decode_table.nvfp4),
     QuantType("TQ1_0", 34, 256, 54, decode_table.tq1_0, True),
     QuantType("TQ2_0", 35, 256, 66, decode_table.tq2_0, True),
+    QuantType("INT2_G64", None, 64, 20, decode_affine.affine(2), own_id=1001),
+    QuantType("INT4_G64", None, 64, 36, decode_affine.affine(4), own_id=1002),
+    QuantType("INT5_G64", None, 64, 44, decode_affine.affine(5), own_id=1003),
+    QuantType("INT6_G32", None, 32, 28, decode_affine.affine(6), own_id=1004),
+    QuantType("INT6_G64", None, 64, 52, decode_affine.affine(6), own_id=1005),
+    QuantType("INT8_G32", None, 32, 36, decode_affine.affine(8), own_id=1006),
+    QuantType("INT8_G64", None, 64, 68, decode_affine.affine(8), own_id=1007),
+    QuantType("F8_G128", None, 128, 132, decode_table.f8_g128, own_id=1009),
+    QuantType("MXFP8", None, 32, 33, decode_table.mxfp8, own_id=1010),
 )
 QUANT_TYPES: dict[str, QuantType] = {row.name: row for row in _ROWS}
 BY_GGUF_ID: dict[int, QuantType] = {row.gguf_id: row for row in _ROWS if row.gguf_id is not None}

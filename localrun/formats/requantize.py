@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FLOAT_TYPES = ("F32", "F16", "BF16")
+SMALL_FLOAT_TYPES = ("F8_E4M3", "F8_G128", "MXFP8")  # of checkpoints
 PRECISIONS = {"int8": "Q8_0", "int4": "Q4_0", "int2": "Q2_K"}
 ODD_ROWS_TYPE = "Q4_0"  # where rows are no whole blocks of that type
 VOCABULARY_TYPE = "Q8_0"  # of embedding and output: they are few, and four bits hurt them most
@@ -40,7 +41,7 @@ class RequantizedSource(RequantizingSource):
     def as_read(self, info: TensorInfo) -> TensorInfo:
         shape = info.shape
         is_matrix = len(shape) in (2, 3) and not info.name.endswith("bias")  # those of all experts are rows
-        if not is_matrix or info.qtype not in FLOAT_TYPES or info.name.endswith(MAPPED_NAME):
+        if not is_matrix or info.qtype not in FLOAT_TYPES + SMALL_FLOAT_TYPES or info.name.endswith(MAPPED_NAME):
             return info
         if len(shape) == 3 and self.turned and not info.name.endswith(".weight"):  # MLX's are not turned
             shape = (shape[0], shape[2], shape[1])

@@ -7,6 +7,7 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 
 FLOAT_TYPES = ("F32", "F16", "BF16", "F64")
+MATRIX_TYPES = (*FLOAT_TYPES, "F8_E4M3")  # those of a number an element that matrices may be of
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,9 @@ def check_tensor(source: TensorSource, ref: WeightRef) -> None:
         if info.shape != expected:
             shapes = f"has shape {list(info.shape)}, expected {list(expected)}"
             raise ModelFileError("BAD_TENSOR", f"tensor {name!r} {shapes}", path=path, offset=info.offset)
-        needs_floats = len(expected) == 1 or len(ref.shape) == 1 or QUANT_TYPES[info.qtype].block_size == 1
-        if needs_floats and info.qtype not in FLOAT_TYPES:
+        is_vector = len(expected) == 1 or len(ref.shape) == 1
+        possible = info.qtype in (FLOAT_TYPES if is_vector else MATRIX_TYPES)
+        if not possible and (is_vector or QUANT_TYPES[info.qtype].block_size == 1):
             raise ModelFileError("BAD_TENSOR", f"tensor {name!r} cannot be of type {info.qtype}", path=path)
         if info.qtype != source.tensors[ref.name].qtype:
             raise ModelFileError("UNSUPPORTED", "experts of one layer differ in type", path=path)

@@ -41,7 +41,9 @@ def test_numbers_are_those_of_the_library(name: str, tmp_path: Path) -> None:
 
 
 HELD = {
-    "mlx-02-affine-4-g64": "Q4_1",
+    "mlx-02-affine-4-g64": "INT4_G64",
+    "mlx-07-affine-4-g128": "INT4_G64",
+    "mlx-06-affine-4-g32": "Q4_1",
     "compressed-00-int4-g64": "Q4_0",
     "compressed-01-int4-g64-zeros": "Q5_0",
     "compressed-02-int4-rows": "Q4_0",

@@ -19,7 +19,9 @@ from localrun.formats.quant import BY_GGUF_ID, QUANT_TYPES, QuantType
 Blocks = npt.NDArray[np.uint8]
 
 OF_SAFETENSORS = ("U8", "U16", "U32", "BOOL", "F8_E4M3", "F8_E5M2", "F8_E8M0")
-WITHOUT_ORACLE = ("F64", "I8", "I16", "I32", "I64", "Q8_K", "Q1_0", "Q2_0", *OF_SAFETENSORS)
+AFFINE = {"INT2_G64": 2, "INT4_G64": 4, "INT5_G64": 5, "INT6_G32": 6, "INT6_G64": 6, "INT8_G32": 8, "INT8_G64": 8}
+OF_CHECKPOINTS = (*AFFINE, "F8_G128", "MXFP8")
+WITHOUT_ORACLE = ("F64", "I8", "I16", "I32", "I64", "Q8_K", "Q1_0", "Q2_0", *OF_SAFETENSORS, *OF_CHECKPOINTS)
 WITH_ORACLE = [name for name in QUANT_TYPES if name not in WITHOUT_ORACLE]
 INTEGER_FORMATS = {"I8": "b", "U8": "B", "U16": "H", "U32": "I", "I16": "h", "I32": "i", "I64": "q"}
 SPECIAL_HALVES = (0x0000, 0x8000, 0x0001, 0x83FF, 0x7C00, 0xFC00, 0x7C01, 0x7E00, 0xFFFF, 0x7BFF, 0xFBFF, 0x0400)
@@ -29,6 +31,7 @@ SCALE_OFFSETS = {
     "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "Q2_K": (80, 82), "Q3_K": (108,),
     "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ2_XXS": (0,), "IQ2_XS": (0,), "IQ2_S": (0,), "IQ3_XXS": (0,),
     "IQ3_S": (0,), "IQ1_S": (0,), "IQ4_NL": (0,), "IQ4_XS": (0,), "TQ1_0": (52,), "TQ2_0": (64,), "F16": (0,),
+    **dict.fromkeys(AFFINE, (0, 2)),
 }  # fmt: skip
 
 LLAMA_CPP_MADE = (  # a block, and the first of its numbers in quarters of 1.5
@@ -115,6 +118,42 @@ def test_decodes_types_that_the_gguf_package_does_not(name: str, bits: int, numb
         fields = (packed >> bits * place & (1 << bits) - 1 for place in range(qtype.block_size))
         expected.append([np.float32(numbers[field]) * d for field in fields])
     assert_same_bits(qtype.decode(torch.from_numpy(blocks), (500, qtype.block_size)), np.array(expected))
+
+
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("name", AFFINE)
+def test_decodes_affine_groups(name: str) -> None:
+    """half scale · half minimum · codes that follow each other bit by bit."""
+    qtype, bits = QUANT_TYPES[name], AFFINE[name]
+    blocks = random_blocks(qtype, 500, seed=8)
+    expected = []
+    for block in blocks:
+        scale, minimum = np.frombuffer(block[:4].tobytes(), "<f2").astype(np.float32)
+        stream = int.from_bytes(block[4:], "little")
+        codes = (stream >> bits * place & (1 << bits) - 1 for place in range(qtype.block_size))
+        expected.append([scale * np.float32(code) + minimum for code in codes])
+    assert_same_bits(qtype.decode(torch.from_numpy(blocks), (500, qtype.block_size)), np.array(expected))
+
+
+@np.errstate(all="ignore")
+@pytest.mark.parametrize(("name", "scale_type"), [("F8_G128", "<f4"), ("MXFP8", "u1")])
+def test_decodes_groups_of_e4m3(name: str, scale_type: str) -> None:
+    """A float or the exponent of a power of two, and codes of a sign, four bits of exponent and three of fraction."""
+    qtype = QUANT_TYPES[name]
+    blocks = random_blocks(qtype, 500, seed=9)
+    expected = []
+    for block in blocks:
+        (scale,) = np.frombuffer(block[: -qtype.block_size].tobytes(), scale_type)
+        if name == "MXFP8":
+            scale = np.float32(np.nan if scale == 255 else 2.0 ** (int(scale) - 127))
+        expected.append([scale * e4m3(int(code)) for code in block[-qtype.block_size :]])
+    assert_same_bits(qtype.decode(torch.from_numpy(blocks), (500, qtype.block_size)), np.array(expected))
+
+
+def e4m3(code: int) -> np.float32:
+    exponent, fraction = code >> 3 & 15, code & 7
+    size = 2.0 ** (exponent - 7) * (1 + fraction / 8) if exponent else 2.0**-6 * fraction / 8
+    return np.float32(np.nan if code & 127 == 127 else -size if code >> 7 else size)
 
 
 def test_decodes_what_llama_cpp_made_of_one_and_two_bits() -> None:

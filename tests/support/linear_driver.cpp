@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   const bool fused = strcmp(argv[1], "generic");
   for (size_t i = 0; i < linears.weight.size(); i++) {
     const lr_matrix& w = linears.weight[i];
-    if (n_cols > 1024 || lr_layouts[w.layout].scale == LR_SCALE_NONE) continue;
+    if (n_cols > 1024 || !lr_has_codes(lr_layouts[w.layout])) continue;
     if (linears.is_as_its_twin(w, &alone[i * out_size], fused)) continue;
     fprintf(stderr, "layout %s: not what its scalar twin computes\n", lr_layouts[w.layout].name);
     return 9;

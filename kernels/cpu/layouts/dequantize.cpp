@@ -24,13 +24,14 @@ static bool bf16_is_fast() {
 int32_t lr_layout_activation_format(int32_t layout) {
   if (layout < 0 || layout >= LR_N_LAYOUTS) return 0;
   if (lr_layouts[layout].code_bits == LR_CODE_BITS_BF16) return bf16_is_fast() ? lr_current_kernels()->bf16_format : 0;
-  return lr_layouts[layout].scale == LR_SCALE_NONE ? 0 : lr_current_kernels()->code_format;
+  return lr_has_codes(lr_layouts[layout]) ? lr_current_kernels()->code_format : 0;
 }
 
 int64_t lr_packed_bytes(int32_t layout, int32_t n_rows, int32_t n_cols) {
   if (layout < 0 || layout >= LR_N_LAYOUTS || n_rows < 1 || n_cols < 1 || n_cols > MAX_COLUMNS) return -1;
   const lr_block_parts parts = lr_parts(lr_layouts[layout]);
-  if (lr_layouts[layout].scale != LR_SCALE_NONE && n_cols % (parts.super_scales ? 256 : 32)) return -1;
+  const int32_t group = lr_layouts[layout].group, whole = parts.super_scales ? 256 : group > 32 ? group : 32;
+  if (lr_layouts[layout].scale != LR_SCALE_NONE && n_cols % whole) return -1;
   return ((int64_t)n_rows + 15) / 16 * lr_group_bytes(parts, n_cols);
 }
 
@@ -44,11 +45,19 @@ int lr_dequantize_row(const lr_matrix* m, int32_t row, float* out) {
   for (int32_t first = 0; first < m->n_cols; first += 32) {
     const Run run = find_run(m, parts, row, first / 32);
     const int n = m->n_cols - first < 32 ? m->n_cols - first : 32;
-    for (int i = 0; i < n && layout.scale == LR_SCALE_NONE; i++) out[first + i] = unpack_float(layout, run, lane, i);
-    for (int g = 0; g < 32 / layout.group && layout.scale != LR_SCALE_NONE; g++) {
-      float scale, minimum;
+    float scale, minimum;
+    if (!lr_has_codes(layout)) {
+      const bool scaled = layout.scale != LR_SCALE_NONE;
+      if (scaled) scales_at(layout, run, lane, 0, &scale, &minimum);
+      for (int i = 0; i < n; i++) {
+        const float value = unpack_float(layout, run, lane, i);
+        out[first + i] = scaled ? value * scale : value;
+      }
+      continue;
+    }
+    for (int g = 0; g < lr_run_groups(layout); g++) {
       scales_at(layout, run, lane, g, &scale, &minimum);
-      for (int i = g * layout.group; i < (g + 1) * layout.group; i++) {
+      for (int i = g * lr_run_columns(layout); i < (g + 1) * lr_run_columns(layout); i++) {
         const float value = scale * (float)(code_at(layout, run, lane, i) - layout.zero);
         out[first + i] = has_minimum ? value + minimum : value;
       }

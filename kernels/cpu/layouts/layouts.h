@@ -5,7 +5,7 @@
 // may be shorter, in whole runs of 32), each padded to 64 bytes:
 //   codes     per 32 columns vectors of 64 bytes: byte 4·r + i is row r, column 4·v + i of vector v. With 4 bits the low
 //             nibbles of a vector are columns 8·v + i, the high nibbles columns 8·v + 4 + i. With 2 bits field f of a byte,
-//             lowest first, is column 16·v + 4·f + i.
+//             lowest first, is column 16·v + 4·f + i. Floats lie column by column, 16 rows; those of bf16 in pairs of columns.
 //   high bits (4+1, 4+2) per 32 columns one or two vectors: field v of byte 4·r + i belongs to column 4·v + i
 //   scales    per scale group 16 numbers, one a row; then likewise the minima. Those of 4 bits share a byte, the scale in
 //             its low half. Those of 6 bits are three vectors of 64 bytes a block: byte 16·g + r has in its low 6 bits the scale of group g, its minimum, and the scale of
@@ -17,13 +17,14 @@
 #include "program.h"
 
 enum lr_code_bits {  // 4_1: nibbles, and a vector of fifth bits; 4_2: and vectors of two more
-  LR_CODE_BITS_2, LR_CODE_BITS_4, LR_CODE_BITS_4_1, LR_CODE_BITS_4_2, LR_CODE_BITS_8, LR_CODE_BITS_F16, LR_CODE_BITS_BF16, LR_CODE_BITS_F32
+  LR_CODE_BITS_2, LR_CODE_BITS_4, LR_CODE_BITS_4_1, LR_CODE_BITS_4_2, LR_CODE_BITS_8, LR_CODE_BITS_F8, LR_CODE_BITS_F16, LR_CODE_BITS_BF16, LR_CODE_BITS_F32
 };
 enum lr_scale {
   LR_SCALE_NONE,
   LR_SCALE_FP16,       // fp16 a group
   LR_SCALE_FP16_MIN,   // and one that is added
-  LR_SCALE_E8M0,       // a power of two a group: 2^(byte - 128)
+  LR_SCALE_E8M0,       // a power of two a group: 2^(byte - 128), of floats twice that
+  LR_SCALE_F32,        // float a group
   LR_SCALE_SUPER_I8,   // int8 a group times float a block
   LR_SCALE_SUPER_MIN_4,  // 4 bits a group times an fp16 a block, and the same again for what is subtracted
   LR_SCALE_SUPER_MIN_6,  // 6 bits instead, eight groups a block
@@ -34,7 +35,7 @@ typedef struct {
   const char* name;
   int32_t code_bits;  // lr_code_bits
   int32_t scale;      // lr_scale
-  int32_t group;      // columns of a scale: 16 or 32
+  int32_t group;      // columns of a scale: 16, 32, 64 or 128
   int32_t zero;       // the code that stands for 0; codes of LR_CODE_BITS_8 and tables are signed
   int32_t table;      // lr_table
 } lr_layout;
@@ -58,6 +59,16 @@ enum {
   LR_LAYOUT_Q6_K,
   LR_LAYOUT_IQ4_XS,
   LR_LAYOUT_I8_K,  // whatever is a signed byte times a small integer a group times a float a block: IQ1-IQ3, TQ, Q8_K
+  LR_LAYOUT_INT2_G64,  // unsigned codes times a scale plus a minimum: affine groups of checkpoints
+  LR_LAYOUT_INT4_G64,
+  LR_LAYOUT_INT5_G64,
+  LR_LAYOUT_INT6_G32,
+  LR_LAYOUT_INT6_G64,
+  LR_LAYOUT_INT8_G32,
+  LR_LAYOUT_INT8_G64,
+  LR_LAYOUT_F8,  // FP8 (E4M3) without scales, with a float for 128 columns, and with a power of two for 32
+  LR_LAYOUT_F8_G128,
+  LR_LAYOUT_MXFP8,
   LR_N_LAYOUTS
 };
 
@@ -80,7 +91,24 @@ static constexpr lr_layout lr_layouts[LR_N_LAYOUTS] = {
     {"q6_k", LR_CODE_BITS_4_2, LR_SCALE_SUPER_I8, 16, 32, LR_TABLE_NONE},
     {"iq4_xs", LR_CODE_BITS_4, LR_SCALE_SUPER_I8, 32, 0, LR_TABLE_IQ4},
     {"i8_k", LR_CODE_BITS_8, LR_SCALE_SUPER_I8, 16, 0, LR_TABLE_NONE},
+    {"int2_g64", LR_CODE_BITS_2, LR_SCALE_FP16_MIN, 64, 0, LR_TABLE_NONE},
+    {"int4_g64", LR_CODE_BITS_4, LR_SCALE_FP16_MIN, 64, 0, LR_TABLE_NONE},
+    {"int5_g64", LR_CODE_BITS_4_1, LR_SCALE_FP16_MIN, 64, 0, LR_TABLE_NONE},
+    {"int6_g32", LR_CODE_BITS_4_2, LR_SCALE_FP16_MIN, 32, 0, LR_TABLE_NONE},
+    {"int6_g64", LR_CODE_BITS_4_2, LR_SCALE_FP16_MIN, 64, 0, LR_TABLE_NONE},
+    {"int8_g32", LR_CODE_BITS_8, LR_SCALE_FP16_MIN, 32, -128, LR_TABLE_NONE},
+    {"int8_g64", LR_CODE_BITS_8, LR_SCALE_FP16_MIN, 64, -128, LR_TABLE_NONE},
+    {"f8", LR_CODE_BITS_F8, LR_SCALE_NONE, 32, 0, LR_TABLE_NONE},
+    {"f8_g128", LR_CODE_BITS_F8, LR_SCALE_F32, 128, 0, LR_TABLE_NONE},
+    {"mxfp8", LR_CODE_BITS_F8, LR_SCALE_E8M0, 32, 0, LR_TABLE_NONE},
 };
+
+// Something of every layout: LR_EACH_LAYOUT(f) is f<0>(), f<1>() …
+#define LR_EACH_LAYOUT(f)                                                                                              \
+  f<0>(), f<1>(), f<2>(), f<3>(), f<4>(), f<5>(), f<6>(), f<7>(), f<8>(), f<9>(), f<10>(), f<11>(), f<12>(), f<13>(), \
+      f<14>(), f<15>(), f<16>(), f<17>(), f<18>(), f<19>(), f<20>(), f<21>(), f<22>(), f<23>(), f<24>(), f<25>(), \
+      f<26>(), f<27>()
+static_assert(LR_N_LAYOUTS == 28, "LR_EACH_LAYOUT lacks a layout");
 
 static constexpr int8_t lr_tables[3][16] = {
     {0},
@@ -88,37 +116,50 @@ static constexpr int8_t lr_tables[3][16] = {
     {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12},
 };
 
+// Scale groups of a run of 32 columns, and the columns of it that each has: a wider group counts once for every run.
+static constexpr int32_t lr_run_groups(const lr_layout& layout) { return layout.group < 32 ? 32 / layout.group : 1; }
+static constexpr int32_t lr_run_columns(const lr_layout& layout) { return 32 / lr_run_groups(layout); }
+// The place of group `h` of a run among the scale groups of its block.
+static constexpr int32_t lr_scale_place(const lr_layout& layout, int32_t run, int32_t h) {
+  return layout.group > 32 ? run / (layout.group / 32) : run * lr_run_groups(layout) + h;
+}
+
 // Bytes of each part of a block of 16 rows, per run of 32 columns; the super_scales once a block.
 typedef struct {
   int32_t codes, high, scales, minima, super_scales;
 } lr_block_parts;
 
 static constexpr lr_block_parts lr_parts(const lr_layout& layout) {
-  const int32_t groups = 32 / layout.group;
   lr_block_parts parts = {256, 0, 0, 0, 0};
   switch (layout.code_bits) {
     case LR_CODE_BITS_2: parts.codes = 128; break;
     case LR_CODE_BITS_4: break;
     case LR_CODE_BITS_4_1: parts.high = 64; break;
     case LR_CODE_BITS_4_2: parts.high = 128; break;
-    case LR_CODE_BITS_8: parts.codes = 512; break;
+    case LR_CODE_BITS_8: case LR_CODE_BITS_F8: parts.codes = 512; break;
     case LR_CODE_BITS_F16: case LR_CODE_BITS_BF16: parts.codes = 1024; break;
     default: parts.codes = 2048;
   }
   switch (layout.scale) {
-    case LR_SCALE_FP16: parts.scales = 32 * groups; break;
-    case LR_SCALE_FP16_MIN: parts.scales = parts.minima = 32 * groups; break;
-    case LR_SCALE_E8M0: parts.scales = 16 * groups; break;
-    case LR_SCALE_SUPER_I8: parts.scales = 16 * groups; parts.super_scales = 64; break;
-    case LR_SCALE_SUPER_MIN_4: parts.scales = 16 * groups; parts.super_scales = 64; break;
+    case LR_SCALE_FP16: parts.scales = 32 * 32 / layout.group; break;
+    case LR_SCALE_FP16_MIN: parts.scales = parts.minima = 32 * 32 / layout.group; break;
+    case LR_SCALE_E8M0: parts.scales = 16 * 32 / layout.group; break;
+    case LR_SCALE_F32: parts.scales = 64 * 32 / layout.group; break;
+    case LR_SCALE_SUPER_I8: parts.scales = 16 * 32 / layout.group; parts.super_scales = 64; break;
+    case LR_SCALE_SUPER_MIN_4: parts.scales = 16 * 32 / layout.group; parts.super_scales = 64; break;
     case LR_SCALE_SUPER_MIN_6: parts.scales = 24; parts.super_scales = 64; break;
     default: break;
   }
   return parts;
 }
 
+// Whether weights are codes, which are multiplied with those of activations; else they are floats.
+static constexpr bool lr_has_codes(const lr_layout& layout) { return layout.code_bits <= LR_CODE_BITS_8; }
+static constexpr bool lr_is_f8(const lr_layout& layout) { return layout.code_bits == LR_CODE_BITS_F8; }
+
 // Bytes of the 16 scales of a group, where each has its own.
 static constexpr int32_t lr_scale_bytes(const lr_layout& layout) {
+  if (layout.scale == LR_SCALE_F32) return 64;
   return layout.scale == LR_SCALE_FP16 || layout.scale == LR_SCALE_FP16_MIN ? 32 : 16;
 }
 static constexpr bool lr_has_minima(const lr_layout& layout) {

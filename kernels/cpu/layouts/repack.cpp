@@ -47,6 +47,17 @@ const Source kSources[] = {
     {21, LR_LAYOUT_I8_K, 256, 110, unpack_iq3_s},
     {19, LR_LAYOUT_I8_K, 256, 50, unpack_iq1_s},
     {29, LR_LAYOUT_I8_K, 256, 56, unpack_iq1_m},
+    // Types of checkpoints alone, whose numbers are ours: localrun/formats/quant.py has the same.
+    {1001, LR_LAYOUT_INT2_G64, 64, 20, unpack_int2_g64},
+    {1002, LR_LAYOUT_INT4_G64, 64, 36, unpack_int4_g64},
+    {1003, LR_LAYOUT_INT5_G64, 64, 44, unpack_int5_g64},
+    {1004, LR_LAYOUT_INT6_G32, 32, 28, unpack_int6_g32},
+    {1005, LR_LAYOUT_INT6_G64, 64, 52, unpack_int6_g64},
+    {1006, LR_LAYOUT_INT8_G32, 32, 36, unpack_int8_g32},
+    {1007, LR_LAYOUT_INT8_G64, 64, 68, unpack_int8_g64},
+    {1008, LR_LAYOUT_F8, 1, 1, nullptr},
+    {1009, LR_LAYOUT_F8_G128, 128, 132, unpack_f8_g128},
+    {1010, LR_LAYOUT_MXFP8, 32, 33, unpack_mxfp8},
 };
 
 const Source* find_source(int32_t gguf_type) {
@@ -83,6 +94,10 @@ void write_plain(const lr_layout& layout, int32_t gguf_type, const uint8_t* raw,
     }
     return;
   }
+  if (layout.code_bits == LR_CODE_BITS_F8) {
+    for (int32_t k = 0; k < padded; k++) group[16 * (int64_t)k + lane] = raw && k < n_cols ? raw[k] : 0;
+    return;
+  }
   const bool pairs = layout.code_bits == LR_CODE_BITS_BF16;
   for (int32_t k = 0; k < padded; k++) {
     uint16_t bits = 0;
@@ -93,6 +108,10 @@ void write_plain(const lr_layout& layout, int32_t gguf_type, const uint8_t* raw,
 
 // 32 codes of one lane.
 void write_codes(int32_t code_bits, const uint8_t* codes, uint8_t* to, uint8_t* high, int lane) {
+  if (code_bits == LR_CODE_BITS_F8) {
+    for (int k = 0; k < 32; k++) to[16 * k + lane] = codes[k];
+    return;
+  }
   uint32_t word[8];
   memcpy(word, codes, 32);
   to += 4 * lane;
@@ -135,6 +154,7 @@ void write_scales(const lr_layout& layout, const Block& block, int n, int first,
     switch (layout.scale) {
       case LR_SCALE_FP16_MIN: memcpy(m + 2 * lane, &block.fp16_min[g], 2); [[fallthrough]];
       case LR_SCALE_FP16: memcpy(s + 2 * lane, &block.fp16_scale[g], 2); break;
+      case LR_SCALE_F32: memcpy(s + 4 * lane, &block.super, 4); break;
       case LR_SCALE_SUPER_MIN_4: s[lane] = (uint8_t)(block.scale[g] | block.minimum[g] << 4); break;
       default: s[lane] = block.scale[g];
     }

@@ -45,7 +45,13 @@ static inline int code_at(const lr_layout& layout, const Run& run, int lane, int
   return nibble;
 }
 
+static inline float e4m3_to_float(uint8_t code) {
+  const uint16_t half = (uint16_t)((code & 0x80) << 8 | (code & 0x7f) << 7);  // of a 2^8th of the number
+  return (code & 0x7f) == 0x7f ? bits_float(0x7fc00000) : fp16_to_float(&half) * 256.0f;
+}
+
 static inline float unpack_float(const lr_layout& layout, const Run& run, int lane, int column) {
+  if (lr_is_f8(layout)) return e4m3_to_float(run.codes[16 * column + lane]);
   const uint8_t* at = layout.code_bits == LR_CODE_BITS_F32   ? run.codes + 64 * column + 4 * lane
                       : layout.code_bits == LR_CODE_BITS_F16 ? run.codes + 32 * column + 2 * lane
                                                              : run.codes + 64 * (column / 2) + 4 * lane + column % 2 * 2;
@@ -68,14 +74,17 @@ static inline int six_bit_minimum(const uint8_t* at, int group) {
 
 // Scale and minimum of one scale group of a run.
 static inline void scales_at(const lr_layout& layout, const Run& run, int lane, int group, float* scale, float* minimum) {
-  const int in_block = run.in_block * (32 / layout.group) + group;
+  const int in_block = lr_scale_place(layout, run.in_block, group);
   const uint8_t* s = run.scales + in_block * lr_scale_bytes(layout);
   const uint8_t* m = run.minima + in_block * lr_scale_bytes(layout);
   *minimum = 0;
   switch (layout.scale) {
     case LR_SCALE_FP16_MIN: *minimum = fp16_to_float(m + 2 * lane); [[fallthrough]];
     case LR_SCALE_FP16: *scale = fp16_to_float(s + 2 * lane); return;
-    case LR_SCALE_E8M0: *scale = e8m0(s[lane]); return;
+    case LR_SCALE_E8M0:
+      *scale = lr_has_codes(layout) ? e8m0(s[lane]) : s[lane] == 0xff ? bits_float(0x7fc00000) : 2 * e8m0(s[lane]);
+      return;
+    case LR_SCALE_F32: memcpy(scale, s + 4 * lane, 4); return;
     case LR_SCALE_SUPER_I8: {
       float super;
       memcpy(&super, run.super_scales + 4 * lane, 4);

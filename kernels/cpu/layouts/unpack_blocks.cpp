@@ -151,3 +151,39 @@ void unpack_tq2_0(const uint8_t* raw, Block* b) {
   unpack_fields<2, 32>(raw, 64, b->code);
   for (int i = 0; i < 256; i++) b->code[i] -= 1;
 }
+
+// An affine group: scale, minimum, and n codes that follow each other bit by bit, the lowest bit first.
+template <int bits, int n> static void unpack_affine(const uint8_t* raw, Block* b) {
+  b->fp16_scale[0] = u16_at(raw);
+  b->fp16_min[0] = u16_at(raw + 2);
+  raw += 4;
+  for (int i = 0; i < n; i += 8, raw += bits) {
+    uint64_t eight = 0;
+    memcpy(&eight, raw, bits);
+    for (int j = 0; j < 8; j++) b->code[i + j] = (uint8_t)(eight >> bits * j & ((1 << bits) - 1));
+  }
+}
+
+// Codes of 8 bits are signed in their layout.
+template <int n> static void unpack_affine_bytes(const uint8_t* raw, Block* b) {
+  unpack_affine<8, n>(raw, b);
+  for (int i = 0; i < n; i++) b->code[i] ^= 0x80;
+}
+
+void unpack_int2_g64(const uint8_t* raw, Block* b) { unpack_affine<2, 64>(raw, b); }
+void unpack_int4_g64(const uint8_t* raw, Block* b) { unpack_affine<4, 64>(raw, b); }
+void unpack_int5_g64(const uint8_t* raw, Block* b) { unpack_affine<5, 64>(raw, b); }
+void unpack_int6_g32(const uint8_t* raw, Block* b) { unpack_affine<6, 32>(raw, b); }
+void unpack_int6_g64(const uint8_t* raw, Block* b) { unpack_affine<6, 64>(raw, b); }
+void unpack_int8_g32(const uint8_t* raw, Block* b) { unpack_affine_bytes<32>(raw, b); }
+void unpack_int8_g64(const uint8_t* raw, Block* b) { unpack_affine_bytes<64>(raw, b); }
+
+void unpack_f8_g128(const uint8_t* raw, Block* b) {
+  memcpy(&b->super, raw, 4);
+  memcpy(b->code, raw + 4, 128);
+}
+
+void unpack_mxfp8(const uint8_t* raw, Block* b) {
+  b->scale[0] = raw[0];
+  memcpy(b->code, raw + 1, 32);
+}

@@ -9,7 +9,7 @@ struct Block {
   uint16_t fp16_scale[4], fp16_min[4];
   uint8_t scale[16], minimum[16];
   uint16_t super_fp16, super_fp16_min;
-  float super;
+  float super;  // of LR_SCALE_F32 the only one
 };
 
 typedef void (*BlockUnpacker)(const uint8_t* raw, Block* block);
@@ -37,6 +37,15 @@ void unpack_iq2_xs(const uint8_t* raw, Block* block);
 void unpack_iq2_s(const uint8_t* raw, Block* block);
 void unpack_iq3_xxs(const uint8_t* raw, Block* block);
 void unpack_iq3_s(const uint8_t* raw, Block* block);
+void unpack_int2_g64(const uint8_t* raw, Block* block);
+void unpack_int4_g64(const uint8_t* raw, Block* block);
+void unpack_int5_g64(const uint8_t* raw, Block* block);
+void unpack_int6_g32(const uint8_t* raw, Block* block);
+void unpack_int6_g64(const uint8_t* raw, Block* block);
+void unpack_int8_g32(const uint8_t* raw, Block* block);
+void unpack_int8_g64(const uint8_t* raw, Block* block);
+void unpack_f8_g128(const uint8_t* raw, Block* block);
+void unpack_mxfp8(const uint8_t* raw, Block* block);
 
 // Whether blocks of this type can be read: grid types need lr_set_grid first.
 bool has_grid(int32_t gguf_type);

@@ -13,14 +13,15 @@ static float quantized_dot(const lr_matrix* w, int32_t row, const lr_value* a, i
   const lr_layout& layout = lr_layouts[w->layout];
   const auto multiply_add = [&](float x, float y, float sum) { return fused ? fmaf(x, y, sum) : x * y + sum; };
   const int8_t* x_row = a->q8 + (int64_t)token * a->stride * Arithmetic::column_bytes;
+  const int32_t columns = lr_run_columns(layout);
   float sum = 0.0f;
   const auto add_group = [&](int32_t column, const auto& integer) {  // columns that share a scale, each with its integer
     const Run run = find_run(w, lr_parts(layout), row, column / 32);
     const float word = a->q8_scale[((int64_t)token * a->stride + column) / 32], x_scale = Arithmetic::scale(word);
     float scale, minimum;
-    scales_at(layout, run, row % 16, column % 32 / layout.group, &scale, &minimum);
+    scales_at(layout, run, row % 16, column % 32 / columns, &scale, &minimum);
     int32_t dot = 0, x_sum = 0;  // exact
-    for (int i = 0; i < layout.group; i++) {
+    for (int i = 0; i < columns; i++) {
       const int32_t value = integer(column % 32 + i, word);
       dot += (code_at(layout, run, row % 16, column % 32 + i) - layout.zero) * value;
       x_sum += value;
@@ -28,7 +29,7 @@ static float quantized_dot(const lr_matrix* w, int32_t row, const lr_value* a, i
     sum = multiply_add((float)dot, scale * x_scale, sum);
     if (lr_has_minima(layout)) sum = multiply_add(minimum, x_scale * (float)x_sum, sum);
   };
-  for (int32_t column = 0; column < w->n_cols; column += layout.group)
+  for (int32_t column = 0; column < w->n_cols; column += columns)
     add_group(column, [&](int i, float word) {
       return Arithmetic::code(x_row + column / 32 * 32 * Arithmetic::code_bytes, i) * Arithmetic::factor(word, i);
     });
@@ -36,7 +37,7 @@ static float quantized_dot(const lr_matrix* w, int32_t row, const lr_value* a, i
   for (int32_t i = 0; Arithmetic::outliers && i < outliers->n; i++) {
     const Outlier& outlier = outliers->of[i];
     const int32_t word = outlier.column % 32 / 4;
-    add_group(outlier.column / layout.group * layout.group,
+    add_group(outlier.column / columns * columns,
               [&](int column, float) { return column / 4 == word ? 256 * outlier.high[column % 4] : 0; });
   }
   return sum;

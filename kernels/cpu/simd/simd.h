@@ -15,6 +15,7 @@
 //   v_load_n<V>(p, n) v_store_n(p, v, n) the first n floats, other lanes zero; v_load_n_or<V>(p, n, other): those `other`
 //   v_load_i8 v_load_u8 v_load_fp16 <V>(p), v_store_i8 v_store_u8 v_store_fp16 (p, v)  widening and narrowing; what is
 //                                        stored fits
+//   v_store_f8_as_fp16(p, codes)         2 · VL codes of FP8 (E4M3), widened to halves of a 2^8th of their numbers
 //   + - * / & << >> > >=                 lane by lane, also with a number; > and >= make a mask
 //   v_fma(a, b, c)                       a · b + c in one rounding, where the instruction set has it
 //   v_min v_max (a, b)                   where one is a NaN the second is taken, or a NaN
@@ -33,14 +34,14 @@
 //   v_set4(p)                            four codes in every lane
 //   v_dot_signed(c, codes, x)            c + the sum of four products in each lane; codes of v_signed or v_table
 //   v_dot_unsigned(c, codes, x)          codes of at most 127
-//   CodeSum<most, n, factored, V>        the same over n vectors of codes up to `most` (0: signed ones), as few instructions
-//                                        as it takes: begin(c, factors), add(i, codes, p) of the i-th vector and v_set4(p),
+//   CodeSum<most, zero, n, factored, V>  the same over n vectors of codes up to `most` (0: signed ones) of which `zero` stands
+//                                        for 0, as few instructions as it takes: begin(c, factors), add(i, codes, p) of the i-th vector and v_set4(p),
 //                                        total(). `factored`: every FACTOR_VECTORS of them have a word of two factors, one
 //                                        for the first two codes of a lane and one for the others, of 1 to 15; AVX2 has it
-//   v_pair_sums(codes, zero)             what such a sum begins with instead of c where starts_with_pairs(most): AVX2
+//   v_pair_sums(codes, zero)             what such a sum begins with instead of c where starts_with_pairs(most, zero): AVX2
 //   WidenedSum                           the same of codes and activations of 16 bits, two a lane (v_first_third,
 //                                        v_second_fourth, v_store_widened), whose factors are in the activations: AVX2
-//   WideCodeSum<most, n>                 the same of sixteen lanes and two bytes a code, the low one 32 bytes behind the other
+//   WideCodeSum<most, zero, n>           the same of sixteen lanes and two bytes a code, the low one 32 bytes behind the other
 //   v_dot_probabilities(c, x, codes)     x up to kMaxProbabilityCode, less kProbabilityZero, and signed codes as they are
 //   v_dot_probabilities_4bit(c, x, codes, y, more)  of two vectors, codes of at most 15
 // With LR_HAS_DOT_I16 (AVX2) also v_dot_i16(c, a, b), c + the sum of two products of 16 bits in each lane, and v_store_i16(p, v).

@@ -43,7 +43,7 @@ template <class R> struct x16 {
 template <class R> using sixteen = std::conditional_t<VL == 16, R, x16<R>>;
 template <class V> constexpr bool is_register = sizeof(V) == 4 * VL;
 
-template <int most, int n, bool factored, class V> struct CodeSum;
+template <int most, int zero, int n, bool factored, class V> struct CodeSum;
 enum { FACTOR_VECTORS = 4 };  // of four columns
 
 typedef sixteen<f32v> f32x16;
@@ -122,6 +122,16 @@ template <class V> LR_INLINE V v_load_fp16(const void* p) {
   V all;
   for (int i = 0; i < 16 / VL; i++) all.v[i] = v_load_fp16<typename V::Register>((const uint16_t*)p + VL * i);
   return all;
+}
+
+// As many codes of FP8 (E4M3) as halves fit a register, as halves of a 2^8th of their numbers: the bits but for the sign move.
+typedef int8_t f8v __attribute__((vector_size(2 * VL)));
+typedef int16_t halfv __attribute__((vector_size(4 * VL)));
+LR_INLINE void v_store_f8_as_fp16(uint16_t* to, const uint8_t* codes) {
+  f8v bytes;
+  memcpy(&bytes, codes, sizeof bytes);
+  const halfv halves = __builtin_convertvector(bytes, halfv) << 7 & (int16_t)0xbfff;
+  memcpy(to, &halves, sizeof halves);
 }
 
 // A table of 16 codes for v_lookup.

@@ -133,9 +133,9 @@ LR_INLINE i32v v_dot_probabilities_4bit(i32v c, i8v a, u8v codes_a, i8v b, u8v c
   return c + (i32v)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
-// Sums with factors of codes of 6 bits start with what the zero point takes off each of both pairs of columns, as numbers of 16
+// Sums with factors of codes of 6 bits around 32 start with what the zero point takes off each of both pairs of columns, as numbers of 16
 // bits: v_pair_sums of 16 codes of an activation. So they end within 16 bits, whatever they pass on the way.
-constexpr bool starts_with_pairs(int most) { return most == 63; }
+constexpr bool starts_with_pairs(int most, int zero) { return most == 63 && zero == 32; }
 LR_INLINE int32_t v_pair_sums(const int8_t* codes, int zero) {
   const __m128i x = _mm_loadu_si128((const __m128i*)codes), pairs = _mm_maddubs_epi16(_mm_set1_epi8((char)zero), x);
   const __m128i halves = _mm_add_epi16(pairs, _mm_shuffle_epi32(pairs, 0x4e));
@@ -146,8 +146,8 @@ LR_INLINE int32_t v_pair_sums(const int8_t* codes, int zero) {
 
 // Pairs of products are added up in 16 bits as long as they cannot leave them: eight vectors of codes of up to 4 bits, four
 // of 5 bits, two of 6 bits, or four of those less their zero point; and as long as they have the same factors.
-template <int most, int n, bool factored> struct CodeSum<most, n, factored, i32v> {
-  static constexpr bool from_pairs = factored && starts_with_pairs(most);
+template <int most, int zero, int n, bool factored> struct CodeSum<most, zero, n, factored, i32v> {
+  static constexpr bool from_pairs = factored && starts_with_pairs(most, zero);
   static constexpr int largest = from_pairs ? (most + 1) / 2 : most, fit = most ? 32767 / (2 * 127 * largest) : 1;
   static constexpr int wanted = factored ? FACTOR_VECTORS : n, together = fit < wanted ? fit : wanted;
   static_assert(from_pairs ? n == together : n % together == 0, "sums would be left over");

@@ -99,7 +99,7 @@ LR_X16_DOT(v_dot_unsigned, x16<U> codes, i8v x, codes.v[i], x)
 #undef LR_X16_DOT
 
 #ifndef LR_HAS_CODE_SUM
-template <int most, int n> struct CodeSum<most, n, false, i32v> {
+template <int most, int zero, int n> struct CodeSum<most, zero, n, false, i32v> {
   i32v sum;
   LR_ALWAYS_INLINE void begin(i32v start, const int32_t*) { sum = start; }
   LR_ALWAYS_INLINE void add(int, u8v codes, const int8_t* x) {
@@ -108,8 +108,8 @@ template <int most, int n> struct CodeSum<most, n, false, i32v> {
   LR_ALWAYS_INLINE i32v total() const { return sum; }
 };
 #endif
-template <int most, int n, bool factored> struct CodeSum<most, n, factored, x16<i32v>> {
-  CodeSum<most, n, factored, i32v> v[16 / VL];
+template <int most, int zero, int n, bool factored> struct CodeSum<most, zero, n, factored, x16<i32v>> {
+  CodeSum<most, zero, n, factored, i32v> v[16 / VL];
   LR_ALWAYS_INLINE void begin(x16<i32v> start, const int32_t* factors) {
     for (int i = 0; i < 16 / VL; i++) v[i].begin(start.v[i], factors);
   }
@@ -123,8 +123,8 @@ template <int most, int n, bool factored> struct CodeSum<most, n, factored, x16<
   }
 };
 
-template <int most, int n> struct WideCodeSum {
-  CodeSum<most, n, false, i32x16> high, low;
+template <int most, int zero, int n> struct WideCodeSum {
+  CodeSum<most, zero, n, false, i32x16> high, low;
   LR_ALWAYS_INLINE void begin(i32x16 start, const int32_t* factors) {
     high.begin(i32x16{}, factors);
     low.begin(start, factors);

@@ -119,7 +119,7 @@ class CpuBackend:
 
     def _layout(self, qtype: str) -> int:
         """Its number in the library; -1 where there is none."""
-        number = QUANT_TYPES[qtype].gguf_id
+        number = QUANT_TYPES[qtype].number
         return -1 if number is None else self.calls.layout_for(number)
 
     def block_bytes(self, codec: KVCodec, kind: CacheKind) -> int | None:

@@ -66,7 +66,7 @@ class CpuLayout:
         self.touching: int | None = None  # the library's threads, while packing for several memory nodes
 
     def layout_of(self, qtype: str) -> int:
-        return self.calls.layout_for(gguf_id(qtype))
+        return self.calls.layout_for(type_number(qtype))
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         return self.calls.packed_bytes(self.layout_of(qtype), n_rows, n_cols)
@@ -149,7 +149,7 @@ class CpuLayout:
 
     def file_type(self, qtype: str) -> int:
         """The number of a quant type, whose blocks the library can read from now on."""
-        number = gguf_id(qtype)
+        number = type_number(qtype)
         if qtype in GRIDS:
             self.calls.set_grid(number, grid_table(GRIDS[qtype]).astype(np.int8).tobytes())
         return number
@@ -179,7 +179,7 @@ class CpuLayout:
         return self.calls.activation_format(self.layout_of(packed.qtype))
 
 
-def gguf_id(qtype: str) -> int:
-    number = QUANT_TYPES[qtype].gguf_id
-    assert number is not None, f"{qtype} is not a type of GGUF files"
+def type_number(qtype: str) -> int:
+    number = QUANT_TYPES[qtype].number
+    assert number is not None, f"the library knows no {qtype}"
     return number

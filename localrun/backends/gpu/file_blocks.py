@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from localrun.backends.gpu import grid_codes
-from localrun.formats.bits import fp16, planes, u16, words
+from localrun.formats.bits import bit_stream, fp16, planes, u16, words
 from localrun.formats.decode_table import POWERS_OF_3, ue4m3
 
 
@@ -58,6 +58,17 @@ def mxfp4(raw: Tensor) -> FileBlocks:
 def nvfp4(raw: Tensor) -> FileBlocks:
     scale_of = torch.tensor([ue4m3(code) / 2 for code in range(256)], dtype=torch.float16, device=raw.device)
     return FileBlocks(planes(raw[:, 4:], 4, 8), scale_of[raw[:, :4].long()])
+
+
+def affine_of_64(bits: int) -> Callable[[Tensor], FileBlocks]:
+    """Of affine groups of 64; the layouts have a scale for 32."""
+
+    def unpack(raw: Tensor) -> FileBlocks:
+        return FileBlocks(
+            bit_stream(raw[:, 4:], bits), halves(raw[:, :2]).repeat(1, 2), halves(raw[:, 2:4]).repeat(1, 2)
+        )
+
+    return unpack
 
 
 def q2_k(raw: Tensor) -> FileBlocks:
@@ -184,4 +195,5 @@ UNPACKERS: dict[str, Callable[[Tensor], FileBlocks]] = {
     "NVFP4": nvfp4, "Q2_K": q2_k, "Q3_K": q3_k, "Q4_K": q4_k, "Q5_K": q5_k, "Q6_K": q6_k, "Q8_K": q8_k,
     "IQ4_XS": iq4_xs, "TQ1_0": tq1_0, "TQ2_0": tq2_0, "IQ2_XXS": iq2_xxs, "IQ2_XS": iq2_xs, "IQ2_S": iq2_s,
     "IQ3_XXS": iq3_xxs, "IQ3_S": iq3_s, "IQ1_S": iq1_s, "IQ1_M": iq1_m,
+    "INT2_G64": affine_of_64(2), "INT4_G64": affine_of_64(4), "INT5_G64": affine_of_64(5),
 }  # fmt: skip

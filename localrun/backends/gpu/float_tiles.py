@@ -31,10 +31,10 @@ class FloatTiles(FloatLayout):
 
     def pack(self, qtype: str, raw: Tensor, n_cols: int) -> list[Tensor]:
         """Rows of a file, uint8 [n, row_bytes], as their part of the matrix."""
-        if self.dtype == torch.float32:
-            values = QUANT_TYPES[qtype].decode(raw, (len(raw), n_cols))
-        else:
+        if qtype in ("F16", "BF16"):
             values = raw.contiguous().view(self.dtype)  # the file's own bits
+        else:
+            values = QUANT_TYPES[qtype].decode(raw, (len(raw), n_cols)).to(self.dtype)
         rows = padded(rows_of(values, raw), COLUMNS)
         pieces = rows.view(-1, ROWS, rows.shape[1] // self.piece, self.piece).transpose(1, 2)
         return [pieces.contiguous().flatten(1).view(torch.uint8)]

@@ -101,6 +101,9 @@ class FloatLayout:
 
 WeightLayout: TypeAlias = CodeLayout | FloatLayout
 
+Q4_1 = CodeLayout("q4_1", (4,), ScaleForm.FP16_MIN)
+Q5_1 = CodeLayout("q5_1", (4, 1), ScaleForm.FP16_MIN)
+BF16 = FloatLayout("bf16", 16)
 F32 = FloatLayout("f32", 32)  # whatever is a plain number, too
 I8_K = CodeLayout(
     "i8_k", (8,), ScaleForm.SUPER_I8, group=16
@@ -108,11 +111,12 @@ I8_K = CodeLayout(
 
 BY_TYPE: dict[str, WeightLayout] = {
     "F16": FloatLayout("f16", 16),
-    "BF16": FloatLayout("bf16", 16),
+    "BF16": BF16,
+    **dict.fromkeys(("F8_E4M3", "MXFP8"), BF16),  # to the bit, but for subnormals
     "Q4_0": CodeLayout("q4_0", (4,), ScaleForm.FP16, zero=8),
-    "Q4_1": CodeLayout("q4_1", (4,), ScaleForm.FP16_MIN),
+    "Q4_1": Q4_1,
     "Q5_0": CodeLayout("q5_0", (4, 1), ScaleForm.FP16, zero=16),
-    "Q5_1": CodeLayout("q5_1", (4, 1), ScaleForm.FP16_MIN),
+    "Q5_1": Q5_1,
     "Q8_0": CodeLayout("q8_0", (8,), ScaleForm.FP16),
     "IQ4_NL": CodeLayout("iq4_nl", (4,), ScaleForm.FP16, table=CodeTable.IQ4),
     "MXFP4": CodeLayout("mxfp4", (4,), ScaleForm.E8M0, table=CodeTable.FP4),
@@ -123,6 +127,9 @@ BY_TYPE: dict[str, WeightLayout] = {
     "Q5_K": CodeLayout("q5_k", (4, 1), ScaleForm.SUPER_MIN),
     "Q6_K": CodeLayout("q6_k", (4, 2), ScaleForm.SUPER_I8, group=16, zero=32),
     "IQ4_XS": CodeLayout("iq4_xs", (4,), ScaleForm.SUPER_I8, table=CodeTable.IQ4),
+    "INT2_G64": Q4_1,
+    "INT4_G64": Q4_1,
+    "INT5_G64": Q5_1,
     **dict.fromkeys(("Q8_K", "TQ1_0", "TQ2_0", "IQ1_S", "IQ1_M"), I8_K),
     **dict.fromkeys(("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"), I8_K),
 }

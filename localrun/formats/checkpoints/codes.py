@@ -43,6 +43,13 @@ def in_blocks(qtype: str, codes: np.ndarray, scales: np.ndarray, minima: np.ndar
     return bytearray(np.concatenate(parts, axis=1).data)
 
 
+def affine_blocks(codes: np.ndarray, scales: np.ndarray, minima: np.ndarray) -> bytearray:
+    """Rows in a type of affine groups, as INT4_G64 is: uint8 codes [n, bytes] bit by bit, and fp16 scales and minima
+    [n, columns / group]."""
+    fp16 = np.stack((scales, minima), axis=-1).astype("<f2").view(np.uint8).reshape(scales.size, 4)
+    return bytearray(np.concatenate((fp16, codes.reshape(scales.size, -1)), axis=1).data)
+
+
 def fp16_exponent(numbers: np.ndarray) -> int | None:
     """The e for which all numbers (f32) times 2^e are fp16 to the bit, 0 where it will do; None: there is none."""
     largest = float(np.abs(numbers).max(initial=0.0))

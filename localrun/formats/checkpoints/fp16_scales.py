@@ -1,4 +1,4 @@
-"""Matrices of codes in blocks of GGUF types, whose scales are fp16.
+"""Matrices of codes in blocks of types whose scales are fp16.
 
 Others get there by a power of two of the whole tensor, where that loses no bit: it comes back as a factor of products.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from localrun.formats.checkpoints.joined import HINT, Joined, JoinedTensor, ReadRows, appears_as
 from localrun.formats.files import bad_file, shown
+from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo
 
 if TYPE_CHECKING:
@@ -44,11 +45,10 @@ class ScaledCodes(JoinedTensor):
         """Scales of groups [n, groups] as blocks have them: fp16 [n, blocks]."""
         import numpy as np
 
-        from localrun.formats.checkpoints.codes import BLOCK
-
-        n_blocks = self.info.shape[-1] // BLOCK
+        block = QUANT_TYPES[self.info.qtype].block_size
+        n_blocks = self.info.shape[-1] // block
         scaled: np.ndarray = np.ldexp(scales, self.exponent(read_rows)).astype(np.float16)
-        return scaled.repeat(min(group // BLOCK, n_blocks), axis=1)[:, :n_blocks]
+        return scaled.repeat(min(group // block, n_blocks), axis=1)[:, :n_blocks]
 
 
 @dataclass(frozen=True)

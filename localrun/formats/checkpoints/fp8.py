@@ -10,6 +10,7 @@ from typing import Any
 
 from localrun.formats.checkpoints.joined import ROUTERS, Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.checkpoints.schemes import weights_of
+from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo
 
 CODES = ("F8_E4M3", "F8_E5M2")
@@ -29,17 +30,29 @@ def join_fp8(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
         if len(codes.shape) not in (2, 3):
             raise misfit(codes, f"of {codes.qtype} is no matrix")
         scales = next((tensors[stem + kind] for kind in _SCALE_NAMES if stem + kind in tensors), None)
+        bare = "F8_E4M3" if codes.qtype == "F8_E4M3" else "BF16"
         if scales is None:
-            found[name] = Fp8Codes(appears_as(name, codes.shape, "BF16", codes), (codes,))
+            found[name] = Fp8Codes(appears_as(name, codes.shape, bare, codes), (codes,))
         elif scales.qtype not in _SCALE_TYPES:
             raise misfit(codes, f"has scales of type {scales.qtype}")
         elif scales.shape in ((), (1,), (1, 1)) and len(codes.shape) == 2 and not name.endswith(ROUTERS):
-            found[name] = Fp8Codes(appears_as(name, codes.shape, "BF16", codes), (codes,))
+            found[name] = Fp8Codes(appears_as(name, codes.shape, bare, codes), (codes,))
             found[stem + "scale"] = Fp8Scale(appears_as(stem + "scale", (1,), "F32", scales), (scales,))
         else:
             block = block_of(codes, scales, config)
-            found[name] = ScaledFp8(appears_as(name, codes.shape, "F32", codes), (codes, scales), block)
+            qtype = "F32" if name.endswith(ROUTERS) else held_type(codes, scales, block[1])
+            found[name] = ScaledFp8(appears_as(name, codes.shape, qtype, codes), (codes, scales), block)
     return found
+
+
+def held_type(codes: TensorInfo, scales: TensorInfo, columns: int) -> str:
+    """The type that holds codes as they are, with a scale for so many columns; else F32."""
+    n_cols = codes.shape[-1]
+    if codes.qtype != "F8_E4M3":
+        return "F32"
+    if scales.qtype in _EXPONENTS and columns % 32 == n_cols % 32 == 0 and columns % 128:
+        return "MXFP8"
+    return "F8_G128" if columns % 128 == n_cols % 128 == 0 else "F32"
 
 
 def block_of(codes: TensorInfo, scales: TensorInfo, config: Mapping[str, Any]) -> tuple[int, int]:
@@ -67,11 +80,13 @@ def block_of(codes: TensorInfo, scales: TensorInfo, config: Mapping[str, Any]) -
 
 
 class Fp8Codes(JoinedTensor):
-    """Codes as bf16, which holds each of them to the bit."""
+    """Codes as they are, or as bf16, which holds each of them to the bit."""
 
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         from localrun.formats.checkpoints.small_floats import bf16_bytes
 
+        if self.info.qtype != "BF16":
+            return bytearray(read_bare(read_rows, self.parts[0], first_row, n_rows).data)
         return bf16_bytes(read_codes(read_rows, self.parts[0], first_row, n_rows))
 
 
@@ -84,7 +99,7 @@ class Fp8Scale(JoinedTensor):
 
 @dataclass(frozen=True)
 class ScaledFp8(JoinedTensor):
-    """Codes times the scales of their blocks, as f32; `block` is rows and columns of one."""
+    """Codes with the scales of their blocks, or times them as f32; `block` is rows and columns of one."""
 
     block: tuple[int, int]
 
@@ -92,6 +107,7 @@ class ScaledFp8(JoinedTensor):
         import numpy as np
 
         from localrun.formats.checkpoints.parts import check_finite
+        from localrun.formats.checkpoints.small_floats import f8_blocks
 
         codes, scales = self.parts
         n_cols, of_matrix = codes.shape[-1], codes.shape[-2]
@@ -99,10 +115,28 @@ class ScaledFp8(JoinedTensor):
         matrix, row = np.divmod(np.arange(first_row, first_row + n_rows), of_matrix)
         blocks_down = -(-of_matrix // self.block[0])
         factors = of_blocks[matrix * blocks_down + row // self.block[0]]
+        if self.info.qtype != "F32":
+            bare = read_bare(read_rows, codes, first_row, n_rows)
+            return f8_blocks(self.info.qtype, bare, self.spread(factors, QUANT_TYPES[self.info.qtype].block_size))
         values = read_codes(read_rows, codes, first_row, n_rows).reshape(n_rows, n_cols)
-        values *= factors.repeat(min(self.block[1], n_cols), axis=1)[:, :n_cols]
+        values *= self.spread(factors, 1)
         check_finite(codes, values)
         return bytearray(values.data)
+
+    def spread(self, factors: Any, columns: int) -> Any:
+        """Scales of blocks [n, blocks] as those of so many columns each [n, n_cols / columns]."""
+        n_cols = self.info.shape[-1]
+        return factors.repeat(min(self.block[1], n_cols) // columns, axis=1)[:, : n_cols // columns]
+
+
+def read_bare(read_rows: ReadRows, part: TensorInfo, first_row: int, n_rows: int) -> Any:
+    """Rows of E4M3 codes as they are, flat uint8. ModelFileError for one that is no number."""
+    from localrun.formats.checkpoints.parts import read_bytes
+    from localrun.formats.checkpoints.small_floats import check_e4m3
+
+    codes = read_bytes(read_rows, part, first_row, n_rows)
+    check_e4m3(part, codes)
+    return codes
 
 
 def read_codes(read_rows: ReadRows, part: TensorInfo, first_row: int, n_rows: int) -> Any:

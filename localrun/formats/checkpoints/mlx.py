@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 _BITS = {"affine": (2, 3, 4, 5, 6, 8), "mxfp4": (4,), "nvfp4": (4,), "mxfp8": (8,)}
 _USUAL = {"affine": (64, 4), "mxfp4": (32, 4), "nvfp4": (16, 4), "mxfp8": (32, 8)}  # group size and bits
-_FP16_TYPES = {2: "Q4_1", 3: "Q4_1", 4: "Q4_1", 5: "Q5_1"}  # that hold codes of so many bits, an fp16 scale and minimum
+# Types of codes of so many bits with an fp16 scale and minimum for 32 or 64 of them: of a GGUF where it has one.
+_OF_32 = {2: "Q4_1", 3: "Q4_1", 4: "Q4_1", 5: "Q5_1", 6: "INT6_G32", 8: "INT8_G32"}
+_OF_64 = {2: "INT2_G64", 3: "INT4_G64", 4: "INT4_G64", 5: "INT5_G64", 6: "INT6_G64", 8: "INT8_G64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def join_mlx(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
         packing = packing_of(stem.removesuffix("."), config, codes, scales)
         shape = checked_shape(codes, scales, biases, packing)
         if packing.mode != "affine":
-            held = {"mxfp4": "MXFP4", "nvfp4": "NVFP4" if shape[-1] % 64 == 0 else "F32", "mxfp8": "BF16"}
+            held = {"mxfp4": "MXFP4", "nvfp4": "NVFP4" if shape[-1] % 64 == 0 else "F32", "mxfp8": "MXFP8"}
             info = appears_as(name, shape, held[packing.mode], codes)
             found[name] = FloatCodes(info, (codes, scales), packing)
             continue
@@ -103,9 +105,10 @@ def checked_shape(
 
 
 def affine_type(name: str, packing: Packing, scales: TensorInfo) -> str:
-    """The type that holds the same numbers: that of a GGUF where one does, else f32."""
-    fits = packing.group % 32 == 0 and scales.qtype != "F32" and not name.endswith(ROUTERS)
-    return _FP16_TYPES.get(packing.bits, "F32") if fits else "F32"
+    """The type that holds the same numbers in the fewest bits."""
+    if packing.group % 32 or scales.qtype == "F32" or name.endswith(ROUTERS):
+        return "F32"
+    return (_OF_32 if packing.group % 64 else _OF_64)[packing.bits]
 
 
 @dataclass(frozen=True)
@@ -117,18 +120,23 @@ class AffineCodes(ScaledCodes):
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         import numpy as np
 
-        from localrun.formats.checkpoints.codes import in_blocks, unpack
+        from localrun.formats.checkpoints.codes import affine_blocks, in_blocks, unpack
         from localrun.formats.checkpoints.parts import read_bytes, read_numbers
 
-        codes = unpack(read_bytes(read_rows, self.parts[0], first_row, n_rows).reshape(n_rows, -1), self.packing.bits)
+        raw = read_bytes(read_rows, self.parts[0], first_row, n_rows).reshape(n_rows, -1)
         scales, biases = (read_numbers(read_rows, part, first_row, n_rows) for part in self.parts[1:])
         if self.info.qtype == "F32":
-            groups = codes.reshape(n_rows, -1, self.packing.group).astype(np.float32)
+            groups = unpack(raw, self.packing.bits).reshape(n_rows, -1, self.packing.group).astype(np.float32)
             groups *= scales[..., None]
             groups += biases[..., None]
             return bytearray(groups.data)
         in_fp16 = (self.in_fp16(read_rows, part, self.packing.group) for part in (scales, biases))
-        return in_blocks(self.info.qtype, codes, *in_fp16)
+        if not self.info.qtype.startswith("INT"):
+            return in_blocks(self.info.qtype, unpack(raw, self.packing.bits), *in_fp16)
+        if self.packing.bits == 3:
+            codes = unpack(raw, 3)
+            raw = codes[:, ::2] | codes[:, 1::2] << 4
+        return affine_blocks(raw, *in_fp16)
 
     def all_scales(self, read_rows: ReadRows) -> np.ndarray:
         import numpy as np
@@ -154,10 +162,10 @@ class FloatCodes(JoinedTensor):
         if self.packing.mode == "nvfp4":
             small_floats.check_e4m3_scales(self.parts[1], scales)
             return small_floats.fp4_rows_of_16(self.info.qtype, codes, scales)
-        groups = small_floats.f8_e4m3(codes).reshape(-1, self.packing.group)
-        values = groups * small_floats.powers_of_two(scales)[:, None]
-        check_finite(self.parts[0], values)
-        return small_floats.bf16_bytes(values)
+        small_floats.check_e4m3(self.parts[0], codes)
+        powers = small_floats.powers_of_two(scales)
+        check_finite(self.parts[1], powers)
+        return small_floats.f8_blocks("MXFP8", codes, powers)
 
 
 def _plain(path: str) -> str:

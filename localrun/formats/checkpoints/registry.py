@@ -15,7 +15,6 @@ from localrun.formats.checkpoints.mlx import join_mlx
 from localrun.formats.checkpoints.mxfp4 import join_mxfp4
 from localrun.formats.checkpoints.nvfp4 import join_nvfp4
 from localrun.formats.checkpoints.schemes import weights_of
-from localrun.formats.quant import QUANT_TYPES
 
 Config: TypeAlias = Mapping[str, Any]
 MLX = "mlx"  # whose configs name no method
@@ -53,14 +52,15 @@ _ROWS = (
         join_mlx,
         "",
         "affine of 2, 3, 4, 5, 6 and 8 bits, mxfp4, nvfp4 and mxfp8; also different ones of each layer",
-        "2 to 4 bits Q4_1, 5 bits Q5_1, 6 and 8 bits F32, mxfp4 MXFP4, nvfp4 NVFP4, mxfp8 BF16",
+        "groups of 64 or more INT2_G64 to INT8_G64 (3 bits INT4_G64), of 32 Q4_1, Q5_1, INT6_G32 and INT8_G32; mxfp4 "
+        "MXFP4, nvfp4 NVFP4, mxfp8 MXFP8",
     ),
     Method(
         ("fp8", "fbgemm_fp8", "compressed-tensors float-quantized", "modelopt FP8"),
         join_fp8,
         "fp8",
         "FP8 (E4M3, E5M2) with a scale for blocks, rows or the whole matrix, or without one",
-        "blocks and rows F32, the whole matrix BF16",
+        "F8_G128 with scales of blocks or rows, F8_E4M3 with one of the matrix; MXFP8 with powers of two for 32",
     ),
     Method(
         (
@@ -180,10 +180,11 @@ def unread_method(metadata: Config) -> str:
     return f"its weights are quantised in a way that cannot be read ({clean(found.method[:60], keep_newlines=False)!r})"
 
 
-def held_as(tensors: Tensors) -> str:
-    """A note about the types that joined matrices are held in, and their bits a weight; empty where there are none."""
+def held_as(tensors: Tensors, held_bits: Callable[[str], float]) -> str:
+    """A note about the types that joined matrices are held in, and their bits a weight in memory; empty where there are
+    none."""
     types = Counter(info.qtype for info in tensors.values() if info.is_joined and len(info.shape) > 1)
-    each = [f"{qtype}, {QUANT_TYPES[qtype].bits:g} bits a weight ({n:,} matrices)" for qtype, n in types.most_common()]
+    each = [f"{qtype}, {held_bits(qtype):.4g} bits a weight ({n:,} matrices)" for qtype, n in types.most_common()]
     return f"its packed weights are held as {'; '.join(each)}" if each else ""
 
 

@@ -39,6 +39,25 @@ def bf16_bytes(values: np.ndarray) -> bytearray:
     return bytearray((np.ascontiguousarray(values).view("<u4") >> 16).astype("<u2").data)
 
 
+def check_e4m3(part: TensorInfo, codes: np.ndarray) -> None:
+    """ModelFileError for a code that is no number."""
+    if ((codes & 0x7F) == 0x7F).any():
+        raise bad_file("NOT_FINITE", f"the tensor {shown(part.name)} is not finite", part.file, part.offset)
+
+
+def f8_blocks(qtype: str, codes: np.ndarray, scales: np.ndarray) -> bytearray:
+    """E4M3 codes in F8_G128 or MXFP8: f32 scales, of MXFP8 powers of two, one a block."""
+    flat = scales.astype("<f4").reshape(-1, 1)
+    parts = flat.view(np.uint8) if qtype == "F8_G128" else exponents(flat)
+    return bytearray(np.concatenate((parts, codes.reshape(len(flat), -1)), axis=1).data)
+
+
+def exponents(powers: np.ndarray) -> np.ndarray:
+    """Powers of two (f32) as E8M0."""
+    found: np.ndarray = (np.frexp(powers)[1] + 126).astype(np.uint8)
+    return found
+
+
 def fp4_blocks(codes: np.ndarray, exponents: np.ndarray) -> bytearray:
     """MXFP4 blocks of codes of which neighbours share a byte."""
     return bytearray(np.concatenate((exponents[:, None], _halves_together(codes, 32)), axis=1).data)

@@ -6,7 +6,15 @@ from itertools import pairwise
 
 import pytest
 import torch
-from localrun_testing.native_ops import NATIVE_TYPES, WITHOUT_LAYOUT, Guarded, NativeMatrix, gguf_id, library, sample
+from localrun_testing.native_ops import (
+    NATIVE_TYPES,
+    WITHOUT_LAYOUT,
+    Guarded,
+    NativeMatrix,
+    library,
+    sample,
+    type_number,
+)
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls
@@ -14,7 +22,7 @@ from localrun.backends.cpu.layout import ALIGNMENT, CHUNK_BYTES, CpuLayout, Weig
 from localrun.formats.quant import BY_GGUF_ID, QUANT_TYPES
 from localrun.ops.layouts import RowReader
 
-COLUMNS = {1: (1, 7, 32, 100), 32: (32, 96, 288), 64: (64, 192, 320), 256: (256, 768)}
+COLUMNS = {1: (1, 7, 32, 100), 32: (32, 96, 288), 64: (64, 192, 320), 128: (128, 384), 256: (256, 768)}
 BAD_ARGUMENT = 1
 
 
@@ -38,7 +46,7 @@ def test_rows_come_back_to_the_bit(qtype: str) -> None:
 
 def test_few_types_have_no_layout() -> None:
     calls = library()
-    assert [name for name in WITHOUT_LAYOUT if calls.layout_for(gguf_id(name)) >= 0] == []
+    assert [name for name in WITHOUT_LAYOUT if calls.layout_for(type_number(name)) >= 0] == []
 
 
 @pytest.mark.parametrize("qtype", ["Q4_0", "Q5_K", "Q6_K", "BF16"])
@@ -50,7 +58,7 @@ def test_slabs_do_not_meet(qtype: str) -> None:
     other.memory.tensor(torch.uint8, other.memory.n_bytes)[:] = 0xEE
     with ThreadPoolExecutor(3) as threads:
         rows = [37, *range(0, 37, 2), *range(1, 37, 2), 38, 39]
-        list(threads.map(lambda r: library().pack(other.c, gguf_id(qtype), raw[r].data_ptr(), r, 1), rows))
+        list(threads.map(lambda r: library().pack(other.c, type_number(qtype), raw[r].data_ptr(), r, 1), rows))
     for row in range(40):
         assert torch.equal(other.row(row), whole.row(row))
     spare = whole.memory.tensor(torch.uint8, whole.memory.n_bytes) != other.memory.tensor(torch.uint8, -1)
@@ -70,9 +78,9 @@ def test_layouts_are_as_small_as_the_file_says() -> None:
     """Within 3 % for the types people use; a row of 896 columns is not padded to 1024, and 6-bit scales stay so."""
     calls = library()
     for qtype in ("Q4_K", "Q5_K"):
-        assert calls.packed_bytes(calls.layout_for(gguf_id(qtype)), 16, 768) == QUANT_TYPES[qtype].nbytes((16, 768))
+        assert calls.packed_bytes(calls.layout_for(type_number(qtype)), 16, 768) == QUANT_TYPES[qtype].nbytes((16, 768))
     for qtype, n_cols in [("Q4_0", 896), ("Q8_0", 896), ("Q5_0", 896), ("F16", 896), ("Q6_K", 2048)]:
-        packed = calls.packed_bytes(calls.layout_for(gguf_id(qtype)), 1024, n_cols)
+        packed = calls.packed_bytes(calls.layout_for(type_number(qtype)), 1024, n_cols)
         assert packed <= 1.03 * QUANT_TYPES[qtype].nbytes((1024, n_cols))
 
 

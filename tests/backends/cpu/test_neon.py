@@ -7,7 +7,7 @@ import pytest
 import torch
 from localrun_testing.arithmetics import rounded
 from localrun_testing.instruction_sets import emulated
-from localrun_testing.native_ops import decoded, gguf_id, sample
+from localrun_testing.native_ops import decoded, sample, type_number
 from localrun_testing.real_widths import CODES, FLOATS, PAIRS, WIDTHS, listed_at, n_rows_of
 from torch import Tensor
 
@@ -26,7 +26,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def run(command: list[str], isa: str, raws: dict[str, Tensor], x: Tensor, counts: list[int]) -> Tensor:
     """What the driver makes of weights by their types, uint8 [n_rows, row_bytes], and of x, f32 [tokens, n_cols]."""
     n_rows = len(next(iter(raws.values())))
-    header = [len(raws), n_rows, x.shape[1], len(x), len(counts), *map(gguf_id, raws), *counts]
+    header = [len(raws), n_rows, x.shape[1], len(x), len(counts), *map(type_number, raws), *counts]
     weights = b"".join(raw.numpy().tobytes() for raw in raws.values())
     data = struct.pack(f"<{len(header)}i", *header) + weights + x.numpy().tobytes()
     done = subprocess.run([*command, isa], input=data, capture_output=True, timeout=600)

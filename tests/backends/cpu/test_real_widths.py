@@ -64,7 +64,7 @@ def test_the_counts_have_every_remainder() -> None:
 
 @pytest.mark.parametrize("n_cols", WIDTHS)
 def test_rows_together_are_what_each_is_alone(isa: str, n_cols: int) -> None:
-    """Every layout at three widths or more, half of AMX's remainders; there a chunk of 512 at some of the widths, and
+    """Every layout at two widths or more, half of AMX's remainders; there a chunk of 512 at some of the widths, and
     97 at all, which once met what it should not have."""
     index = list(WIDTHS).index(n_cols)
     counts = row_counts(1)[index :: len(WIDTHS)]
@@ -99,8 +99,9 @@ def test_every_remainder(isa: str, n_cols: int) -> None:
 @pytest.mark.parametrize("qtype", CODES + FLOATS)
 def test_every_layout_is_at_every_other_width(isa: str, qtype: str) -> None:
     """Layouts take turns, so that every width has half of them."""
-    for index, n_cols in list(enumerate(WIDTHS))[(CODES + FLOATS).index(qtype) % 2 :: 2]:
-        other = (CODES + FLOATS)[((CODES + FLOATS).index(qtype) + 1 + index) % 18]
+    layouts = CODES + FLOATS
+    for index, n_cols in list(enumerate(WIDTHS))[layouts.index(qtype) % 2 :: 2]:
+        other = layouts[(layouts.index(qtype) + 1 + index) % len(layouts)]
         counts = [9] if isa == "generic" else [1 + n % 128 for n in row_counts(index)[:3]]
         if isa == "amx":
             counts += [208]  # a whole slice and a part

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from localrun_testing.instruction_sets import SOURCES, SUPPORT, library_in_use, tool
-from localrun_testing.native_ops import gguf_id, sample
+from localrun_testing.native_ops import AFFINE_TYPES, sample, type_number
 from localrun_testing.real_widths import CODES
 
 from localrun.formats.quant import QUANT_TYPES
@@ -44,7 +44,7 @@ def test_a_quantized_matmul_has_the_bits_of_its_twin(isa: str, folder: Path, qty
     generator = torch.Generator().manual_seed(3)
     x = torch.randn(N_TOKENS, n_cols, generator=generator)
     x *= torch.randn(N_TOKENS, n_cols, generator=generator).mul(2).exp()  # neighbours of any size
-    header = [1, N_ROWS, n_cols, N_TOKENS, len(COUNTS), gguf_id(qtype), *COUNTS]
+    header = [1, N_ROWS, n_cols, N_TOKENS, len(COUNTS), type_number(qtype), *COUNTS]
     drive("linear_driver", isa, folder, header, sample(qtype, N_ROWS, n_cols), x)
 
 
@@ -54,6 +54,7 @@ CODE_BYTES = {
     "Q2_K": slice(16, 80), "Q3_K": slice(0, 96),
     "Q4_K": slice(16, 144), "Q5_K": slice(16, 176), "Q6_K": slice(0, 192), "Q8_K": slice(4, 260),
     "IQ4_NL": slice(2, 18), "IQ4_XS": slice(8, 136), "MXFP4": slice(1, 17), "NVFP4": slice(4, 36),
+    **dict.fromkeys(AFFINE_TYPES, slice(4, None)),
 }  # fmt: skip
 
 
@@ -69,7 +70,7 @@ def test_sums_of_the_largest_products_have_room(isa: str, folder: Path, qtype: s
     weights[:, :, CODE_BYTES[qtype]] = EXTREMES[torch.arange(N_ROWS) % len(EXTREMES)].view(-1, 1, 1)
     x = torch.full((N_TOKENS, n_cols), 15 * 127 / 2048)  # codes of 127 and factors of 15, where there are any
     x[1::2] *= -1
-    header = [1, N_ROWS, n_cols, N_TOKENS, len(COUNTS), gguf_id(qtype), *COUNTS]
+    header = [1, N_ROWS, n_cols, N_TOKENS, len(COUNTS), type_number(qtype), *COUNTS]
     drive("linear_driver", isa, folder, header, weights.view(-1, block), x)
 
 

@@ -27,7 +27,7 @@ PAGE = mmap.PAGESIZE
 POISON = 0xA5
 
 WITHOUT_LAYOUT = ("Q1_0", "Q2_0")  # the reference decodes and multiplies them
-NATIVE_TYPES = [name for name, row in QUANT_TYPES.items() if row.gguf_id is not None and name not in WITHOUT_LAYOUT]
+NATIVE_TYPES = [name for name, row in QUANT_TYPES.items() if row.number is not None and name not in WITHOUT_LAYOUT]
 
 
 def library() -> CpuCalls:
@@ -41,20 +41,22 @@ def with_grids(native: NativeLibrary) -> CpuCalls:
     for name in GRID_TYPES:
         owner = getattr(quants, name)
         owner.init_grid()
-        calls.set_grid(gguf_id(name), owner.grid.astype(np.int8).tobytes())
+        calls.set_grid(type_number(name), owner.grid.astype(np.int8).tobytes())
     return calls
 
 
-def gguf_id(qtype: str) -> int:
-    number = QUANT_TYPES[qtype].gguf_id
+def type_number(qtype: str) -> int:
+    number = QUANT_TYPES[qtype].number
     assert number is not None
     return number
 
 
+AFFINE_TYPES = ("INT2_G64", "INT4_G64", "INT5_G64", "INT6_G32", "INT6_G64", "INT8_G32", "INT8_G64")
 # Where the fp16 scales of a block are, for types that nothing here encodes.
 HALF_SCALES = {
     "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ2_XXS": (0,), "IQ2_XS": (0,),
     "IQ2_S": (0,), "IQ3_XXS": (0,), "IQ3_S": (0,), "IQ1_S": (0,), "IQ4_NL": (0,), "IQ4_XS": (0,),
+    **dict.fromkeys(AFFINE_TYPES, (0, 2)),
 }  # fmt: skip
 
 
@@ -71,6 +73,12 @@ def sample(qtype: str, n_rows: int, n_cols: int, seed: int = 0) -> Tensor:
         blocks[:, offset : offset + 2] = scales.half().view(torch.uint8)
     if qtype == "Q8_K":
         blocks[:, :4] = torch.tensor([0.01]).view(torch.uint8)
+    if qtype in ("F8_E4M3", "F8_G128", "MXFP8"):
+        blocks[:, -min(row.block_size, row.block_bytes) :] &= 0xBF  # below 2
+    if qtype == "F8_G128":
+        blocks[:, :4] = (0.01 * (1 + torch.rand(len(blocks), 1, generator=generator))).view(torch.uint8)
+    if qtype == "MXFP8":
+        blocks[:, 0] = 120 + blocks[:, 0] % 8
     if qtype == "NVFP4":
         blocks[:, :4] &= 0x3F
     if qtype == "IQ1_M":  # the half is spread over four nibbles
@@ -112,7 +120,7 @@ class Guarded:
 
 def code_bytes() -> int:
     """Bytes of a code of activations on the instruction set in use."""
-    return library().activation_format(library().layout_for(gguf_id("Q8_0")))
+    return library().activation_format(library().layout_for(type_number("Q8_0")))
 
 
 class NativeMatrix:
@@ -120,7 +128,7 @@ class NativeMatrix:
 
     def __init__(self, raw: Tensor, qtype: str, n_cols: int, slabs: Sequence[int] = ()) -> None:
         calls = library()
-        layout = calls.layout_for(gguf_id(qtype))
+        layout = calls.layout_for(type_number(qtype))
         n_bytes = calls.packed_bytes(layout, len(raw), n_cols)
         assert n_bytes > 0
         self.memory = Guarded(n_bytes, 64)
@@ -129,7 +137,7 @@ class NativeMatrix:
         for first, stop in pairwise(edges):
             slab = Guarded(raw[first:stop].numel(), 1)
             slab.tensor(torch.uint8, stop - first, raw.shape[1])[:] = raw[first:stop]
-            calls.pack(self.c, gguf_id(qtype), slab.address, first, stop - first)
+            calls.pack(self.c, type_number(qtype), slab.address, first, stop - first)
 
     @property
     def activation_format(self) -> int:

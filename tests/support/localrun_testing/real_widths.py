@@ -2,7 +2,7 @@
 
 import random
 
-from .native_ops import gguf_id, library
+from .native_ops import AFFINE_TYPES, library, type_number
 
 WIDTHS = {
     2048: "Qwen2.5-3B",
@@ -24,25 +24,28 @@ WIDTHS = {
 # One type a layout of the library: those of codes, and those of floats.
 CODES = (
     "Q4_0", "Q8_0", "Q4_K", "Q6_K", "Q5_0", "Q2_K", "IQ4_NL", "Q3_K", "Q4_1", "Q8_K", "Q5_K", "NVFP4", "Q5_1",
-    "MXFP4", "IQ4_XS",
+    "MXFP4", "IQ4_XS", *AFFINE_TYPES,
 )  # fmt: skip
-FLOATS = ("BF16", "F16", "F32")
+FLOATS = ("BF16", "F16", "F32", "F8_G128", "F8_E4M3", "MXFP8")
 # Gate and up: with sums of 16 columns in both, in one, in none; with minima; beside floats.
-PAIRS = (("Q8_0", "Q4_K"), ("Q2_K", "Q3_K"), ("Q5_1", "BF16"), ("Q4_K", "Q6_K"), ("F16", "Q4_0"), ("Q8_K", "NVFP4"))
+PAIRS = (
+    ("Q8_0", "Q4_K"), ("Q2_K", "Q3_K"), ("Q5_1", "BF16"), ("Q4_K", "Q6_K"), ("F16", "Q4_0"), ("Q8_K", "NVFP4"),
+    ("INT8_G64", "INT5_G64"),
+)  # fmt: skip
 MOST_ROWS = 600
 CHUNK_BYTES = 400 << 10  # a little more than a task takes of a weight: every weight is several tasks
 
 
 def listed_at(index: int) -> tuple[str, ...]:
-    """Four types for width `index`: five widths have all of codes, three all of floats."""
-    return (*(CODES * 2)[index % 5 * 3 :][:3], FLOATS[index % 3])
+    """Four types for width `index`: all widths have those of codes twice, six all of floats."""
+    return (*(CODES * 2)[index * 3 % len(CODES) :][:3], FLOATS[index % len(FLOATS)])
 
 
 def n_rows_of(types: tuple[str, ...], n_cols: int) -> int:
     """As few rows as make several tasks of each, the last group of them not whole."""
     calls = library()
     groups = 3
-    for layout in (calls.layout_for(gguf_id(qtype)) for qtype in types):
+    for layout in (calls.layout_for(type_number(qtype)) for qtype in types):
         while calls.packed_bytes(layout, 16 * groups, n_cols) < CHUNK_BYTES:
             groups += 1
     return 16 * groups - 5

@@ -1,0 +1,49 @@
+"""Checkpoints in types that no GGUF has: scales stay beside codes of FP8 and of affine groups."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from localrun_testing.checkpoint_samples import NAME, unpacked, written
+
+E8M0 = torch.float8_e8m0fnu
+HELD_FP8 = {  # rows and columns of a block, type of the scales, the type that holds them
+    "blocks": ((128, 128), torch.float32, "F8_G128"),
+    "wide blocks": ((3, 256), torch.bfloat16, "F8_G128"),
+    "powers of two for blocks": ((128, 128), E8M0, "F8_G128"),
+    "powers of two for 32": ((1, 32), E8M0, "MXFP8"),
+    "powers of two for 64": ((64, 64), E8M0, "MXFP8"),
+    "narrow blocks": ((128, 64), torch.float32, "F32"),
+}
+
+
+@pytest.mark.parametrize("case", HELD_FP8)
+def test_scales_of_blocks_stay_beside_codes_of_fp8(case: str, tmp_path: Path) -> None:
+    """Matrices of experts, of which the last blocks of rows are not whole."""
+    (down, across), dtype, held = HELD_FP8[case]
+    n_experts, n_rows, n_cols = 2, 130, 384
+    draw = torch.Generator().manual_seed(1)
+    codes = torch.randn(n_experts, n_rows, n_cols, generator=draw).to(torch.float8_e4m3fn)
+    blocks = (n_experts, -(-n_rows // down), -(-n_cols // across))
+    scales = (torch.rand(blocks, generator=draw) * 0.01 + 1e-4).to(dtype)
+    config = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [down, across]}}
+    model = written(tmp_path, config, {NAME: codes, "w.weight_scale_inv": scales})
+    factors = scales.float().repeat_interleave(down, 1).repeat_interleave(across, 2)[:, :n_rows, :n_cols]
+    assert model.tensors[NAME].qtype == held
+    assert torch.equal(unpacked(model), codes.float() * factors)
+    assert torch.equal(unpacked(model, 125, 9), (codes.float() * factors).view(-1, n_cols)[125:134])
+
+
+@pytest.mark.parametrize(("bits", "group", "held"), [(8, 96, "INT8_G32"), (6, 192, "INT6_G64"), (3, 64, "INT4_G64")])
+def test_affine_groups_are_held_in_groups_of_32_or_64(bits: int, group: int, held: str, tmp_path: Path) -> None:
+    draw = np.random.default_rng(bits)
+    codes = draw.integers(0, 2**bits, (5, 384))
+    stream = np.packbits(codes[..., None] >> np.arange(bits) & 1, bitorder="little").view(np.int32).reshape(5, -1)
+    scales, biases = (torch.from_numpy(draw.random((5, 384 // group), np.float32)).bfloat16() for _ in range(2))
+    config = {"quantization": {"group_size": group, "bits": bits}}
+    packed = torch.from_numpy(stream).view(torch.uint32)
+    model = written(tmp_path, config, {NAME: packed, "w.scales": scales, "w.biases": biases})
+    factors, summands = (part.float().repeat_interleave(group, 1) for part in (scales, biases))
+    assert model.tensors[NAME].qtype == held
+    assert torch.equal(unpacked(model), torch.from_numpy(codes).float() * factors + summands)
