@@ -25,8 +25,7 @@ def top(
     if not json and at_terminal() and not is_plain():
         from localrun_tui.top_app import TopApp
 
-        TopApp(client).run()
-        return 0
+        return TopApp(client).run_on_terminal()
     if json:
         write_json(state)
         return 0

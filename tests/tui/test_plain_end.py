@@ -21,6 +21,7 @@ from textual.pilot import Pilot
 from localrun.base.content import FilePart, TextPart
 from localrun.base.paths import folder
 from localrun.chat.journal import ChatStore
+from localrun_tui.crash import HANGUP
 from localrun_tui.state.draft import keep_draft, take_draft
 
 if sys.platform == "win32":
@@ -183,6 +184,20 @@ def test_files_and_text_hidden_by_an_edit_are_kept_too() -> None:
 
     drive(app, write)
     drive(again, come_back)
+
+
+def test_what_was_written_is_kept_when_the_terminal_is_gone() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        chat_screen(pilot).composer.write("half of a question")
+        app.hang_up()
+        app.hang_up()
+
+    drive(app, steps)
+    assert app.return_code == HANGUP
+    assert take_draft() == (TextPart("half of a question"),)
 
 
 @pytest.mark.parametrize("damaged", ["", "[]", "{", '{"text": 1, "parts": 7}', '{"parts": []}', "[" * 100_000])

@@ -1,4 +1,4 @@
-"""The app's terminal after stops, those that it could not see coming among them."""
+"""The app's terminal after stops, those that it could not see coming among them, and after its loss."""
 
 import os
 import sys
@@ -11,6 +11,8 @@ import psutil
 import pytest
 from localrun_testing import REPOSITORY
 from localrun_testing.waiting import until
+
+from localrun_tui.crash import HANGUP
 
 if sys.platform == "win32":
     pytest.skip("no pseudo-terminals and no signals on Windows", allow_module_level=True)
@@ -25,10 +27,9 @@ pytestmark = pytest.mark.process
 APP = """
 import os, signal, sys, threading, time
 from pathlib import Path
-from textual.app import App
-from localrun_tui.terminal import Terminal
+from localrun_tui.crash import PlainEnd
 
-class Told(App):
+class Told(PlainEnd):
     def on_mount(self):
         self.app_resume_signal.subscribe(self, lambda _: self.tell("resumed"))
         self.tell("began")
@@ -44,8 +45,11 @@ class Told(App):
         readers = [one for one in threading.enumerate() if one.name == "textual-input"]
         self.tell(f"{len(event.text)} characters, {len(readers)} reader")
         self.exit()
+    def on_unmount(self):
+        for _ in range(100):
+            self._driver.write("more than waits to be written")
 
-Told(driver_class=Terminal).run()
+sys.exit(Told().run_on_terminal())
 """
 
 
@@ -75,12 +79,17 @@ class App:
     def tells(self, *lines: str) -> None:
         until(lambda: self.lines() == list(lines), self.lines)
 
+    def lose_terminal(self) -> None:
+        os.close(self.master)
+        self.master = -1
+
     def close(self) -> None:
         with suppress(psutil.NoSuchProcess):
             self.process.kill()
         self.process.wait()
-        os.close(self.master)
         os.close(self.terminal)
+        if self.master >= 0:
+            os.close(self.master)
 
 
 @pytest.fixture
@@ -112,3 +121,10 @@ def test_a_stop_waits_for_the_write_that_it_interrupts(app: App) -> None:
 def test_taking_up_again_waits_for_the_write_that_it_interrupts(app: App) -> None:
     os.write(app.master, b"c")
     app.tells("began", "written", "resumed")
+
+
+def test_it_ends_with_its_terminal(app: App) -> None:
+    """Without a hangup, too: the terminal is not the controlling one."""
+    app.lose_terminal()
+    until(lambda: app.process.poll() is not None)
+    assert app.process.returncode == HANGUP

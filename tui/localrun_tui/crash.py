@@ -1,7 +1,8 @@
-"""An unexpected error ends the app with a line for the user that has no word of any chat."""
+"""Ends that the user did not ask for: an error, told in a line that has no word of any chat, or a lost terminal."""
 
 import asyncio
 import platform
+import sys
 import time
 import traceback
 from collections.abc import Iterator
@@ -15,8 +16,10 @@ from localrun import __version__
 from localrun.base.content import Content, text_of
 from localrun.base.files import write_whole
 from localrun.base.paths import what_is_not_kept, writable_folder
+from localrun.base.sanitize import clean
 from localrun_tui.state.draft import keep_draft
 
+HANGUP = 129  # exit code, as of a program that SIGHUP ends
 _NAME = "crash.txt"
 
 
@@ -29,6 +32,26 @@ class PlainEnd(App[None]):
     def unsent(self) -> Content:
         """The text that was being written."""
         return ()
+
+    def run_on_terminal(self) -> int:
+        """Run until the user leaves; gives the exit code. An error of the app's own is one line on stderr."""
+        if sys.platform != "win32":
+            from localrun_tui.terminal import Terminal
+
+            self.driver_class = Terminal
+        try:
+            self.run()
+        except Exception as error:  # of the terminal, before or after the app
+            self._handle_exception(error)
+        if self.crash:
+            print(f"localrun: {clean(self.crash, keep_newlines=False)}", file=sys.stderr)
+        return self.return_code or 0
+
+    def hang_up(self) -> None:
+        """End, since the terminal is gone; what was being written comes back at the next start."""
+        if not self._exit:
+            self._keep_unsent()
+            self.exit(return_code=HANGUP)
 
     def _handle_exception(self, error: Exception) -> None:
         """Textual's own writes the values of variables to the terminal, and so what was said."""

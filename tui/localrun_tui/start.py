@@ -1,10 +1,8 @@
 """Starts the app: with real engines, the chats on disk, and the model to begin with."""
 
-import sys
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
-from localrun.base.sanitize import clean
 from localrun.base.settings import tell_of_unknown_settings_by
 from localrun_tui.app import LocalrunApp
 
@@ -31,17 +29,7 @@ def run(model: str | None = None, precision: str = "auto", attach: bool = True) 
 
     app = LocalrunApp(open_model, open_store, lambda: _first_choice(model, precision), kept_theme(), flags)
     tell_of_unknown_settings_by(lambda text: app.notify(text, severity="warning"))
-    if sys.platform != "win32":
-        from localrun_tui.terminal import Terminal
-
-        app.driver_class = Terminal
-    try:
-        app.run()
-    except Exception as error:  # of the terminal, before or after the app
-        app._handle_exception(error)
-    if app.crash:
-        print(f"localrun: {clean(app.crash, keep_newlines=False)}", file=sys.stderr)
-    return app.return_code or 0
+    return app.run_on_terminal()
 
 
 def kept_theme() -> str | None:

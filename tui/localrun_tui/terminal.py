@@ -1,15 +1,18 @@
-"""The terminal of Linux and macOS, taken up again after every kind of stop."""
+"""The terminal of Linux and macOS, taken up again after every kind of stop; one that has gone away ends the app."""
 
+import os
+import selectors
+from codecs import getincrementaldecoder
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TextIO
 
-from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
 from localrun_tui.key_parser import KeyParser
 
-linux_driver.XTermParser = KeyParser  # type: ignore[attr-defined]  # the thread that reads makes its own, by this name
+_READ_BYTES = 4096
+_TICK_SECONDS = 0.1  # after which an Esc that nothing follows is a key of its own
 
 
 class Terminal(LinuxDriver):
@@ -17,7 +20,14 @@ class Terminal(LinuxDriver):
     the lock of that very write, so here the event loop does it, between two callbacks.
 
     And Textual's own takes SIGCONT for the end of a stop that it had prepared. After SIGSTOP, which gives no warning,
-    a second thread would read keys beside the first, and quitting would leave the terminal as the app had set it."""
+    a second thread would read keys beside the first, and quitting would leave the terminal as the app had set it.
+
+    Textual's own also goes on reading from a terminal that has gone away, as fast as it can, and waits for ever to
+    write to it."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._file: Any = _Output(self._file, self._hang_up)
 
     def _sigtstp_application(self, *_: Any) -> None:
         if self._auto_restart:
@@ -44,6 +54,55 @@ class Terminal(LinuxDriver):
         except Exception as error:
             self._app.call_later(self._app._handle_exception, error)
 
+    def run_input_thread(self) -> None:
+        """Read keys until the app takes them no more, or the terminal is gone."""
+        parser, decode = KeyParser(self._debug), getincrementaldecoder("utf-8")().decode
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(_TICK_SECONDS):
+                    data = _read(self.fileno)
+                    if not data:
+                        self._hang_up()
+                        return
+                    for message in parser.feed(decode(data)):
+                        self.process_message(message)
+                for message in parser.tick():
+                    self.process_message(message)
+
+    def _hang_up(self) -> None:
+        """End the app; from any thread, any number of times."""
+        self._call_soon(self._app.hang_up)  # type: ignore[attr-defined]
+
     def _call_soon(self, callback: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop has ended: the terminal is as it was already
             self._loop.call_soon_threadsafe(callback)
+
+
+def _read(fileno: int) -> bytes:
+    """What was typed; empty where the terminal is gone."""
+    try:
+        return os.read(fileno, _READ_BYTES)
+    except OSError:
+        return b""
+
+
+class _Output:
+    """The file that the app is drawn on; what it does not take any more is dropped, and `failed` called."""
+
+    def __init__(self, file: TextIO, failed: Callable[[], None]) -> None:
+        self.fileno = file.fileno
+        self._file = file
+        self._failed = failed
+
+    def write(self, text: str) -> None:
+        try:
+            self._file.write(text)
+        except OSError:
+            self._failed()
+
+    def flush(self) -> None:
+        try:
+            self._file.flush()
+        except OSError:
+            self._failed()

@@ -1,14 +1,13 @@
 """`localrun top` on a terminal: one screen."""
 
-from textual.app import App
-
 from localrun.server.monitor_client import MonitorClient
+from localrun_tui.crash import PlainEnd
 from localrun_tui.screens.requests.request_sources import RemoteRequests
 from localrun_tui.screens.requests.requests_screen import RequestsScreen
 from localrun_tui.themes import DARK, LIGHT, default_theme
 
 
-class TopApp(App[None]):
+class TopApp(PlainEnd):
     """Ends with its screen."""
 
     TITLE = "localrun top"
