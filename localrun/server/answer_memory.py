@@ -1,4 +1,4 @@
-"""The ids of our own answers, found again by the conversation that they are part of.
+"""Token ids of our own answers, found again by their conversation.
 
 Most protocols keep no state: a client sends our answers back as text. A tokenizer often spells a text with other ids
 than the model wrote, so that nothing of it would be found in the cache. Here every answer is remembered by what was
@@ -21,7 +21,7 @@ MAX_IDS = 16 << 20  # four bytes each
 
 
 class AnswerMemory:
-    """Prompt and answer as ids, for the answers that were asked for last. Any thread may use it."""
+    """Ids of prompt and answer for the latest answers. Thread-safe."""
 
     def __init__(self) -> None:
         self._ids: OrderedDict[bytes, array[int]] = OrderedDict()
@@ -30,7 +30,7 @@ class AnswerMemory:
 
     def keep(self, info: ModelInfo, request: Request, done: Done) -> None:
         """Remember an answer."""
-        if not request.messages or not done.completion.token_ids:  # servers tell no ids
+        if not request.messages or not done.completion.token_ids:  # remote servers send no ids
             return
         calls = [{"name": call.name, "arguments": call.arguments} for call in done.completion.tool_calls]
         answer: RequestMessage = {"role": "assistant", "content": done.completion.text, "tool_calls": calls}
@@ -43,7 +43,7 @@ class AnswerMemory:
                 self._n_ids -= len(self._ids.popitem(last=False)[1])
 
     def recall(self, info: ModelInfo, request: Request) -> Request:
-        """The request with the ids of its conversation up to the latest answer that is remembered."""
+        """The request with the ids of its conversation up to the latest remembered answer."""
         if not request.messages or request.known_ids or request.continues:
             return request
         keys = list(_keys(info, request))
@@ -56,7 +56,7 @@ class AnswerMemory:
 
 
 def _keys(info: ModelInfo, request: Request) -> Iterator[bytes]:
-    """A key for each answer in a conversation, of everything up to it."""
+    """A key for each answer in a conversation: a hash of all messages up to it."""
     said = hashlib.sha256()
     for part in (info.fingerprint, info.path, info.precision, [dict(tool) for tool in request.tools]):
         said.update(_spelled(part))

@@ -1,4 +1,4 @@
-"""Why a prompt was not cached, as Anthropic's clients may ask: compared with a message they got before."""
+"""Diagnostics of Anthropic's clients: why a prompt was not cached, compared with an earlier message."""
 
 from collections import OrderedDict
 
@@ -18,7 +18,7 @@ _REASONS = {
 
 
 class SentMessages:
-    """The messages that were sent last, by id: how many tokens prompt and answer had."""
+    """Token counts of prompt and answer of the latest messages, by id."""
 
     def __init__(self) -> None:
         self._tokens: OrderedDict[str, int] = OrderedDict()
@@ -33,7 +33,7 @@ class SentMessages:
 
 
 class CacheDiagnostics:
-    """The `diagnostics` of one answer: `pending` before it is done, `found` after; None where nothing is to be told."""
+    """The `diagnostics` of one answer: `pending` before it is done, `found` after; None: nothing to report."""
 
     def __init__(self, body: Body, sent: SentMessages) -> None:
         self._sent, self._previous = sent, body.inner("diagnostics").text("previous_message_id")
@@ -41,7 +41,7 @@ class CacheDiagnostics:
         self.found: Json | None = None
 
     def end(self, message_id: str, completion: Completion, figures: Json | None) -> None:
-        """The answer is done; `figures` are the `localrun` object, which knows where the prompt differs."""
+        """Fill in the result of an answer; `figures`: its `localrun` object, which says where the prompt differs."""
         prompt, cached = completion.prompt_tokens or 0, completion.cached_tokens or 0
         if self._previous:
             before = self._sent.get(self._previous)

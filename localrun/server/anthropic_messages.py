@@ -25,7 +25,7 @@ from localrun.server.refusal import Refusal
 from localrun.server.sse import data_frame
 from localrun.server.tool_arguments import arguments_of
 
-SIGNATURE = "localrun"  # of thoughts: clients give it back, and want one that is not empty
+SIGNATURE = "localrun"  # of thoughts: clients send it back, and insist on a non-empty one
 _ERRORS: Mapping[int, str] = {
     401: "authentication_error",
     403: "permission_error",
@@ -52,8 +52,8 @@ class MessageCodec(Codec):
         self._id = f"msg_{secrets.token_hex(12)}"
         self._has_begun = False
         self._blocks: list[Json] = []  # of the content
-        self._is_complete = False  # whether the call that is open is
-        self._parts: list[str] = []  # of the text or the arguments of the block that is open
+        self._is_complete = False  # of the open call
+        self._parts: list[str] = []  # of the text or the arguments of the open block
 
     def event(self, index: int, event: Event) -> bytes:
         match event:
@@ -109,7 +109,7 @@ class MessageCodec(Codec):
         return _frame("message_start", message=message)
 
     def _delta(self, channel: Channel, text: str) -> bytes:
-        """More text: of the block that is open, or of a new one."""
+        """Append text to the open block, or to a new one."""
         start = b""
         kind = "thinking" if channel == "thinking" else "text"
         if not self._blocks or self._blocks[-1]["type"] != kind:
@@ -118,7 +118,7 @@ class MessageCodec(Codec):
         return start + self._part({"type": f"{kind}_delta", kind: text})
 
     def _call(self, part: ToolCallDelta) -> bytes:
-        """A call, which is a block of its own."""
+        """Begin or continue the block of a call."""
         if part.begins:
             return self._open({"type": "tool_use", "id": part.id, "name": part.name, "input": {}})
         self._parts.append(part.arguments)
@@ -127,14 +127,14 @@ class MessageCodec(Codec):
         return self._part(delta) if part.arguments else b""
 
     def _open(self, block: Json) -> bytes:
-        """A new block in the place of the one that is open."""
+        """Close the open block and begin a new one."""
         closed, self._is_complete = self._close(), False
         frame = _frame("content_block_start", index=len(self._blocks), content_block=block)
         self._blocks.append({**block})
         return closed + frame
 
     def _close(self) -> bytes:
-        """The end of the block that is open."""
+        """Close the open block."""
         if not self._blocks:
             return b""
         block, signed, said = self._blocks[-1], b"", "".join(self._parts)
@@ -153,7 +153,9 @@ class MessageCodec(Codec):
 
     def _tail(self, completion: Completion) -> bytes:
         found = {"diagnostics": self._diagnosis.found} if self._diagnosis.found else {}
-        return _frame("message_delta", delta=self._stopped(completion), usage=usage(completion), **found, **self.told)
+        return _frame(
+            "message_delta", delta=self._stopped(completion), usage=usage(completion), **found, **self.figures_field
+        )
 
     def _stopped(self, completion: Completion) -> Json:
         """Why the answer ended. An answer that only repeats itself, or was cancelled from here, has ended its turn."""
@@ -169,7 +171,7 @@ class MessageCodec(Codec):
 
 
 def usage(completion: Completion) -> Json:
-    """Tokens of a message. Cached ones are not among `input_tokens`."""
+    """Token counts of a message; `input_tokens` is without cached ones."""
     return {
         **_input(completion.prompt_tokens or 0, completion.cached_tokens or 0),
         "output_tokens": completion.completion_tokens,
@@ -190,7 +192,7 @@ def _input(prompt: int, cached: int) -> Json:
     return {
         "input_tokens": prompt - cached,
         "cache_read_input_tokens": cached,
-        "cache_creation_input_tokens": 0,  # everything that is read is kept, and nobody pays for it
+        "cache_creation_input_tokens": 0,  # every prompt is cached, at no charge
     }
 
 

@@ -1,4 +1,4 @@
-"""Models as Anthropic's clients are told of them, who ask at the same address as OpenAI's."""
+"""The model list in Anthropic's form, at the same address as OpenAI's."""
 
 from datetime import UTC, datetime
 

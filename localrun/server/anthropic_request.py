@@ -1,4 +1,4 @@
-"""The bodies of Anthropic's Messages, as requests that templates are written for."""
+"""Parse the bodies of Anthropic's Messages into requests for chat templates."""
 
 import json
 import re
@@ -19,12 +19,12 @@ IGNORED = (
 )
 REFUSED = ("mcp_servers", "container")
 _THINK: dict[str, Think] = {"enabled": "on", "disabled": "off", "adaptive": "auto", "between_tools": "auto"}
-_BILLING = re.compile(r"x-anthropic-billing-header:[^\n]*\n*")  # another one each time: nothing would be cached
+_BILLING = re.compile(r"x-anthropic-billing-header:[^\n]*\n*")  # it changes with each request: nothing would be cached
 _OWN_TOOLS = ("", "custom")  # types of tools that the client runs
 
 
 def read_messages(body: Body) -> InferenceRequest:
-    """A body as the request that it is. Raises Refusal, naming the field."""
+    """The request of a body. Raises Refusal, naming the field."""
     _refuse(body)
     messages = tuple(_messages(body))
     tools = body.objects("tools")
@@ -45,7 +45,7 @@ def read_messages(body: Body) -> InferenceRequest:
 
 
 def _refuse(body: Body) -> None:
-    """Refusal for what would silently not hold."""
+    """Refuse fields that would silently have no effect."""
     for name in REFUSED:
         if body.values.get(name):
             raise body.wrong(name, "localrun has none of this")
@@ -79,7 +79,7 @@ def _without_billing(part: Body) -> Body:
 
 
 def _asked(turn: Body, role: str, called: dict[str, str]) -> Iterator[RequestMessage]:
-    """Results of tools first, in their order, then what the user says."""
+    """Tool results first, in their order, then the user's text."""
     parts = parts_of(turn)
     results = [part for part in parts if part.values.get("type") == "tool_result"]
     for result in results:
@@ -98,7 +98,7 @@ def _answer(turn: Body, called: dict[str, str]) -> RequestMessage:
         match part.text("type", "text"):
             case "thinking":
                 thoughts.append(part.text("thinking"))
-            case "redacted_thinking":  # of another server: nobody here can read it
+            case "redacted_thinking":  # encrypted by another server
                 pass
             case "tool_use":
                 calls.append(_call(part))
@@ -130,5 +130,5 @@ def _tool(tool: Body) -> Json:
 
 
 def _is_begun(last: RequestMessage) -> bool:
-    """Whether the client has begun the answer itself, for the model to go on with."""
+    """Whether the last message is the beginning of the answer, for the model to continue."""
     return last["role"] == "assistant" and bool(last["content"]) and "tool_calls" not in last

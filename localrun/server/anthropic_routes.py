@@ -1,4 +1,4 @@
-"""Where Anthropic's clients call: messages, and how many tokens one would have."""
+"""Routes of Anthropic's API: messages, and their token counts."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ def anthropic_routes(service: Service) -> list[Route]:
         return AnswerResponse(service, asked, MessageCodec(asked, CacheDiagnostics(body, sent)), request)
 
     async def count_tokens(request: HttpRequest) -> Response:
-        """Exactly what the same messages would be read as, and how many of these tokens are cached."""
+        """Count the tokens of the prompt that the same messages would give, and the cached ones among them."""
         asked = read_messages(await read_json(request))
         async with service.models.use(asked.model, asked.keep_alive) as client:
             n_tokens, n_cached = await asyncio.to_thread(service.count, client, asked.requests[0])

@@ -1,4 +1,4 @@
-"""Why a prompt was not cached: the first place where a client's request is another one than its last.
+"""Why a prompt was not cached: the first difference between a client's request and its previous one.
 
 A client that sends a whole conversation each time may change its beginning without meaning to: a date, a reminder, a
 billing header. Everything behind that place is read again, and no log of a client shows it.
@@ -45,15 +45,15 @@ class _Asked:
 
 
 class LastRequests:
-    """The last requests of clients, to compare with their next ones."""
+    """The latest requests of clients, to compare with their next ones."""
 
     def __init__(self) -> None:
         self._asked: OrderedDict[int, _Asked] = OrderedDict()
         self._number = 0
 
     def compare(self, client: str, asked: InferenceRequest, completion: Completion) -> CacheBreak | None:
-        """Why no more of the prompt was cached; None where nothing was to be had, or all of it was. Remembers the
-        request in place of the one that it goes on from."""
+        """Why no more of the prompt was cached; None where nothing could be, or everything was. Remembers the request
+        in place of the one that it continues."""
         request = asked.requests[0]
         now = _Asked(client, asked.session, completion.model, request.messages, request.tools)
         key = self._nearest(now)
@@ -70,7 +70,7 @@ class LastRequests:
         return _difference(before, now, cached) or (CacheBreak("evicted", cached) if was_evicted else None)
 
     def _nearest(self, now: _Asked) -> int | None:
-        """The last request of the same session, else the one of this client with the most messages in common."""
+        """The previous request of the session, else that of this client with the most messages in common."""
         best, key = 0, None
         for number, asked in self._asked.items():
             if asked.client != now.client or asked.session != now.session:

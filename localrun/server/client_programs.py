@@ -1,4 +1,4 @@
-"""How other programs are told to use a server: variables and arguments only, so that nothing of theirs is changed.
+"""Settings that point other programs at a server: variables and arguments only, so that none of their files change.
 
 Each is set to the context that the model has, and kept from changing the beginning of its prompts with every request.
 """
@@ -14,7 +14,7 @@ _ANY_KEY = "localrun"  # for programs that insist on one
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where the model is: `model` as the server lists it, `ctx` in tokens."""
+    """Address and model of a server: `model` as it is listed, `ctx` in tokens."""
 
     url: str
     key: str
@@ -24,7 +24,7 @@ class ServerAddress:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """A program with what it is started with."""
+    """A program with its environment and arguments."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -32,7 +32,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class ClientProgram:
-    """`install` is how one gets it; `setup` takes the server."""
+    """`install`: how to install it; `setup`: its launch for a server."""
 
     install: str
     setup: Callable[[ServerAddress], Setup]
@@ -62,7 +62,7 @@ def _claude(server: ServerAddress) -> Setup:
             "ANTHROPIC_API_KEY": "",
             **{f"ANTHROPIC_DEFAULT_{name}_MODEL": server.model for name in names},
             "CLAUDE_CODE_SUBAGENT_MODEL": server.model,
-            "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",  # a line that is another one in each request
+            "CLAUDE_CODE_ATTRIBUTION_HEADER": "0",  # a line that changes with each request
             "CLAUDE_CODE_TOTAL_TOKENS_REMINDER": "off",
             "CLAUDE_CODE_AUTO_COMPACT_WINDOW": str(server.ctx),
         },

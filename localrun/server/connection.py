@@ -1,4 +1,4 @@
-"""Limits of connections that uvicorn has none for: how many there are, and how long headers may take."""
+"""Limits that uvicorn lacks: number of connections, and time for their headers."""
 
 import asyncio
 from collections import Counter
@@ -14,7 +14,7 @@ _FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: clos
 
 
 class BoundedConnection(H11Protocol):
-    """One connection. A client that does not finish its headers in time is gone."""
+    """One connection; closed when the headers take too long."""
 
     open_from: ClassVar[Counter[str]] = Counter()  # of this process, by address
 

@@ -1,4 +1,4 @@
-"""Constraints on answers, as the fields of the protocols say them."""
+"""Parse the constraints on answers from the fields of each protocol."""
 
 import re
 from collections.abc import Callable

@@ -8,8 +8,8 @@ from localrun.server.cache_break import CacheBreak
 
 
 def localrun_object(completion: Completion, broken: CacheBreak | None = None, ignored: Sequence[str] = ()) -> Json:
-    """The `localrun` object of a response. Tokens, and milliseconds; null is what is not known. `ignored` are
-    fields of the request that had no effect."""
+    """The `localrun` object of a response. Counts of tokens, and times in milliseconds; null: unknown. `ignored`:
+    fields of the request without effect."""
     cache, timings, meanwhile = completion.cache, completion.timings, completion.meanwhile
     figures: Json = {
         "cached": completion.cached_tokens,
@@ -41,7 +41,7 @@ def localrun_object(completion: Completion, broken: CacheBreak | None = None, ig
 
 
 def headers_of(completion: Completion) -> dict[str, str]:
-    """The most of it as headers, for whoever reads no JSON; of a whole answer, since a stream begins before."""
+    """The main figures as headers, for clients that read no JSON. Of whole answers only: a stream begins earlier."""
     return {
         "x-localrun-prompt": str(completion.prompt_tokens),
         "x-localrun-cached": str(completion.cached_tokens),

@@ -27,13 +27,13 @@ ErrorShapes = Mapping[str, Callable[[Refusal], Json]]  # by the beginning of a p
 
 
 def error_response(shapes: ErrorShapes, path: str, refusal: Refusal) -> Response:
-    """A refusal in the words of the protocol that a path belongs to."""
+    """A refusal in the error shape of the protocol of a path."""
     shape = shapes[max((start for start in shapes if path.startswith(start)), key=len)]
     return JSONResponse(shape(refusal), refusal.status, headers=refusal.headers)
 
 
 class Guard:
-    """ASGI middleware that lets only such calls through."""
+    """ASGI middleware that refuses other calls."""
 
     def __init__(self, app: ASGIApp, options: ServerOptions, shapes: ErrorShapes) -> None:
         self._app, self._options, self._shapes = app, options, shapes
@@ -80,7 +80,7 @@ class Guard:
             raise Refusal(401, "the key is missing or wrong: authorization: Bearer KEY is needed", "invalid_api_key")
 
     def _is_for_here(self, host: str) -> bool:
-        """Whether a Host header names this machine: a page whose name points here all of a sudden does not."""
+        """Whether a Host header names this machine, against DNS rebinding."""
         if self._options.socket:
             return True
         name = host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
@@ -105,8 +105,8 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_json(headers: Headers) -> bool:
-    """Whether a body is said to be JSON. Some programs say nothing; a page in a browser, which could leave it out, too,
-    always tells where it comes from."""
+    """Whether a body is declared as JSON. Some programs declare nothing; a page in a browser, which could do the same,
+    always sends an Origin."""
     if "content-type" not in headers:
         return "origin" not in headers and "sec-fetch-site" not in headers
     return headers["content-type"].partition(";")[0].strip().lower() == "application/json"
@@ -122,7 +122,7 @@ def _allowing(origin: str) -> dict[str, str]:
 
 
 def _with_headers(send: Send, more: Mapping[str, str]) -> Send:
-    """The same, with these headers on the response."""
+    """`send` with these headers added to the response."""
 
     async def send_more(message: "dict[str, object]") -> None:
         if message["type"] == "http.response.start":

@@ -17,17 +17,17 @@ from localrun.server.refusal import Refusal
 class InferenceRequest:
     """A request of any protocol."""
 
-    model: str  # as the client names it; empty for the one that is loaded
-    requests: tuple[Request, ...]  # one for each prompt; none: the model is loaded, and that is all
+    model: str  # as the client names it; empty: the loaded one
+    requests: tuple[Request, ...]  # one for each prompt; none: only load the model
     is_stream: bool
     n: int = 1  # answers to each prompt
     priority: Priority = "api"  # where no header says otherwise
-    session: str = ""  # what the client calls the conversation; empty: it does not say
-    chain: str = ""  # the first of the responses that it goes on from, which tells conversations without a name apart
-    keep_alive: float | None = None  # seconds that the model stays loaded, or inf; None: as the server was told
+    session: str = ""  # the client's name for the conversation; empty: none
+    chain: str = ""  # first response of the chain that it continues: identifies conversations without a name
+    keep_alive: float | None = None  # seconds that the model stays loaded, or inf; None: the server's setting
     ignored: tuple[str, ...] = ()  # fields that have no effect here
     is_held: bool = False  # a stream that is held open while it cannot be answered, instead of being refused
-    with_figures: bool = True  # whether the answer tells of itself in a `localrun` object
+    with_figures: bool = True  # whether the answer has a `localrun` object
 
     @property
     def n_answers(self) -> int:
@@ -36,18 +36,18 @@ class InferenceRequest:
 
 
 class Codec(ABC):
-    """Writes one answer in one protocol; made for each request. Bytes are whole frames of its stream."""
+    """Writes one answer in one protocol; one object for each request. Bytes are whole frames of its stream."""
 
     media_type: ClassVar[str]  # of a stream
-    constraint_field: ClassVar[str] = ""  # of a request, that says what the answer has to hold to
+    constraint_field: ClassVar[str] = ""  # of a request, with the constraint on the answer
 
     def __init__(self, asked: InferenceRequest) -> None:
         self.asked, self.model = asked, asked.model
         self.figures: Json | None = None  # the `localrun` object; set before the Done of an answer
 
     @property
-    def told(self) -> Json:
-        """The `localrun` object as a field of what ends a stream; no field where it is not wanted."""
+    def figures_field(self) -> Json:
+        """The `localrun` field of the last frame of a stream; empty where it is not wanted."""
         return {"localrun": self.figures} if self.figures else {}
 
     def begin(self, info: ModelInfo | None) -> bytes:
@@ -62,8 +62,8 @@ class Codec(ABC):
 
     @abstractmethod
     def event(self, index: int, event: Event) -> bytes:
-        """An event of the answer with this number, from 0 on; Done is the last of each. Hears of every event, and where
-        the answer is sent whole its bytes are left out."""
+        """An event of the answer with this number, from 0 on; Done is the last of each. Gets every event; where
+        the answer is sent whole, the bytes are not used."""
 
     @abstractmethod
     def end(self) -> bytes:
@@ -71,12 +71,12 @@ class Codec(ABC):
 
     @abstractmethod
     def ping(self) -> bytes:
-        """A frame that keeps a client waiting while there is nothing to say."""
+        """A frame that keeps the connection alive while there is nothing to send."""
 
     @abstractmethod
     def failure(self, refusal: Refusal) -> bytes:
-        """The end of a stream that goes no further."""
+        """The end of a stream that failed."""
 
     @abstractmethod
     def whole(self, info: ModelInfo | None, completions: list[Completion]) -> Json:
-        """The body for a client that asked for no stream."""
+        """The body of an answer that is not streamed."""

@@ -18,7 +18,7 @@ MAX_ITEMS = 4_096  # of a list of messages, tools or prompts
 
 
 async def read_json(request: HttpRequest) -> "Body":
-    """The body of a request. Raises Refusal for one that is too long, or no JSON object."""
+    """The body of a request. Raises Refusal where it is too long or not a JSON object."""
     chunks, nbytes = [], 0
     async for chunk in request.stream():
         nbytes += len(chunk)
@@ -47,7 +47,7 @@ def parse_json(data: bytes) -> "Body":
 
 
 class Body:
-    """The fields of a JSON object; None counts as not there. `where` is its own place in the body.
+    """The fields of a JSON object; null counts as missing. `where`: its own path in the body.
 
     Every method gives `usual` where the field is missing, and raises Refusal where it is something else.
     """
@@ -65,7 +65,7 @@ class Body:
         return usual if name not in self else self._checked(name, bool, "true or false is needed")
 
     def whole(self, name: str, usual: int | None, low: int, high: int) -> int | None:
-        """An integer of a range."""
+        """An integer within a range."""
         if name not in self:
             return usual
         value = self.values[name]
@@ -74,7 +74,7 @@ class Body:
         return value
 
     def setting(self, name: str, key: str) -> Any:
-        """A number that is a setting of localrun's, too, with the same range; None where it is missing."""
+        """A number within the range of the setting of the same name; None where it is missing."""
         if name not in self:
             return None
         value = self.values[name]
@@ -86,7 +86,7 @@ class Body:
             raise self.wrong(name, str(error)) from None
 
     def seconds(self, name: str) -> float | None:
-        """A time, as `5m` or 300; inf for a negative one, which is for ever."""
+        """A time, as `5m` or 300; inf for a negative one."""
         if name not in self:
             return None
         try:
@@ -122,7 +122,7 @@ class Body:
         return [self._item(name, number, value) for number, value in enumerate(values)]
 
     def place(self, name: str) -> str:
-        """Where a field stands in the body, as in `messages[2].content`."""
+        """Path of a field in the body, such as `messages[2].content`."""
         return f"{self.where}.{name}" if self.where else name
 
     def wrong(self, name: str, needed: str) -> Refusal:

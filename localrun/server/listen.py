@@ -1,4 +1,4 @@
-"""Where a server listens, until it is told to stop."""
+"""Sockets and signals of a server: listening until it is stopped."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ BACKLOG = 512
 
 
 def bind(options: ServerOptions) -> list[socket.socket]:
-    """Sockets that nobody is listened to on yet. UsageError where that cannot be, naming who is there already."""
+    """Bound sockets that do not listen yet. Raises UsageError, naming the program that has the port."""
     if not options.socket and not is_loopback(options.host) and not options.api_key:
         what = f"{options.host} can be reached from other machines"
         raise UsageError(what, "--api-key KEY keeps strangers out; without one the server stays on 127.0.0.1")
@@ -61,7 +61,7 @@ def address_of(listener: socket.socket) -> str:
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn without a word on stdout, and with signals left to whoever runs it."""
+    """uvicorn, silent on stdout and with signals left to its caller."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(
@@ -87,8 +87,8 @@ class HttpServer(uvicorn.Server):
 
 @contextlib.contextmanager
 def stopped_by_signals(server: HttpServer) -> Iterator[list[int]]:
-    """While open, SIGINT and SIGTERM have a server drain; a second one has it drop what is under way. Gives the signals
-    that came. What is ignored, as Ctrl-C is in the background of a shell, stays so."""
+    """While open, SIGINT and SIGTERM make a server finish its answers and end; a second one cancels them. Gives the
+    signals that came. An ignored signal, such as Ctrl-C in the background of a shell, stays ignored."""
     came: list[int] = []
 
     def stop(number: int, frame: object) -> None:
@@ -106,7 +106,7 @@ def stopped_by_signals(server: HttpServer) -> Iterator[list[int]]:
 
 
 def _unix(path: Path) -> socket.socket:
-    """A socket that only this user can open. One that is left over from a server that is gone is replaced."""
+    """A socket that only this user can open. A stale one is replaced."""
     if sys.platform == "win32":
         raise UsageError("Windows has no Unix sockets", "leave --socket out")
     with contextlib.suppress(OSError):
@@ -139,7 +139,7 @@ def _answers(path: Path) -> bool:
 
 
 def _holder(port: int) -> str:
-    """Who listens on a port, as far as this user may see; empty where that is nobody or unknown."""
+    """The program that listens on a port, as far as this user may see; empty if unknown."""
     with contextlib.suppress(psutil.Error, OSError):
         for connection in psutil.net_connections("tcp"):
             if connection.laddr and connection.laddr.port == port and connection.status == psutil.CONN_LISTEN:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Phase = Literal["waiting for the model", "queued", "reading", "writing", "done"]
 DONE, LEFT = "done", "left"  # outcomes, beside the codes of refusals
-MAX_NAME = 200  # characters of what clients call themselves
+MAX_NAME = 200  # characters of a client's name
 _numbers = itertools.count(1)
 
 
@@ -33,8 +33,8 @@ _numbers = itertools.count(1)
 class LiveRequest:
     """One request. Times are of the monotonic clock, in seconds."""
 
-    protocol: str  # the path that was asked
-    client: str  # what it calls itself
+    protocol: str  # the requested path
+    client: str  # its name for itself
     model: str
     session: str
     number: int = field(default_factory=lambda: next(_numbers))
@@ -48,7 +48,7 @@ class LiveRequest:
     max_tokens: int | None = None
     read_since: float | None = None
     first_token: float | None = None
-    cache_break: str = ""  # what had changed since the last request, where not all was cached
+    cache_break: str = ""  # the change since the previous request, where not all was cached
     outcome: str = ""  # how it ended
     completion: Completion | None = None
     cancel: Callable[[], object] = lambda: None
@@ -60,11 +60,11 @@ class LiveRequest:
         return LiveRequest(request.url.path, client, asked.model, asked.session[:MAX_NAME], max_tokens=longest)
 
     def got_model(self, name: str) -> None:
-        """The model is loaded."""
+        """Note that the model is loaded."""
         self.phase, self.model, self.load_ms = "queued", name, 1000 * (time.monotonic() - self.began)
 
     def take(self, event: Event) -> None:
-        """Follow the answer. Of several to one prompt the last to speak is shown."""
+        """Follow an answer. Of several to one prompt the latest event counts."""
         match event:
             case Accepted(prompt_tokens):
                 self.phase, self.prompt_tokens = "queued", prompt_tokens
@@ -84,7 +84,7 @@ class LiveRequest:
 
     @property
     def ended(self) -> str:
-        """Who or what ended it, in words."""
+        """Outcome in words."""
         return {"": "failed", LEFT: "the client left"}.get(self.outcome, self.outcome)
 
     def end(self, outcome: str) -> None:
@@ -92,7 +92,7 @@ class LiveRequest:
 
 
 class Registry:
-    """All requests under way. `ended` hears of each that is over."""
+    """All requests under way. `ended` is called with each that is over."""
 
     def __init__(self, ended: Callable[[LiveRequest], None] = lambda live: None) -> None:
         self.requests: dict[int, LiveRequest] = {}
@@ -100,7 +100,7 @@ class Registry:
 
     @contextmanager
     def holding(self, live: LiveRequest) -> Iterator[None]:
-        """While it is under way."""
+        """Register a request while it is under way."""
         self.requests[live.number] = live
         try:
             yield

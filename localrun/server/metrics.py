@@ -1,4 +1,4 @@
-"""GET /metrics: what a server has done so far, in the text form that Prometheus reads."""
+"""GET /metrics: counters of the server in the text format of Prometheus."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ class Metrics:
         self._counts: Counter[tuple[str, tuple[tuple[str, str], ...]]] = Counter()
 
     def count(self, live: LiveRequest) -> None:
-        """A request that is over."""
+        """Count a request that is over."""
         self._add("requests_total", 1, path=live.protocol, outcome=live.outcome or "failed")
         if live.cache_break:
             self._add("cache_breaks_total", 1, kind=live.cache_break)

@@ -1,4 +1,4 @@
-"""GET /v1/models: what can be asked for."""
+"""GET /v1/models: the models that can be requested."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def list_models(service: Service) -> Json:
 
 
 async def show_model(service: Service, name: str) -> Json:
-    """One of them, by any name that it can be asked for with. Raises Refusal."""
+    """One model, by any of its names. Raises Refusal."""
     choice = await asyncio.to_thread(service.models.find, name)
     if not isinstance(choice.stored, StoredModel):
         raise Refusal(404, f"there is no model called {name[:80]}", "model_not_found", "model")

@@ -1,4 +1,4 @@
-"""The model that answers: loaded when it is asked for, changed for another, unloaded when nobody asks."""
+"""The model that answers: loaded when it is asked for, changed for another, unloaded when idle."""
 
 import asyncio
 import math
@@ -17,7 +17,7 @@ from localrun.hub.stored import StoredModel
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal
 
-PATIENCE_SECONDS = 30.0  # that requests of the loaded model may go before one for another
+PATIENCE_SECONDS = 30.0  # that requests for the loaded model may overtake one for another
 
 
 def model_id(stored: StoredModel, listed: list[StoredModel]) -> str:
@@ -33,7 +33,7 @@ class _Waiting:
 
 
 class ModelHost:
-    """Holds at most one model, which any number of requests share; one for another model waits until they are done."""
+    """At most one loaded model, shared by any number of requests; one for another model waits until they are done."""
 
     def __init__(self, slot: ModelSlot, first: ModelChoice, options: ServerOptions) -> None:
         self.slot, self._usual, self._options = slot, first, options
@@ -43,16 +43,16 @@ class ModelHost:
         self._loading: tuple[ModelChoice, asyncio.Task[None]] | None = None
         self._unload: asyncio.TimerHandle | None = None
         self.unload_at: float | None = None  # on the clock of time.time
-        self.n_attached: Callable[[], int] = lambda: 0  # programs that use the engine besides, which keep it loaded
+        self.n_attached: Callable[[], int] = lambda: 0  # other programs that use the engine, and keep it loaded
 
     @property
     def choice(self) -> ModelChoice:
-        """The model that is loaded, or that will be for a request that names none."""
+        """The model for requests without a name."""
         return self._usual
 
     @asynccontextmanager
     async def use(self, name: str, keep_alive: float | None = None) -> AsyncIterator[EngineClient]:
-        """The loaded model, until the block is left. Raises Refusal for a name there is none of, and LocalrunError."""
+        """Keep the model of a name loaded for a `with` block. Raises Refusal for an unknown name, and LocalrunError."""
         wanted = await asyncio.to_thread(self.find, name)
         client = await self._acquire(wanted)
         try:
@@ -61,13 +61,13 @@ class ModelHost:
             await asyncio.shield(self._release(self._options.keep_alive if keep_alive is None else keep_alive))
 
     async def unload(self, name: str) -> None:
-        """Free the model of a name as soon as nobody uses it; nothing where it is not loaded."""
+        """Unload a model by name as soon as it is idle; do nothing where it is not loaded."""
         if self._is_loaded(await asyncio.to_thread(self.find, name)):
             async with self.use(name, 0):
                 pass
 
     def find(self, name: str) -> ModelChoice:
-        """The model of a name; the loaded one for none. Reads the disk. Raises Refusal."""
+        """The model of a name; the loaded one for an empty name. Reads the disk. Raises Refusal."""
         loaded = self.choice
         name = self._options.aliases.get(name.lower().removesuffix(":latest"), name)
         if not name or self._options.any_model:
@@ -84,13 +84,13 @@ class ModelHost:
         return ModelChoice(stored, stored.precision)
 
     def listed(self) -> list[StoredModel]:
-        """The models that can be asked for. Reads the disk."""
+        """The models that can be requested. Reads the disk."""
         if self._options.no_swap:
             return [self.choice.stored] if isinstance(self.choice.stored, StoredModel) else []
         return scan()
 
     def aliases(self) -> dict[str, StoredModel]:
-        """Other names by which clients may ask, and the models that they are for. Reads the disk."""
+        """Aliases, with their models. Reads the disk."""
         found = {}
         for name in self._options.aliases:
             with suppress(Refusal):
@@ -128,8 +128,8 @@ class ModelHost:
         return self.slot.client is not None and self.slot.choice == choice
 
     def _is_ready_for(self, waiting: "_Waiting") -> bool:
-        """The loaded model's requests go on together, but not past one for another model that has waited for long: then
-        the order is that of their coming."""
+        """Whether a request may use the loaded model now: not past one for another model that has waited too long; from
+        then on the order is that of arrival."""
         if not self._is_loaded(waiting.wanted):
             return self._n_users == 0 and waiting is self._waiting[0]
         longest = time.monotonic() - PATIENCE_SECONDS
@@ -138,22 +138,22 @@ class ModelHost:
         )
 
     async def _bring(self, wanted: ModelChoice) -> None:
-        """Wait for a load. It goes on where whoever asked for it leaves: a client with less patience than a load takes
-        would have it begin anew each time it comes back."""
+        """Wait for a load. It continues when its client leaves: one with a timeout shorter than the load would restart
+        it each time it comes back."""
         if self._loading is None or self._loading[0] != wanted:
             self._loading = wanted, asyncio.ensure_future(self._change(wanted))
             self._loading[1].add_done_callback(self._loaded)
         await asyncio.shield(self._loading[1])
 
     def _loaded(self, load: "asyncio.Task[None]") -> None:
-        """A load has ended; nobody may have waited for it."""
+        """Forget a load that has ended, and its error: its client may have left."""
         if self._loading is not None and self._loading[1] is load:
             self._loading = None
         if not load.cancelled() and load.exception() is None and self._n_users == 0:
             self._unload_after(self._options.keep_alive)
 
     async def _change(self, wanted: ModelChoice) -> None:
-        """Load another model; where that fails the one before comes back, and stays the usual one."""
+        """Load another model; where that fails, load the previous one again, which stays the default."""
         before = self.slot.choice if self.slot.client is not None else None
         try:
             await self.slot.load(wanted, lambda done, total: None)
@@ -181,13 +181,13 @@ class ModelHost:
             self._unload = loop.call_later(keep_alive, lambda: asyncio.ensure_future(self._unload_idle(keep_alive)))
 
     def _keep(self) -> None:
-        """No unloading for now."""
+        """Cancel the timer that unloads the model."""
         if self._unload is not None:
             self._unload.cancel()
         self._unload = self.unload_at = None
 
     async def _unload_idle(self, after: float) -> None:
-        """Unless it is in use. Attached programs keep it, except from somebody who wants it unloaded at once."""
+        """Unload, unless in use. Attached programs keep the model loaded, except from an explicit unload."""
         async with self._free:
             if self._n_users == 0 and after and self.n_attached():
                 self._unload_after(after)

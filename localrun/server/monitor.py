@@ -1,4 +1,4 @@
-"""Routes that show a server at work: requests under way, to look at and to cancel, and counts of all so far."""
+"""Routes that monitor a server: list and cancel requests under way, and counters."""
 
 from dataclasses import asdict
 

@@ -1,4 +1,4 @@
-"""Asks a running server what it is doing and which model it has, over its address or its Unix socket."""
+"""Query a running server for its model and its requests, over its address or its Unix socket."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ class MonitorClient:
 
     @property
     def address(self) -> str:
-        """Where it listens, to show."""
+        """Its address as shown to the user."""
         return self._owner.url or self._owner.socket
 
     @property
@@ -44,12 +44,12 @@ class MonitorClient:
         return self._ask("GET", "/v1/localrun/requests")
 
     def cancel(self, number: int) -> None:
-        """End a request. NotFoundError where it is over."""
+        """Cancel a request. Raises NotFoundError where it is over."""
         self._ask("DELETE", f"/v1/localrun/requests/{number}")
 
     def load(self, model: str = "") -> dict[str, Any]:
-        """Have it load a model, the usual one without a name, and give that model as `state` shows it. Its `id` is what
-        requests name it by. Waits as long as it takes."""
+        """Load a model, the default one for an empty name, and return it as `state` shows it; its `id` is its name in
+        requests. Waits without a limit."""
         self._ask("POST", "/v1/responses", {"model": model, "input": "", "store": False})
         loaded = self.state().get("model")
         if not isinstance(loaded, dict):
@@ -84,7 +84,7 @@ class MonitorClient:
 
 
 def attached_names(state: dict[str, Any]) -> list[str]:
-    """Localruns that use the engine of the server, with their process."""
+    """Programs attached to the engine of the server, with their processes."""
     rows = [row for row in state.get("attached", ()) if isinstance(row, dict)]
     return [str(AttachedProgram(clean(str(row.get("name"))), row.get("pid"))) for row in rows]
 

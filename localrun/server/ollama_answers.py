@@ -1,4 +1,4 @@
-"""Codecs of Ollama's chat and generate: objects on lines of their own, the last with all figures."""
+"""Codecs of Ollama's chat and generate: one JSON object a line, the last with all figures."""
 
 import json
 from collections.abc import Callable
@@ -29,22 +29,22 @@ AnswerFields = Callable[[str, str], Json]  # answer and thinking, as the fields 
 
 
 def chat_said(answer: str, thinking: str) -> Json:
-    """As /api/chat writes it."""
+    """Fields of an answer of /api/chat."""
     return {"message": {"role": "assistant", "content": answer, **({"thinking": thinking} if thinking else {})}}
 
 
 def generate_said(answer: str, thinking: str) -> Json:
-    """As /api/generate writes it."""
+    """Fields of an answer of /api/generate."""
     return {"response": answer, **({"thinking": thinking} if thinking else {})}
 
 
 def as_call(number: int, call: ToolCall) -> Json:
-    """A call as a message has it."""
+    """A call in the form of a message."""
     return {"id": call.id, "function": {"index": number, "name": call.name, "arguments": arguments_of(call)}}
 
 
 class OllamaCodec(Codec):
-    """Writes lines. With `contexts` the last one has the ids of the chat, for it to be gone on with."""
+    """Writes lines. With `contexts` the last one has the ids of the chat, to continue it."""
 
     media_type = "application/x-ndjson"
     constraint_field = "format"
@@ -54,7 +54,7 @@ class OllamaCodec(Codec):
         self._said, self._contexts = said, contexts
         self._messages = asked.requests[0].messages
         self._context: list[int] = []
-        self._arguments: list[str] = []  # of the call that is open
+        self._arguments: list[str] = []  # of the open call
 
     def event(self, index: int, event: Event) -> bytes:
         match event:
@@ -62,7 +62,7 @@ class OllamaCodec(Codec):
                 return line(self._piece(channel, text)) if text else b""
             case Done(completion, prompt_ids):
                 self._remember(completion, prompt_ids)
-                return line({**self._last(completion, "", ""), **self.told})
+                return line({**self._last(completion, "", ""), **self.figures_field})
             case ToolCallDelta():
                 return self._call(event)
             case Accepted() | Prefill() | PromptLogprobs() | Loop():
@@ -70,7 +70,7 @@ class OllamaCodec(Codec):
         assert_never(event)
 
     def _call(self, part: ToolCallDelta) -> bytes:
-        """A call once it is complete: Ollama tells of it in one piece, and of none that was cut."""
+        """A call once it is complete: Ollama sends calls in one piece, and none that was cut."""
         self._arguments = [] if part.begins else [*self._arguments, part.arguments]
         if not part.is_complete:
             return b""
@@ -102,7 +102,7 @@ class OllamaCodec(Codec):
         return {"model": self.model, "created_at": now(), **said, "done": False}
 
     def _last(self, completion: Completion, answer: str, thinking: str) -> Json:
-        """The object that is `done`. Durations in nanoseconds; counts are of all tokens, cached ones among them."""
+        """The last object. Durations in nanoseconds; counts include cached tokens."""
         timings = completion.timings
         before = timings.load_ms + timings.queue_ms
         return {
@@ -132,7 +132,7 @@ class OllamaCodec(Codec):
 
 
 def nothing_said(model: str, said: AnswerFields, reason: str) -> Json:
-    """The answer to a request that only loads a model, or unloads it."""
+    """The answer to a request that only loads or unloads a model."""
     return {"model": model, "created_at": now(), **said("", ""), "done": True, "done_reason": reason}
 
 

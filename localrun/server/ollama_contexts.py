@@ -1,4 +1,4 @@
-"""The `context` of Ollama's generate: the ids of a chat, which stand for its messages while they are remembered."""
+"""The `context` of Ollama's generate: the token ids of a chat, a key to its messages while they are remembered."""
 
 import hashlib
 from array import array
@@ -27,7 +27,7 @@ class Contexts:
             self._messages.popitem(last=False)
 
     def find(self, body: Body) -> tuple[tuple[RequestMessage, ...], tuple[int, ...]]:
-        """The messages and the ids of a `context`; nothing for none. Raises Refusal for ids that nobody was given."""
+        """The messages and the ids of a `context`; nothing for none. Raises Refusal for unknown ids."""
         ids = body.values.get("context")
         if not ids:
             return (), ()

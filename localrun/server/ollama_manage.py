@@ -1,4 +1,4 @@
-"""Downloading and deleting models for a client: told how, unless the server was started with --manage."""
+"""Download and delete models for a client; without --manage, refuse with the command to type."""
 
 import asyncio
 import shlex
@@ -30,7 +30,7 @@ MAX_NAME = 200  # characters
 
 
 def require_manage(may: bool, command: str, name: str) -> None:
-    """Refusal, with what to type, for a server that changes no models."""
+    """Refuse, with the command to type, unless the server was started with --manage."""
     if not may:
         typed = f"localrun {command} {shlex.quote(clean(name, keep_newlines=False)[:MAX_NAME])}"
         what = f"this server changes no models: type `{typed}`, or start it with --manage"
@@ -38,22 +38,22 @@ def require_manage(may: bool, command: str, name: str) -> None:
 
 
 async def pulled(name: str) -> AsyncIterator[Json]:
-    """Download a model; gives what to tell the client meanwhile. Ends with the iterator. Raises LocalrunError."""
+    """Download a model, yielding progress for the client; closing the iterator cancels it. Raises LocalrunError."""
     loop, control = asyncio.get_running_loop(), Control()
-    told: asyncio.Queue[Json | LocalrunError] = asyncio.Queue()
+    reports: asyncio.Queue[Json | LocalrunError] = asyncio.Queue()
 
-    def tell(news: Json | LocalrunError) -> None:
-        loop.call_soon_threadsafe(told.put_nowait, news)
+    def report(progress: Json | LocalrunError) -> None:
+        loop.call_soon_threadsafe(reports.put_nowait, progress)
 
     yield {"status": "pulling manifest"}
-    task = loop.run_in_executor(None, _pull, name, tell, control)
+    task = loop.run_in_executor(None, _pull, name, report, control)
     try:
         while True:
-            news = await told.get()
-            if isinstance(news, LocalrunError):
-                raise news
-            yield news
-            if news["status"] == "success":
+            progress = await reports.get()
+            if isinstance(progress, LocalrunError):
+                raise progress
+            yield progress
+            if progress["status"] == "success":
                 return
     finally:
         control.cancel()
@@ -69,7 +69,7 @@ def delete(name: str) -> None:
 
 
 def _pull(name: str, tell: Callable[[Json | LocalrunError], None], control: Control) -> None:
-    """On a thread of its own. The last that is told is success, or an error."""
+    """Download on this thread. The last report is success, or an error."""
     try:
         if "://" in name:
             raise HubError("a model is named, not given by an address", "org/repo, or a name of `localrun search`")

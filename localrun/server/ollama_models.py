@@ -1,4 +1,4 @@
-"""Models as Ollama's clients are told of them: which there are, what one is, which is loaded."""
+"""Models in Ollama's form: those on disk, one in detail, and the loaded one."""
 
 import hashlib
 import math
@@ -119,7 +119,7 @@ def _shape(stored: StoredModel) -> Shape:
 
 @lru_cache(maxsize=512)
 def _shape_of(path: Path, changed_ns: int, nbytes: int) -> Shape:
-    """Read once as long as the file stays what it is: a header with a large vocabulary takes a while."""
+    """Details of a file, cached until it changes: a header with a large vocabulary takes a while."""
     with suppress(LocalrunError):
         source = open_model_file(path)
         key = "general.architecture" if isinstance(source, GgufFile) else "model_type"
@@ -128,7 +128,7 @@ def _shape_of(path: Path, changed_ns: int, nbytes: int) -> Shape:
 
 
 def _model_info(source: GgufFile | SafetensorsFolder, shape: Shape) -> Json:
-    """Metadata of a GGUF, lists and templates left out; of other models the same names, as far as known."""
+    """Metadata of a GGUF, without lists and templates; of other models the same keys, as far as known."""
     info: Json = {"general.architecture": shape.arch, "general.parameter_count": shape.n_params}
     if isinstance(source, GgufFile):
         return info | {key: value for key, value in source.metadata.items() if _is_shown(key, value)}
@@ -157,13 +157,13 @@ def _capabilities(templates: Mapping[str, str]) -> list[str]:
 
 
 def _digest(stored: StoredModel) -> str:
-    """The hash of a file whose name in its cache tells it, else one of its name, size and time: it changes with it."""
+    """The sha256 of a file where its cache names it so, else a hash of name, size and time, which changes with it."""
     with suppress(OSError):
         path = stored.path.resolve()
         if blob := _BLOB.fullmatch(path.name):
             return blob[1]
-        told = f"{path}:{stored.precision}:{stored.bytes}:{path.stat().st_mtime_ns}"
-        return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+        identity = f"{path}:{stored.precision}:{stored.bytes}:{path.stat().st_mtime_ns}"
+        return hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()
     return "0" * 64
 
 

@@ -12,7 +12,7 @@ from localrun.server.openai_fields import MAX_TOKENS, sampling, stops
 from localrun.server.request_fields import inference_request
 
 IGNORED = ("truncate", "shift")
-IGNORED_OPTIONS = (  # how Ollama computes, and ways to choose tokens that localrun has none of
+IGNORED_OPTIONS = (  # of Ollama's engine, and ways of sampling that localrun lacks
     *("num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "low_vram", "f16_kv", "vocab_only"),
     *("use_mmap", "use_mlock", "logits_all", "embedding_only", "repeat_last_n", "penalize_newline"),
     *("tfs_z", "typical_p", "mirostat", "mirostat_tau", "mirostat_eta"),
@@ -22,7 +22,7 @@ _EFFORT: Mapping[str, Think] = {"low": "on", "medium": "on", "high": "on", "max"
 
 @dataclass(frozen=True, slots=True)
 class OllamaRequest:
-    """A body. `loads_only` where nothing is to be answered: the model is loaded or, with `unloads`, goes."""
+    """A parsed body. `loads_only`: only load the model, or unload it with `unloads`."""
 
     inference: InferenceRequest
     loads_only: bool
@@ -63,7 +63,7 @@ def read_generate(body: Body, contexts: Contexts) -> OllamaRequest:
 
 
 def _asked(body: Body, request: Request | None) -> OllamaRequest:
-    """Read the fields that chat and generate share; a request without anything to answer is looked at all the same."""
+    """Read the fields that chat and generate share; they are checked in a request without a prompt, too."""
     options = body.inner("options")
     if body.values.get("logprobs"):
         raise body.wrong("logprobs", "localrun does not have this here yet")
@@ -81,7 +81,7 @@ def _asked(body: Body, request: Request | None) -> OllamaRequest:
 
 
 def _num_predict(options: Body) -> int | None:
-    """None for as much as the context holds, which Ollama writes as a negative number."""
+    """The longest answer; None for as much as the context holds, in Ollama a negative number."""
     wish = options.whole("num_predict", None, -2, MAX_TOKENS)
     if wish == 0:
         raise options.wrong("num_predict", "at least one token is needed; -1 is for as many as there is room for")

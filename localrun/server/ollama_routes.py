@@ -1,4 +1,4 @@
-"""Where Ollama's clients call."""
+"""Routes of Ollama's API."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,20 +28,20 @@ from localrun.server.refusal import Refusal, refusal_of
 from localrun.server.respond import AnswerResponse
 from localrun.server.service import Service
 
-OLLAMA_VERSION = "0.32.1"  # whose protocol this is: clients compare it with what they need
+OLLAMA_VERSION = "0.32.1"  # of the protocol: clients compare it with the version that they need
 _READ = ["GET", "HEAD"]
 _EMBEDDINGS = ("/api/embed", "/api/embeddings", "/v1/embeddings")
-_MISSING = ("create", "push", "copy", "me", "blobs/{digest}")  # that Ollama has and localrun does not
+_MISSING = ("create", "push", "copy", "me", "blobs/{digest}")  # endpoints of Ollama that localrun lacks
 
 
 class Ollama:
-    """The endpoints, and what they share: the chats that a `context` of theirs stands for."""
+    """The endpoints, with the chats that their `context` values refer to."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._models, self._contexts = service, service.models, Contexts()
 
     def routes(self) -> list[Route]:
-        """The routes below /api, the root, and embeddings wherever clients ask for them."""
+        """The routes below /api, the root, and all routes of embeddings."""
         return [
             Route("/", self.root, methods=_READ),
             Route("/api/version", self.version, methods=_READ),
@@ -96,7 +96,7 @@ class Ollama:
             return _lines(_success()) if is_stream else JSONResponse({"status": "success"})
         require_manage(self._service.options.manage, "pull", name)
         if is_stream:
-            return _lines(_told(name))
+            return _lines(_progress(name))
         async for news in pulled(name):
             last = news
         return JSONResponse(last)
@@ -126,7 +126,7 @@ class Ollama:
 
 
 def _named(body: Body) -> str:
-    """The model that a body is about; older clients call it `name`."""
+    """The model of a body; older clients call the field `name`."""
     name = body.text("model") or body.text("name")
     if not name:
         raise body.wrong("model", "the name of a model is needed")
@@ -145,7 +145,7 @@ async def _success() -> AsyncIterator[bytes]:
     yield line({"status": "success"})
 
 
-async def _told(name: str) -> AsyncIterator[bytes]:
+async def _progress(name: str) -> AsyncIterator[bytes]:
     """A download, line by line."""
     try:
         async for news in pulled(name):

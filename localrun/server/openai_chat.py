@@ -45,7 +45,7 @@ REFUSED = ("audio", "web_search_options")
 
 
 def read_chat(body: Body) -> InferenceRequest:
-    """A body as the request that it is. Raises Refusal, naming the field."""
+    """The request of a body. Raises Refusal, naming the field."""
     for name in REFUSED:
         if name in body:
             raise body.wrong(name, "localrun has none of this")
@@ -73,7 +73,7 @@ def read_messages(body: Body) -> tuple[RequestMessage, ...]:
 
 
 def _logprobs(body: Body) -> int | None:
-    """How many of the likeliest tokens are told beside each; None where no logprobs are wanted."""
+    """Number of likeliest tokens reported at each position; None without logprobs."""
     if body.flag("logprobs"):
         return body.whole("top_logprobs", 0, 0, MAX_LOGPROBS)
     if "top_logprobs" in body:
@@ -97,7 +97,7 @@ def content_of(body: Body) -> str:
 
 
 def parts_of(body: Body, name: str = "content") -> list[Body]:
-    """Content as parts, however it was written."""
+    """Content as a list of parts."""
     content = body.values.get(name)
     if content is None or isinstance(content, str):
         return [Body({"text": content}, body.place(name))] if content else []
@@ -105,7 +105,7 @@ def parts_of(body: Body, name: str = "content") -> list[Body]:
 
 
 def text_of(parts: Iterable[Body]) -> str:
-    """The text of all parts. Raises Refusal for one that is something else."""
+    """The text of all parts. Raises Refusal for a part of another type."""
     texts = []
     for part in parts:
         kind = part.text("type", "text")
@@ -119,7 +119,7 @@ def text_of(parts: Iterable[Body]) -> str:
 
 
 def as_call(call: ToolCall) -> Json:
-    """A call of a tool as a message has it."""
+    """A tool call in the form of a message."""
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 

@@ -41,12 +41,12 @@ class OpenAICodec(Codec):
         return data_frame(error_body(refusal))
 
     def done(self, index: int, completion: Completion) -> None:
-        """Take note of an answer that is complete, for the usage of all."""
+        """Note a complete answer, for the usage of all."""
         self._done[index] = completion
 
     def chunk(self, choice: Json) -> bytes:
-        """A part of one answer; its last tells of the answer."""
-        return self._frame({"choices": [choice], **(self.told if choice["finish_reason"] else {})})
+        """A chunk of one answer; the last has its figures."""
+        return self._frame({"choices": [choice], **(self.figures_field if choice["finish_reason"] else {})})
 
     def object(self, info: ModelInfo | None, choices: list[Json]) -> Json:
         """All answers, once they are done."""

@@ -27,13 +27,13 @@ from localrun.server.openai_logprobs import TextOffsets, completion_logprobs
 from localrun.server.openai_usage import finish_reason
 
 MAX_CHOICES = 64  # of all prompts together
-USUAL_TOKENS = 16  # in this protocol
+USUAL_TOKENS = 16  # the default of this protocol
 IGNORED = ("best_of", "user")
 PROMPT_FORMS = "a string, a list of strings, token ids, or a list of lists of them is needed"
 
 
 def read_completion(body: Body) -> InferenceRequest:
-    """A body as the request that it is. Raises Refusal, naming the field."""
+    """The request of a body. Raises Refusal, naming the field."""
     if body.text("suffix"):
         raise body.wrong("suffix", "localrun does not fill in the middle of a text")
     refuse_until_there(body)
@@ -54,7 +54,7 @@ def read_completion(body: Body) -> InferenceRequest:
 
 
 def _max_tokens(body: Body) -> int | None:
-    """0 only reads the prompt."""
+    """The longest answer; 0: only read the prompt."""
     if "max_tokens" not in body:
         return USUAL_TOKENS
     return max_tokens(body, "max_tokens") if body.values["max_tokens"] != 0 else 0
@@ -74,10 +74,10 @@ def is_ids(value: object) -> bool:
 
 
 def _asking(request: Request, prompt: str | list[int], is_echo: bool) -> Request:
-    """The request of one prompt. What ids spell is told with their logprobs."""
+    """The request of one prompt. Logprobs come with the text of each token."""
     asked = replace(request, prompt=prompt) if isinstance(prompt, str) else replace(request, prompt_ids=tuple(prompt))
-    is_told = is_echo and (asked.logprobs is not None or bool(asked.prompt_ids))
-    return replace(asked, prompt_logprobs=asked.logprobs or 0) if is_told else asked
+    with_prompt = is_echo and (asked.logprobs is not None or bool(asked.prompt_ids))
+    return replace(asked, prompt_logprobs=asked.logprobs or 0) if with_prompt else asked
 
 
 class CompletionCodec(OpenAICodec):

@@ -53,7 +53,7 @@ def max_tokens(body: Body, *names: str) -> int | None:
 
 
 def priority(body: Body) -> Priority:
-    """The class of a request: whoever takes the flexible tier has time."""
+    """Priority of a request: `background` for the flexible tier."""
     return "background" if body.values.get("service_tier") == "flex" else "api"
 
 

@@ -1,4 +1,4 @@
-"""Items of OpenAI's Responses: what a conversation is made of there, as messages that templates know.
+"""Convert the items of OpenAI's Responses into messages for chat templates.
 
 One answer of a model may be several items (thoughts, a message, calls); it becomes one message again. Nothing that a
 client sends back of a conversation is refused for its kind: what a model cannot be shown is left out, and named.
@@ -20,7 +20,7 @@ _ROLES = ("system", "developer", "user", "assistant")
 
 
 class Conversation:
-    """Items read one after the other. `left_out` names what the model is not shown."""
+    """Reads items one after the other. `left_out`: names of those that the model is not shown."""
 
     def __init__(self) -> None:
         self.messages: list[RequestMessage] = []
@@ -66,25 +66,25 @@ class Conversation:
         self.messages.append({"role": "assistant", "content": "", **values})
 
     def _is_begun(self) -> bool:
-        """Whether the last message is an answer that has thoughts and nothing else so far."""
+        """Whether the last message is an answer that has only thoughts so far."""
         last = self.messages[-1] if self.messages else {}
         return "reasoning_content" in last and not last["content"] and not last.get("tool_calls")
 
 
 def thought_of(item: Body) -> str:
-    """The text of a reasoning item: what it says, what it brings sealed, or its summary."""
+    """The text of a reasoning item: its content, its sealed thought, or its summary."""
     said = "\n".join(part.text("text") for part in item.objects("content"))
     summary = "\n".join(part.text("text") for part in item.objects("summary"))
     return said or unsealed(item.text("encrypted_content")) or summary
 
 
 def sealed(thought: str) -> str:
-    """A thought for a client to give back."""
+    """A thought encoded for a client to send back."""
     return SEALED + base64.b64encode(thought.encode("utf-8", "replace")).decode()
 
 
 def unsealed(text: str) -> str:
-    """The thought in it; empty for one that another server has sealed."""
+    """Decode a thought; empty for one that another server encoded."""
     if not text.startswith(SEALED):
         return ""
     try:
@@ -94,7 +94,7 @@ def unsealed(text: str) -> str:
 
 
 def _output(item: Body) -> str:
-    """Output of a tool: a string, or parts, of which a text stands for those that are no text."""
+    """Output of a tool: a string, or parts; a part that is not text becomes a text that names it."""
     output = item.values.get("output")
     if not isinstance(output, list):
         return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)

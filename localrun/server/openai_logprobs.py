@@ -1,4 +1,4 @@
-"""Logprobs in the two forms that OpenAI's protocols have for it."""
+"""Logprobs in the two forms of OpenAI's protocols."""
 
 import codecs
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ class TextOffsets:
 
 
 def chat_logprobs(tokens: Sequence[TokenLogprob]) -> Json:
-    """Of a chat's choice."""
+    """The logprobs of a chat choice."""
     content = [_entry(token) | {"top_logprobs": [_entry(other) for other in token.top]} for token in tokens]
     return {"content": content, "refusal": None}
 
 
 def completion_logprobs(tokens: Sequence[TokenLogprob], offsets: TextOffsets) -> Json:
-    """Of a completion's choice; `top_logprobs` hold the token itself, too."""
+    """The logprobs of a completion choice; `top_logprobs` include the token itself."""
     return {
         "tokens": [piece_text(token.piece) for token in tokens],
         "token_logprobs": [token.logprob for token in tokens],
@@ -40,7 +40,7 @@ def completion_logprobs(tokens: Sequence[TokenLogprob], offsets: TextOffsets) ->
 
 
 def piece_text(piece: bytes) -> str:
-    """A token as text; bytes that are no text on their own are spelled out."""
+    """A token as text; bytes that are not valid text are spelled out."""
     return piece.decode(errors="backslashreplace")
 
 

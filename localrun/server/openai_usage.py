@@ -1,4 +1,4 @@
-"""How many tokens, and why an answer ended, in OpenAI's words."""
+"""Token counts and finish reasons in OpenAI's terms."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,8 @@ from localrun.base.request import Json
 
 
 def usage(completions: Sequence[Completion], n: int | None = None) -> Json:
-    """Tokens of prompts and of all answers to them, `n` to each, prompt by prompt; None: all are to one. Cached ones
-    count as tokens of the prompt."""
+    """Token counts of prompts and their answers, `n` to each, prompt by prompt; None: all are to one. Cached ones
+    count as prompt tokens."""
     firsts = completions[:: n or len(completions)]
     prompt = sum(completion.prompt_tokens or 0 for completion in firsts)
     cached = sum(completion.cached_tokens or 0 for completion in firsts)
@@ -23,8 +23,8 @@ def usage(completions: Sequence[Completion], n: int | None = None) -> Json:
 
 
 def finish_reason(completion: Completion) -> str:
-    """`length` also where the context is full, and where a call was cut; an answer that was cancelled or only repeats
-    itself has stopped."""
+    """Why an answer ended. `length` also where the context is full or a call was cut; `stop` also for answers that were
+    cancelled or only repeated themselves."""
     if completion.ends_in_calls:
         return "tool_calls"
     return "length" if completion.stop_reason == "length" else "stop"

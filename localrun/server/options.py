@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 11434  # where Ollama listens, so that its clients find us
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 11434  # Ollama's, so that its clients find us
 LAST_PORT = 65_535
 KEEP_ALIVE_SECONDS = 300.0
-KEY_VARIABLE = "LOCALRUN_API_KEY"  # the key, for the server and for those who ask it
+KEY_VARIABLE = "LOCALRUN_API_KEY"  # of the server and of its clients
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIME = re.compile(r"(-?)(\d+(?:\.\d+)?)(ms|s|m|h)")
 _LONGEST = 10 * 366 * 86_400.0
@@ -23,7 +23,7 @@ class ServerOptions:
     socket: str = ""
     api_key: str = ""
     allow_origins: tuple[str, ...] = ()
-    parallel: int | None = None  # answers computed at once; None: as many as there is room for
+    parallel: int | None = None  # answers computed at once; None: as many as fit
     keep_alive: float | None = KEEP_ALIVE_SECONDS  # seconds without a request before a model is unloaded; None: never
     aliases: Mapping[str, str] = field(default_factory=dict)  # lower-case name to a model's; empty: to the loaded one
     any_model: bool = False  # the loaded model answers to every name
@@ -34,7 +34,7 @@ class ServerOptions:
 
 
 def port_number(value: object) -> int:
-    """The number of a port; 0 stands for any free one. Raises ValueError."""
+    """The number of a port; 0: any free one. Raises ValueError."""
     text = str(value)
     if not text.isdecimal() or int(text) > LAST_PORT:
         raise ValueError(f"a port from 0 to {LAST_PORT} is needed; 0 takes a free one")
@@ -53,7 +53,7 @@ def read_aliases(texts: Iterable[str]) -> dict[str, str]:
 
 
 def seconds(value: object) -> float | None:
-    """A time as clients and people write it: `5m`, `1h30m`, `90`, 90; None for a negative one, which is for ever.
+    """Parse a duration: `5m`, `1h30m`, `90`, 90; None for a negative one, which means for ever.
 
     Raises ValueError.
     """

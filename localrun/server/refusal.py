@@ -1,4 +1,4 @@
-"""An error as HTTP has it: a status, a code for programs, a sentence for people."""
+"""An error as an HTTP response: a status, a code for programs, a sentence for people."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _PATH = re.compile(r"(?<![\w:/.])(?:[A-Za-z]:\\|/)(?:[^\s/\\:'\"]+[/\\])+([^\s/\
 
 @dataclass(eq=False)
 class Refusal(Exception):
-    """A call that is not answered. `param` names the field that is to blame; `figures` go along for programs."""
+    """A call that is refused. `param`: the field at fault; `figures`: numbers for programs."""
 
     status: int
     message: str
@@ -37,7 +37,7 @@ class Refusal(Exception):
 
     @property
     def kind(self) -> str:
-        """The family of the error, in OpenAI's words."""
+        """The type of the error, in OpenAI's terms."""
         match self.status:
             case 401:
                 return "authentication_error"
@@ -53,8 +53,7 @@ class Refusal(Exception):
 
 
 def refusal_of(error: LocalrunError, field: str | None = None) -> Refusal:
-    """An error of ours as HTTP says it; `field` is the one to blame. Paths of this machine are shortened to their last
-    name."""
+    """The Refusal of an error of ours; `field`: the one at fault. Paths of this machine are shortened to file names."""
     message = without_paths(f"{error.message} ({error.hint})" if error.hint else error.message)
     match error:
         case PromptTooLongError(n_tokens=n_tokens):
@@ -73,12 +72,12 @@ def refusal_of(error: LocalrunError, field: str | None = None) -> Refusal:
 
 
 def without_paths(text: str) -> str:
-    """A message without the folders of this machine, and without what a terminal would obey."""
+    """A message without the folders of this machine and without control sequences."""
     return _PATH.sub(lambda found: found[1], clean(text))
 
 
 def cancelled() -> Refusal:
-    """The request was ended from here, before there was an answer. Clients do not try such a status again."""
+    """The refusal of a request that was cancelled on this machine. Clients do not retry this status."""
     return Refusal(499, "this request was cancelled", CANCELLED)
 
 

@@ -10,7 +10,7 @@ from localrun.server.json_body import Body
 def inference_request(
     body: Body, requests: tuple[Request, ...], ignored: Iterable[str], *, streams: bool = False
 ) -> InferenceRequest:
-    """The request of a body, without what only its protocol has. Raises Refusal, naming the field.
+    """The fields of a body that all protocols share, as a request. Raises Refusal, naming the field.
 
     `ignored` are names of fields that have no effect, such as `user` or `options.numa`; `streams` says whether an
     answer is a stream where the body does not.

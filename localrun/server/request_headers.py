@@ -1,4 +1,4 @@
-"""Conversation, priority and deadline of a request, by the headers of its call, in every protocol."""
+"""Headers of every protocol: conversation, priority and deadline of a request."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from localrun.server.refusal import Refusal
 from localrun.storage.block_file import digest
 from localrun.storage.programs import API_CHATS
 
-GATHER_MS = 30  # a token may wait for the next: each journey to a client takes a core 1.5 ms from the engine
+GATHER_MS = 30  # a token may wait for the next: sending costs 1.5 ms of a core
 SESSION_HEADERS = (
     *("session-id", "session_id", "thread-id", "x-session-id", "x-session-affinity"),
     *("x-conversation-id", "x-openwebui-chat-id"),
@@ -21,7 +21,7 @@ _PROGRAM = re.compile(r"[\w.-]{1,40}")
 
 
 def with_headers(asked: InferenceRequest, headers: Mapping[str, str]) -> InferenceRequest:
-    """A request with what its headers add. Raises Refusal for a header of ours that means nothing."""
+    """Apply the headers of a call to its request. Raises Refusal for an invalid header of ours."""
     session = asked.session or next((headers[name] for name in SESSION_HEADERS if headers.get(name)), "")
     chat_id = _chat_id(session or asked.chain, headers)
     priority, deadline = _priority(asked, headers), _deadline(headers)
@@ -33,19 +33,19 @@ def with_headers(asked: InferenceRequest, headers: Mapping[str, str]) -> Inferen
 
 
 def program_name(user_agent: str) -> str:
-    """Name of a client program without its version; empty where it does not say."""
+    """Name of a client program without its version; empty where unknown."""
     found = _PROGRAM.match(user_agent)
     return found[0].lower() if found else ""
 
 
 def key_of(headers: Mapping[str, str]) -> str:
-    """API key that a call brings."""
+    """API key of a call."""
     scheme, _, bearer = headers.get("authorization", "").partition(" ")
     return bearer.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
 
 
 def _chat_id(session: str, headers: Mapping[str, str]) -> str:
-    """The kept chat that a session is: never one of the user's own, nor that of another client or key."""
+    """Id of the kept chat of a session: never one of the user's own, nor that of another client or key."""
     if not session:
         return ""
     parts = program_name(headers.get("user-agent", "")), session, key_of(headers)

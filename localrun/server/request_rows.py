@@ -1,4 +1,4 @@
-"""Requests under way as rows: who asks, how far it is, why it waits, how long it will take."""
+"""Requests under way as table rows: client, progress, reason for waiting, time left."""
 
 import time
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from localrun.server.live import LiveRequest
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
-    """One request; the same on a screen and in JSON. Seconds, and tokens (a second)."""
+    """One request, for the screen and for JSON. Times in seconds, rates in tokens a second."""
 
     number: int
     client: str
@@ -18,13 +18,13 @@ class RequestRow:
     model: str
     session: str
     phase: str
-    waits_for: str  # why it does not go on; empty while it does
+    waits_for: str  # reason for waiting; empty while it runs
     prompt_tokens: int
     cached_tokens: int
     read_tokens: int
     written_tokens: int
-    rate: float | None  # of what it does now
-    seconds: float  # since it was asked
+    rate: float | None  # of its current phase
+    seconds: float  # since it arrived
     seconds_left: float | None  # of reading; of writing only where the answer has a longest length
 
     def as_json(self) -> Json:
@@ -58,7 +58,7 @@ def _row(live: LiveRequest, all_of_them: Sequence[LiveRequest], now: float) -> R
 
 
 def _pace(live: LiveRequest, now: float) -> tuple[float | None, float | None]:
-    """Tokens a second of what it does, and the seconds that are left of it."""
+    """Rate of the current phase in tokens a second, and its seconds left."""
     if live.phase == "reading" and live.read_since is not None and now > live.read_since:
         rate = (live.read_tokens - live.cached_tokens) / (now - live.read_since)
         return (rate, (live.prompt_tokens - live.read_tokens) / rate) if rate > 0 else (None, None)

@@ -24,10 +24,10 @@ from localrun.server.wire import ClientLeftError, Wire
 
 
 class AnswerResponse(Response):
-    """Computes while it is sent.
+    """An answer that is computed while it is sent.
 
-    Whatever is wrong before the first byte raises Refusal, so that the client gets a status of its own; later it is
-    told within the stream. A stream begins as soon as the engine has accepted the prompt, or with the first ping.
+    An error before the first byte raises Refusal, so that the client gets an HTTP status; a later one goes into the
+    stream. A stream begins as soon as the engine has accepted the prompt, or with the first ping.
     """
 
     def __init__(self, service: Service, asked: InferenceRequest, codec: Codec, request: HttpRequest) -> None:
@@ -36,11 +36,11 @@ class AnswerResponse(Response):
         self._live = LiveRequest.of(request, self._asked)
 
     async def prepare(self, client: EngineClient, requests: list[Request]) -> list[Request]:
-        """Change the requests once it is known which engine answers them."""
+        """Adapt the requests to the engine that answers them."""
         return requests
 
     async def settle(self) -> None:
-        """Do what is left before a client hears that its answer is complete."""
+        """Work that has to be done before the end of the answer is sent."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         wire = Wire(receive, send, self._codec, self._asked.is_stream)
@@ -60,14 +60,14 @@ class AnswerResponse(Response):
             wire.close()
 
     async def refuse(self, wire: Wire, refusal: Refusal) -> None:
-        """Tell the client that there is no answer, or no more of one."""
+        """Send the client an error, as the response or at the end of the stream."""
         self._live.end(refusal.code)
         if not wire.has_begun and not (self._asked.is_held and refusal.status == 503):
             raise refusal from None
         await wire.stream(self._codec.failure(refusal), last=True)
 
     async def complete(self, wire: Wire, completions: list[Completion]) -> None:
-        """Send the end of a stream, or all that was said."""
+        """Send the end of a stream, or the whole answer."""
         await self.settle()
         if self._asked.is_stream:
             await wire.stream(self._codec.end(), last=True)
@@ -79,7 +79,7 @@ class AnswerResponse(Response):
         await wire.whole(data, headers_of(completions[0]) if completions else {})
 
     async def _answer(self, wire: Wire) -> None:
-        """Bring the model, have it answer, and send what it says."""
+        """Load the model, generate, and send the events."""
         async with self._service.engine(self._asked, self._live, wire) as (client, requests):
             mailbox, wire.info = Mailbox(), client.info
             requests = await wire.wait(self.prepare(client, requests))
@@ -98,7 +98,7 @@ class AnswerResponse(Response):
                 _cancel(answers)
 
     async def _pass_on(self, said: list[NumberedEvent], wire: Wire, completions: dict[int, Completion]) -> None:
-        """Send all that has been said, in one go. Raises LocalrunError where an answer failed."""
+        """Send all events so far in one piece. Raises LocalrunError where an answer failed."""
         if self._asked.is_stream and not isinstance(said[0][1], LocalrunError):
             await wire.begin()
         frames: list[bytes] = []
@@ -114,7 +114,7 @@ class AnswerResponse(Response):
         await self._send(frames, wire)
 
     def _with_figures(self, done: Done, is_first: bool) -> Done:
-        """The end of an answer, which knows how long it waited for its model; the codec is told what else there is."""
+        """The end of an answer, with the time that it waited for its model; the codec gets its other figures."""
         timings = replace(done.completion.timings, load_ms=self._live.load_ms)
         completion = replace(done.completion, timings=timings)
         if self._asked.with_figures and is_first:

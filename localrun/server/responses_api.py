@@ -1,4 +1,4 @@
-"""Routes of /v1/responses: go on from earlier responses, give them back, drop, cancel and count."""
+"""Routes of /v1/responses: create, continue, retrieve, delete, cancel and count."""
 
 import asyncio
 from dataclasses import replace
@@ -25,7 +25,7 @@ USUAL_LISTED = 20
 
 
 class Responses:
-    """The endpoints, and what they share: responses that are stored, and those under way."""
+    """The endpoints, with the responses that are stored and those under way."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -48,7 +48,7 @@ class Responses:
         return StatefulAnswer(self, self._service, asked, request)
 
     async def count(self, request: HttpRequest) -> Response:
-        """Exactly how many tokens the prompt has, and how many of them are cached."""
+        """Exact token count of the prompt, and of the cached part."""
         asked = (await self._read(await read_json(request))).inference
         n_tokens = n_cached = 0
         if asked.requests:
@@ -85,7 +85,7 @@ class Responses:
         return JSONResponse({**body, "has_more": start + limit < len(items)})
 
     async def cancel(self, request: HttpRequest) -> Response:
-        """End an answer that is under way; one that is over stays what it is."""
+        """Cancel an answer that is under way; one that is over does not change."""
         id = request.path_params["id"]
         if answer := self._under_way(id):
             answer.cancel()
@@ -103,7 +103,7 @@ class Responses:
 
 
 class StatefulAnswer(AnswerResponse):
-    """An answer that others may ask for by its id while it is under way, and later if it is stored."""
+    """An answer that can be retrieved by its id while it is under way, and later if it is stored."""
 
     def __init__(self, responses: Responses, service: Service, asked: ResponsesRequest, request: HttpRequest) -> None:
         self.codec = ResponsesCodec(asked)
@@ -124,11 +124,11 @@ class StatefulAnswer(AnswerResponse):
             del self._responses.under_way[id]
 
     def cancel(self) -> None:
-        """End it within a step; at once where it has not begun."""
+        """Cancel within a step; at once where it has not begun."""
         self._live.cancel()
 
     async def refuse(self, wire: Wire, refusal: Refusal) -> None:
-        """One that is cancelled before it begins is an answer as well, which says so."""
+        """Send a cancelled response where it was cancelled before it began."""
         if refusal.code != CANCELLED:
             await super().refuse(wire, refusal)
             return
@@ -144,7 +144,7 @@ class StatefulAnswer(AnswerResponse):
         return [fitted]
 
     async def settle(self) -> None:
-        """Store it: whoever has seen its end may go on from it at once."""
+        """Store it before its end is sent, so that the next request can continue from it."""
         if self._state.is_stored and not self._is_kept and self.codec.response["status"] != "in_progress":
             self._is_kept = True
             figures = {"localrun": self.codec.figures} if self.codec.figures else {}

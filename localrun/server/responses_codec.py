@@ -1,4 +1,4 @@
-"""Answers to POST /v1/responses: response objects and the events by which one grows."""
+"""Answers to POST /v1/responses: response objects and their stream events."""
 
 import secrets
 import time
@@ -31,7 +31,7 @@ Status = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"
 
 
 class ResponsesCodec(Codec):
-    """Writes response objects and their events. `response` is how far the answer is."""
+    """Writes response objects and their events. `response`: the answer so far."""
 
     media_type = "text/event-stream"
     constraint_field = "text.format"
@@ -41,8 +41,8 @@ class ResponsesCodec(Codec):
         self._seals = asked.seals_thoughts
         self._number = 0  # of the next event
         self._tools = asked.tools
-        self._open: Channel | Literal["call"] | None = None  # what the last item is, while it grows
-        self._arguments = ""  # of the call that is open
+        self._open: Channel | Literal["call"] | None = None  # type of the open item
+        self._arguments = ""  # of the open call
         self.dropped_turns = 0
         self.response: Json = {
             "id": f"resp_{secrets.token_hex(16)}",
@@ -77,7 +77,7 @@ class ResponsesCodec(Codec):
         assert_never(event)
 
     def end(self) -> bytes:
-        if self.response["status"] == "in_progress":  # nothing was asked for but the model
+        if self.response["status"] == "in_progress":  # the request only loads the model
             self.response |= {"status": "completed", "completed_at": int(time.time()), "usage": _usage([])}
         name = "completed" if self.response["status"] == "completed" else "incomplete"
         return self._state(name)
@@ -100,7 +100,7 @@ class ResponsesCodec(Codec):
         self.response["model"] = self.model
 
     def cancelled(self) -> None:
-        """Leave the rest: no client waits for it."""
+        """Stop: the client is gone."""
         self._close("incomplete")
         self.response |= {"status": "cancelled"}
 
@@ -111,14 +111,14 @@ class ResponsesCodec(Codec):
             self.response["incomplete_details"] = {"reason": "max_output_tokens"}
         elif completion.stop_reason == "cancelled":
             status = "cancelled"
-        told: Json = {**(self.figures or {})}
+        figures: Json = {**(self.figures or {})}
         if self.dropped_turns:
-            told["dropped_turns"] = self.dropped_turns
-        self.figures = told or None
+            figures["dropped_turns"] = self.dropped_turns
+        self.figures = figures or None
         self.response |= {"status": status, "completed_at": int(time.time()), "usage": _usage([completion])}
 
     def _grow(self, channel: Channel, text: str) -> bytes:
-        """More text of the item that is open, which is begun if need be."""
+        """Append text to the open item, or to a new one."""
         frames = b""
         if channel != self._open:
             frames = self._close(self._ended) + self._begin(channel)
@@ -128,7 +128,7 @@ class ResponsesCodec(Codec):
         return frames + self._of_part(f"{name}.delta", delta=text, **more)
 
     def _call(self, part: ToolCallDelta) -> bytes:
-        """More of a call, which is an item of its own. A tool of free text is given its input as a whole."""
+        """Append to the item of a call. A tool of free text gets its input as a whole."""
         tool = self._tools.called(part.name)
         if part.begins:
             frames, self._open = self._close(self._ended), "call"
@@ -168,7 +168,7 @@ class ResponsesCodec(Codec):
         return frames + (self._of_part("content_part.added", part=part) if channel == "answer" else b"")
 
     def _close(self, status: Status) -> bytes:
-        """The end of the item that is open, if one is."""
+        """Close the open item, if any."""
         if self._open is None:
             return b""
         if self._open == "call":
@@ -188,7 +188,7 @@ class ResponsesCodec(Codec):
 
     @property
     def _ended(self) -> Status:
-        """How the item that is open ends where another begins: a call that is still open was never completed."""
+        """Status of the open item where another begins: a call that is still open was not completed."""
         return "incomplete" if self._open == "call" else "completed"
 
     @property
@@ -208,9 +208,9 @@ class ResponsesCodec(Codec):
         return self._frame(name, item_id=self._item["id"], output_index=len(self.response["output"]) - 1, **values)
 
     def _state(self, name: str) -> bytes:
-        """The whole response; while it grows its items come by themselves."""
+        """The response object; without items while they are streamed."""
         response = self.response if name not in ("created", "in_progress") else {**self.response, "output": []}
-        return self._frame(name, response={**response, **(self.told if response is self.response else {})})
+        return self._frame(name, response={**response, **(self.figures_field if response is self.response else {})})
 
     def _frame(self, name: str, /, **values: object) -> bytes:
         kind, number = f"response.{name}", self._number
@@ -236,7 +236,7 @@ def _usage(completions: Sequence[Completion]) -> Json:
 
 
 def _code(refusal: Refusal) -> str:
-    """A code that clients know: what they do next hangs on it."""
+    """An error code that clients know: they act on it."""
     if refusal.code == "context_length_exceeded":
         return refusal.code
     if refusal.status == 429:

@@ -1,4 +1,4 @@
-"""The bodies of POST /v1/responses, OpenAI's Responses, as codex and its SDKs send them."""
+"""Parse the bodies of POST /v1/responses (OpenAI's Responses), as codex and the SDKs send them."""
 
 import secrets
 from collections.abc import Sequence
@@ -23,25 +23,25 @@ SEALED_THOUGHTS = "reasoning.encrypted_content"
 
 @dataclass(frozen=True, slots=True)
 class ResponsesRequest:
-    """A body of this protocol. `items` are its input as it is stored; `echo` goes into the response as it came."""
+    """A parsed body. `items`: its input in stored form; `echo`: fields repeated in the response."""
 
     inference: InferenceRequest
     items: list[Json]
     echo: Json
-    first: str  # id of the response that the chain began with; empty where it goes on from none
+    first: str  # id of the first response of the chain; empty without a previous one
     is_stored: bool
-    drops_turns: bool  # the oldest turns, where the context is too small for all
+    drops_turns: bool  # drop the oldest turns where the context is too small
     seals_thoughts: bool
     tools: ClientTools
 
 
 def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> ResponsesRequest:
-    """A body as the request that it is, after the responses that it goes on from. Raises Refusal, naming the field."""
+    """The request of a body, after the responses that it continues. Raises Refusal, naming the field."""
     for name in REFUSED:
         if name in body:
             raise body.wrong(name, "localrun has none of this")
     if body.flag("background"):
-        raise body.wrong("background", "false is needed: answers are computed while somebody waits for them")
+        raise body.wrong("background", "only false is supported: an answer is computed while its client is connected")
     tools = ClientTools()
     tools.add(body.objects("tools"))
     items = _items(body)

@@ -1,4 +1,4 @@
-"""Answers under way: each blocks a thread between its events, and one mailbox brings them all to the event loop."""
+"""Answers under way: one thread each reads events, and one mailbox brings them all to the event loop."""
 
 import asyncio
 import threading
@@ -21,10 +21,10 @@ class Mailbox:
         self._loop = asyncio.get_running_loop()
         self._letters: deque[NumberedEvent] = deque()
         self._there = asyncio.Event()
-        self._is_called = False  # the loop has been told, and has not looked yet
+        self._is_called = False  # a callback of the loop is under way
 
     def put(self, letter: NumberedEvent) -> None:
-        """On any thread. Many letters take one call of the loop."""
+        """Put an event, from any thread. Many events take one call of the loop."""
         self._letters.append(letter)
         if not self._is_called:
             self._is_called = True
@@ -34,11 +34,11 @@ class Mailbox:
                 return
 
     async def wait(self) -> None:
-        """Until there are letters."""
+        """Wait for events."""
         await self._there.wait()
 
     def take(self) -> list[NumberedEvent]:
-        """All letters there are."""
+        """Take all events."""
         self._there.clear()
         self._is_called = False
         letters = []
@@ -61,7 +61,7 @@ class RunningAnswer:
         threading.Thread(target=self._read, args=(client, request, memory), name="answer", daemon=True).start()
 
     def cancel(self) -> None:
-        """End it within a step; what it has not said yet does not matter any more. From any thread, and repeatedly."""
+        """Cancel within a step; events that were not sent are dropped. From any thread, any number of times."""
         self._cancellation.cancel()
 
     def _read(self, client: EngineClient, request: Request, memory: AnswerMemory) -> None:

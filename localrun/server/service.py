@@ -1,4 +1,4 @@
-"""The part that all protocols share: the model, the queue, the requests under way."""
+"""Common parts of all protocols: the model, the queue, the requests under way."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -24,16 +24,16 @@ from localrun.storage.programs import note_program
 MAX_WAITING = 64  # requests beyond those that are computed at once
 MAX_HELD = 256  # streams that are held open until there is room for them
 USUAL_PARALLEL = 16
-MAX_NOTED = 1000  # conversations that are known to be noted
+MAX_NOTED = 1000  # conversations that are known to have a record on disk
 
 
 class Service:
-    """One server, whatever protocol it is spoken to in."""
+    """One server, for all protocols."""
 
     def __init__(
         self, models: ModelHost, options: ServerOptions, log: Callable[[LiveRequest], None] = lambda live: None
     ) -> None:
-        """`log` hears of every request that is over."""
+        """`log` is called with every request that is over."""
         self.models, self.options, self._log = models, options, log
         self.registry, self.metrics = Registry(self._ended), Metrics()
         self.last_requests = LastRequests()
@@ -45,14 +45,14 @@ class Service:
 
     @property
     def programs(self) -> list[AttachedProgram]:
-        """The localruns that use the engine now."""
+        """Attached programs that use the engine now."""
         return [] if self.attached is None else self.attached.programs
 
     @asynccontextmanager
     async def engine(
         self, asked: InferenceRequest, live: LiveRequest, wire: Wire
     ) -> AsyncIterator[tuple[EngineClient, list[Request]]]:
-        """The engine for a request, and what it is asked for each answer. Raises Refusal where too many wait."""
+        """Give the engine for a request, and one request for each answer. Raises Refusal where too many wait."""
         await self._take_room(asked, wire)
         try:
             async with AsyncExitStack() as held:
@@ -69,8 +69,8 @@ class Service:
                 self._freed.notify_all()
 
     def count(self, client: EngineClient, request: Request) -> tuple[int, int]:
-        """Tokens of a prompt as the engine would read it, and how many of them are cached. Blocks. Raises LocalrunError
-        for what cannot be answered, and Refusal for an engine that does not tell."""
+        """Token count of a prompt, and of its cached part. Blocks. Raises LocalrunError for a bad request, and Refusal
+        where the engine cannot count."""
         try:
             view = client.preview(self.answers.recall(client.info, request))
         except PromptTooLongError as error:
@@ -82,7 +82,7 @@ class Service:
         return view.n_tokens, min(view.n_cached, view.n_tokens - 1)  # the last one is always computed
 
     async def _take_room(self, asked: InferenceRequest, wire: Wire) -> None:
-        """Count a request among those that are open. Whoever is held goes before those that come later."""
+        """Count a request among the open ones. One that is held goes before later ones."""
 
         async def wait() -> None:
             async with self._freed:
@@ -104,7 +104,7 @@ class Service:
         return self._n_open + asked.n_answers <= (self.options.parallel or USUAL_PARALLEL) + MAX_WAITING
 
     async def _note_program(self, chat_id: str, client: str) -> None:
-        """Have `localrun cache list` tell whose conversation it keeps."""
+        """Record the client of a conversation for `localrun cache list`."""
         if chat_id and not self.options.no_disk and chat_id not in self._noted:
             self._noted = {chat_id, *(self._noted if len(self._noted) < MAX_NOTED else ())}
             await asyncio.to_thread(note_program, chat_id, program_name(client))

@@ -1,4 +1,4 @@
-"""The engine of a server as other localruns of this user use it, beside those who ask over HTTP."""
+"""The engine of a server as other localruns of this user share it with clients over HTTP."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -23,13 +23,13 @@ from localrun.server.service import Service
 if TYPE_CHECKING:
     from localrun.diagnose.explain.topic_report import TopicReport
 
-PROTOCOL = "attached"  # in place of a path that was asked
+PROTOCOL = "attached"  # in place of a path
 
 
 @contextmanager
 def sharing(service: Service) -> Iterator[str]:
-    """While open, other localruns of this user may use the engine; gives the path of the socket, empty where there
-    can be none. On the event loop."""
+    """While open, other programs of this user may use the engine; gives the path of the socket, empty where none is
+    possible. On the event loop."""
     loop = asyncio.get_running_loop()
 
     def admit(hello: Attach, program: AttachedProgram) -> EngineClient:
@@ -60,8 +60,8 @@ def sharing(service: Service) -> Iterator[str]:
 
 
 class SharedEngine:
-    """The engine as one attached program calls it, on any thread. Its answers count, are shown and can be cancelled as
-    those over HTTP, and while one is under way the model stays."""
+    """The engine of one attached program, called on any thread. Its answers are counted, shown and cancelled like those
+    over HTTP, and keep the model loaded."""
 
     def __init__(
         self, service: Service, client: EngineClient, program: AttachedProgram, loop: asyncio.AbstractEventLoop
@@ -94,7 +94,7 @@ class SharedEngine:
             return self._client.explain(topic, watch)
 
     def close(self) -> None:
-        """It is the server's."""
+        """Do nothing: the engine is the server's."""
 
     def _events(self, request: Request, turn: "_Turn") -> Iterator[Event]:
         live = self._live(request.max_tokens)
@@ -113,7 +113,7 @@ class SharedEngine:
         return LiveRequest(PROTOCOL, str(self._program), self.info.name, "", max_tokens=max_tokens)
 
     async def _hold(self, live: LiveRequest, turn: "_Turn") -> None:
-        """Keep the model, and the request among those under way, until its turn is over."""
+        """Keep the model loaded and the request listed until its turn is over."""
         with self._service.registry.holding(live):
             try:
                 async with self._service.models.use("") as client:
@@ -127,7 +127,7 @@ class SharedEngine:
 
 
 class _Turn(Cancellation):
-    """The time that a request has the model for. Made, taken and cancelled on any thread."""
+    """The time during which a request holds the model. Used from any thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
@@ -143,8 +143,8 @@ class _Turn(Cancellation):
 
     @contextmanager
     def taken(self, hold: Coroutine[Any, Any, None]) -> Iterator[bool]:
-        """Wait for the turn; False where it was cancelled before. Raises LocalrunError where there is none."""
-        self._holding = asyncio.run_coroutine_threadsafe(self._told(hold), self._loop)
+        """Wait for the turn; False where it was cancelled first. Raises LocalrunError where the load fails."""
+        self._holding = asyncio.run_coroutine_threadsafe(self._reporting(hold), self._loop)
         if self.is_cancelled:  # before there was anything to cancel
             self.cancel()
         try:
@@ -157,8 +157,8 @@ class _Turn(Cancellation):
         self._begun.set_result(True)
         await self._over.wait()
 
-    async def _told(self, hold: Coroutine[Any, Any, None]) -> None:
-        """Have whoever waits know how the wait ended."""
+    async def _reporting(self, hold: Coroutine[Any, Any, None]) -> None:
+        """Report to the waiting program how the wait ended."""
         try:
             await hold
         except (LocalrunError, Refusal) as error:

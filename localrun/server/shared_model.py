@@ -1,4 +1,4 @@
-"""The model of an app that serves it, too: the app loads and changes it, requests take what is there."""
+"""The model of an app that also serves it: the app loads and changes it, requests use the loaded one."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -48,4 +48,4 @@ class SharedModel(ModelHost):
         return [stored] if isinstance(stored, StoredModel) else []
 
     async def close(self) -> None:
-        """It is the app's."""
+        """Do nothing: the model is the app's."""

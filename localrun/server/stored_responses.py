@@ -1,6 +1,6 @@
-"""Responses that clients may go back to by their id: in memory, and on disk only where the server was told so.
+"""Responses that clients may go back to by their id: in memory, and on disk with --store-disk.
 
-There are at most 1,000, of at most 256 MB in all; those that nobody has used for longest go first.
+There are at most 1,000, of at most 256 MB in all; the least recently used go first.
 """
 
 import json
@@ -26,7 +26,7 @@ _ID = re.compile(r"resp_[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """`response` as its client got it; `items` are its input, without that of the responses before it."""
+    """`response` as the client got it; `items`: its own input, without that of earlier responses."""
 
     response: Json
     items: list[Json]
@@ -37,7 +37,7 @@ class StoredResponse:
 
 
 class MemoryShelf:
-    """Bounded room for texts by id, which goes with the process. Any thread may use it."""
+    """Bounded store of texts by id, in memory. Thread-safe."""
 
     def __init__(self) -> None:
         self._data: OrderedDict[str, bytes] = OrderedDict()
@@ -52,7 +52,7 @@ class MemoryShelf:
                 self._n_bytes -= len(self._data.popitem(last=False)[1])
 
     def get(self, id: str) -> bytes | None:
-        """The response of an id, which counts as used now."""
+        """The response of an id; marks it as used."""
         with self._lock:
             if id in self._data:
                 self._data.move_to_end(id)
@@ -65,7 +65,7 @@ class MemoryShelf:
 
 @dataclass(frozen=True, slots=True)
 class ShelfFigures:
-    """How many responses there are, their bytes, and when one was used last, in seconds since 1970."""
+    """Number of responses, their bytes, and the time of the latest use in seconds since 1970."""
 
     n_responses: int
     nbytes: int
@@ -100,13 +100,13 @@ class DiskShelf:
         return self._folder / f"{id}.json"
 
     def figures(self) -> ShelfFigures:
-        """How much there is. Nothing where there is no folder."""
+        """Summary of the folder; empty where there is none."""
         stats = [stat for stat, _ in self._files()]
         last_used = max((stat.st_mtime for stat in stats), default=0.0)
         return ShelfFigures(len(stats), sum(stat.st_size for stat in stats), last_used)
 
     def clear(self) -> int:
-        """Remove all, and say how many bytes that freed. Raises OSError."""
+        """Remove all; gives the bytes freed. Raises OSError."""
         freed = 0
         for stat, path in self._files():
             os.unlink(path)
@@ -114,7 +114,7 @@ class DiskShelf:
         return freed
 
     def _files(self) -> list[tuple[os.stat_result, str]]:
-        """Those that were used last first."""
+        """Files, the most recently used first."""
         try:
             with os.scandir(self._folder) as entries:
                 found = [(one.stat(follow_symlinks=False), one.path) for one in entries if _ID.match(one.name)]
@@ -132,7 +132,7 @@ class DiskShelf:
 
 
 class StoredResponses:
-    """Responses by id. One that the disk does not take stays in memory."""
+    """Responses by id. One that cannot be written to the disk stays in memory."""
 
     def __init__(self, on_disk: bool) -> None:
         folder = writable_folder("cache") if on_disk else None
@@ -164,7 +164,7 @@ class StoredResponses:
             self._disk.remove(id)
 
     def chain(self, id: str) -> list[StoredResponse]:
-        """A response and all that it goes on from, the oldest first. Raises Refusal where one of them is gone."""
+        """A response and its chain of earlier ones, the oldest first. Raises Refusal where one of them is gone."""
         found: list[StoredResponse] = []
         while id:
             try:

@@ -1,4 +1,4 @@
-"""POST /tokenize and /detokenize, GET /tokenizer_info: a model's vocabulary at work, in vLLM's names."""
+"""POST /tokenize and /detokenize, GET /tokenizer_info: the tokenizer of the model, by vLLM's names."""
 
 import asyncio
 from dataclasses import replace
@@ -55,9 +55,9 @@ async def tokenizer_info(service: Service) -> Json:
 
 
 async def _read(service: Service, body: Body, request: Request) -> tuple[PromptView, int]:
-    """How a request is read, and the context of the model."""
+    """Tokenize a request; gives the context of the model, too."""
     async with service.models.use(body.text("model")) as client:
         view = await asyncio.to_thread(client.preview, request, True)
         if view is None:
-            raise Refusal(503, "the engine does not tell now: it was just started again", "engine_busy", retry_after=1)
+            raise Refusal(503, "the engine was just restarted and cannot tokenize yet", "engine_busy", retry_after=1)
         return view, client.info.ctx

@@ -1,4 +1,4 @@
-"""Arguments of a call as protocols have them that want a map instead of a text."""
+"""Arguments of a call as a JSON object, for protocols that do not take text."""
 
 import json
 from typing import Any
@@ -8,14 +8,14 @@ from localrun.base.request import Json
 
 
 def arguments_of(call: ToolCall) -> Json:
-    """The arguments; of a call that was cut, as far as they go."""
+    """The arguments; those of a call that was cut, as far as they are complete."""
     text = call.arguments if call.is_complete else _closed(call.arguments)
     value: Any = json.loads(text or "{}")
     return value if isinstance(value, dict) else {}
 
 
 def _closed(text: str) -> str:
-    """The beginning of an object of JSON, made whole: what is open is closed, and a value that did not come is null."""
+    """Complete the beginning of a JSON object: close what is open; a missing value becomes null."""
     open_: list[str] = []
     in_string = is_escaped = False
     for letter in text:

@@ -1,4 +1,4 @@
-"""A conversation without its oldest turns, for clients that would rather lose those than be refused."""
+"""Drop the oldest turns of a conversation, for clients that prefer that to a refusal."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from localrun.client.interface import EngineClient
 
 
 def drop_turns(client: EngineClient, request: Request) -> tuple[Request, int]:
-    """The request as it fits the context, and how many turns it lost for that. Blocks while prompts are encoded.
+    """Fit a request to the context; gives it, and the number of dropped turns. Blocks while prompts are encoded.
 
     The last turn stays, and so does what comes before the first. What is dropped leaves room for an answer, so that the
     next request need not drop again.

@@ -1,4 +1,4 @@
-"""The connection to one client: what is sent on it, and whether somebody is still there."""
+"""The connection to one client: sending, and noticing that it left."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class ClientLeftError(Exception):
-    """The client has gone."""
+    """The client has left."""
 
 
 class Wire:
@@ -24,13 +24,13 @@ class Wire:
 
     def __init__(self, receive: Receive, send: Send, codec: Codec, is_stream: bool) -> None:
         self._send, self._codec, self._is_stream = send, codec, is_stream
-        self._over: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()  # why nobody waits any more
+        self._over: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()  # why the wait is over
         self._listening = asyncio.ensure_future(self._until_gone(receive))
         self.info: ModelInfo | None = None  # of the model that answers, once it is there
         self.has_begun = False
 
     async def wait(self, awaited: Awaitable[T]) -> T:
-        """Wait for something, with pings meanwhile. Raises ClientLeftError as soon as the client has gone, and Refusal
+        """Wait for `awaited`, sending pings. Raises ClientLeftError as soon as the client has gone, and Refusal
         as soon as the request is cancelled."""
         task = asyncio.ensure_future(awaited)
         try:
@@ -49,11 +49,11 @@ class Wire:
             task.cancel()
 
     def cancel(self) -> None:
-        """End the wait for an answer that nobody wants any more."""
+        """End the wait for an answer that is not wanted any more."""
         self._end(cancelled())
 
     async def begin(self) -> None:
-        """Send the headers of a stream, and its head, unless they have been."""
+        """Send the headers and the head of a stream, once."""
         if self.has_begun:
             return
         await self._head(
@@ -69,7 +69,7 @@ class Wire:
         await self._write(data, last)
 
     async def whole(self, data: bytes, headers: Mapping[str, str]) -> None:
-        """Send everything at once, for a client that asked for no stream."""
+        """Send the whole answer at once."""
         usual = {"content-type": "application/json", "content-length": str(len(data))}
         await self._head(*((name.encode(), value.encode()) for name, value in {**usual, **headers}.items()))
         await self._write(data, last=True)
@@ -91,7 +91,7 @@ class Wire:
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def _write(self, data: bytes, last: bool = False) -> None:
-        """A client that does not take it in time has left."""
+        """Send; a client that does not take it in time counts as gone."""
         if not data and not last:
             return
         message: dict[str, Any] = {"type": "http.response.body", "body": data, "more_body": not last}
