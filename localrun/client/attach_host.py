@@ -1,4 +1,4 @@
-"""The side of a shared engine that has it: other programs of this user connect, and call it as a worker is called."""
+"""Host of a shared engine: other programs of this user connect, and call it like a worker."""
 
 import os
 import selectors
@@ -16,10 +16,10 @@ from localrun.client.codec import WireError
 from localrun.client.interface import EngineClient
 from localrun.client.wire import Attach, Call, Ended, Loaded, as_failure, read_messages
 
-HELLO_SECONDS = 10.0  # that a program may take to say what it wants
+HELLO_SECONDS = 10.0  # for a program to send its first message
 MAX_PROGRAMS = 64
 MAX_CALLS = 256  # of one program at once
-MAX_NAME = 80  # characters of what a program calls itself
+MAX_NAME = 80  # characters of the name of a program
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ Admit = Callable[[Attach, AttachedProgram], EngineClient]
 
 
 class AttachHost:
-    """Listens from the moment it is made. Raises OSError where nobody can connect.
+    """Listen from construction on. Raises OSError where that is impossible.
 
     `admit` gives a program the engine that it calls, or raises LocalrunError with what is in the way. It is called on a
     thread of its own.
@@ -48,22 +48,22 @@ class AttachHost:
         self._admit = admit
         self._listener, self.path = private_socket.listen()
         ended, end = os.pipe()
-        self._ended, self._end = os.fdopen(ended, "rb"), os.fdopen(end, "wb")  # closing one is heard at the other
+        self._ended, self._end = os.fdopen(ended, "rb"), os.fdopen(end, "wb")  # closing one wakes the other
         self._sessions: list[_Session] = []
         start_thread(self._accept)
 
     @property
     def programs(self) -> list[AttachedProgram]:
-        """Programs that use the engine now."""
+        """Programs attached now."""
         return [session.program for session in list(self._sessions) if session.program is not None]
 
     def end_all(self, reason: str) -> None:
-        """Tell every program that it cannot go on, and why."""
+        """End the session of every program, with the reason."""
         for session in list(self._sessions):
             session.dismiss(reason)
 
     def close(self, reason: str) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         self._end.close()
         private_socket.remove(self.path)
         self.end_all(reason)
@@ -81,9 +81,9 @@ class AttachHost:
                         connection.close()
 
     def _serve(self, connection: socket.socket) -> None:
-        """One program, from its first message to its last."""
+        """Serve one program, from its first message to its last."""
         session = _Session(connection)
-        self._sessions.append(session)  # before it is admitted: a model that changes meanwhile ends it
+        self._sessions.append(session)  # before it is admitted, so that a change of the model ends it
         try:
             session.serve(self._admit)
         finally:
@@ -92,7 +92,7 @@ class AttachHost:
 
 
 class _Session(CallServer):
-    """A connection, and the program at its other end once that has said who it is."""
+    """A connection, and the program at its other end once it is known."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(HELLO_SECONDS)
@@ -114,7 +114,7 @@ class _Session(CallServer):
             self.answer_all(calls)
 
     def dismiss(self, reason: str) -> None:
-        """Tell it that this is the end, and why."""
+        """End the session, with the reason."""
         self._say(0, Ended(reason))
         self.end()
 
@@ -137,5 +137,5 @@ class _Session(CallServer):
 
     def _leave(self) -> None:
         with suppress(OSError):
-            self._connection.shutdown(socket.SHUT_RDWR)  # whoever reads from it hears of that
+            self._connection.shutdown(socket.SHUT_RDWR)  # ends the thread that reads from it
         self._connection.close()

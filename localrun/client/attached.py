@@ -1,4 +1,4 @@
-"""A client of the engine that a running localrun shares, and of its own engine once that is gone."""
+"""A client of the shared engine of a running localrun, and of an engine of its own once that is gone."""
 
 import secrets
 import threading
@@ -28,7 +28,7 @@ def attach(
     options: LoadOptions, program: str, open_own: OpenOwn, progress: ProgressCallback, tell: Tell
 ) -> "AttachedClient | None":
     """A client of the engine of the running server, if it is the one that `options` would load; else None, and `tell`
-    hears why. Nothing is told where none runs that shares its engine."""
+    gets the reason. `tell` is not called where no running server shares its engine."""
     owner = running_server()
     if owner is None or not owner.engine:
         return None
@@ -41,7 +41,7 @@ def attach(
 
 
 class AttachedClient:
-    """An engine that is shared, until its owner leaves, loads another model, or unloads this one.
+    """A shared engine, until its owner ends, loads another model, or unloads this one.
 
     Then the model is loaded here by the next request, and one under way is asked again: with the seed it had, so that
     it goes on where it was.
@@ -62,16 +62,16 @@ class AttachedClient:
         return self.own or self._shared
 
     def generate(self, request: Request) -> Generation:
-        """Answer a request. One that is cancelled while the model is loaded here ends when it is."""
+        """Answer a request. One that is cancelled while the model is loaded here ends after the load."""
         cancellation = Cancellation()
         return Generation(self._events(request, cancellation), cancellation.cancel)
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
-        """How a request would be read; None while there is no engine to ask."""
+        """How a request would be tokenized and cached; None while there is no engine."""
         return self._engine.preview(request, pieces)
 
     def view(self) -> CacheView | None:
-        """Contents of the KV cache, of all programs that use it; None while there is no engine to ask."""
+        """Contents of the KV cache, of all programs that share it; None while there is no engine."""
         return self._engine.view()
 
     def explain(self, topic: str, watch: Callable[[int], None]) -> "TopicReport":
@@ -103,7 +103,7 @@ class AttachedClient:
         yield from replay.rest(cancellation.watch(self._own_engine().generate(request)))
 
     def _own_engine(self) -> EngineClient:
-        """The engine of this process, loaded if need be."""
+        """The engine of this process, loaded on demand."""
         with self._lock:
             self._check_open()
             if self.own is None:
@@ -117,7 +117,7 @@ class AttachedClient:
             return self.own
 
     def _watch(self, done: int, total: int) -> None:
-        """Of a load here: it is given up with the client."""
+        """Progress of a load here; raises once the client is closed."""
         self._check_open()
         self._progress(done, total)
 

@@ -1,4 +1,4 @@
-"""An engine that another localrun of this user has, and shares."""
+"""Connection to an engine that another localrun of this user shares."""
 
 import socket
 import threading
@@ -25,21 +25,21 @@ from localrun.client.wire import Attach, Ended, Failure, Loaded, Reply
 if TYPE_CHECKING:
     from localrun.diagnose.explain.topic_report import TopicReport
 
-HELLO_SECONDS = 5.0  # that the owner may take to answer
+HELLO_SECONDS = 5.0  # for the owner to answer
 
 
 class OwnerGoneError(EngineDiedError):
-    """The engine is shared no longer."""
+    """The owner no longer shares the engine."""
 
 
 class SocketChannel(EngineChannel):
-    """A connection to the process that has the engine."""
+    """A connection to the process of the engine."""
 
     def __init__(self, connection: socket.socket) -> None:
         super().__init__()
         self._connection = connection
         self._pid = private_socket.peer_of(connection).pid
-        self._reason = ""  # that it ended for
+        self._reason = ""  # for its end
         threading.Thread(target=self._write, args=(connection.makefile("wb"),), daemon=True).start()
         self._life = threading.Thread(target=self._live, name="localrun-attached", daemon=True)
         self._life.start()
@@ -96,7 +96,7 @@ class AttachedEngine:
 
     @property
     def is_shared(self) -> bool:
-        """Whether it can be asked still."""
+        """Whether the connection is open."""
         return self._channel.can_answer
 
     def why_gone(self) -> str:
@@ -114,11 +114,11 @@ class AttachedEngine:
         return self._channel.preview(self._limited(request), pieces) if self.is_shared else None
 
     def explain(self, topic: str, watch: Callable[[int], None]) -> "TopicReport":
-        """Measure a topic there, beside whatever else is answered. Raises LocalrunError."""
+        """Measure a topic on the shared engine, beside other answers. Raises LocalrunError."""
         return self._channel.explain(topic, watch)
 
     def close(self) -> None:
-        """Leave it. What was asked of it is cancelled there."""
+        """Disconnect; the owner cancels our calls."""
         self._channel.kill("the model was closed")
 
     def _greet(self, hello: Attach) -> ModelInfo:
@@ -151,7 +151,7 @@ class AttachedEngine:
             answer.leave()
 
     def _limited(self, request: Request) -> Request:
-        """The request within what was asked for: no larger a context, and nothing on disk that was not to be kept."""
+        """The request within our own load options: no larger context, and nothing kept on disk against them."""
         ctx = min(self.info.ctx, request.ctx or self.info.ctx)
         return replace(request, ctx=ctx, chat_id=request.chat_id if self._options.disk_cache else "")
 

@@ -1,4 +1,4 @@
-"""Answers calls that come as frames, with an engine of this process or one that it has."""
+"""Serve calls that arrive as frames, with an engine of this process or one that it uses."""
 
 import queue
 import threading
@@ -45,7 +45,7 @@ ALIVE_SECONDS = 0.5  # between signs of life while at work; none while idle
 
 
 class CallServer:
-    """One channel, and a thread for every call under way."""
+    """One channel, with a thread for every call under way."""
 
     def __init__(self, replies: BinaryIO, client: EngineClient | None = None) -> None:
         self._client = client
@@ -58,13 +58,13 @@ class CallServer:
         start_thread(self._show_life)
 
     def answer_all(self, calls: BinaryIO) -> None:
-        """Take calls until there are no more, or one is none."""
+        """Take calls until the channel ends or a frame is invalid."""
         with suppress(WireError, OSError):
             for call in read_messages(calls, Call):
                 self._take(call)
 
     def end(self) -> None:
-        """Send what was said, cancel what is under way, and stop."""
+        """Send pending events, cancel calls under way, and stop."""
         self._is_over = True
         self._outbox.put(None)
         for job in list(self._jobs.values()):
@@ -147,7 +147,7 @@ class CallServer:
                 self._is_working.set()
 
     def _send(self, replies: BinaryIO) -> None:
-        """Send what is said until the end, or until nobody listens any more."""
+        """Send events until the answer ends or the client is gone."""
         is_last = False
         with suppress(OSError):
             while not is_last:
@@ -163,7 +163,7 @@ class CallServer:
         self._leave()
 
     def _leave(self) -> None:
-        """Do what is left once nobody can be told any more."""
+        """Clean up after a call whose client is gone."""
 
     def _gather(self) -> None:
         """Wait for more words: the least time that a call allows, or until something cannot wait."""
@@ -193,7 +193,7 @@ def _packed(reply: Reply) -> bytes:
 
 
 def _unexpected(error: Exception) -> LocalrunError:
-    """torch has several ways to say that memory ran out; the rest is a bug."""
+    """Whether an error of torch means that memory ran out; any other is a bug."""
     torch_says = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
     if isinstance(error, MemoryError) or torch_says:
         return DoesNotFitError("memory ran out", "try a smaller model or context, or close other programs")

@@ -1,4 +1,4 @@
-"""Calls to an engine in another process, and the inboxes that its answers arrive in."""
+"""Calls to an engine in another process, with an inbox for the answers to each."""
 
 import queue
 import threading
@@ -46,14 +46,14 @@ TICK_SECONDS = 0.25
 
 @dataclass(eq=False, slots=True)
 class Inbox:
-    """Where the answers to one call arrive; None when no more can."""
+    """Queue of the answers to one call; None marks the end."""
 
     number: int
     answers: "queue.SimpleQueue[ReplyContent | None]" = field(default_factory=queue.SimpleQueue)
 
 
 class EngineChannel:
-    """Base of what frames go through. Any thread may call; none waits for the stream, so a stopped peer blocks nobody.
+    """Base of channels of frames. Any thread may call; none waits for the stream, so a stopped peer blocks no caller.
 
     A subclass starts `_life`, the thread that reads replies until their end and then calls `_bury`.
     """
@@ -94,11 +94,11 @@ class EngineChannel:
         return inbox
 
     def cancel(self, inbox: Inbox) -> None:
-        """Ask for an early end of that call."""
+        """Request the cancellation of a call."""
         self._outbox.put(pack(Call(inbox.number, Cancel())))
 
     def drop(self, inbox: Inbox) -> None:
-        """No longer listen to that call."""
+        """Drop further answers to a call."""
         with self._lock:
             self._inboxes.pop(inbox.number, None)
 
@@ -123,15 +123,15 @@ class EngineChannel:
         return answer.view if isinstance(answer, Viewed) else None
 
     def preview(self, request: Request, pieces: bool) -> PromptView | None:
-        """How a request would be read; None where no more answers come."""
+        """How a request would be tokenized and cached; None where no more answers come."""
         answer = self._ask(Preview(request, pieces))
         if isinstance(answer, Failure):
             raise as_error(answer)
         return answer.view if isinstance(answer, Previewed) else None
 
     def explain(self, topic: str, watch: Callable[[int], None]) -> "TopicReport":
-        """Measure a topic. `watch` hears the steps that it took so far, and is called four times a second at least;
-        what it raises cancels that. Raises LocalrunError."""
+        """Measure a topic. `watch` gets the number of steps so far, at least four times a second;
+        an exception from it cancels. Raises LocalrunError."""
         from localrun.diagnose.explain.topic_report import as_report
 
         inbox, steps = self.call(Explain(topic)), [0]
@@ -152,11 +152,11 @@ class EngineChannel:
             self.drop(inbox)
 
     def kill(self, reason: str) -> None:
-        """Use it no longer, for this reason."""
+        """End the channel, with a reason."""
         raise NotImplementedError
 
     def _ask(self, question: View | Preview) -> ReplyContent | None:
-        """The one answer to a question; None where no more come."""
+        """The answer to a call with a single one; None where the channel ends first."""
         inbox = self.call(question)
         try:
             return self.receive(inbox)
@@ -166,7 +166,7 @@ class EngineChannel:
             self.drop(inbox)
 
     def _read(self, stream: BinaryIO) -> None:
-        """Hear replies until their end. Raises WireError."""
+        """Read replies until their end. Raises WireError."""
         for reply in read_messages(stream, Reply):
             self._hear(reply)
 

@@ -1,4 +1,4 @@
-"""One answer of an engine in another process, as the client that asked for it holds it."""
+"""One answer of an engine in another process, on the side of the client."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from localrun.base.request import Request
 from localrun.client.channel import TICK_SECONDS, EngineChannel, Inbox
 from localrun.client.wire import Events, Failure, Generate, ReplyContent, as_error
 
-CANCEL_SECONDS = 20.0  # for the engine to end an answer; then it is ended itself
+CANCEL_SECONDS = 20.0  # for the engine to end an answer; then the process is ended
 
 
 class ChannelAnswer:
@@ -47,7 +47,7 @@ class ChannelAnswer:
                     raise as_error(failure)
 
     def leave(self) -> None:
-        """Cancel what is not over, and listen no longer."""
+        """Cancel, unless it is over, and drop further events."""
         if self._call is not None:
             self.cancel()
             self.is_over = True

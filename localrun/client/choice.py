@@ -1,4 +1,4 @@
-"""Which model answers: one on disk, how precise and how its cache is held, or one on a server."""
+"""The choice of a model: one on disk, with its precision and its cache, or one on a server."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model to load; of an endpoint only `stored` matters. `ctx` 0 is as much as memory holds, None what is set."""
+    """A model to load; of an endpoint only `stored` matters. `ctx` 0: as much as memory holds, None: the setting."""
 
     stored: "StoredModel | Endpoint"
     precision: str = ""
     ctx: int | None = None
     kv: KVCodecName = "auto"
     window: int | None = None  # tokens that each layer sees in addition to the first block; None: the setting
-    chat_id: str = ""  # the kept chat that is open meanwhile
+    chat_id: str = ""  # the kept chat that is open
 
 
 def builtin() -> ModelChoice:
@@ -34,7 +34,7 @@ def builtin() -> ModelChoice:
 
 
 def named(model: str) -> ModelChoice:
-    """A model on disk, as one types it: NAME, or NAME:PRECISION. NotFoundError says what there is instead."""
+    """A model on disk by its typed name: NAME or NAME:PRECISION. Raises NotFoundError, which lists what there is."""
     from localrun.hub.resolve import resolve
 
     stored = resolve(model)

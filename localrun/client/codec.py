@@ -1,4 +1,4 @@
-"""Dataclasses as plain JSON data and back, by their annotations: nothing but those can come out of what is read."""
+"""Encode dataclasses as plain JSON data and decode them by their annotations, so that no other type can be created."""
 
 import dataclasses
 import types
@@ -11,11 +11,11 @@ Convert = Callable[[Any], Any]
 
 
 class WireError(ValueError):
-    """Data that does not have the shape its annotation asks for."""
+    """Data that does not match its annotation."""
 
 
 class JsonCodec(NamedTuple):
-    """`encode` gives what JSON can hold; `decode` gives the value back. Both raise WireError for a wrong type.
+    """`encode` gives JSON data; `decode` gives the value back. Both raise WireError for a wrong type.
 
     `schema` spells the whole shape, so that two programs can tell whether they mean the same by it.
     """
@@ -26,7 +26,7 @@ class JsonCodec(NamedTuple):
 
 
 def codec(kind: Any) -> JsonCodec:
-    """How values of an annotation travel. Dataclasses become [name, field, …], so that a union can tell them apart."""
+    """The converter of an annotation. Dataclasses become [name, field, …], so that members of a union differ."""
     return _codec(kind)
 
 
@@ -142,7 +142,7 @@ def _record(kind: type) -> JsonCodec:
 
 
 def _union(kinds: tuple[type, ...]) -> JsonCodec:
-    """Dataclasses are told apart by their name; of the rest, the first that takes the value."""
+    """Dataclasses are distinguished by name; among other types, the first that takes the value."""
     records = {str(kind.__name__): codec(kind) for kind in kinds if dataclasses.is_dataclass(kind)}
     others = [codec(kind) for kind in kinds if not dataclasses.is_dataclass(kind)]
 

@@ -1,4 +1,4 @@
-"""A server that speaks the OpenAI protocol: where it is, and as whom we ask there."""
+"""A server that speaks the OpenAI protocol: its address and our key."""
 
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the API of an endpoint is: an origin, and the path that all its pages are under."""
+    """Address of the API of an endpoint: an origin, and the path before all its routes."""
 
     origin: Origin
     path: str

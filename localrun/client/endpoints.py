@@ -1,4 +1,4 @@
-"""Servers that answer in the place of a model on this machine: kept in endpoints.toml, which only its owner can read.
+"""Servers that answer instead of a model on this machine, in endpoints.toml, which only its owner can read.
 
 A file of its own, since config.toml is what people show to others when they ask for help.
 """
@@ -47,8 +47,7 @@ def write_endpoints(endpoints: Sequence[Endpoint]) -> Path:
 
 
 def change_endpoint(before: Endpoint | None, after: Endpoint | None) -> None:
-    """Put one in the place of another; None before adds it, None after forgets it. UsageError or StorageError
-    where that fails."""
+    """Replace one server by another; `before` None: add, `after` None: remove. Raises UsageError or StorageError."""
     home = writable_folder("config")
     try:
         with locked(home / LOCK) if home else nullcontext():
@@ -59,7 +58,7 @@ def change_endpoint(before: Endpoint | None, after: Endpoint | None) -> None:
 
 
 def server_named(text: str) -> Endpoint:
-    """A server that was added, by its name, else the one at that address. NotFoundError where it is neither."""
+    """An added server by its name, else the one at that address. Raises NotFoundError."""
     known = read_endpoints()
     for endpoint in known:
         if endpoint.name == text:
@@ -74,7 +73,7 @@ def server_named(text: str) -> Endpoint:
 
 
 def check_endpoint(name: str, url: str, key: str, taken: Sequence[str] = ()) -> Endpoint:
-    """An endpoint as typed; ValueError says what is wrong with it."""
+    """Parse an endpoint as typed. Raises ValueError with the reason."""
     name, url, key = name.strip(), url.strip().rstrip("/"), key.strip()
     if not name or not name.isprintable() or len(name) > 40:
         raise ValueError("a short name is needed")
@@ -89,13 +88,13 @@ def check_endpoint(name: str, url: str, key: str, taken: Sequence[str] = ()) -> 
 
 
 def travels_in_the_clear(endpoint: Endpoint) -> bool:
-    """Whether others on the network can read what is sent there, the key included."""
+    """Whether the network can read what is sent there, the key included."""
     place = place_of(endpoint)
     return place.origin[0] == "http" and not place.is_here
 
 
 def masked(key: str) -> str:
-    """A key to show: its end tells one from another."""
+    """A key masked for display: only its end is shown."""
     return f"••••{key[-4:]}" if len(key) >= 12 else "••••" if key else "none"
 
 

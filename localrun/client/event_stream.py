@@ -9,7 +9,7 @@ MAX_LINE = 1 << 20
 
 
 class StreamError(ValueError):
-    """The response is no stream of events."""
+    """The response is not a stream of events."""
 
 
 def read_events(read_line: Callable[[int], bytes]) -> Iterator[str]:

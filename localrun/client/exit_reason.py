@@ -1,4 +1,4 @@
-"""Why a worker process is gone, in words for its user."""
+"""Explain the end of a worker process to the user."""
 
 import signal
 import sys
@@ -22,7 +22,7 @@ _WINDOWS_FAULT = 0xC0000000  # exit codes from here on are exceptions of the sys
 
 
 def oom_kills() -> int:
-    """Processes that Linux has ended since it started because memory ran out; 0 where that is not told."""
+    """Processes that Linux has ended since it started because memory ran out; 0 where that is unknown."""
     with suppress(OSError, ValueError, StopIteration):
         lines = VMSTAT.read_text().splitlines()
         return int(next(line for line in lines if line.startswith("oom_kill ")).split()[1])
@@ -30,7 +30,7 @@ def oom_kills() -> int:
 
 
 def stamps_of(model: Path) -> dict[Path, Stamp]:
-    """The files of a model's weights as they are, to tell later what became of them."""
+    """Stamps of the weight files of a model, to notice later changes."""
     with suppress(OSError, LocalrunError):
         folder = [file for file in model.iterdir() if file.suffix in _WEIGHTS] if model.is_dir() else []
         return {file: stamp_at(file) for file in folder or shards_of(model) or [model]}
@@ -50,7 +50,7 @@ def exit_error(
 
 
 def _lost(files: Mapping[Path, Stamp]) -> str:
-    """Which of them is not what it was."""
+    """The first file that changed."""
     for path, then in files.items():
         try:
             now = stamp_at(path)

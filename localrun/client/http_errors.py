@@ -1,4 +1,4 @@
-"""Errors of a server that does not answer, as ones a user can act on."""
+"""Convert errors of a server into errors that a user can act on."""
 
 import json
 from email.message import Message
@@ -41,13 +41,13 @@ def status_error(status: int, headers: Message, body: bytes, endpoint: Endpoint,
 
 
 def no_api(place: Place) -> EngineError:
-    """The error for a server that is something else."""
+    """The error for a server of another kind."""
     what = f"{place.host} answers, but not in the OpenAI protocol"
     return EngineError(what, "the address of an API usually ends in /v1")
 
 
 def _words(body: bytes, key: str) -> str:
-    """The message within an error body, on one line, without our key should it be in there."""
+    """The message of an error body on one line, with our key masked."""
     text = body.decode("utf-8", "replace")
     try:
         value = json.loads(text, strict=False)  # with line ends and the like inside texts

@@ -1,4 +1,4 @@
-"""The engine client: one interface for every face, wherever the engine runs."""
+"""The engine client: one interface for CLI, app and server, wherever the engine runs."""
 
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -31,7 +31,7 @@ class Generation:
 
 
 class Cancellation:
-    """Cancels a generation that may not have begun. From any thread."""
+    """Cancel a generation that may not have begun, from any thread."""
 
     def __init__(self) -> None:
         self._generation: Generation | None = None
@@ -68,12 +68,12 @@ class EngineClient(Protocol):
         ...
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
-        """How a request would be read, without reading it; None where the engine does not tell. LocalrunError for one
-        that cannot be answered."""
+        """How a request would be tokenized and cached, without computing it; None where the engine does not report it.
+        Raises LocalrunError for one that cannot be answered."""
         ...
 
     def view(self) -> CacheView | None:
-        """Contents of the KV cache; None where the engine does not tell."""
+        """Contents of the KV cache; None where the engine does not report them."""
         ...
 
     def close(self) -> None: ...

@@ -10,11 +10,11 @@ from localrun.base.processors import throttled_seconds
 from localrun.engine.figures import GenerationFigures
 from localrun.fit.probe import Clock, others
 
-LEAST_SECONDS = 0.5  # that the system's clocks, which count in hundredths, tell anything about
+LEAST_SECONDS = 0.5  # below which the system's clocks, which count in hundredths, say nothing
 
 
 class InterferenceWatch:
-    """Begins with the request."""
+    """Measures from the request on."""
 
     def __init__(self) -> None:
         self.clock, self.faults = Clock.now(), page_faults()
@@ -43,7 +43,7 @@ class InterferenceWatch:
 
 
 def page_faults() -> int | None:
-    """Pages of this process that a disk had to answer for, so far; None where the system does not count them."""
+    """Major page faults of this process so far; None where the system does not count them."""
     if sys.platform == "win32":
         return None
     import resource

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Options(TypedDict, total=False):
-    """Options of every call; what is left out is chosen by the model's makers, or by localrun."""
+    """Options of every call; the default of one left out is the model's, or localrun's."""
 
     max_tokens: int | None  # longest answer; None: to the end of the context
     temperature: float | None  # 0 always takes the likeliest token
@@ -132,7 +132,7 @@ class LLM:
 
 
 def request_for(messages: Sequence[RequestMessage], options: Options) -> Request:
-    """The request of a call. Raises UsageError for an option there is none of, or one that means nothing."""
+    """The request of a call. Raises UsageError for an unknown option or a bad value."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
         known = ", ".join(sorted(Options.__annotations__))

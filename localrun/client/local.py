@@ -43,7 +43,7 @@ class LocalClient:
         self._options: LoadOptions | None = options
         self._lock = threading.Lock()  # held while it is loaded again
         self._note = ""  # goes with the next answer
-        self._told: set[str] = set()  # notes of the disk that an answer has had
+        self._shown_notes: set[str] = set()  # notes of the disk cache that an answer already carried
         self._load(progress)
 
     def _load(self, progress: ProgressCallback = lambda done, total: None) -> None:
@@ -56,7 +56,7 @@ class LocalClient:
     def over(cls, model: LoadedModel) -> "LocalClient":
         """A client of a model that is loaded already and that its loader closes."""
         client = cls.__new__(cls)
-        client.model, client._warming, client._options, client._note, client._told = model, None, None, "", set()
+        client.model, client._warming, client._options, client._note, client._shown_notes = model, None, None, "", set()
         return client
 
     @property
@@ -64,7 +64,7 @@ class LocalClient:
         return self.model.info
 
     def generate(self, request: Request) -> Generation:
-        """Answer a request. What is wrong with it, a prompt that is too long among it, raises at once."""
+        """Answer a request. An error in it, such as a prompt that is too long, raises at once."""
         check_request(request)
         deadline = None if request.deadline is None else time.perf_counter() + request.deadline
         text = self.model.text
@@ -80,7 +80,7 @@ class LocalClient:
     def _constrained(
         self, generation: GenerationRequest, request: Request, prompt: PromptIds
     ) -> tuple[GenerationRequest, PromptIds]:
-        """With what the answer is held to, and notes of what it is not held to."""
+        """Add the constraint of the answer, and notes of what it leaves out."""
         assert request.constraint is not None
         grammar = self.model.constraints.compile(request.constraint)
 
@@ -104,7 +104,8 @@ class LocalClient:
         self._warming = self.model.engine.warm(token_ids, chat)
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView:
-        """How a request would be read, without reading it. Raises PromptTooLongError for what is not worth counting."""
+        """How a request would be tokenized and cached, without computing it. Raises PromptTooLongError for one
+        that is far too long."""
         check_request(request)
         text = self.model.text
         ids = text.prepare(request, self._room(request)).ids
@@ -115,7 +116,7 @@ class LocalClient:
         return replace(view, ids=tuple(ids), pieces=shown, text=text.tokenizer.decode(ids, special=True))
 
     def view(self) -> CacheView:
-        """Contents of the KV cache now; of the sequence that was begun last, block by block."""
+        """Contents of the KV cache now; of the latest sequence, block by block."""
         engine, plan = self.model.engine, self.model.plan
         held = engine.view()
         groups = zip(engine.runner.groups, held.states, strict=True)
@@ -136,7 +137,7 @@ class LocalClient:
         )
 
     def explain(self, topic: str, watch: Callable[[int], None] = lambda steps: None) -> "TopicReport":
-        """Measure a topic beside what is cached. `watch` hears of every step; what it raises ends that."""
+        """Measure a topic beside what is cached. `watch` is called after every step; an exception from it cancels."""
         from localrun.client.measure import measure
 
         return measure(self.model, topic, watch, LocalClient.over)
@@ -194,15 +195,15 @@ class LocalClient:
                 yield event
 
     def _with_notes(self, figures: Completion) -> Completion:
-        """With what became of the disk since the last answer."""
+        """Add notes of the disk cache since the last answer."""
         disk = self.model.engine.disk
-        notes = [note for note in (() if disk is None else disk.notes) if note not in self._told]
-        self._told.update(notes)
+        notes = [note for note in (() if disk is None else disk.notes) if note not in self._shown_notes]
+        self._shown_notes.update(notes)
         news, self._note = [figures.cache.cache_note, *notes, self._note], ""
         return replace(figures, cache=replace(figures.cache, cache_note="; ".join(note for note in news if note)))
 
     def _forbidden(self, request: Request) -> dict[int, float]:
-        """A bias that keeps a model from calling tools that it is only told of."""
+        """A bias against calls of tools that the prompt names but that must not be called."""
         tools = self.model.text.tools(request)
         return dict.fromkeys(tools.forbidden_ids if tools else (), -MAX_BIAS)
 

@@ -1,4 +1,4 @@
-"""Measuring a topic of `explain` on a model that is loaded, in the process that holds it."""
+"""Measure a topic of `explain` on a loaded model, in the process that holds it."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +17,7 @@ ANSWER = 16  # tokens
 
 @runtime_checkable
 class Explainer(Protocol):
-    """A client that measures. `watch` hears the number of steps computed so far; what it raises ends that."""
+    """A client that measures. `watch` gets the number of steps so far; an exception from it cancels."""
 
     def explain(self, topic: str, watch: Callable[[int], None]) -> "TopicReport": ...
 
@@ -25,7 +25,7 @@ class Explainer(Protocol):
 def measure(
     model: "LoadedModel", topic: str, watch: Callable[[int], None], client_of: Callable[["LoadedModel"], EngineClient]
 ) -> "TopicReport":
-    """On the same weights, with a cache of its own: chats find theirs as it was. Raises LocalrunError."""
+    """Measure on the same weights with a cache of its own, so that chats keep theirs. Raises LocalrunError."""
     from localrun.diagnose.explain.isolated_engine import isolated_engine
     from localrun.diagnose.explain.topics import TOPICS
 

@@ -1,4 +1,4 @@
-"""The one model that is loaded, on its way, or gone again."""
+"""The slot of the one model that is loaded or being loaded."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ class OpenClient(Protocol):
 
 
 class LoadGivenUpError(Exception):
-    """The user does not want that model any more."""
+    """The load was given up."""
 
 
 class ModelSlot:
@@ -38,7 +38,7 @@ class ModelSlot:
         self.client: EngineClient | None = None
         self.choice: ModelChoice | None = None
         self.info: ModelInfo | None = None
-        self.on_freed: Callable[[str], None] = lambda what: None  # hears what became of the model, before it goes
+        self.on_freed: Callable[[str], None] = lambda what: None  # called with the reason before the model is freed
 
     @property
     def loading(self) -> bool:
@@ -53,7 +53,7 @@ class ModelSlot:
         load = self._load = _Load(self._open_client, choice, before, progress)
         try:
             client = await load.result()
-        except asyncio.CancelledError:  # nobody waits for this load any more
+        except asyncio.CancelledError:  # this load is not wanted any more
             load.give_up()
             raise
         finally:
@@ -67,7 +67,7 @@ class ModelSlot:
         return await asyncio.to_thread(self.client.view) if self.client else None
 
     def held_bytes(self) -> int:
-        """Main memory that the loaded model would leave to the next one. On any thread."""
+        """Main memory that freeing the loaded model would give to the next one. Thread-safe."""
         from localrun.client.attached import AttachedClient
         from localrun.client.worker import WorkerClient
 
@@ -80,7 +80,7 @@ class ModelSlot:
         return max(held, info.weights_bytes - info.mapped_bytes if info else 0)
 
     def give_up(self) -> None:
-        """End a load under way; its `load` call raises at once, the thread behind it cleans up in its own time."""
+        """Cancel a load under way; its `load` call raises at once, and its thread cleans up later."""
         if self._load is not None:
             self._load.give_up()
             self._load = None

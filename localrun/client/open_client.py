@@ -1,4 +1,4 @@
-"""From a choice to a client: a server, an engine in a process of its own, or one in this process."""
+"""Open the client of a choice: a server, an engine in a process of its own, or one in this process."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -61,7 +61,7 @@ def open_apart(
     """An engine in a process of its own."""
     from localrun.client.worker import WorkerClient
 
-    require_whole(stored)  # it may have been chosen from a list that was read a while ago
+    require_whole(stored)  # the list that it was chosen from may be out of date
     client = WorkerClient(options, progress)
     mark_used(stored.path)
     return client
@@ -89,7 +89,7 @@ def options_for(
     prefix_cache: bool = True,
     disk_cache: bool = True,
 ) -> LoadOptions:
-    """How to load a model on disk: what was chosen for it, and below that what is set."""
+    """Load options of a model on disk: those of the choice, else the settings."""
     held = replace(
         settings,
         kv=settings.kv if choice.kv == "auto" else choice.kv,

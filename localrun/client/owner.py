@@ -1,4 +1,4 @@
-"""Which server of this user runs: a small file says where, for `localrun top` and for whoever uses its engine."""
+"""Address of the running server of this user, in a small file for `localrun top` and programs that share its engine."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class Owner:
 
 
 def running_server() -> Owner | None:
-    """The server that was started last, if it still runs. What is left of one that was killed is removed."""
+    """The latest server, if it still runs. The file of a killed one is removed."""
     home = folder("cache")
     owner = _read(read_state(home / FILE)) if home else None
     if owner is None or _runs(owner):
@@ -41,7 +41,7 @@ def running_server() -> Owner | None:
 
 @contextmanager
 def announced(url: str, socket: str, engine: str = "") -> Iterator[None]:
-    """While open, others find this server; unless one runs already, which stays the one that is found."""
+    """Publish this server while open, unless another one runs already."""
     home = writable_folder("cache")
     if home is None or running_server() is not None:
         yield

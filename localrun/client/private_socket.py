@@ -25,7 +25,7 @@ class Peer(NamedTuple):
 
 
 def listen() -> tuple[socket.socket, Path]:
-    """A socket that is listened to, and its path. Raises OSError, on Windows always."""
+    """Listen on a new socket; gives it and its path. Raises OSError, on Windows always."""
     if sys.platform == "win32":
         raise OSError("Windows has no Unix sockets")
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))  # mode 0700
@@ -42,7 +42,7 @@ def listen() -> tuple[socket.socket, Path]:
 
 
 def connect(path: Path) -> socket.socket:
-    """A connection to a socket of this user. Raises OSError for one that others could have made, or may open."""
+    """Connect to a socket of this user. Raises OSError for one that others could have made, or may open."""
     if sys.platform == "win32":
         raise OSError("Windows has no Unix sockets")
     if not _is_private(path):
@@ -59,7 +59,7 @@ def connect(path: Path) -> socket.socket:
 
 
 def peer_of(connection: socket.socket) -> Peer:
-    """Who is at the other end, as the system knows it. Raises OSError where it does not tell."""
+    """Credentials of the other end, from the system. Raises OSError where it has none."""
     if sys.platform == "linux":
         pid, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
         return Peer(pid, uid)
@@ -80,7 +80,7 @@ def is_own(connection: socket.socket) -> bool:
 
 
 def remove(path: Path) -> None:
-    """Remove a socket that nobody listens to any more, and its folder. Anything else stays."""
+    """Remove a socket without a listener, and its folder. Anything else stays."""
     if path.name == NAME and path.parent.name.startswith(PREFIX) and _is_private(path):
         with suppress(OSError):
             path.unlink()
@@ -88,7 +88,7 @@ def remove(path: Path) -> None:
 
 
 def _is_private(path: Path) -> bool:
-    """Whether it is a socket of this user in a folder that nobody else can enter."""
+    """Whether it is a socket of this user in a folder that no other user can enter."""
     if sys.platform == "win32":
         return False
     try:

@@ -1,4 +1,4 @@
-"""One worker process: started, spoken to, watched, and ended."""
+"""One worker process: start, send, watch, end."""
 
 import subprocess
 import threading
@@ -39,7 +39,7 @@ class WorkerProcess(EngineChannel):
 
     @property
     def pid(self) -> int | None:
-        """Its number in the system; None when it could not be started."""
+        """Its process id; None when it could not be started."""
         return self._process.pid if self._process is not None else None
 
     def held_bytes(self) -> int:
@@ -57,7 +57,7 @@ class WorkerProcess(EngineChannel):
         return super().call(ask)
 
     def kill(self, reason: str) -> None:
-        """End the process now, for this reason."""
+        """Kill the process, with a reason."""
         with self._lock:
             self._death = self._death or EngineDiedError(reason, "send the message again: the model is loaded for it")
         if self._process is not None:
@@ -102,7 +102,7 @@ class WorkerProcess(EngineChannel):
             process.wait(_REAP_SECONDS)
         threads[1].join(_REAP_SECONDS / 5)
         self._bury(exit_error(process.returncode, self._said, was_oom=oom_kills() > kills, files=self._files))
-        process.wait()  # the rare one that the system cannot end at once
+        process.wait()  # one in an uninterruptible wait
 
     def _listen(self, stream: IO[bytes]) -> None:
         with stream:

@@ -1,4 +1,4 @@
-"""Statistics of a process from the system: memory, whether it is stopped, and time of the processor.
+"""Statistics of a process from the system: memory, stopped or not, CPU time.
 
 `pid` None is a process that was never started. A process that has ended has no statistics.
 """
@@ -7,17 +7,17 @@ from contextlib import suppress
 
 
 def held_bytes(pid: int | None) -> int:
-    """Main memory that is free again once it has ended; 0 when it has. What others share with it does not count."""
+    """Main memory that is free again once it has ended; 0 when it has. Shared pages do not count."""
     import psutil
 
     with suppress(psutil.Error):
         info = psutil.Process(pid).memory_info() if pid is not None else None
-        return int(info.rss - getattr(info, "shared", 0)) if info else 0  # where nothing tells, code counts too
+        return int(info.rss - getattr(info, "shared", 0)) if info else 0  # where that is unknown, code counts too
     return 0
 
 
 def is_stopped(pid: int | None) -> bool:
-    """Whether it is there, but was told to stand still."""
+    """Whether the process is stopped by a signal."""
     import psutil
 
     with suppress(psutil.Error):
@@ -26,7 +26,7 @@ def is_stopped(pid: int | None) -> bool:
 
 
 def cpu_seconds(pid: int | None) -> float:
-    """Of all of its threads; 0 when it has ended."""
+    """CPU time of all its threads; 0 when it has ended."""
     import psutil
 
     with suppress(psutil.Error):

@@ -55,7 +55,7 @@ class RemoteClient:
         return self._info
 
     def generate(self, request: Request) -> Generation:
-        """Answer a request. EngineDiedError when the server breaks off, after what had arrived."""
+        """Answer a request. Raises EngineDiedError when the server breaks off, after the events that arrived."""
         check_request(request)
         if request.continues:
             raise UsageError("a server does not go on with an answer that was cut", "ask it to go on in a message")
@@ -104,7 +104,7 @@ class RemoteClient:
         return None
 
     def close(self) -> None:
-        """Hang up on the server; what has arrived is kept."""
+        """Close the connection; what has arrived is kept."""
         for exchange in list(self._exchanges):
             exchange.cancel()
 
@@ -118,11 +118,11 @@ class RemoteClient:
 
 
 def _body(request: Request, model: str) -> tuple[str, Json]:
-    """The page to ask, and the request in its words; what was not chosen is left to the server."""
+    """Path and body of the call; options that were not chosen are left to the server."""
     sampling = request.sampling
     body: Json = {"model": model, "stream": True, "stream_options": {"include_usage": True}}
     body |= {name: value for name in _SAMPLING if (value := getattr(sampling, name)) is not None}
-    if sampling.repeat_penalty is not None:  # vLLM has one word for it, llama.cpp another
+    if sampling.repeat_penalty is not None:  # vLLM and llama.cpp name it differently
         body |= {"repeat_penalty": sampling.repeat_penalty, "repetition_penalty": sampling.repeat_penalty}
     if sampling.logit_bias:
         body["logit_bias"] = {str(token): bias for token, bias in sampling.logit_bias.items()}
@@ -143,14 +143,14 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
 
 
 def check_remote(constraint: Constraint) -> None:
-    """UsageError for what the protocol has no word for."""
+    """Raise UsageError for options that the protocol lacks."""
     if constraint.kind != "json_schema" or constraint.trigger is not None:
         what = f"a server cannot be asked to hold to a {constraint.name}"
         raise UsageError(what, "give a JSON schema, or choose a model on this machine")
 
 
 def response_format(constraint: Constraint) -> Json:
-    """A schema in the words of the protocol."""
+    """A schema as a field of the protocol."""
     schema = {"name": "answer", "schema": json.loads(constraint.source), "strict": not constraint.is_lenient}
     return {"type": "json_schema", "json_schema": schema}
 

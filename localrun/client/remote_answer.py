@@ -1,4 +1,4 @@
-"""The answer of a server: from the chunks it sends to events, text and figures."""
+"""Convert the chunks of a server into events, text and figures."""
 
 import time
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from localrun.engine.answer import gaps_ms
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.text.reasoning import ReasoningSplitter
 
-FEWEST_PIECES, LEAST_SECONDS = 8, 0.2  # of a stream that tell a rate: what was held back on the way comes at once
+FEWEST_PIECES, LEAST_SECONDS = 8, 0.2  # of a stream, for a rate: what the network held back comes at once
 _THINKING = ("reasoning_content", "reasoning", "thinking")
 
 
@@ -64,7 +64,7 @@ class RemoteAnswer:
                 yield self._token(channel, text)
 
     def begins_to_loop(self) -> bool:
-        """Whether the answer is seen to repeat itself, for the first time.
+        """Whether the answer was now found to repeat itself, for the first time.
 
         Servers send no ids but text, nearly always a token at a time: its pieces stand for them. A loop
         that a server cuts differently each time is not noticed.
@@ -76,7 +76,7 @@ class RemoteAnswer:
         return self.loop_period > 0
 
     def check_whole(self, host: str) -> None:
-        """EngineDiedError unless the server said that it was done."""
+        """Raise EngineDiedError unless the server reported the end."""
         if not self._finish and not self._times and not self._usage:
             raise EngineError(f"{host} ended its answer before it began", "send the message again")
         if not self._finish:

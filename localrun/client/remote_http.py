@@ -23,7 +23,7 @@ from localrun.hub.http import USER_AGENT
 FIRST_SECONDS = 900.0  # until a server begins its answer: it may have a queue, and a long prompt to read
 IDLE_SECONDS = 120.0  # between two pieces of one
 LIST_SECONDS = 20.0
-WAIT_SECONDS = 1.0  # between two looks at whether the thread is still there
+WAIT_SECONDS = 1.0  # between checks that the thread is alive
 MAX_BODY = 8 << 20
 MAX_ANSWER = 64 << 20
 _OPTIONAL = (
@@ -34,7 +34,7 @@ _OPTIONAL = (
 
 @dataclass(frozen=True, slots=True)
 class DroppedField:
-    """A field of the request that the server does not take, and that it then was asked without."""
+    """A field that the server refused, so that the request is sent again without it."""
 
     name: str
 
@@ -62,7 +62,7 @@ class Exchange:
         self._thread.start()
 
     def next_piece(self) -> StreamPiece | None:
-        """Wait for it, as long as there is somebody to bring it."""
+        """Wait for it, as long as the thread that reads it runs."""
         while True:
             is_alive = self._thread.is_alive()
             try:
@@ -73,7 +73,7 @@ class Exchange:
                     return EngineDiedError(what, "send the message again")
 
     def cancel(self) -> None:
-        """Hang up; None is the last piece."""
+        """Close the connection; None is the last piece."""
         self.is_cancelled = True
         self.pieces.put(None)
         if self._sock is not None:
@@ -98,7 +98,7 @@ class Exchange:
                 if raw.status == 200:
                     if self._read(raw) or not self._body["stream"]:
                         return
-                    self._body["stream"] = False  # some servers say only then what is wrong
+                    self._body["stream"] = False  # some servers give an error message only then
                     self._body.pop("stream_options", None)
                     continue
                 said = raw.read(MAX_BODY)

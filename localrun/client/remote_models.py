@@ -1,4 +1,4 @@
-"""The models that a server offers."""
+"""List the models of a server."""
 
 from dataclasses import dataclass
 
@@ -15,14 +15,14 @@ _CONTEXT = ("max_model_len", "context_length", "context_window", "n_ctx", "n_ctx
 
 @dataclass(frozen=True, slots=True)
 class OfferedModel:
-    """A model a server offers, by the name it goes by there. `ctx` is 0 where the server does not tell."""
+    """A model a server offers, by the name it goes by there. `ctx` is 0 where unknown."""
 
     id: str
     ctx: int = 0
 
 
 def list_models(endpoint: Endpoint) -> tuple[OfferedModel, ...]:
-    """The models of a server. LocalrunError says why it has none to list."""
+    """The models of a server. Raises LocalrunError with the reason where it cannot list any."""
     status, answer = get_json(endpoint, "/models")
     place = place_of(endpoint)
     if status != 200:
@@ -35,7 +35,7 @@ def list_models(endpoint: Endpoint) -> tuple[OfferedModel, ...]:
 
 
 def find_model(endpoint: Endpoint) -> OfferedModel:
-    """The model to ask; where the server lists none, the name is believed."""
+    """The model to request; where the server lists none, the name is taken as it is."""
     try:
         models = list_models(endpoint)
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""Going on with an answer that broke off: it is asked for again with its seed, and told from where it stopped."""
+"""Resume an answer that broke off: request it again with its seed, and skip what was sent already."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,14 +23,14 @@ Said = Token | ToolCallDelta
 
 
 class Replay:
-    """The tokens and calls of an answer so far. The same request gives the same again, which is checked one by one."""
+    """The tokens and calls of an answer so far. The same request gives the same events again; each one is checked."""
 
     def __init__(self) -> None:
         self._said: list[Said] = []
-        self._begun: set[type[Event]] = set()  # kinds of events that have come
+        self._begun: set[type[Event]] = set()  # types of the events so far
 
     def record(self, events: Iterator[Event]) -> Iterator[Event]:
-        """The same events, remembered."""
+        """Yield the events and remember them."""
         for event in events:
             self._begun.add(type(event))
             if isinstance(event, Said):
@@ -38,7 +38,7 @@ class Replay:
             yield event
 
     def rest(self, again: Iterator[Event]) -> Iterator[Event]:
-        """The part of the same answer that has not come yet. Raises EngineDiedError where it is another one."""
+        """The rest of the same answer. Raises EngineDiedError where the answer differs."""
         expected = iter(self._said)
         if PromptLogprobs in self._begun:
             raise _broken()
@@ -47,7 +47,7 @@ class Replay:
                 case Token() | ToolCallDelta():
                     if (before := next(expected, None)) is None:
                         yield self._same_call(event)
-                    elif _told(before) != _told(event):
+                    elif _content(before) != _content(event):
                         raise _broken()
                 case Accepted() | Prefill() | PromptLogprobs():
                     if not self._said:
@@ -79,11 +79,11 @@ class Replay:
         )
 
     def cancelled_at_once(self, info: ModelInfo) -> Done:
-        """The end of one that is not to be asked for again."""
+        """The end of an answer that is not requested again."""
         return Done(self.cancelled(empty_completion(info)))
 
     def _same_call(self, event: Said) -> Said:
-        """With the id that the call began with."""
+        """The call with the id that it began with."""
         return replace(event, id=self._id(event.index, event.id)) if isinstance(event, ToolCallDelta) else event
 
     def _same_calls(self, figures: Completion) -> Completion:
@@ -94,7 +94,7 @@ class Replay:
         return next((one.id for one in self._said if isinstance(one, ToolCallDelta) and one.index == index), otherwise)
 
 
-def _told(event: Said) -> tuple[object, ...]:
+def _content(event: Said) -> tuple[object, ...]:
     """The part of an event that is the same each time."""
     if isinstance(event, Token):
         return event.token_id, event.text, event.channel

@@ -1,4 +1,4 @@
-"""A chat as its next turn will see it: what a template rewrites is computed while the user reads."""
+"""Compute a chat as the next turn will render it, while the user reads, where a template rewrites history."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Whether a loaded engine is the one that a load would give."""
+"""Compare a loaded engine with the one that a load would give."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,13 +12,13 @@ from localrun.formats.files import stamp_at
 from localrun.hub.stored import shards_of
 from localrun.storage.chat_codec import codec_before
 
-_FILES = (".safetensors", ".gguf", ".json", ".jinja", ".model")  # of a folder: weights, and what makes ids of text
+_FILES = (".safetensors", ".gguf", ".json", ".jinja", ".model")  # of a folder: weights and tokenizer
 Versions = Mapping[str, tuple[int, ...]]  # of files: size, times, inode and device
 
 
 @runtime_checkable
 class LoadedEngine(Protocol):
-    """A client that knows how its engine was loaded, and from which versions of its files."""
+    """A client that knows the load options of its engine, and the versions of its files."""
 
     options: LoadOptions
     files: Versions
@@ -28,7 +28,7 @@ class LoadedEngine(Protocol):
 
 
 def versions_of(model: Path) -> Versions:
-    """The files of a model as they are now; none where one cannot be read."""
+    """Current versions of the files of a model; empty where one cannot be read."""
     with suppress(OSError, LocalrunError):
         folder = [file for file in model.iterdir() if file.suffix in _FILES] if model.is_dir() else []
         files = folder or list(shards_of(model)) or [model]
@@ -37,7 +37,7 @@ def versions_of(model: Path) -> Versions:
 
 
 def difference(wanted: LoadOptions, engine: LoadedEngine) -> str:
-    """First thing that the engine has otherwise than `wanted`, in words; empty where there is none.
+    """First difference between the engine and `wanted`, in words; empty where there is none.
 
     What was left open is the same where it was left open for both, and what was chosen also where it came of that. A
     context may be longer.

@@ -19,7 +19,7 @@ _PLAIN: dict[Any, dict[str, Any]] = {
 
 
 def schema_of(wish: Any) -> Any:
-    """The JSON schema that a dict is, or that a dataclass or a class of pydantic stands for. Raises UsageError."""
+    """The JSON schema of a dataclass or a pydantic class, or the dict that is one. Raises UsageError."""
     if isinstance(wish, Mapping):
         return dict(wish)
     if hasattr(wish, "model_json_schema"):  # pydantic, which need not be there

@@ -1,13 +1,13 @@
-"""Whether a process that has said nothing for long is still at work."""
+"""Detect a process that is silent and does not work any more."""
 
 from localrun.client import process_stats
 
-STOPPED_SECONDS = 2.0  # that a stopped process may be silent
-STUCK_SECONDS = 30.0  # that one may be silent which does not compute either
+STOPPED_SECONDS = 2.0  # of silence, for a stopped process
+STUCK_SECONDS = 30.0  # of silence, for one that does not compute either
 
 
 class Watchdog:
-    """Counts silence in our own waits, not by the clock: time in which we were suspended, too, does not count."""
+    """Counts silence in our own waits, not by the clock, so that time in which we were suspended does not count."""
 
     def __init__(self, pid: int | None, n_heard: int) -> None:
         self._pid = pid
@@ -16,7 +16,7 @@ class Watchdog:
         self._computed: float | None = None  # seconds of CPU when we last looked
 
     def waited(self, seconds: float, n_heard: int) -> str:
-        """We waited so long, and heard `n_heard` messages of it by now; gives why to end it, or nothing."""
+        """Note a wait, with the number of messages so far; gives the reason to end the process, or nothing."""
         if self._computed is None:  # not before there is silence: asking the system takes longer than most answers
             self._computed = process_stats.cpu_seconds(self._pid)
         self._silent += seconds

@@ -20,7 +20,7 @@ from localrun.base.views import CacheView, PromptView
 from localrun.client.codec import WireError, codec
 
 MAX_BODY = 64 << 20
-_PIECE = 1 << 20  # a length that lies costs no more memory than this
+_PIECE = 1 << 20  # most memory that a wrong length can cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """Use the engine that is loaded, if it is what these options would load; answered by Loaded, or a Failure that says
-    what is not. `version` is that of localrun, `program` is what asks, such as `localrun run`."""
+    """Use the loaded engine, if it is the one that these options would load; answered by Loaded, or by a Failure that
+    names the difference. `version` is that of localrun, `program` is what asks, such as `localrun run`."""
 
     options: LoadOptions
     version: str
@@ -54,12 +54,12 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Tell what the cache holds; answered by Viewed."""
+    """View the cache; answered by Viewed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Tell how a request would be read; answered by Previewed."""
+    """Preview a request; answered by Previewed."""
 
     request: Request
     pieces: bool
@@ -97,7 +97,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The request has arrived: what happens from now on may be its doing."""
+    """The request has arrived: a failure from now on may be its fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +140,12 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """Still at work, with nothing else to tell."""
+    """Still at work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Of no call: the engine is shared no longer, for this reason. The last message."""
+    """Last message, of no call: the engine is not shared any more, with the reason."""
 
     reason: str
 
@@ -178,7 +178,7 @@ def pack(message: Call | Reply) -> bytes:
 
 
 def read_messages(stream: BinaryIO, kind: type[Message]) -> Iterator[Message]:
-    """Every message until the other end closes. WireError for anything that is none, or is torn."""
+    """Every message until the other end closes. Raises WireError for an invalid or truncated one."""
     decode = codec(kind).decode
     while header := stream.read(_HEADER.size):
         if len(header) < _HEADER.size:

@@ -1,4 +1,4 @@
-"""An engine in a process of its own: whatever happens to that, the face goes on."""
+"""An engine in a process of its own, whose failure does not end this one."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ class WorkerClient:
         module: str = "localrun.client.worker_process",
     ) -> None:
         self.options, self._progress, self._module = options, progress, module
-        self.files: Versions = {}  # that the model was loaded from
+        self.files: Versions = {}  # of the loaded model
         self._lock = threading.Lock()  # held while starting and loading
         self._worker: WorkerProcess | None = None
         self._loading: Inbox | None = None
@@ -70,30 +70,30 @@ class WorkerClient:
             answer.leave()
 
     def view(self) -> CacheView | None:
-        """Contents of the KV cache; None while there is no engine to ask."""
+        """Contents of the KV cache; None while there is no engine."""
         worker = self._ready()
         return worker.view() if worker is not None else None
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
-        """How a request would be read; None while there is no engine to ask."""
+        """How a request would be tokenized and cached; None while there is no engine."""
         worker = self._ready()
         return worker.preview(request, pieces) if worker is not None else None
 
     def explain(self, topic: str, watch: Callable[[int], None]) -> "TopicReport":
-        """Measure a topic in the worker. `watch` hears the steps that it took so far, and is called four times a second
-        at least; what it raises cancels that. Raises LocalrunError."""
+        """Measure a topic in the worker. `watch` gets the number of steps so far, at least four times a
+        second; an exception from it cancels. Raises LocalrunError."""
         worker = self._ready()
         if worker is None:
             raise EngineError("the model is not ready", "wait until it is loaded")
         return worker.explain(topic, watch)
 
     def _ready(self) -> WorkerProcess | None:
-        """The worker, while it is there and holds the model."""
+        """The worker, while it runs and holds the model."""
         worker = self._worker
         return worker if worker is not None and self._loading is None and worker.can_answer else None
 
     def held_bytes(self) -> int:
-        """Main memory that closing it sets free: weights, cache, buffers and the program around them."""
+        """Main memory that closing it frees: weights, cache, buffers and the process."""
         worker = self._worker
         return worker.held_bytes() if worker is not None else 0
 
@@ -116,7 +116,7 @@ class WorkerClient:
         self.close()
 
     def _begin(self, answer: ChannelAnswer, request: Request) -> bool:
-        """Have a worker take the request; False when it was cancelled before.
+        """Send the request to a worker; False when it was cancelled before.
 
         One that dies before it has taken it died of something else, so then there is a second try.
         """
@@ -133,7 +133,7 @@ class WorkerClient:
         raise AssertionError("the second try returns or raises")
 
     def _ready_worker(self, answer: ChannelAnswer | None = None) -> WorkerProcess | None:
-        """A worker that holds the model, started if need be; None when `answer` was cancelled meanwhile."""
+        """A worker that holds the model, started if need be; None when `answer` was cancelled while it started."""
         with self._lock:
             if self._worker is None or not self._worker.can_answer:
                 self._start()

@@ -1,6 +1,6 @@
-"""The process an engine lives in so that a face outlives it. Calls come on stdin, replies go to stdout (wire.py).
+"""The worker process of an engine: calls come on stdin, replies go to stdout (wire.py).
 
-It ends when stdin does, and with its parent. Whatever a library prints goes to stderr.
+It ends when stdin does, and with its parent; its failure ends no other process. Output of libraries goes to stderr.
 """
 
 import os
@@ -20,8 +20,8 @@ from localrun.client.wire import Loaded, Progress
 OpenEngine = Callable[[LoadOptions, ProgressCallback], EngineClient]
 
 LEAVE_SECONDS = 3.0  # for an engine to close
-OOM_SCORE = 500  # where memory runs out, this process goes before those that hold what a user typed
-SWITCH_SECONDS = 0.0005  # that another thread of Python may go on while the engine's waits: a step asks several times
+OOM_SCORE = 500  # where memory runs out, this process is ended before those that hold the user's text
+SWITCH_SECONDS = 0.0005  # for another Python thread while the engine's waits: a step takes the lock several times
 _PR_SET_PDEATHSIG = 1
 
 
@@ -47,7 +47,7 @@ def serve(open_client: OpenEngine) -> None:
 
 
 class Worker(CallServer):
-    """Loads one model when it is asked to, and answers with that."""
+    """Loads one model on request, and generates with it."""
 
     def __init__(self, open_client: OpenEngine, replies: BinaryIO) -> None:
         super().__init__(replies)
@@ -85,7 +85,7 @@ def _take_streams() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _die_first() -> None:
-    """Linux: end with the parent even when stopped or stuck, and be the one to go when memory runs out."""
+    """On Linux, end with the parent even when stopped or stuck, and be the first to end when memory runs out."""
     if sys.platform != "linux":
         return
     import ctypes
