@@ -1,4 +1,4 @@
-"""Whether a sequence finds room beside those that run. Ints only, no tensors."""
+"""Admission: whether a sequence fits beside the running ones. Ints only, no tensors."""
 
 from collections.abc import Sequence
 

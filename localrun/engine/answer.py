@@ -1,4 +1,4 @@
-"""From token ids to what a person reads: text by channel, stop strings, figures."""
+"""Turn token ids into an answer: text by channel, stop strings, figures."""
 
 import itertools
 import statistics
@@ -51,7 +51,7 @@ class AnswerStream:
                 yield self.token(token_id if index == 0 else None, *piece)
 
     def flush(self) -> Iterator[Token | ToolCallDelta]:
-        """Text that was held back, once no more tokens come."""
+        """Text that was held back, after the last token."""
         for piece in self.parser.flush():
             if isinstance(piece, ToolCallDelta):
                 yield from self._call(piece)
@@ -114,7 +114,7 @@ def stream_answer(
             elif isinstance(event, PromptLogprobs):
                 yield PromptLogprobs(tuple(map(answer.spelled, event.tokens)))
             elif isinstance(event, NewToken):
-                if answer.hit:  # computed after the stop string, before the engine heard of it
+                if answer.hit:  # computed after the stop string, before the engine knew of it
                     continue
                 for said in [Token(event.token_id, "", "answer")] if event.ends else answer.push(event.token_id):
                     yield answer.with_logprob(said, event.logprob) if isinstance(said, Token) else said
@@ -163,7 +163,7 @@ def completion(
 
 
 def timings(figures: GenerationFigures, load_ms: float, prompt: PromptIds) -> Timings:
-    """How fast a generation was; 0 for what there was too little of."""
+    """Rates of a generation; 0 where there were too few tokens."""
     times, read = figures.token_times, figures.prefill_seconds
     decoding = times[-1] - times[0] if times else 0.0
     p50, p95 = gaps_ms(times)

@@ -58,12 +58,12 @@ def describe(
 
 
 def notes_of_files(opened: OpenedModel) -> list[str]:
-    """Oddities of a model's files that it runs with all the same."""
+    """Notes on oddities of the model files that do not keep it from running."""
     return [*opened.source.warnings, *odd_norms(opened.source, opened.refs), *opened.text.notes]
 
 
 def slow_parts(backend: Backend, layout: Layout, opened: OpenedModel, plan: MemoryPlan) -> list[str]:
-    """Parts that are slower than they could be, and why."""
+    """Notes on parts that are slower than they could be."""
     decoded = "weights are decoded each time they are used: memory is short, and this is slow"
     parts = " and ".join(backend.without_kernels(record_shapes(opened.config), plan.codecs))
     by_torch = f"slow: torch computes {parts}, for which there are no {backend.name} kernels yet"

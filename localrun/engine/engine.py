@@ -1,4 +1,4 @@
-"""The engine: one thread that schedules, runs and postprocesses steps until told to stop."""
+"""The engine: one thread that schedules, runs and postprocesses steps until it is closed."""
 
 import os
 import queue
@@ -27,7 +27,7 @@ CLOSE_SECONDS = 120.0  # for the engine to end, with all it has to write
 
 
 class Stop:
-    """Tells the thread to end."""
+    """Message that ends the thread."""
 
 
 class Engine:
@@ -57,7 +57,7 @@ class Engine:
         self.generations = Generations(self.scheduler, runner.block_sizes, ctx)
         self.cancel_step = CancelFlag()
         self.in_step: tuple[GenerationState, ...] = ()  # what the running step computes
-        self.step_lock = threading.RLock()  # held for a moment where these two change; a finalizer may come between
+        self.step_lock = threading.RLock()  # held briefly where these two change; reentrant for finalizers
         self.is_closed = self.has_ended = False
         self.has_arrived = False  # a request that goes before what is computed for later
         self.process = os.getpid()
@@ -114,7 +114,7 @@ class Engine:
                 self.inbox.put(None)
 
     def wake(self) -> None:
-        """Have the thread look what there is to do."""
+        """Wake the thread."""
         self.inbox.put(None)
 
     def why_gone(self) -> LocalrunError | None:
@@ -129,7 +129,7 @@ class Engine:
         return EngineError("the engine has stopped", "load the model again, and please report this")
 
     def stop(self) -> None:
-        """Have the thread end what runs as cancelled, keep what is to be kept, and free all; does not wait."""
+        """Have the thread cancel all generations, write what is kept, and free everything; does not wait."""
         self.is_closed = True
         with self.step_lock:
             self.cancel_step.set()
@@ -204,7 +204,7 @@ class Engine:
             return None
 
     def _end(self) -> None:
-        """End all answers that wait, and free the memory."""
+        """End all generations, and free the memory."""
         self.has_ended = True
         self.generations.cancel_all()
         while not self.inbox.empty():
@@ -238,13 +238,13 @@ class Engine:
             self.generations.finish_ended()
 
     def _compute(self, plan: StepPlan) -> None:
-        """Run a step, and take what it found."""
+        """Run a step, and take its logits."""
         try:
             started = time.perf_counter()
             logits = self._run(plan)
         except StepCancelled:
             return
-        except Exception as error:  # nothing tells whose it is
+        except Exception as error:  # of no known generation
             self.generations.fail([sequence for sequence, _ in plan.work], error)
             return
         seconds = time.perf_counter() - started
@@ -263,7 +263,7 @@ class Engine:
         return None if is_finite else self.files.explain_not_finite()
 
     def _refuse(self) -> None:
-        """Nothing is computed any more. Of what was computed with damaged weights nothing is kept."""
+        """Stop for good. Nothing that damaged weights computed is kept."""
         problem = self.files.problem
         assert problem is not None
         with self.lock:
@@ -276,7 +276,7 @@ class Engine:
         with self.step_lock:
             self.in_step = tuple(sequence for sequence, _ in plan.work)
             self.cancel_step.clear()
-        self.interrupt()  # what came since this step was planned
+        self.interrupt()  # requests since this step was planned
         try:
             return self.runner.run(plan, self.cancel_step)
         finally:

@@ -14,9 +14,9 @@ class GenerationFigures:
     n_cached: int = 0  # tokens of the prompt, not computed again
     n_replayed: int = 0  # of the prompt, computed again only for layers whose window had moved on
     n_restored: int = 0  # of the cached ones, brought back from disk
-    note: str = ""  # why no more of it was cached
+    note: str = ""  # reason that no more of it was cached
     evicted: bool = False  # more of it was cached once
-    n_ahead: int = 0  # other generations that were under way when it came
+    n_ahead: int = 0  # other generations under way at its start
     n_beside: int = 0  # tokens of others in the steps that computed its own
     started: float = field(default_factory=time.perf_counter)  # seconds
     queue_seconds: float | None = None  # until it was first let run, less what the disk took; None: not yet
@@ -28,7 +28,7 @@ class GenerationFigures:
     kept_kv_bytes: int = 0  # of the blocks of others, then
 
     def count_reuse(self, cache: SequenceCache, restore: Restore | None, why: str) -> None:
-        """Note what the cache had of the prompt; `why`: what of the request kept it from having more."""
+        """Note the cached part of the prompt; `why`: the reason within the request that it is no more."""
         self.n_cached, self.n_replayed = cache.n_cached, cache.n_replayed
         if restore is not None:
             self.n_restored = min(restore.n_tokens, self.n_cached)

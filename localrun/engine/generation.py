@@ -1,4 +1,4 @@
-"""One generation as the engine sees it: token ids, what is computed of them, and what ends it. No tensors."""
+"""State of one generation in the engine: token ids, how many are computed, and when it ends. No tensors."""
 
 import itertools
 import threading
@@ -45,11 +45,11 @@ class GenerationRequest:
     logprobs: int | None = None  # alternatives beside each token of the answer; None: no logprobs
     prompt_logprobs: int | None = None  # likewise of the prompt's, which are all computed
     chat: str = ""  # the kept chat that this is of: what is computed for it may go to the disk
-    rewritten: str = ""  # why the prompt does not begin with what the chat had before, in words for the user
+    rewritten: str = ""  # reason that the prompt does not begin with the earlier chat, for the user
     begin_constraint: Callable[[Callable[[], None]], Constrained] | None = None  # takes what wakes the engine
 
     def check(self, vocab_size: int, ctx: int, can_roll: bool) -> None:
-        """UsageError for what would fail, or mean nothing, in the middle of a step; PromptTooLongError."""
+        """Check before anything is computed. Raises UsageError or PromptTooLongError."""
         self._check_length(ctx, can_roll)
         if not self.prompt:
             raise UsageError("the prompt is empty", "give at least one token")

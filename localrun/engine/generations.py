@@ -1,4 +1,4 @@
-"""All generations under way: the logits of a step become their next tokens, which are sent to those who wait."""
+"""All generations under way: choose their next tokens from the logits of a step, and send the events."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from localrun.engine.scheduler import Scheduler, StepPlan
 from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
 from localrun.ops.interface import Logits
 
-FORCED_SECONDS = 0.001  # that a step may wait for tokens to compute along with it
+FORCED_SECONDS = 0.001  # that a step may wait for forced tokens
 
 
 class Generations:
@@ -26,7 +26,7 @@ class Generations:
         self.block_sizes, self.ctx = block_sizes, ctx
         self.handles: dict[int, GenerationHandle] = {}
         self.late: dict[int, tuple[GenerationState, Logits]] = {}  # whose constraint was not ready when its logits were
-        self.last: GenerationState | None = None  # the newest that somebody waited for
+        self.last: GenerationState | None = None  # the latest that was waited for
         self.last_states: tuple[str, ...] = ("",) * len(self.store.groups)  # of its blocks, once it has ended
 
     @property
@@ -35,7 +35,7 @@ class Generations:
 
     @property
     def has_ended(self) -> bool:
-        """Whether some are about to be told so."""
+        """Whether the end of some is about to be reported."""
         return any(sequence.stop_reason is not None for sequence in self.sequences)
 
     def add(self, handle: GenerationHandle) -> None:
@@ -53,7 +53,7 @@ class Generations:
         return view_store(self.store, self.block_sizes, self.last.n_computed, states, n_bytes)
 
     def announce(self) -> None:
-        """Tell what is cached of newly admitted sequences, before anything is computed."""
+        """Send the cached token counts of newly admitted sequences, before anything is computed."""
         for sequence in self.scheduler.running:
             handle = self.handles[sequence.number]
             if not handle.announced:
@@ -64,7 +64,7 @@ class Generations:
                     handle.put(PromptLogprobs((TokenLogprob(sequence.request.prompt[0], None),)))
 
     def take(self, plan: StepPlan, logits: Logits, seconds: float) -> None:
-        """Take what a step found; what goes wrong with one row is the end of that generation alone."""
+        """Take the logits of a step; an error with one row ends that generation alone."""
         n_read = sum(n for _, n in plan.work if n > 1)
         self.scheduler.cost.observe(plan.n_rows - n_read, n_read, seconds)
         ended: list[tuple[int, GenerationState]] = []  # rows after which there is a token to choose
@@ -93,7 +93,7 @@ class Generations:
         constraint = sequence.constraint
         if constraint is None or constraint.can_choose():
             return True
-        if constraint.skips and constraint.forced is not None:  # it is to be taken, whatever the logits say
+        if constraint.skips and constraint.forced is not None:  # the token is fixed, whatever the logits are
             return False
         rows = [row] if sequence.request.logprobs is None else [row, raw_rows[sequence.number]]
         self.late[sequence.number] = sequence, logits.copied(rows)
@@ -109,14 +109,14 @@ class Generations:
                 self._choose(logits, [(0, sequence)], {number: 1})
 
     def wait_for_forced(self) -> None:
-        """Give constraints a moment to find out what comes after the newest tokens: as long as it never matters."""
+        """Give constraints a moment to compute the tokens after the newest ones: too short to matter."""
         latest = time.perf_counter() + FORCED_SECONDS
         for sequence in self.scheduler.running:
             if sequence.constraint is not None:
                 sequence.constraint.wait(max(0.0, latest - time.perf_counter()))
 
     def take_forced(self) -> None:
-        """Take all tokens that are known to come next, for the next step to compute at once."""
+        """Append all forced tokens, for the next step to compute at once."""
         for sequence in list(self.scheduler.running):
             if sequence.constraint is not None and sequence.constraint.skips:
                 self._take_forced(sequence, sequence.constraint)
@@ -132,11 +132,11 @@ class Generations:
 
     @property
     def deadline(self) -> float | None:
-        """When the first of them has to end, on the clock of time.perf_counter."""
+        """The earliest deadline, on the clock of time.perf_counter."""
         return min((s.request.deadline for s in self.sequences if s.request.deadline is not None), default=None)
 
     def drop_ended(self) -> None:
-        """End those that were cancelled, or have no time left."""
+        """End those that were cancelled or are past their deadline."""
         now = time.perf_counter()
         for sequence in self.sequences:
             if sequence.cancelled.is_set():
@@ -177,7 +177,7 @@ class Generations:
     def _tell_prompt_logprobs(
         self, sequence: GenerationState, logits: Logits, rows: Sequence[int], positions: range
     ) -> None:
-        """Tell those of the prompt's tokens that come after `positions`, whose logits are `rows`."""
+        """Send the prompt tokens after `positions` with their logprobs; `rows`: the logits there."""
         if not positions:
             return
         n_top, prompt = sequence.request.prompt_logprobs, sequence.request.prompt
@@ -189,7 +189,7 @@ class Generations:
     def _choose(
         self, logits: Logits, ended: Sequence[tuple[int, GenerationState]], raw_rows: Mapping[int, int]
     ) -> None:
-        """Go on with the next tokens of these rows' sequences: of all at once, one by one where that fails."""
+        """Choose the next tokens for these rows: all at once, or one by one where that fails."""
         try:
             tokens = sample_next(logits, ended)
         except Exception as error:
@@ -226,7 +226,7 @@ class Generations:
             sequence.constraint.take(token_id)
 
     def _finish(self, sequence: GenerationState, reason: StopReason) -> None:
-        """Free what it holds, and send its end to the one who waits for it."""
+        """Free its blocks, and send its end."""
         sequence.stop_reason = reason
         self.late.pop(sequence.number, None)
         sequence.figures.kv_bytes = cache_bytes(sequence.cache, self.block_sizes)

@@ -1,4 +1,4 @@
-"""A model's vocabulary as llguidance reads it, and sets of its tokens."""
+"""A model's vocabulary in the form of llguidance, and sets of its tokens."""
 
 from collections.abc import Iterable
 
@@ -31,7 +31,7 @@ class GrammarTokens:
         self.line_ends = self.mask(i for i, piece in enumerate(self._pieces) if piece and not piece.strip(b"\n"))
 
     def __call__(self, text: bytes) -> list[int]:
-        """Tokens that the model would write a text with."""
+        """Tokenize a text as within an answer."""
         ids = self._own.encode(_BEFORE + text.decode(errors="replace"))
         for n_before in range(1, len(ids)):
             if b"".join(map(self._own.piece, ids[n_before:])) == text:

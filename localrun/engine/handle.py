@@ -1,4 +1,4 @@
-"""A generation under way, as its caller holds it."""
+"""Handle of a generation under way, for its caller."""
 
 import queue
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from localrun.base.errors import EngineError, LocalrunError
 from localrun.base.events import Loop, Prefill, PromptLogprobs, TokenLogprob
 from localrun.engine.generation import GenerationState
 
-WAIT_SECONDS = 0.5  # without an event, before a look at whether the engine is still there
+WAIT_SECONDS = 0.5  # without an event, before a check that the engine is alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class GenerationHandle:
     interrupt: Callable[[], None]
     why_gone: Callable[[], LocalrunError | None]
     events: "queue.SimpleQueue[EngineEvent]" = field(default_factory=queue.SimpleQueue)
-    announced: bool = False  # what is cached of its prompt has been told
+    announced: bool = False  # the count of cached tokens was sent
     is_over: bool = False  # its last event is among `events`, or has been read
 
     def put(self, event: EngineEvent) -> None:
@@ -77,7 +77,7 @@ class GenerationHandle:
 
 
 def as_localrun_error(error: Exception) -> LocalrunError:
-    """A new error for everybody who gets it: one that is raised twice collects the tracebacks of both."""
+    """A new error for each caller: one that is raised twice collects both tracebacks."""
     if isinstance(error, LocalrunError):
         return error.twin()
     if isinstance(error, MemoryError):

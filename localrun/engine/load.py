@@ -124,7 +124,7 @@ def load_on(
 
 
 def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:
-    """How the weights are held, and what else finds room beside them. Raises DoesNotFitError or UsageError."""
+    """Plan the memory of weights, cache and working memory. Raises DoesNotFitError or UsageError."""
     now = backend.memory(memory())
     layout = backend.layout(held_bytes(opened.source, opened.refs, F32.nbytes), now.available, threads)
     request = LoadRequest(
@@ -155,7 +155,7 @@ def start_engine(
     threads: int,
     mapped: MappedFiles,
 ) -> Engine:
-    """The engine over a loaded model, with what is kept on disk of earlier chats."""
+    """The engine of a loaded model, with the disk cache of earlier chats."""
     runner = Runner(plan.config, start_executor(backend, model, plan, threads), plan.codecs)
     store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy, options.prefix_cache)
     disk = None
@@ -177,7 +177,7 @@ def start_executor(backend: Backend, model: Model, plan: MemoryPlan, threads: in
 
 
 def open_disk_cache(store: CacheStore, runner: Runner, identity: str, label: Label, budget: int) -> DiskCache | None:
-    """Where blocks are kept between runs; None where nothing can be written."""
+    """The disk cache; None where nothing can be written."""
     home = writable_folder("cache")
     if home is None:
         return None

@@ -1,4 +1,4 @@
-"""Logprobs of tokens, read from rows of logits that nothing was done to. Token ids only, no text."""
+"""Logprobs of tokens, from unmodified rows of logits. Token ids only, no text."""
 
 from collections.abc import Iterable
 

@@ -1,11 +1,11 @@
-"""Noticing that an answer goes round in circles: the very same ids over and over."""
+"""Detect that an answer repeats the same token ids over and over."""
 
 from collections.abc import Hashable, Sequence
 
 MIN_TOKENS = 512
 MIN_TIMES = 4
 MAX_PERIOD = 512
-CHECK_TOKENS = 64  # between two looks: one costs about 2,048 comparisons, so a token costs about 32
+CHECK_TOKENS = 64  # between checks: one costs about 2,048 comparisons, so a token costs about 32
 
 
 def loop_period(ids: Sequence[Hashable]) -> int:

@@ -1,4 +1,4 @@
-"""From the logits of a step to the next tokens of its sequences."""
+"""Choose the next tokens of sequences from the logits of a step."""
 
 from collections.abc import Sequence
 

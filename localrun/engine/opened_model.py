@@ -1,4 +1,4 @@
-"""A model's files, checked and read but for the weights: what is known before memory is planned."""
+"""A model's files, checked and read except for the weights, before memory is planned."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class OpenedModel:
 def open_model(options: LoadOptions) -> OpenedModel:
     """Open and check the files. Raises ModelFileError or NotFoundError."""
     opened = open_model_file(options.path)
-    arch_of(opened)  # before what else may be missing of a file that is no model
+    arch_of(opened)  # before other errors of a file that is not a model
     identity = Identity(opened) if options.disk_cache and options.prefix_cache else None
     text = load_text(opened)
     source = in_precision(opened, options.precision)

@@ -1,4 +1,4 @@
-"""Packed weights of a model on disk: those that memory has no room for, and those left there for the next start."""
+"""Packed weights of a model on disk: those that do not fit in memory, and those kept for the next start."""
 
 import secrets
 from collections.abc import Iterable, Mapping
@@ -26,11 +26,11 @@ from localrun.storage.packed_file import PackedFile
 from localrun.storage.weight_store import WeightStore
 from localrun.storage.weight_writer import PackedFiles, WeightWriter
 
-LEAST_BYTES = 64 << 20  # of a model's matrices: fewer are packed before anybody waits for it
+LEAST_BYTES = 64 << 20  # of a model's matrices: fewer are packed in no time
 
 
 def mappable_weights(opened: OpenedModel, backend: Backend, layout: Layout, main: Memory) -> list[Mappable]:
-    """The matrices that may stay on disk, those first that go first; none where that would help nothing."""
+    """The matrices that may stay on disk, in the order in which they go there; none where that would not help."""
     if main.counts_files or not may_map(backend):
         return []
 
@@ -46,7 +46,7 @@ def files_of(plan: MemoryPlan, options: LoadOptions, opened: OpenedModel, layout
     if not plan.mapped or home is None:
         return {}
     weights = (opened.identity or Identity(opened.files)).result()
-    if not weights:  # they may be of a file that is another now: nobody is to find them again
+    if not weights:  # the model file may have been replaced: these must not be found again
         weights = secrets.token_hex(16)
     sizes = {part.name: part.nbytes for part in plan.mapped}
     return packed_files_of(WeightStore(home), weights, options, opened, layout, sizes)
@@ -61,7 +61,7 @@ def packed_files_of(
     sizes: Mapping[str, int],
     limit: int | None = None,
 ) -> Mapping[str, PackedFile]:
-    """A file of `store` for each matrix of `sizes` of a model whose weights are told by `weights`. Raises DiskError,
+    """A file of `store` for each matrix of `sizes` of a model whose weights `weights` identifies. Raises DiskError,
     also where that and the files of other models would take more than `limit` bytes."""
     made_of = fingerprint(weights, options.precision, layout.name, NUMERICS_VERSION, opened.refs)
     label = Label(options.name or options.path.stem, str(options.path), options.precision, weights=weights)
@@ -79,19 +79,19 @@ def notes_of(plan: MemoryPlan, active_bytes: int) -> tuple[str, ...]:
     """Notes for the user where weights stay on disk. A token reads `active_bytes` of all of them."""
     if not plan.mapped:
         return ()
-    told = f"memory is short: {gib(plan.mapped_bytes)} of weights stay on disk and are read as they are used"
+    note = f"memory is short: {gib(plan.mapped_bytes)} of weights stay on disk and are read as they are used"
     rates, disk = machine_rates(), disk_rate()
     if not disk:
-        return (f"{told}, as fast as the disk gives them",)
+        return (f"{note}, as fast as the disk gives them",)
     missed = missed_bytes(plan.mapped, plan.budget_bytes - plan.needed_bytes)
     seconds = missed / disk + (active_bytes - missed) / rates.read_bytes / rates.share("decode", active_bytes)[0]
-    return (f"{told}: expect about {tps(1 / seconds)} (the disk gives {disk / 1e9:.1f} GB/s)",)
+    return (f"{note}: expect about {tps(1 / seconds)} (the disk gives {disk / 1e9:.1f} GB/s)",)
 
 
 def kept_weights(
     options: LoadOptions, opened: OpenedModel, backend: Backend, layout: Layout, plan: MemoryPlan
 ) -> WeightWriter:
-    """Packed weights of a model about to be loaded, and where the rest goes; empty where nothing is kept."""
+    """Packed weights of a model about to be loaded, and the files for the rest; empty where nothing is kept."""
     matrices = {name: ref for name, ref in opened.refs.items() if len(ref.shape) == 2 and not ref.mapped}
     tensors = opened.source.tensors
     sizes = {name: layout.nbytes(tensors[ref.name].qtype, *ref.shape) for name, ref in matrices.items()}

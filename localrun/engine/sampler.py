@@ -27,7 +27,7 @@ class SamplerSettings:
 
 
 def resolve_settings(wish: Sampling, own: Sampling) -> SamplerSettings:
-    """A request's wishes, then the model's own settings, then our defaults."""
+    """Settings of the request, else those of the model, else our defaults."""
     chosen = {}
     for name in SamplerSettings.__dataclass_fields__:
         value = getattr(wish, name)

@@ -1,4 +1,4 @@
-"""Scheduler: the rows of the next step, one for every running decode, and chunks of prompts in those that are left.
+"""Scheduler: the rows of the next step, one for each running decode, the rest for chunks of prompts.
 
 Ints only, no tensors.
 """
@@ -20,8 +20,8 @@ from localrun.storage.disk_cache import DiskCache
 from localrun.storage.restore import Restore
 
 RESTORE_SECONDS = 0.01  # a step may spend on blocks from the disk, while others wait for it
-HEADROOM_TOKENS = 256  # that there should be room for beside a new prompt
-RETRY_STEPS = 32  # after which one that found no room is tried again though nothing has ended
+HEADROOM_TOKENS = 256  # of free room required beside a new prompt
+RETRY_STEPS = 32  # after which a sequence without room is tried again though none has ended
 FORCED_ROWS = 31  # of one answer in a step, beside that of a chosen token
 TURNS = (1, 4, 16)  # between two chunks of a prompt, by its class, where there are fewer chunks than prompts
 
@@ -38,7 +38,7 @@ class StepPlan:
 
 
 class Scheduler:
-    """Shares the rows of each step among all that run: all decodes in every step, then prompts in turn.
+    """Shares the rows of each step among the running sequences: all decodes in every step, then prompts in turn.
 
     The higher class goes first, and within a class the one with most of its prompt in the cache, as far as there is
     room for a whole prompt; a prompt that begins like one being read waits for that. Running sequences are not
@@ -78,7 +78,7 @@ class Scheduler:
 
     @property
     def busy(self) -> bool:
-        """There is something to do now; what is being read from the disk wakes us, and so do constraints."""
+        """Whether there is work now; reads from the disk and constraints wake the engine when they are done."""
         lines = (*self.waiting, *(() if self.waiting else self.warm_ups))
         return any(s.n_uncomputed for s in self.running) or any(s.restore is None or s.restore.is_ready for s in lines)
 
@@ -101,12 +101,12 @@ class Scheduler:
         return StepPlan(tuple((s, n) for s, n in work if s.cache is not None))
 
     def finish(self, sequence: GenerationState) -> None:
-        """Give back what an ended sequence holds; its computed tokens stay in the prefix tree."""
+        """Release an ended sequence; its computed tokens stay in the prefix tree."""
         self._leave(sequence)
         self._give_back(sequence)
 
     def abandon(self, sequence: GenerationState) -> None:
-        """Give back what a failed sequence holds; nothing it computed is kept."""
+        """Release a failed sequence; nothing that it computed is kept."""
         self._leave(sequence)
         if sequence.cache is not None:
             self.store.abandon(sequence.cache)
@@ -150,7 +150,7 @@ class Scheduler:
                 reading += [] if is_full else [sequence]
 
     def _is_restored(self, sequence: GenerationState) -> bool:
-        """Whether what is on disk of it is in memory; else bring some more."""
+        """Whether its blocks on disk are in memory by now; else read some more."""
         if self.disk is None or sequence.admitted:
             return True
         if sequence.restore is None:
@@ -159,7 +159,7 @@ class Scheduler:
         return sequence.restore.is_over
 
     def _open(self, sequence: GenerationState) -> bool:
-        """Let it run, unless there is no room for it: those that run would only preempt it again."""
+        """Admit a sequence, unless there is no room: the running ones would only preempt it again."""
         if self.running:
             if self.retry:
                 return False
@@ -200,7 +200,7 @@ class Scheduler:
             except OutOfBlocks:
                 if n > self.block_tokens:
                     n = max(self.block_tokens, n // 2 // self.block_tokens * self.block_tokens)
-                elif len(self.running) == 1:  # nobody left to take from: the context is full
+                elif len(self.running) == 1:  # no sequence left to preempt: the context is full
                     sequence.stop_reason = "length"
                     return 0
                 else:

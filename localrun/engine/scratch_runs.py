@@ -1,4 +1,4 @@
-"""Texts computed for their own sake, as measurements do: nothing of them stays in the cache."""
+"""Run texts for measurements: nothing of them stays in the cache."""
 
 from collections.abc import Sequence
 from types import TracebackType

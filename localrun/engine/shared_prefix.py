@@ -1,4 +1,4 @@
-"""Prompts that begin alike are read once: one computes what they share, the others wait for it. No tensors."""
+"""Prompts with a common prefix: one sequence computes it, the others wait. No tensors."""
 
 from collections.abc import Sequence
 
@@ -13,11 +13,11 @@ class SharedPrefixes:
 
     def __init__(self, store: CacheStore) -> None:
         self._store = store
-        self._leaders: dict[int, tuple[GenerationState, int]] = {}  # by who waits: for whom, up to which token
+        self._leaders: dict[int, tuple[GenerationState, int]] = {}  # by waiting sequence: leader, and last token
         self._shared: dict[tuple[int, int], int] = {}  # whole blocks, in tokens, of two prompts
 
     def leader(self, sequence: GenerationState, reading: Sequence[GenerationState]) -> GenerationState | None:
-        """The one, of those whose prompts are being read, to wait for; None where nothing is gained by that."""
+        """The running sequence to wait for; None where waiting would not help."""
         if not self._store.keep_prefixes:
             return None
         leader, fork = self._leaders.pop(sequence.number, (None, 0))
@@ -30,7 +30,7 @@ class SharedPrefixes:
         return leader
 
     def forget(self, sequence: GenerationState) -> None:
-        """It has ended."""
+        """Forget a sequence that has ended."""
         self._leaders.pop(sequence.number, None)
         for pair in [pair for pair in self._shared if sequence.number in pair]:
             del self._shared[pair]
@@ -38,7 +38,7 @@ class SharedPrefixes:
     def _find(
         self, sequence: GenerationState, reading: Sequence[GenerationState]
     ) -> tuple[GenerationState | None, int]:
-        """The one that is about to compute most of what it needs, and the token up to which they are alike."""
+        """The running sequence that shares the longest prefix still to be computed, and the length of that."""
         fork = 0
         leader: GenerationState | None = None
         for one in reading:

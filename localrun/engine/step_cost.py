@@ -1,14 +1,14 @@
-"""Cost of steps, learnt from those that ran, and the chunks of prompts that it allows. No tensors."""
+"""Cost of steps, learnt from earlier ones, and the prompt chunks that it allows. No tensors."""
 
-ALONE_SECONDS = 1.0  # a prefill chunk with nobody waiting
+ALONE_SECONDS = 1.0  # of a prefill chunk when no other sequence waits
 SHARED_SECONDS = 0.2  # a prefill chunk while others decode
-WATCHED_SECONDS = 0.1  # at most, while an answer decodes that somebody watches
+WATCHED_SECONDS = 0.1  # at most, beside an interactive answer that decodes
 WATCHED_DECODES = 1.25  # likewise, in steps that only decode: a token then takes little more than twice as long
 LEAST_SHARE = 0.25  # of the rate alone, that a prompt beside such an answer is read at
 MOST_SHARE = 0.6  # of the time of such steps, that this may take
-PROBE_STEPS = 32  # with chunks, after which one without tells what decoding takes by now
+PROBE_STEPS = 32  # with chunks, after which one without measures decoding again
 LEAST_ROWS = 4  # of a chunk beside a watched answer
-SMOOTHING = 0.5  # of what was known, that a new measurement leaves
+SMOOTHING = 0.5  # weight of the old value beside a new measurement
 
 
 class StepCost:
@@ -16,7 +16,7 @@ class StepCost:
 
     def __init__(self, block_tokens: int) -> None:
         self.block_tokens = block_tokens
-        self.rows_per_second = float(block_tokens)  # the first chunk is a block, and tells how fast others are
+        self.rows_per_second = float(block_tokens)  # the first chunk is a block, and is measured
         self.decode_seconds: float | None = None  # of a step that only decodes
         self.beside_per_second: float | None = None  # rows of prompts, in the time that a step takes more for them
         self._n_since_probe = PROBE_STEPS
@@ -41,7 +41,7 @@ class StepCost:
         return max(self.block_tokens, int(self.rows_per_second * seconds))
 
     def rows_beside_watched(self) -> int:
-        """Rows of prompts for a step with an answer that somebody watches; now and then none, to see what that takes.
+        """Prompt rows of a step beside an interactive answer; now and then 0, to measure a step without any.
 
         Few enough for the answer to go on smoothly, enough for a prompt to get on at a quarter of its rate alone.
         """

@@ -1,4 +1,4 @@
-"""View of one sequence in the cache, for people to look at. No tensors."""
+"""View of one sequence in the cache, for display. No tensors."""
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ def view_store(
 
 
 def used_bytes(store: CacheStore, block_sizes: Sequence[int]) -> int:
-    """Bytes of all blocks that anybody holds."""
+    """Bytes of all blocks in use."""
     return sum((p.n_blocks - p.n_free) * size for p, size in zip(store.pools, block_sizes, strict=True))
 
 

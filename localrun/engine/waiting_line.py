@@ -1,4 +1,4 @@
-"""The line of sequences that wait to run, by class, age and what is cached of them. No tensors."""
+"""The queue of sequences that wait to run, by priority, age and cached prefix. No tensors."""
 
 import time
 from collections import deque
