@@ -69,7 +69,7 @@ class LocalrunApp(PlainEnd):
         return self._chat_screen
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        """Write what differs, and no more."""
+        """Write only the cells that changed."""
         if isinstance(renderable, CompositorUpdate):
             renderable = MinimalUpdate(renderable, self._paper, self.size)
         super()._display(screen, renderable)
@@ -85,7 +85,7 @@ class LocalrunApp(PlainEnd):
         self.call_after_refresh(self._begin)
 
     def _leave_terminal(self) -> None:
-        """Others write to it now, in the style and under the title that it had."""
+        """Restore the title and the style of the terminal for other programs."""
         self.desktop.leave()
         self._write("\x1b[0m")
 
@@ -116,7 +116,7 @@ class LocalrunApp(PlainEnd):
         )
 
     def _load_arrived(self, choice: "ModelChoice") -> None:
-        """Load what was asked for and has arrived, unless another model than the built-in one is in use by now."""
+        """Load a model after its download, unless another model than the built-in one is in use by now."""
         from localrun.hub.catalogue import BUILTIN
 
         info = self.session.info
@@ -131,7 +131,7 @@ class LocalrunApp(PlainEnd):
     # ---- the model
 
     def _begin(self) -> None:
-        """After the first frame: find the model to begin with, and what an earlier run has not finished to download."""
+        """After the first frame, find the first model, and unfinished downloads of earlier runs."""
         self._chat_screen.run_guarded(self._take_up_draft())
         self._chat_screen.run_guarded(self._choose_first())
         self._chat_screen.run_guarded(self._chat_screen.show_downloads())
@@ -142,7 +142,7 @@ class LocalrunApp(PlainEnd):
             self._chat_screen.composer.continue_chat(draft)
 
     async def _open_chats(self) -> None:
-        """When nothing else is to be done; an empty chat says what is not kept."""
+        """Read the list of chats while idle; an empty chat says what is not kept."""
         disk, pane = self.session.disk, self._chat_screen.pane
         await disk.run(disk.warm_up)
         if disk.notice and pane.path.is_empty:
@@ -158,7 +158,7 @@ class LocalrunApp(PlainEnd):
         await self._begin_with(await self.push_screen_wait(FirstRunScreen()))
 
     async def _begin_with(self, answer: "FirstStep") -> None:
-        """Go on with the choice of the first screen."""
+        """Carry out the choice of the first screen."""
         if answer == "downloads":
             self.action_downloads()
         elif answer == "models":
@@ -185,7 +185,7 @@ class LocalrunApp(PlainEnd):
         self._chat_screen.run_guarded(self._load_from(DownloadsScreen()))
 
     async def _load_from(self, screen: "Screen[ModelChoice | None]") -> None:
-        """Load what was chosen there, if anything."""
+        """Load the choice of a screen, if any."""
         choice = await self.push_screen_wait(screen)
         if choice is not None:
             await self.session.load(choice)
@@ -193,7 +193,7 @@ class LocalrunApp(PlainEnd):
     # ---- keys and commands
 
     async def action_quit(self) -> None:
-        """At once, unless downloads run or other programs are answered: both end with the app."""
+        """Quit; first ask where that ends downloads or the server."""
         from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 
         active = [one for one in self.downloads.all() if one.active] if "downloads" in vars(self) else []
@@ -213,7 +213,7 @@ class LocalrunApp(PlainEnd):
         self.push_screen(ConfirmScreen(question, facts, "Quit", "Stay"), lambda yes: self.exit() if yes else None)
 
     async def action_interrupt(self) -> None:
-        """As in a shell: stop the answer; without one, a second Ctrl+C quits."""
+        """Stop the answer; without one, quit at a second Ctrl+C."""
         now = time.monotonic()
         if self.session.answering:
             self._chat_screen.run_guarded(self.session.stop())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def commands(app: App[Any], chat: "ChatScreen | None") -> Iterable[SystemCommand]:
-    """All commands of the app, where `chat`, the chat's screen, is in front; else those that work everywhere."""
+    """All commands where `chat`, the screen of a chat, is in front; else those that work everywhere."""
     for command in COMMANDS:
         if "app" not in command.faces:
             continue

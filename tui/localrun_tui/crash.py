@@ -1,4 +1,4 @@
-"""Ends that the user did not ask for: an error, told in a line that has no word of any chat, or a lost terminal."""
+"""Unexpected ends of the app: an error, reported in one line without a word of any chat, or a lost terminal."""
 
 import asyncio
 import platform
@@ -24,13 +24,13 @@ _NAME = "crash.txt"
 
 
 class PlainEnd(App[None]):
-    """`crash` is the line for the user once such an error has ended the app."""
+    """An app that ends plainly. `crash`: the line for the user after an error."""
 
     crash = ""
 
     @property
     def unsent(self) -> Content:
-        """The text that was being written."""
+        """The draft in the editor."""
         return ()
 
     def run_on_terminal(self) -> int:
@@ -48,13 +48,13 @@ class PlainEnd(App[None]):
         return self.return_code or 0
 
     def hang_up(self) -> None:
-        """End, since the terminal is gone; what was being written comes back at the next start."""
+        """End because the terminal is gone; the draft comes back at the next start."""
         if not self._exit:
             self._keep_unsent()
             self.exit(return_code=HANGUP)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Textual's own writes the values of variables to the terminal, and so what was said."""
+        """End with a report. Textual's own writes values of variables to the terminal, and so parts of chats."""
         self._return_code = 1
         if self._exception is None:
             self._exception = error  # for tests
@@ -75,16 +75,16 @@ class PlainEnd(App[None]):
         asyncio.get_running_loop().set_exception_handler(self._on_loop_error)
 
     def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A callback of the event loop has failed, which is reported nowhere else."""
+        """End at a failed callback of the event loop, which is reported nowhere else."""
         error = context.get("exception")
         if "handle" in context and isinstance(error, Exception):
             self._handle_exception(error)
 
 
 def _report(error: BaseException) -> str:
-    """Write down where it happened; gives a line that says so, and where to read it.
+    """Write a report of an error; gives the line for the user, with the place of the report.
 
-    The words of an error and the values of variables may quote a chat: its kind and lines of the program are told.
+    The words of an error and the values of variables may quote a chat: the report has its type and lines of code.
     """
     if isinstance(error, WorkerFailed):
         error = error.error
@@ -102,7 +102,7 @@ def _report(error: BaseException) -> str:
 
 
 def _lines(error: BaseException) -> Iterator[str]:
-    """The error, and those that it came from."""
+    """Lines of the report: the error and its causes."""
     yield f"localrun {__version__}, Python {platform.python_version()}, {platform.platform()}, {time.asctime()}"
     seen: list[BaseException] = []
     one: BaseException | None = error

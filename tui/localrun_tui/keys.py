@@ -1,4 +1,4 @@
-"""Which keys the help screen shows, in the order a newcomer needs them."""
+"""Keys of the help screen, in the order in which a newcomer needs them."""
 
 from textual.binding import Binding, BindingType
 
@@ -14,7 +14,7 @@ _CHATS = ("chat.new", "chat.history", "chat.settings", "chat.rename", "chat.find
 
 
 def groups() -> list[tuple[str, list[BindingType]]]:
-    """Bindings by what one may want to do."""
+    """Bindings by task."""
     from localrun_tui.screens.chat.chat_screen import ChatScreen
     from localrun_tui.screens.chat.editor import Editor
     from localrun_tui.screens.chat.find_bar import FindBar

@@ -1,4 +1,4 @@
-"""The first screen of the first run: what this machine can do, and the ways to begin. Downloads nothing unasked."""
+"""The first screen of the first run: what this machine can run, and the first steps. Downloads nothing unasked."""
 
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
@@ -88,7 +88,7 @@ class FirstRunScreen(Screen[FirstStep]):
             self._show()
 
     def _show(self) -> None:
-        """The ways there are now. What one had moved to stays highlighted; else it is the first."""
+        """List the first steps; the highlighted one stays, if the user moved to it."""
         ways = self.query_one(OptionList)
         at = self._shown[ways.highlighted or 0] if ways.highlighted else None
         ways.set_options([_way(title, text) for _, title, text in self._ways])

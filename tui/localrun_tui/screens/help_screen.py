@@ -1,4 +1,4 @@
-"""All keys and commands, by what one wants to do: from the bindings themselves, so that the page is never wrong."""
+"""All keys and commands by task, from the bindings themselves, so that the page is never wrong."""
 
 from collections.abc import Iterable, Sequence
 from typing import ClassVar

@@ -7,7 +7,7 @@ from textual.worker import Worker, WorkType
 
 
 class Palette(CommandPalette):
-    """Textual's own, but for a search that begins while it is being left: there that ends the app."""
+    """Textual's own, except that a search which begins while it is being left does not end the app."""
 
     def run_worker(self, work: WorkType[Any], *arguments: Any, **options: Any) -> Worker[Any]:
         return super().run_worker(work, *arguments, **{**options, "exit_on_error": False})

@@ -1,4 +1,4 @@
-"""From a chat to what an engine is asked. On the disk's thread."""
+"""Build the requests of a chat. On the disk's thread."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def turn_options(chat: "Chat") -> TurnOptions:
-    """How to answer: as the chat says, else config.toml, which is read again, so that a change counts at once."""
+    """Options of an answer: those of the chat, else config.toml, read each time, so that a change counts at once."""
     settings = settings_of(chat, read_settings())
     return TurnOptions(
         sampling=sampling_of(settings),
@@ -25,10 +25,10 @@ def turn_options(chat: "Chat") -> TurnOptions:
 
 
 def build_request(chat: "Chat", message_id: str, ctx: int) -> Request:
-    """The request for an answer to `message_id`. What it drops, a line in the transcript says."""
+    """The request for an answer to `message_id`. Dropped turns are shown by a line in the transcript."""
     return begin_turn(chat, message_id, turn_options(chat), ctx)[0]
 
 
 def continue_request(chat: "Chat", cut: "Message") -> Request:
-    """The request for the end of an answer that was cut."""
+    """The request to continue an answer that was cut."""
     return continue_turn(chat, cut, turn_options(chat))

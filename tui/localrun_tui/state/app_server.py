@@ -1,4 +1,4 @@
-"""The server by which other programs ask the app's model, while the app runs."""
+"""The server of the app's model for other programs, while the app runs."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class AppServer:
-    """Off until it is started. What it needs is imported then."""
+    """Off until it is started, when its imports are made."""
 
     def __init__(self, slot: "ModelSlot") -> None:
         self._slot = slot
@@ -26,12 +26,12 @@ class AppServer:
 
     @property
     def requests(self) -> "list[LiveRequest]":
-        """Requests of other programs right now."""
+        """Requests of other programs under way."""
         return [] if self._service is None else list(self._service.registry.requests.values())
 
     @property
     def programs(self) -> list[str]:
-        """Localruns that use the app's engine, with their process."""
+        """Programs attached to the app's engine, with their processes."""
         return [] if self._service is None else [str(program) for program in self._service.programs]
 
     async def start(self, port: int) -> str:

@@ -1,4 +1,4 @@
-"""Slow work off the UI's thread: disk, hub and fit. Daemon threads, so that leaving never waits for a network."""
+"""Slow work off the UI's thread: disk, hub and fit. Daemon threads, so that quitting never waits for a network."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The versions of what was said: another one is made, shown, or left."""
+"""Versions of messages: make, show or drop one."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Going on with a chat: with the model that it was held with."""
+"""Continue a chat with its own model."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from localrun.client.choice import ModelChoice
     from localrun_tui.state.session import Session
 
-_LOOK = 0.1  # seconds between two looks at an answer that has to end first
+_LOOK = 0.1  # seconds between checks of an answer that has to end first
 
 
 async def load_when_idle(session: "Session", choice: "ModelChoice") -> None:

@@ -1,4 +1,4 @@
-"""Notes to the desktop around the terminal: a window's title, and a notification when something long has ended."""
+"""Notes to the desktop around the terminal: window title, and notifications of long work that has ended."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ _KEEP, _GIVE_BACK = "\x1b[22;0t", "\x1b[23;0t"  # the title that the window had
 
 
 class Desktop:
-    """`write` reaches the terminal. `is_away` is whether the user looks elsewhere; None where unknown."""
+    """`write` writes to the terminal. `is_away`: whether the window lacks the focus; None where unknown."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
@@ -33,7 +33,7 @@ class Desktop:
             self._title = ""
 
     def tell(self, title: str, text: str, seconds: float) -> None:
-        """Something that took so long has ended."""
+        """Notify that something has ended, if it took long."""
         if seconds >= LONG_SECONDS and self.is_away is not False and may_notify(read_settings().notify):
             self._write(notification_codes(title, text))
 

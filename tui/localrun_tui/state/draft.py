@@ -1,4 +1,4 @@
-"""The draft that was being written when the app ended by an error of its own, for the next start."""
+"""The draft at an unexpected end of the app, for the next start."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Writing a message in an editor of one's own."""
+"""Write a message in the user's editor."""
 
 import os
 import shlex

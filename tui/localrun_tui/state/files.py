@@ -1,4 +1,4 @@
-"""Files that one picks by a few letters, drops on the terminal, or has a look at."""
+"""Files by a few letters, dropped on the terminal, or previewed."""
 
 import os
 import re

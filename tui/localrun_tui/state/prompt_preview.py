@@ -1,4 +1,4 @@
-"""Preview of the prompt before it is sent: exact, where the engine tells, else a guess that says so."""
+"""Preview of the prompt before it is sent: exact where the engine counts, else a marked estimate."""
 
 import asyncio
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Earlier prompts, one by one from the newest on, and back to what was being typed."""
+"""Earlier prompts, one by one from the newest on, and back to the draft."""
 
 from collections.abc import Sequence
 

@@ -98,7 +98,7 @@ class Session:
 
     @property
     def under_way(self) -> Turn | None:
-        """The answer on its way."""
+        """The answer under way."""
         return None if self.turn is None or self.turn.over else self.turn
 
     @property
@@ -166,7 +166,7 @@ class Session:
             self.asking = False
 
     async def go_on(self, message_id: str) -> None:
-        """Have the end of an answer that was cut or changed, as a branch beside it."""
+        """Continue an answer that was cut or changed, as a branch beside it."""
         chat = self.chat
         cut = chat.tree[message_id] if chat is not None and message_id in chat.tree else None
         if chat is None or cut is None or cut.parent is None or not may_go_on(cut):
@@ -186,7 +186,7 @@ class Session:
                 await self.answer(self.chat, asked, temperature=temperature)
 
     async def stop(self) -> None:
-        """End the answer under way and wait until what came of it is kept."""
+        """Stop the answer under way and wait until it is kept."""
         if turn := self.under_way:
             self.waiting.hold()
             threading.Thread(target=turn.cancel, name="cancel", daemon=True).start()

@@ -1,4 +1,4 @@
-"""The chats on disk, and what can be done with one as a whole."""
+"""The chats on disk, with the actions on a whole chat."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The one thread that touches the disk, so that what is written is written in order, and the chats that it owns."""
+"""The one thread for the disk, so that writes are in order, and the chats that it owns."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class StoreThread:
-    """Runs what it is given, one piece of work after the other; `store` and what works on chats is for those only."""
+    """Runs work one piece after the other; `store` and chats are for that work only."""
 
     def __init__(self, open_store: "Callable[[], ChatStore]") -> None:
         self._open_store = open_store
@@ -22,7 +22,7 @@ class StoreThread:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="disk")
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run `work` on the thread and return its result; the event loop goes on meanwhile."""
+        """Run `work` on the thread and return its result, without blocking the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
     def submit(self, work: Callable[..., T], *arguments: Any) -> "Future[T]":

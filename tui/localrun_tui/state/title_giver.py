@@ -1,4 +1,4 @@
-"""Naming a chat while the model is idle."""
+"""Name a chat while the model is idle."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ async def give_title(session: "Session") -> None:
                 await asyncio.to_thread(generation.cancel)
             await asyncio.wait([answer], timeout=_LOOK)
         title = title_in(answer.result())
-    except LocalrunError:  # the next answer will tell
+    except LocalrunError:  # the next answer will report it
         return
     if title and session.chat is chat and wants_title(chat):
         await session.shelf.change(chat.id, title=title)

@@ -1,4 +1,4 @@
-"""One answer on its way: the engine talks on a thread of its own, the screen looks at what has come when it likes."""
+"""One answer under way: a thread reads its events, and the screen draws from the state."""
 
 import threading
 import time
@@ -64,7 +64,7 @@ class Turn(Answer):
                 self._keep_from_time_to_time()
         except LocalrunError as error:
             self.error = error
-        except Exception as error:  # the app goes on, whatever an engine raises
+        except Exception as error:  # the app survives any error of an engine
             self.error = unexpected(error)
         try:
             self._disk.submit(self.keep).result()

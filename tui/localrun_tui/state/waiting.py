@@ -1,4 +1,4 @@
-"""Messages that were sent while the one before them was being answered."""
+"""Messages sent during an answer, which wait for its end."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

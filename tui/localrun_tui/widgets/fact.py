@@ -1,4 +1,4 @@
-"""A name at the left and what there is to know about it at the right, wrapped in its own column."""
+"""A name at the left and a text at the right, wrapped in its own column."""
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal

@@ -1,4 +1,4 @@
-"""A list that marks its highlighted row by a bar at the left, too, as not everybody sees colours."""
+"""A list that also marks its highlighted row by a bar at the left, for eyes without colour."""
 
 from typing import ClassVar
 

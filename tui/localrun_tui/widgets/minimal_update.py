@@ -33,7 +33,7 @@ class ShownRows:
         self._pen = RowWriter(self._erases)
 
     def forget(self) -> None:
-        """Somebody else writes to the terminal."""
+        """Forget all rows: another program writes to the terminal."""
         self._size = Size(0, 0)
         self._pen = RowWriter(self._erases)
 

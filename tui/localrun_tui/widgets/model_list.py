@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Item(Generic[T]):
-    """One row: `key` tells it from the others across refreshes, `value` is what it stands for, and `words` find it,
-    besides what is shown."""
+    """One row: `key` tells it from the others across refreshes, `value` is its object, and `words` find it
+    in addition to the shown text."""
 
     key: str
     row: Row

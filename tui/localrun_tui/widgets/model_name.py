@@ -1,4 +1,4 @@
-"""How a model is called on every screen."""
+"""The name of a model on every screen."""
 
 from textual.content import Content
 

@@ -147,7 +147,7 @@ def _between(style: Style, colors: ColorSystem | None) -> str:
 
 @lru_cache(4096)
 def _draws_on_spaces(fg: str) -> bool:
-    """Underlined, reversed, crossed out, or a line around it; colours are told by the number before theirs."""
+    """Underlined, reversed, crossed out, or a line around it; colours are recognised by the number before theirs."""
     codes = fg.replace("38;2;", "38:").replace("38;5;", "38:").split(";")
     return any(code in ("4", "7", "9", "21", "51", "52", "53") for code in codes)
 

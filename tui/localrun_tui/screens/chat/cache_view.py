@@ -41,7 +41,7 @@ def group_lines(group: GroupView, total_blocks: int, width: int, block_tokens: i
 
 
 def counts(view: CacheView) -> Counter[str]:
-    """How many blocks are in which state, over all groups."""
+    """Number of blocks in each state, over all groups."""
     return Counter(state for group in view.groups for state in group.states if state in STATES)
 
 

@@ -1,4 +1,4 @@
-"""One chat: what was said, what waits, what went wrong, and where the user types. What they ask for is done here."""
+"""One chat: transcript, waiting messages, notice and composer, with the actions of each."""
 
 import time
 from collections.abc import Awaitable
@@ -33,10 +33,10 @@ class ChatPane(Vertical):
     """Shows the current chat of the session."""
 
     class Changed(TextualMessage):
-        """There is something else to tell of the chat, or of the answer on its way."""
+        """Figures of the chat or of the answer under way have changed."""
 
     class Answered(TextualMessage):
-        """An answer is over, and kept."""
+        """An answer has ended and is kept."""
 
     def __init__(self, session: Session, desktop: Desktop) -> None:
         self.transcript = Transcript()
@@ -75,14 +75,14 @@ class ChatPane(Vertical):
             self.refresh_bindings()
         self.post_message(self.Changed())
 
-    # ---- an answer on its way
+    # ---- an answer under way
 
     async def begin(self, turn: Turn) -> None:
         """Show the answer, and follow it until it is over."""
         self.notice.clear()
         await self.path.begin(turn)
         self.refresh_bindings()
-        self.composer.editor.cursor_blink = False  # every blink would be a drawing more
+        self.composer.editor.cursor_blink = False  # each blink is a redraw
         self.run_guarded(self._follow(turn))
 
     async def _follow(self, turn: Turn) -> None:
@@ -97,7 +97,7 @@ class ChatPane(Vertical):
             await self._go_on(turn)
 
     async def _go_on(self, turn: Turn) -> None:
-        """Send what waits; or tell, where that does not stand in the chat, why there is no answer."""
+        """Send the next waiting message; else show an error that is not part of the chat."""
         session, error = self._session, turn.error
         if error is None:
             if not session.waiting.held:
@@ -114,7 +114,7 @@ class ChatPane(Vertical):
 
     @on(Changed)
     def _tell_of_new_text(self) -> None:
-        """While the user reads further up."""
+        """Whether the user has scrolled up."""
         if self.transcript.is_at_end:
             self.new_text.display = False
         elif self._session.answering:
@@ -126,7 +126,7 @@ class ChatPane(Vertical):
 
     @on(Composer.ToEnd)
     def to_end(self) -> None:
-        """Show the end, and stay there."""
+        """Scroll to the end, and follow it."""
         self.transcript.scroll_end(animate=False)
         self.transcript.anchor()
 
@@ -140,7 +140,7 @@ class ChatPane(Vertical):
         title = f"{chat.title} · localrun" if chat is not None and chat.title else "localrun"
         self._desktop.name(f"● {title}" if self._session.answering else title)
 
-    # ---- what is typed
+    # ---- typing
 
     @on(Composer.Submitted)
     def _submit(self, event: Composer.Submitted) -> None:
@@ -175,7 +175,7 @@ class ChatPane(Vertical):
         count: WorkType[None] = self._draft_count.count
         self.run_worker(count, group="count", exclusive=True)
 
-    # ---- words that are looked for
+    # ---- finding words
 
     @on(FindBar.Look)
     def _look_for(self, event: FindBar.Look) -> None:
@@ -190,7 +190,7 @@ class ChatPane(Vertical):
         self.run_guarded(self._find.leave())
         self.screen.set_focus(self.composer.editor)
 
-    # ---- what waits
+    # ---- waiting messages
 
     @on(WaitingList.Send)
     def _send_waiting(self, event: WaitingList.Send) -> None:
@@ -206,7 +206,7 @@ class ChatPane(Vertical):
         if content is not None:
             self.composer.edit(WAITING, content)
 
-    # ---- what was said
+    # ---- messages
 
     @on(MessageView.Walk)
     def _walk(self, event: MessageView.Walk) -> None:
@@ -238,8 +238,8 @@ class ChatPane(Vertical):
     def _show_earlier(self) -> None:
         self.run_guarded(self.transcript.show_earlier())
 
-    # ---- what went wrong
+    # ---- errors
 
     def run_guarded(self, work: Awaitable[Any]) -> None:
-        """Do something that may fail; a failure is shown above the composer, and the app goes on."""
+        """Run something that may fail; an error is shown above the composer."""
         self._guard.run(work)

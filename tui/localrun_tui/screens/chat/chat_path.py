@@ -1,4 +1,4 @@
-"""The selected branch of the chat as message widgets: which there are, and how they follow the tree."""
+"""The selected branch of the chat as message widgets that follow the tree."""
 
 import asyncio
 import time
@@ -21,11 +21,11 @@ from localrun_tui.widgets.model_name import model_name
 if TYPE_CHECKING:
     from localrun.chat.tree import Message
 
-_TELL = 1.0  # seconds between two counts of the tokens that came; a new stage is shown at once
+_TELL = 1.0  # seconds between token counts; a new stage is shown at once
 
 
 class ChatPath:
-    """Keeps a Transcript in line with the session's chat, and with the answer on its way in it."""
+    """Keeps a Transcript in line with the session's chat, and with the answer under way in it."""
 
     def __init__(self, session: Session, transcript: Transcript) -> None:
         self._session = session
@@ -35,7 +35,7 @@ class ChatPath:
         self.live: LiveAnswer | None = None
         self._lock = asyncio.Lock()  # one change of the transcript at a time
 
-    # ---- what was said
+    # ---- messages
 
     @property
     def is_empty(self) -> bool:
@@ -59,10 +59,10 @@ class ChatPath:
             self._shown, self._horizon = ids, horizon
             self._mark_unanswered()
 
-    # ---- an answer on its way
+    # ---- an answer under way
 
     async def begin(self, turn: Turn) -> None:
-        """An answer is on its way."""
+        """Begin the view of an answer."""
         self.live = LiveAnswer(turn, self._live_view())
         await self.show()
         if not self.live.view.is_attached:
@@ -71,13 +71,13 @@ class ChatPath:
     async def follow(self, turn: Turn) -> AsyncIterator[None]:
         """Draw what is new of it, again and again, until it is over or another takes its place. Yields where there is
         something else to tell of it elsewhere."""
-        told: object = None
+        shown: object = None
         when = 0.0
         while (live := self.live) is not None and live.turn is turn and not turn.over:
             seconds = live.draw()
             stage = turn.prefill, turn.phase
-            if stage != told or time.monotonic() - when > _TELL:
-                told, when = stage, time.monotonic()
+            if stage != shown or time.monotonic() - when > _TELL:
+                shown, when = stage, time.monotonic()
                 yield
             await asyncio.sleep(seconds)
 
@@ -105,21 +105,21 @@ class ChatPath:
         await self.show()  # another branch may have been chosen meanwhile, and the model may see less now
         return True
 
-    # ---- what it took
+    # ---- figures
 
     def last_stats(self) -> Mapping[str, Any]:
         """Figures of the last answer on this branch."""
         return next((message.stats for message in reversed(self._path()) if message.stats), {})
 
     def tokens(self, turn: Turn | None) -> int:
-        """How many tokens of the context are taken, an answer on its way included."""
+        """Number of context tokens in use, including an answer under way."""
         if turn is not None and turn.prefill is not None:
             return turn.prefill.done + turn.n_tokens
         stats = self.last_stats()
         held = stats.get("held_tokens")
         return held or int(stats.get("prompt_tokens") or 0) + int(stats.get("completion_tokens") or 0)
 
-    # ---- its messages
+    # ---- views
 
     def _path(self) -> "list[Message]":
         """Without the answer on its way, which may be written down a moment before it is settled here."""

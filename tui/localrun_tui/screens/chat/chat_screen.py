@@ -1,4 +1,4 @@
-"""The screen of the chat: which parts it has, and what the keys do."""
+"""The screen of the chat: its parts and its keys."""
 
 from collections.abc import Awaitable
 from typing import Any, ClassVar
@@ -28,7 +28,7 @@ from localrun_tui.widgets.key_bar import KeyBar
 
 
 class ChatScreen(Screen[None]):
-    """One chat at a time; panels for all chats and for what the engine does."""
+    """One chat, with panels for all chats and for the engine."""
 
     AUTO_FOCUS = "#editor"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -72,10 +72,10 @@ class ChatScreen(Screen[None]):
     def on_mount(self) -> None:
         self.run_guarded(self.pane.show())
 
-    # ---- what the session tells
+    # ---- messages of the session
 
     def on_load_began(self, event: messages.LoadBegan) -> None:
-        if not self.session.model.loading:  # it is over, and what came of it may be told already
+        if not self.session.model.loading:  # it is over, and its result may be shown already
             return
         self.top_bar.show_load(event.choice.stored.name)
         self.pane.notice.say_of_load(event.words)
@@ -108,7 +108,7 @@ class ChatScreen(Screen[None]):
             self.run_guarded(self._take_up())
 
     async def _take_up(self) -> None:
-        """Go on with the model that the chat was held with."""
+        """Load the model of the chat."""
         from localrun_tui.state.continue_chat import continue_chat
 
         await continue_chat(self.session)
@@ -177,14 +177,14 @@ class ChatScreen(Screen[None]):
         return True
 
     def action_stop(self) -> None:
-        """End the answer, or the load."""
+        """Stop the answer, or the load."""
         if self.session.answering:
             self.run_guarded(self.session.stop())
         else:
             self.session.model.give_up()
 
     def action_back(self) -> None:
-        """Leave what is open; else go back to typing."""
+        """Close an open panel; else go back to typing."""
         self.pane.leave_editing()
         self.panels.leave()
 
@@ -193,12 +193,12 @@ class ChatScreen(Screen[None]):
         self.set_focus(self.composer.editor)
 
     def action_history(self) -> None:
-        """Open the list and go there; from there, close it."""
+        """Open the list and focus it; from there, close it."""
         if self.panels.go_to_history():
             self.run_guarded(self.history.show())
 
     def action_this_chat(self, what: str) -> None:
-        """Do with the chat that is open what the list of chats can do with any."""
+        """Apply an action of the list of chats to the open chat."""
         self.run_guarded(self.history.act_on_open(what))
 
     def action_find(self) -> None:
@@ -230,12 +230,12 @@ class ChatScreen(Screen[None]):
     # ---- for the app
 
     async def show_downloads(self) -> None:
-        """Tell from now on in the first line what is being downloaded."""
+        """Show downloads in the first line from now on."""
         from localrun_tui.screens.downloads.downloads import DownloadBadge
 
         if not self.query(DownloadBadge):
             await self.query_one("#bar").mount(DownloadBadge())
 
     def run_guarded(self, work: Awaitable[Any]) -> None:
-        """Do something that may fail; a failure is shown above the composer, and the app goes on."""
+        """Run something that may fail; an error is shown above the composer."""
         self.pane.run_guarded(work)

@@ -1,4 +1,4 @@
-"""Settings screen of one chat: its system prompt, how it samples, and what happens when the context is full."""
+"""Settings screen of one chat: system prompt, sampling, and policy for a full context."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,7 @@ class ChatSettings:
 
 
 async def change_chat_settings(app: App[Any], session: "Session") -> None:
-    """Let the user change what holds for the current chat, and keep it."""
+    """Let the user change the settings of the current chat, and keep them."""
     chat = session.chat or await session.new_chat()
     before = ChatSettings(chat.system, chat.preset, chat.policy, think_of(chat), numbers_of(chat))
     usual = await session.disk.run(read_settings)
@@ -66,7 +66,7 @@ class MarkedRadioButton(RadioButton):
 
 
 class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
-    """Return the settings, or None when they were left as they are. `usual` is what holds for all chats."""
+    """Returns the settings, or None when they are unchanged. `usual`: those of all chats."""
 
     CSS_PATH = "chat_settings.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -103,7 +103,7 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
 
     @on(RadioSet.Changed)
     def _explain(self) -> None:
-        """Say below each choice what it does, and in the boxes for numbers what holds while they are empty."""
+        """Describe each choice below it, and show the defaults in empty number boxes."""
         chosen = self._chosen()
         for name, rows, key in (
             ("preset", {key: (preset.title, preset.help) for key, preset in PRESETS.items()}, chosen.preset),
@@ -115,13 +115,13 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
 
     @on(Button.Pressed, "#save")
     def action_save(self) -> None:
-        """Where every number is one."""
+        """Return the settings if every number is valid."""
         if not self.query_one(NumberRow).to_wrong():
             self.dismiss(self._chosen())
 
     @on(Button.Pressed, "#leave")
     def action_leave(self) -> None:
-        """Without a word where nothing is lost by it."""
+        """Leave; ask first where changes would be lost."""
         if self._chosen() == self.settings:
             self.dismiss(None)
             return

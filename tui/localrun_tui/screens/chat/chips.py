@@ -1,4 +1,4 @@
-"""The files that go along with the next message."""
+"""The files attached to the next message."""
 
 from collections.abc import Iterable
 
@@ -9,10 +9,10 @@ from localrun.base.content import FilePart
 
 
 class Chips(Static):
-    """One chip for each file; not there while there are none."""
+    """One chip for each file; hidden while there are none."""
 
     class Changed(TextualMessage):
-        """Other files go along now."""
+        """The attached files have changed."""
 
     def __init__(self) -> None:
         super().__init__(id="chips", markup=False)
@@ -26,11 +26,11 @@ class Chips(Static):
         self.add(FilePart(f"pasted text {len(self.attachments) + 1}", text))
 
     def take_back(self) -> None:
-        """Take the last one back, if there is one."""
+        """Detach the last file, if any."""
         self.replace(self.attachments[:-1])
 
     def replace(self, attachments: Iterable[FilePart]) -> None:
-        """Let these go along, in place of those that are there."""
+        """Replace the attached files."""
         self.attachments = list(attachments)
         names = "  ".join(f"▤ {attachment.chip}" for attachment in self.attachments)
         self.update(f"{names}   (Alt+Backspace takes the last one back)" if names else "")

@@ -1,4 +1,4 @@
-"""Where the user types: a menu of commands and files above the editor, files that go along as chips."""
+"""The composer: the editor, a menu of commands and files above it, and attached files as chips."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,35 +26,35 @@ from localrun_tui.screens.chat.suggestions import SuggestionMenu, suggested_comm
 from localrun_tui.state.external_editor import write_outside
 from localrun_tui.state.recall import Recall
 
-WAITING = "waiting"  # in place of a message's id: one that waits
+WAITING = "waiting"  # in place of the id of a message: it is a waiting one
 
 
 class Composer(Vertical):
-    """The editor, and the files that go along with the next message."""
+    """The editor, and the files attached to the next message."""
 
     @dataclass
     class Submitted(TextualMessage):
-        """A message to send, files included; `edited` is the one it takes the place of, if any."""
+        """A message to send, with its files; `edited`: the message that it replaces, if any."""
 
         content: Content
         edited: str | None
 
     @dataclass
     class Command(TextualMessage):
-        """A command, and what was typed behind it."""
+        """A command and its argument."""
 
         name: str
         arguments: str
 
     @dataclass
     class Refused(TextualMessage):
-        """The typed text cannot be sent as it is."""
+        """The typed text cannot be sent, with the reason."""
 
         error: LocalrunError
 
     @dataclass
     class LeftOut(TextualMessage):
-        """Of what was to be attached, this does not go along."""
+        """Files that could not be attached."""
 
         words: str
 
@@ -88,7 +88,7 @@ class Composer(Vertical):
         return self._chips.attachments
 
     async def choose_file(self) -> None:
-        """Let the user choose a file that goes along. Waits for that, so run it as a worker."""
+        """Let the user choose a file to attach. Waits for the user, so run it as a worker."""
         from localrun_tui.screens.dialogs.attach_screen import AttachScreen
 
         attached = await self.app.push_screen_wait(AttachScreen(Path.cwd()))
@@ -96,7 +96,7 @@ class Composer(Vertical):
             self.attach(attached)
 
     def attach(self, attached: Attached) -> None:
-        """Let files go along with the next message, and tell of those that do not."""
+        """Attach files to the next message, and report those that cannot be."""
         self._chips.add(*attached.files)
         if attached.left_out:
             self.post_message(self.LeftOut(attached.left_out))
@@ -105,11 +105,11 @@ class Composer(Vertical):
         self._chips.add_paste(text)
 
     def detach(self) -> None:
-        """Take the last file back."""
+        """Detach the last file."""
         self._chips.take_back()
 
     def edit(self, message_id: str | None, content: Content = (), role: str = "user") -> None:
-        """Edit a message; None ends that. What was being typed comes back afterwards."""
+        """Edit a message; None ends that. The draft comes back afterwards."""
         if message_id is not None and self.edited is None:
             self._draft = self._content(self.editor.text)
         elif message_id is None and self.edited is None:
@@ -124,22 +124,22 @@ class Composer(Vertical):
 
     @property
     def message(self) -> Content:
-        """The message that would be sent, files included; of a command, nothing."""
+        """The message that would be sent, with its files; nothing for a command."""
         text = self.editor.text.strip()
         typed = "" if is_command(text) and self.edited is None else unescaped(text)
         return self._content(typed) if typed or self.attachments else ()
 
     @property
     def unsent(self) -> Content:
-        """Everything written, files included, with what comes back after an edit."""
+        """The draft with its files, including one hidden by an edit."""
         written = self._content(self.editor.text)
         return _together(self._draft, written) if self.edited is not None else written
 
     def continue_chat(self, draft: Content) -> None:
-        """Restore a draft in front of what has been typed since."""
+        """Restore a draft in front of the text typed since."""
         self._show(_together(draft, self._content(self.editor.text)))
 
-    # ---- what is offered while one types
+    # ---- suggestions
 
     @property
     def has_menu(self) -> bool:
@@ -196,7 +196,7 @@ class Composer(Vertical):
             self.editor.insert(chosen.leads_to)
 
     def take(self) -> None:
-        """Do what is highlighted in the menu, or write it down where more has to be typed behind it."""
+        """Run the highlighted command, or write it where it takes an argument."""
         if (chosen := self.menu.chosen) is not None and not chosen.files:
             self._suggest()  # keys may have come since
             chosen = self.menu.chosen
@@ -232,14 +232,14 @@ class Composer(Vertical):
         self.post_message(self.ToEnd())
 
     def edit_outside(self) -> None:
-        """Write the message in $EDITOR; the app waits meanwhile, and an answer goes on."""
+        """Write the message in $EDITOR; the app waits, while an answer continues."""
         try:
             self.write(write_outside(self.app, self.editor.text))
         except LocalrunError as error:
             self.post_message(self.Refused(error))
 
     def _content(self, typed: str) -> Content:
-        """The files and what was typed, as one message."""
+        """The files and the text as one message."""
         return (*self.attachments, TextPart(typed))
 
     def _show(self, content: Content) -> None:
@@ -248,7 +248,7 @@ class Composer(Vertical):
         self.write(clean(typed_text(content)))
 
     def write(self, text: str) -> None:
-        """Put a text into the editor in place of what is there."""
+        """Replace the text of the editor."""
         self.editor.text = text
         self.editor.move_cursor(self.editor.document.end)
 

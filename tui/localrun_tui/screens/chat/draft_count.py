@@ -1,4 +1,4 @@
-"""How many tokens the message has that is being written, below the composer."""
+"""Token count of the draft, below the composer."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ _AT_REST = 0.3  # seconds without a key before a draft is counted: a long chat t
 
 
 class DraftCount:
-    """Counts exactly where the engine tells."""
+    """Exact where the engine counts; else an estimate."""
 
     def __init__(self, session: Session, path: ChatPath, composer: Composer) -> None:
         self._session = session
@@ -19,7 +19,7 @@ class DraftCount:
         self._composer = composer
 
     async def count(self) -> None:
-        """Once the keys rest; nothing is shown where there is another message by then."""
+        """Count after a pause in typing; show nothing where the message has changed by then."""
         content = self._composer.message
         if content:
             await asyncio.sleep(_AT_REST)

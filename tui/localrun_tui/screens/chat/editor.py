@@ -1,4 +1,4 @@
-"""The text area of the composer: Enter sends, and what keys and pastes mean is done at once and in order."""
+"""The text area of the composer: Enter sends; keys and pastes act at once and in order."""
 
 from typing import ClassVar, Protocol
 
@@ -13,7 +13,7 @@ _LONG_PASTE = 4000  # characters; more becomes a chip instead of flooding the li
 
 
 class Writer(Protocol):
-    """The composer, as the editor uses it."""
+    """The part of the composer that the editor uses."""
 
     @property
     def has_menu(self) -> bool: ...
@@ -71,7 +71,7 @@ class Editor(TextField):
         return self.document.get_line(row)[:column]
 
     def take_back(self, typed: str) -> None:
-        """Remove what was typed last, if it is still right before the cursor."""
+        """Remove the text typed last, if it is still before the cursor."""
         row, column = self.cursor_location
         if self.before_cursor.endswith(typed):
             self.delete((row, column - len(typed)), (row, column))

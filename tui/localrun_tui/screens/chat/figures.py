@@ -1,4 +1,4 @@
-"""The figures around a chat: its title, how the answer goes, how full the context is, and what the engine holds."""
+"""The figures around a chat: title, progress of the answer, use of the context, contents of the cache."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +37,7 @@ class Figures:
         self._inspector.show(stats, session.rates, session.info)
 
     async def look(self) -> None:
-        """Ask the engine what the cache holds, which may take a moment."""
+        """Fetch the contents of the cache from the engine, which may take a moment."""
         self._inspector.show_view(await self._session.model.view())
 
 

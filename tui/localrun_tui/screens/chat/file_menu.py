@@ -1,4 +1,4 @@
-"""Files behind an @: what is offered for the letters that follow it, and a look at one."""
+"""Files behind an @: suggestions for the letters that follow, and a preview."""
 
 import asyncio
 import re
@@ -15,8 +15,8 @@ from localrun_tui.state.files import MOST_SHOWN, dropped_path, matching
 from localrun_tui.widgets.columns import say
 
 _BEHIND_AT = re.compile(r'(?:^|(?<=\s))@("[^"]*|\S*)\Z')
-_AT_REST = 0.08  # seconds without a key before files are looked for
-_FRESH = 20.0  # seconds for which a walk holds
+_AT_REST = 0.08  # seconds without a key before files are searched
+_FRESH = 20.0  # seconds for which a walk is used again
 
 
 def behind_at(before_cursor: str) -> str | None:
@@ -60,7 +60,7 @@ class FileMenu:
         return files
 
     async def offers_at_rest(self, before_cursor: Callable[[], str]) -> list[Suggestion] | None:
-        """The same for what stands before the cursor once the keys rest; None where that is another thing by then."""
+        """Rows for the text before the cursor after a pause in typing; None where it has changed by then."""
         await asyncio.sleep(_AT_REST)
         wanted = behind_at(before_cursor())
         if wanted is None:

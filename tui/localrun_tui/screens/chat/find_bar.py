@@ -14,7 +14,7 @@ from localrun_tui.widgets.fields import LineField
 
 
 class FindBar(Horizontal):
-    """Not there while nothing is looked for."""
+    """Hidden while nothing is searched."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,up", "go(-1)", "Earlier", id="find.earlier", key_display="↑"),
@@ -24,18 +24,18 @@ class FindBar(Horizontal):
 
     @dataclass
     class Look(TextualMessage):
-        """Mark these words, and go to the last message that has them all."""
+        """Mark the words, and go to the last message that has them all."""
 
         words: str
 
     @dataclass
     class Go(TextualMessage):
-        """To the message that is `step` further of those found."""
+        """Go to the message `step` further among those found."""
 
         step: int
 
     class Leave(TextualMessage):
-        """Nothing is looked for any more."""
+        """End the search."""
 
     def __init__(self) -> None:
         super().__init__(id="find")
@@ -50,7 +50,7 @@ class FindBar(Horizontal):
         self.box.focus()
 
     def tell(self, number: int, n_found: int) -> None:
-        """Which of the messages found is in sight, the first one being 1."""
+        """Number of the message in sight among those found, from 1 on."""
         words = f"{number} of {n_found}" if n_found else "not found in this chat" if self.box.value.strip() else ""
         self.query_one("#find-count", Static).update(words)
 

@@ -1,4 +1,4 @@
-"""Finding words in the chat that is open: which messages have them, and bringing them in sight."""
+"""Find words in the open chat, and scroll to the messages that have them."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ _ABOVE = 2  # lines that stay in sight above what was found
 
 
 class FindInChat:
-    """Works on the branch that is shown."""
+    """Search of the shown branch."""
 
     def __init__(self, session: "Session", path: "ChatPath", transcript: "Transcript", bar: FindBar) -> None:
         self._session = session
@@ -38,7 +38,7 @@ class FindInChat:
         await self._show()
 
     async def go(self, step: int) -> None:
-        """To the next one or the one before; behind the last comes the first."""
+        """Go to the next or previous one, round and round."""
         if self._found:
             self._at = (self._at + step) % len(self._found)
             await self._show()

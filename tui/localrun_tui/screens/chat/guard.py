@@ -1,4 +1,4 @@
-"""Work that may fail, with a failure told above the composer."""
+"""Work that may fail, with its error shown above the composer."""
 
 from collections.abc import Awaitable
 from typing import Any

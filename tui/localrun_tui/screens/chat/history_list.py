@@ -1,4 +1,4 @@
-"""The chats on disk: find one by what was said in it, open it, and do something with it by one key."""
+"""The chats on disk: search, open, and one key for each action."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ _PAGE = 100  # rows that are put into the list at once
 
 
 class ChatOptions(MarkedOptions):
-    """The rows; one key each for what can be done with a chat."""
+    """The rows, with a key for each action on a chat."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "select", "Open", id="history.open"),

@@ -1,4 +1,4 @@
-"""Inspector: what the engine did for the last answer, and what it holds in memory, live and in plain words."""
+"""Inspector: the work of the engine for the last answer, and its memory, live and in plain words."""
 
 import time
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class Lines(Widget):
 
 
 class Inspector(VerticalScroll, can_focus=True):
-    """The panel. While it is open it asks from time to time for what the cache holds."""
+    """The panel. While open, it fetches the contents of the cache from time to time."""
 
     BORDER_TITLE = "Inspector"
 
@@ -91,7 +91,7 @@ class Inspector(VerticalScroll, can_focus=True):
             self.post_message(self.WantsView())
 
     def show_view(self, view: CacheView | None) -> None:
-        """Show the contents of the cache; None where the engine does not tell."""
+        """Show the contents of the cache; None: unknown."""
         self._view = view
         self._show_lines()
 
@@ -126,7 +126,7 @@ def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list
 
 
 def _remote(stats: Mapping[str, Any], width: int) -> list[Content]:
-    """Figures that a server told of its answer; the rest only it knows."""
+    """Figures of an answer from a server; it reports no others."""
     known = []
     if (prompt := stats.get("prompt_tokens")) is not None:
         cached = stats.get("cached_tokens")

@@ -1,4 +1,4 @@
-"""An answer growing on the screen: takes what the engine has said, and draws as often as it can afford."""
+"""An answer growing on the screen: takes the new events, and draws as often as its share of the CPU allows."""
 
 import os
 import time
@@ -15,7 +15,7 @@ _SHORTEST, _LONGEST = 0.12, 0.33  # seconds between two pictures
 
 
 class LiveAnswer:
-    """`view` shows what `turn` has brought so far."""
+    """`view` shows the text of `turn` so far."""
 
     def __init__(self, turn: Turn, view: MessageView) -> None:
         self.turn = turn
@@ -26,7 +26,7 @@ class LiveAnswer:
         self._shown: dict[Channel, int] = {"answer": 0, "thinking": 0}  # characters
 
     def draw(self) -> float:
-        """Show what is new; gives seconds until it can be afforded again."""
+        """Draw the new text; gives the seconds until the next drawing."""
         if not self.view.is_attached:  # another chat is shown
             return _LONGEST
         worked = time.thread_time()

@@ -27,9 +27,9 @@ class MessageDocument:
         self.speaker = clean(name, keep_newlines=False)
         self.branch = branch
         self.wide = Wide()
-        self.note = Content()  # the last line: what goes on, or what went wrong
+        self.note = Content()  # the last line: progress, or an error
         self.thinking_open = False
-        self.marked: list[str] = []  # words that are looked for
+        self.marked: list[str] = []  # searched words
         self.thinking_title = "Thought"
         self.is_markdown = message is None or message.role == "assistant"  # else it is shown as it was written
         content = message.content if message else ()
@@ -40,24 +40,24 @@ class MessageDocument:
         self._text = MarkdownText(text if self.is_markdown else "")
         self._thinking = MarkdownText(message.thinking if message else "")
 
-    # ---- what it says
+    # ---- text
 
     def feed(self, text: str) -> None:
-        """More of the answer."""
+        """Append text of the answer."""
         self._text.append(text)
 
     def think(self, text: str) -> None:
-        """More of the thinking."""
+        """Append text of the thinking."""
         self._thinking.append(text)
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """End the text."""
         self._text.append("", is_last=True)
         self._thinking.append("", is_last=True)
 
     @property
     def source(self) -> str:
-        """Its text as it was written."""
+        """Its source text."""
         return self._text.source if self.is_markdown else self._written
 
     @property

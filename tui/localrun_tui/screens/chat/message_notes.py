@@ -1,4 +1,4 @@
-"""The last line of a message: what goes on, what became of it, or what it waits for; empty where that is plain."""
+"""The last line of a message: progress, outcome, or reason for waiting; empty where that is plain."""
 
 import time
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ def thinking_title(answer: "Answer") -> str:
 
 
 def live_note(answer: "Answer") -> Content:
-    """Of an answer on its way."""
+    """Note of an answer under way."""
     spinner = _SPINNER[int(time.monotonic() * 10) % len(_SPINNER)]
     if answer.loop is not None:
         return Content.styled(f"⟳ {answer.loop}", "$text-warning")
@@ -55,7 +55,7 @@ def live_note(answer: "Answer") -> Content:
 
 
 def unanswered_note(session: "Session") -> Content:
-    """Of a last question, while nothing is on its way for it."""
+    """Note of an unanswered last question."""
     words = "◌ not answered: Ctrl+R asks again"
     if session.info is None:
         loading = session.model.loading
@@ -64,8 +64,8 @@ def unanswered_note(session: "Session") -> Content:
 
 
 def note_of(message: "Message", reads_again: bool, rates: Rates | None) -> Content:
-    """Of a message that is kept. `reads_again`: most of what was read before had to be read again. `rates` are those of
-    the machine, where they are known."""
+    """Note of a kept message. `reads_again`: most of the cached prompt had to be computed again. `rates`: those of the
+    machine, where known."""
     if message.role != "assistant":
         return Content()
     stats = message.stats

@@ -1,4 +1,4 @@
-"""A line above the composer that says what went wrong, until there is something else to say."""
+"""A line above the composer for the latest error or note."""
 
 from textual.widgets import Static
 
@@ -7,7 +7,7 @@ from localrun.base.sanitize import clean
 
 
 class Notice(Static):
-    """Not there while there is nothing to say."""
+    """Hidden while empty."""
 
     def __init__(self) -> None:
         super().__init__("", id="notice", markup=False)
@@ -23,7 +23,7 @@ class Notice(Static):
             self.clear()
 
     def say(self, text: str) -> None:
-        """It may quote what others have named, so it is made safe first."""
+        """Show a text; it is made safe first, as it may quote foreign names."""
         self._is_of_load = False
         self.update(clean(text))
         self.display = bool(text)

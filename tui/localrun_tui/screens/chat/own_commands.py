@@ -1,4 +1,4 @@
-"""The commands that set what holds for the open chat: its name, folder, prompt, numbers, and the end of its context."""
+"""Commands that set properties of the open chat: name, folder, prompt, numbers, context policy."""
 
 from typing import TYPE_CHECKING, Any
 

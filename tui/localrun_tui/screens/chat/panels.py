@@ -1,4 +1,4 @@
-"""The chat in the middle, the panels that open beside it, and where the focus goes between them."""
+"""The chat in the middle, the panels beside it, and the focus among them."""
 
 from textual import events, on
 from textual.containers import Horizontal
@@ -12,7 +12,7 @@ from localrun_tui.screens.chat.inspector import Inspector
 from localrun_tui.screens.chat.transcript import Transcript
 from localrun_tui.screens.chat.waiting_list import WaitingList
 
-_WIDE = 100  # cells from which panels stand beside the chat
+_WIDE = 100  # cells from which panels are beside the chat
 
 
 class Panels(Horizontal):

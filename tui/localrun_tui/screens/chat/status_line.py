@@ -1,4 +1,4 @@
-"""One line below the chat, in a person's words: what goes on now, how fast, and how much the model can still see."""
+"""One line below the chat in plain words: progress, rate, and room in the context."""
 
 import time
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from localrun_tui.widgets.meters import meter
 
 
 class StatusLine(Widget):
-    """Left: what goes on. Right: the room in the context, as much as there is room for."""
+    """Left: progress. Right: the room in the context, as far as it fits."""
 
     def __init__(self) -> None:
         super().__init__(id="status")
@@ -23,7 +23,7 @@ class StatusLine(Widget):
         self._right: list[Content] = []
 
     def show(self, left: list[Content], right: list[Content]) -> None:
-        """Parts in the order of their weight: the last ones are left out first where there is no room."""
+        """Parts by importance: the last ones are left out first where there is no room."""
         if (left, right) != (self._left, self._right):
             self._left, self._right = left, right
             self.refresh()
@@ -42,7 +42,7 @@ class StatusLine(Widget):
 
 
 def waiting_parts(n: int, held: bool) -> list[Content]:
-    """How many messages wait for the answer, or until the user says that they may go."""
+    """Number of messages that wait for the answer, or for the user."""
     if not n:
         return []
     words = "1 message" if n == 1 else f"{n} messages"
@@ -51,7 +51,7 @@ def waiting_parts(n: int, held: bool) -> list[Content]:
 
 
 def live_parts(answer: Answer) -> list[Content]:
-    """Progress of an answer on its way."""
+    """Progress of an answer under way."""
     now = time.monotonic()
     if answer.first_token is None:
         return prefill_parts(answer.prefill, now - answer.began)
@@ -79,7 +79,7 @@ def eta(prefill: Prefill, seconds: float) -> float | None:
 
 
 def stats_parts(stats: Mapping[str, Any]) -> list[Content]:
-    """The figures of a finished answer, as far as the engine told them. The inspector has the others."""
+    """The main figures of a finished answer, as far as known; the inspector has the others."""
     if not stats.get("completion_tokens"):
         return []
     parts = []

@@ -1,4 +1,4 @@
-"""Suggestions above the editor while one types: commands behind a slash, files behind an @."""
+"""Suggestions above the editor: commands behind a slash, files behind an @."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ class Suggestion:
 
 
 def suggested_commands(text: str) -> list[Suggestion]:
-    """The commands that a text may be the beginning of; none unless it is one word behind a slash."""
+    """Commands that begin with a text; none unless it is one word behind a slash."""
     if not _SLASH.match(text):
         return []
     wanted, search = text[1:], FuzzySearch()

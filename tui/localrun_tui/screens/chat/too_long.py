@@ -1,4 +1,4 @@
-"""A prompt that is longer than the context: the user chooses between the ways that would work."""
+"""A prompt longer than the context: the user chooses among the policies that would work."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +25,14 @@ async def mend_too_long(app: App[Any], session: "Session", answer: "Answer", err
         await session.answer(chat, question)
         return False
     max_tokens = read_settings().max_tokens
-    told = await session.disk.run(describe_too_long, chat, question, session.info, error, max_tokens)
+    found = await session.disk.run(describe_too_long, chat, question, session.info, error, max_tokens)
     rows = [("edit", "Shorten the message", "it comes back into the editor")]
-    rows += [(way, POLICIES[way][0], told.costs[way]) for way in told.plans]
+    rows += [(way, POLICIES[way][0], found.costs[way]) for way in found.plans]
     rows += [("stop", "Leave it as it is", "the message stays without an answer")]
-    text = f"{told.text}\n{_LARGER}" if error.n_tokens else told.text
-    choice = await app.push_screen_wait(AskOne(told.title, rows, text, unasked=True))
-    policy = next((policy for policy in told.plans if policy == choice), None)
+    text = f"{found.text}\n{_LARGER}" if error.n_tokens else found.text
+    choice = await app.push_screen_wait(AskOne(found.title, rows, text, unasked=True))
+    policy = next((policy for policy in found.plans if policy == choice), None)
     if policy:
-        await session.disk.run(adopt, chat, policy, told.plans[policy])
+        await session.disk.run(adopt, chat, policy, found.plans[policy])
         await session.answer(chat, question)
     return choice == "edit"

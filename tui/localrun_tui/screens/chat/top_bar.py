@@ -1,4 +1,4 @@
-"""The first line: the chat on the left, the model on the right, or how far it is loaded."""
+"""The first line: the chat on the left; the model, or its load progress, on the right."""
 
 from textual.content import Content
 from textual.geometry import Size
@@ -17,7 +17,7 @@ class TopBar(Widget):
     def __init__(self) -> None:
         super().__init__(id="top")
         self._title = ""
-        self._loading = ""  # name of the model on its way
+        self._loading = ""  # name of the model being loaded
         self._right: list[Content] = [Content("no model")]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -37,7 +37,7 @@ class TopBar(Widget):
         self.refresh()
 
     def show_load(self, name: str) -> None:
-        """The model with this name is on its way."""
+        """Show that a model is being loaded."""
         self._loading = name
         self.show_progress(0, 0)
 

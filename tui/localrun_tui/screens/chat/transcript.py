@@ -17,7 +17,7 @@ _AT_ONCE = 24  # messages that are mounted together
 
 
 class Horizon(Static):
-    """The line above which the model sees nothing any more."""
+    """The line above which messages are outside the context."""
 
     def __init__(self, n_above: int) -> None:
         messages = "message" if n_above == 1 else "messages"

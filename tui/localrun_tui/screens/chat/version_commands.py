@@ -1,4 +1,4 @@
-"""The commands about versions of what was said: another is asked for, gone to, compared or taken back."""
+"""Commands for versions of messages: make, show, compare or drop one."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""Messages that were sent while an answer was on its way, each as it will be sent: to be changed or taken back."""
+"""Messages sent during an answer, which wait and can be changed or dropped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _SHOWN = 120  # characters of each
 
 
 class WaitingList(MarkedOptions):
-    """Below the messages; not there while nothing waits."""
+    """Below the messages; hidden while empty."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "send", "Send now", id="waiting.send"),

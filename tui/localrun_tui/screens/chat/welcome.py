@@ -1,4 +1,4 @@
-"""Welcome screen of an empty chat: what one may do now, and with which model."""
+"""Welcome screen of an empty chat: first steps, and the model."""
 
 from textual.content import Content
 from textual.widgets import Static
@@ -18,7 +18,7 @@ _KEYS = (
 
 
 class Welcome(Static):
-    """In place of messages."""
+    """Shown in place of messages."""
 
     def __init__(self, info: ModelInfo | None, loading: bool, problem: str) -> None:
         if info is not None:

@@ -1,4 +1,4 @@
-"""One question, with what one should know before saying yes."""
+"""One question for yes or no, with the facts to decide it."""
 
 from collections.abc import Sequence
 from typing import ClassVar

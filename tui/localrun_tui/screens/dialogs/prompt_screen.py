@@ -1,4 +1,4 @@
-"""Prompt screen: exactly what the model sees, token by token, and which of them are computed already."""
+"""Prompt screen: the exact prompt, token by token, and the cached ones among them."""
 
 from typing import ClassVar
 

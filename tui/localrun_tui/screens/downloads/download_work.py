@@ -1,4 +1,4 @@
-"""Work of the downloads on threads: look for what is left, ask the hub, clean up, find what has arrived."""
+"""Background work of downloads: find unfinished ones, ask the hub, clean up, find the stored model."""
 
 import time
 from collections.abc import Sequence

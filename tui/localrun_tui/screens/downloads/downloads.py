@@ -1,4 +1,4 @@
-"""The downloads: how far each one is, how fast, how long it still takes, and what went wrong."""
+"""The downloads: progress, rate, time left and errors of each."""
 
 from typing import ClassVar, Protocol, cast
 
@@ -144,7 +144,7 @@ class DownloadsScreen(Screen[ModelChoice | None]):
 
 
 class DownloadBadge(Static):
-    """How the downloads stand, in a few characters: `↓ 2 · 34 %`. Empty when there is nothing to tell."""
+    """Summary of the downloads in a few characters: `↓ 2 · 34 %`. Empty without any."""
 
     DEFAULT_CSS = "DownloadBadge { width: auto; height: 1; color: $text-accent; }"
 
@@ -159,7 +159,7 @@ class DownloadBadge(Static):
 
 
 def badge_text(downloads: list[Download]) -> str:
-    """Of those that run or wait; else of those that somebody has to look after."""
+    """Summary of those that run or wait; else of those that need the user."""
     active = [one for one in downloads if one.active]
     if active:
         done, total = sum(one.done for one in active), sum(one.total for one in active)
@@ -174,7 +174,7 @@ def badge_text(downloads: list[Download]) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """`42 s`, `3 min`, `2 h 05`; empty when it cannot be told."""
+    """`42 s`, `3 min`, `2 h 05`; empty when unknown."""
     if seconds is None or seconds > 100 * 3600:
         return ""
     if seconds < 60:

@@ -61,7 +61,7 @@ class Downloads:
         kv: KVCodecName,
         then_load: bool = False,
     ) -> None:
-        """Put a precision at the end of the queue; one that is there already goes on."""
+        """Put a precision at the end of the queue; resume one that is in it already."""
         assert found.repo is not None
         known = self.find(found.repo.name, variant)
         if known is not None and known.active:
@@ -83,12 +83,12 @@ class Downloads:
         self._enqueue(download, found.repo, variant.files)
 
     def pause(self, key: str) -> None:
-        """Hold it; those behind it go on."""
+        """Pause it; those behind it continue."""
         if self._queue is not None and (number := self._job_of(key)):
             self._queue.pause(number)
 
     def resume(self, key: str) -> None:
-        """Go on with what is paused, failed, or was left by an earlier run."""
+        """Resume a paused, failed or left-over download."""
         if self._queue is not None and (number := self._job_of(key)):
             self._queue.resume(number)
             return
@@ -144,7 +144,7 @@ class Downloads:
         run_in_background(self._app, work, done)
 
     def close(self) -> None:
-        """Stop everything; what has arrived is offered again next time. Blocks for a few seconds at most."""
+        """Stop everything; unfinished downloads are offered again next time. Blocks for a few seconds at most."""
         if self._queue is not None:
             self._queue.close()
 

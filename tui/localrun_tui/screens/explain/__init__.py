@@ -1,1 +1,1 @@
-"""Why it is as fast as it is: topics at the left, what they look like at the right, and parameters above."""
+"""The explain screen: topics at the left, their reports at the right, parameters above."""

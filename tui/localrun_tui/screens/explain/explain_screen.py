@@ -1,4 +1,4 @@
-"""Explain: how fast a model of any size would be here and what it would take, followed as one turns parameters."""
+"""Explain: speed and memory of a model of any size on this machine, by its parameters."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,7 +49,7 @@ def _bindings() -> list[BindingType]:
 
 
 class ExplainScreen(Screen[None]):
-    """`held` tells the bytes that the loaded model would leave to another, `explain` measures a topic on it."""
+    """`held`: bytes that the loaded model would free for another; `explain`: measures a topic on it."""
 
     CSS_PATH = "explain_screen.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide"), (BESIDE, "-widest")]  # noqa: RUF012
@@ -125,7 +125,7 @@ class ExplainScreen(Screen[None]):
         return action != "measure" or (self._explain is not None and self._measuring is None)
 
     def action_measure(self) -> None:
-        """The topic on the model that is loaded; the app goes on meanwhile."""
+        """Measure the topic on the loaded model in the background."""
         explain, topic = self._explain, self.topic
         if explain is None or self._measuring is not None:
             return
@@ -180,10 +180,10 @@ class ExplainScreen(Screen[None]):
         for label in self.query(ParameterLabel):
             label.show(self.what)
         size = self.what.size
-        told = f"{size.name} here, by formula" + ("" if size.loaded else f": as {size.of}")
+        source = f"{size.name} here, by formula" + ("" if size.loaded else f": as {size.of}")
         if self._measuring is not None:
-            told = self._measuring.words
-        self.query_one("#model", Static).update(say(told, "$text-accent" if self._measuring else MUTED))
+            source = self._measuring.words
+        self.query_one("#model", Static).update(say(source, "$text-accent" if self._measuring else MUTED))
         if self.here is None:
             self.query_one("#time", Static).update(say("Looking at what this machine can do…", MUTED))
             return

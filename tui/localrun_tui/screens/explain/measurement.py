@@ -1,4 +1,4 @@
-"""A topic being measured: on a thread, with what is to be said meanwhile, and a way out."""
+"""A topic being measured on a thread: progress, result, cancellation."""
 
 import time
 from collections.abc import Callable

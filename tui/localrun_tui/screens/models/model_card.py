@@ -1,4 +1,4 @@
-"""All there is to know about a model, in a few lines: what it is, what for, and whether it fits. No widgets."""
+"""The card of a model: kind, purpose and fit in a few lines. No widgets."""
 
 import time
 from dataclasses import dataclass

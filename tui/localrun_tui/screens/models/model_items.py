@@ -1,4 +1,4 @@
-"""How each kind of model looks in its list, and what is said about the one that is highlighted."""
+"""Rows of models for their lists, and the text about the highlighted one."""
 
 from textual.content import Content
 

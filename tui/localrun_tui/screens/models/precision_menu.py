@@ -1,4 +1,4 @@
-"""Choose a precision, a context and a KV codec, seeing what each takes and how fast it will be. Gives a ModelChoice."""
+"""Choose a precision, a context and a KV codec by memory and speed. Gives a ModelChoice."""
 
 import shutil
 from collections.abc import Callable
@@ -181,7 +181,7 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
             self.dismiss(ModelChoice(one.stored, one.stored.precision, self.ctx, self._codec(one)))
 
     def _codec(self, one: PrecisionChoice) -> KVCodecName:
-        """The codec that the row showed, so that what was promised is what is loaded."""
+        """The codec that the row showed, so that it is the one that is loaded."""
         return cast(KVCodecName, one.fit.kv_codec if one.fit else self.kv)
 
     def _offer_download(self, one: PrecisionChoice) -> None:

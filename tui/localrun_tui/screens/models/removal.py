@@ -1,4 +1,4 @@
-"""Deleting a model from the disk: what goes and what that frees is said first."""
+"""Delete a model from the disk, after showing its files and the space they free."""
 
 from collections.abc import Callable
 from os.path import realpath

@@ -1,4 +1,4 @@
-"""Storage screen: what takes room on the disk, how much of it can be freed, and freeing it."""
+"""Storage screen: disk space by kind, how much of it can be freed, and freeing it."""
 
 from typing import ClassVar
 
@@ -26,7 +26,7 @@ _BAR = 12
 
 
 class StorageScreen(Screen[None]):
-    """Nothing that one would miss is removed here, and nothing unasked."""
+    """Removes only what can be computed or downloaded again, after a question."""
 
     CSS_PATH = "models_screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [

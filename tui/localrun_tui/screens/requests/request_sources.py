@@ -1,4 +1,4 @@
-"""Where the requests of the screen come from: the app's own server, or one that runs elsewhere."""
+"""Sources of the requests on the screen: the app's own server, or a running one."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from localrun_tui.state.app_server import AppServer
 
 
 class OwnRequests:
-    """Of the app's server."""
+    """Requests of the app's server."""
 
     def __init__(self, server: AppServer) -> None:
         self._server = server
@@ -34,7 +34,7 @@ class OwnRequests:
 
 
 class RemoteRequests:
-    """Of a running server."""
+    """Requests of a running server."""
 
     def __init__(self, client: MonitorClient) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Requests of other programs: who asks, how far each answer is, and why it waits. In the app, and as `localrun top`."""
+"""Requests of other programs: client, progress, and reason for waiting. In the app, and as `localrun top`."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
@@ -29,14 +29,14 @@ NOTHING = "No request is under way.\nOther programs ask at the address above; /s
 
 
 class RequestSource(Protocol):
-    """Where requests are seen. `rows` and `cancel` raise LocalrunError."""
+    """Source of the requests. `rows` and `cancel` raise LocalrunError."""
 
     @property
     def address(self) -> str: ...
 
     @property
     def attached(self) -> Sequence[str]:
-        """Localruns that use the engine, as of the last rows."""
+        """Programs attached to the engine, as of the last rows."""
         ...
 
     async def rows(self) -> Sequence[RequestRow]: ...
@@ -93,7 +93,7 @@ class RequestsScreen(Screen[None]):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Nothing can be ended where nothing runs."""
+        """Offer to cancel only where a request runs."""
         return action != "cancel" or self.current is not None
 
     async def action_cancel(self) -> None:
@@ -125,7 +125,7 @@ def _item(row: RequestRow) -> Item[RequestRow]:
 
 
 def _detail(row: RequestRow) -> str:
-    """Details that the row has no room for."""
+    """Details that do not fit in the row."""
     session = f" · session {row.session}" if row.session else ""
     tokens = f"{row.prompt_tokens:,} tokens of prompt, {row.cached_tokens:,} of them cached"
     left = "" if row.seconds_left is None else f", {row.seconds_left:.0f} s left"

@@ -1,4 +1,4 @@
-"""How settings and servers look in their list, and what is said about the one that is highlighted."""
+"""Rows of settings and servers for their list, and the text about the highlighted one."""
 
 from textual.content import Content
 

@@ -1,4 +1,4 @@
-"""Choosing a theme: each is put on while one goes through them."""
+"""Choose a theme, with a live preview of each."""
 
 from functools import partial
 from typing import Any
