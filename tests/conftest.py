@@ -28,7 +28,9 @@ OURS_TO_KEEP = {
 os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"  # workers run side by side; torch reads these
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes start: none should compile localrun again
+# Three workers and hundreds of processes start: none should compile localrun and the tests again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 for _name in [n for n in os.environ if n.startswith("LOCALRUN_") and n not in OURS_TO_KEEP]:
     del os.environ[_name]
 
