@@ -80,7 +80,7 @@ class Terminal(LinuxDriver):
 
 
 def _read(fileno: int) -> bytes:
-    """What was typed; empty where the terminal is gone."""
+    """Read typed bytes; none where the terminal is gone."""
     try:
         return os.read(fileno, _READ_BYTES)
     except OSError:
