@@ -70,6 +70,8 @@ class CacheShape:
         self.recording = record_shapes(config)
         self._block_bytes = cache(backend.block_bytes)
         self._layer_codecs = cache(partial(layer_codecs, config))
+        # Asked for again with every precision, by the searches for the longest context and for the most sequences.
+        self._nbytes, self._scratch_bytes = cache(self._count), cache(partial(backend.scratch_bytes, self.recording))
 
     @property
     def program_bytes(self) -> int:
@@ -88,6 +90,9 @@ class CacheShape:
 
     def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int:
         """Bytes of all these blocks."""
+        return self._nbytes(ctx, codec, parallel)
+
+    def _count(self, ctx: int, codec: KVCodec, parallel: int) -> int:
         config = final_config(self._kinds, ctx, self.window)
         kinds = zip((spec.cache for spec in config.layers), self._n_layers, strict=True)
         return sum(self._group(ctx, parallel, kind, kind.codec(codec), n).nbytes for kind, n in kinds)
@@ -95,7 +100,7 @@ class CacheShape:
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int, sequences: int = 0) -> int:
         """Bytes of the largest step of `sequences` sequences; 0: as many as may run at once."""
         n = sequences or max_sequences(ctx)
-        return self.backend.scratch_bytes(self.recording, ctx, self._layer_codecs(codec), threads, n)
+        return self._scratch_bytes(ctx, self._layer_codecs(codec), threads, n)
 
     def _group(self, ctx: int, parallel: int, kind: CacheKind, codec: KVCodec, n_layers: int) -> GroupBlocks:
         block, wide = self._block_bytes(codec, kind), self._block_bytes(KV_CODECS["f16"], kind)

@@ -1,5 +1,7 @@
 """How large a model of the catalogue is, without asking anybody."""
 
+import json
+from functools import cache
 from pathlib import Path
 
 from localrun.fit.shape import ModelShape, shape_of
@@ -12,6 +14,11 @@ def catalogue_shape(model: CatalogueModel) -> ModelShape | None:
     """The shape of a catalogue model; None where the catalogue does not know it. Good for sizes, not for running."""
     if "config" not in model:
         return None
-    path = Path(model.get("safetensors", "")) / "config.json"
-    config = Metadata({"rms_norm_eps": 1e-6, **model["config"]}, path)
-    return shape_of(RemoteModel(path, "safetensors", config, fetched=0))
+    return _shape(model.get("safetensors", ""), json.dumps(model["config"]))
+
+
+@cache
+def _shape(repo: str, config: str) -> ModelShape:
+    path = Path(repo) / "config.json"
+    metadata = Metadata({"rms_norm_eps": 1e-6, **json.loads(config)}, path)
+    return shape_of(RemoteModel(path, "safetensors", metadata, fetched=0))
