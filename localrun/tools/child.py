@@ -2,11 +2,12 @@
 everything that it started."""
 
 import os
+import re
 import secrets
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,30 +18,10 @@ import psutil
 from localrun.tools.running_call import RunningCall, ToolError
 
 # What programs need to find their way about; anything else may be a token or a key.
-KEPT_ENVIRONMENT = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "SYSTEMROOT",
-    "SYSTEMDRIVE",
-    "COMSPEC",
-    "PATHEXT",
-    "WINDIR",
-    "USERPROFILE",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "PROGRAMFILES",
-    "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH",
-]
+_KEPT_ENVIRONMENT = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG(UAGE)?|LC_\w+|TZ|TMPDIR|TE?MP|(DY)?LD_LIBRARY_PATH|SYSTEM(ROOT|DRIVE)|COMSPEC"
+    r"|PATHEXT|WINDIR|USERPROFILE|(LOCAL)?APPDATA|PROGRAMFILES"
+)
 _MARK = "LOCALRUN_CALL"  # tells which processes are of a call, wherever they went
 _LOOK_SECONDS = 0.05
 _TERM_SECONDS = 1.0  # between asking a process to end and ending it
@@ -63,9 +44,8 @@ class ChildOutput:
 
 def minimal_environment() -> dict[str, str]:
     """Environment variables without tokens and keys."""
-    kept = {name: value for name, value in os.environ.items() if name.upper() in KEPT_ENVIRONMENT}
-    locales = {name: value for name, value in os.environ.items() if name.startswith("LC_")}
-    return {**kept, **locales, "TERM": "dumb"}
+    kept = {name: value for name, value in os.environ.items() if _KEPT_ENVIRONMENT.fullmatch(name.upper())}
+    return {**kept, "TERM": "dumb"}
 
 
 def run_child(
@@ -75,7 +55,6 @@ def run_child(
     folder: Path | None = None,
     given: bytes = b"",
     most: int = 1 << 20,
-    more_environment: Mapping[str, str] | None = None,
 ) -> ChildOutput:
     """Run a program until it ends, the call is cancelled, or its time is up. `given` is its stdin, `most` the bytes of
     output that are kept. Raises ToolError where it cannot be started."""
@@ -87,7 +66,7 @@ def run_child(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env={**minimal_environment(), **(more_environment or {}), _MARK: mark},
+            env={**minimal_environment(), _MARK: mark},
             start_new_session=True,
         )
     except (OSError, ValueError) as error:

@@ -3,12 +3,14 @@ nothing outside of an allowed folder is read."""
 
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 
+from localrun.base.files import write_whole
 from localrun.base.small_file import kind_of
 from localrun.tools.running_call import ToolError
 
@@ -91,6 +93,40 @@ def list_inside(path: Path, folders: Sequence[Path]) -> list[tuple[str, os.stat_
     return found
 
 
+def write_inside(path: Path, folders: Sequence[Path], data: bytes) -> None:
+    """Put `data` in the place of a file in one of `folders`, whole or not at all. A file with other names elsewhere
+    keeps its content under those. Raises ToolError."""
+    if not CAN_WALK:
+        _require_inside(path, folders)
+        try:
+            write_whole(path, data)
+        except OSError as error:
+            raise ToolError(f"{path} cannot be written: {error.strerror}") from None
+        return
+    at = _open(path.parent, folders, _FOLDER)
+    fresh, mode = f".{secrets.token_hex(8)}.tmp", None
+    try:
+        with suppress(FileNotFoundError):
+            mode = stat.S_IMODE(os.stat(path.name, dir_fd=at, follow_symlinks=False).st_mode) & 0o777
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | _NOFOLLOW, 0o666, dir_fd=at)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(fd)
+                if mode is not None:
+                    os.fchmod(fd, mode)
+            os.replace(fresh, path.name, src_dir_fd=at, dst_dir_fd=at)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(fresh, dir_fd=at)
+            raise
+    except OSError as error:
+        raise ToolError(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        os.close(at)
+
+
 def _open(path: Path, folders: Sequence[Path], flags: int) -> int:
     """The descriptor of a file or folder, reached from an allowed folder step by step."""
     folder = _require_inside(path, folders)
@@ -102,6 +138,8 @@ def _open(path: Path, folders: Sequence[Path], flags: int) -> int:
                 raise OSError(errno.ELOOP, "it leads elsewhere now")
             return fd
         names = path.relative_to(folder).parts
+        if not names:
+            return os.open(folder, flags)
         at = os.open(folder, _FOLDER)
         for number, name in enumerate(names, 1):
             above = at

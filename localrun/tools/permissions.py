@@ -59,7 +59,7 @@ class Permissions:
                 chat = (tool.digest, scope) in self._chat or any(one.is_for(tool, scope) for one in self._always)
                 return chat or name in self.names
             case "each":
-                return name in self.names
+                return name in self.names and (not scope or is_inside(Path(scope), folders))
 
     def _folders_of(self, tool: Tool) -> list[Path]:
         """The folders that a tool may read in: those of the chat, and those allowed to it for always."""

@@ -1,6 +1,7 @@
 """Text of files that a tool may read: bounded, and only what is text."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,11 @@ def as_text(data: bytes) -> str | None:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines with their ends; only a line feed ends one, as for editors and compilers."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def shown_path(path: Path, folders: Folders) -> str:

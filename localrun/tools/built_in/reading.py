@@ -4,7 +4,7 @@ import stat
 
 from localrun.base.request import Json
 from localrun.base.small_file import kind_of
-from localrun.tools.built_in.file_text import read_text, shown_path
+from localrun.tools.built_in.file_text import lines_of, read_text, shown_path
 from localrun.tools.built_in.files_read import FilesRead
 from localrun.tools.folders import Folders, list_inside
 from localrun.tools.running_call import RunningCall, ToolResult
@@ -20,7 +20,7 @@ def read_file_tool(folders: Folders, read: FilesRead) -> Tool:
     def run(arguments: Json, call: RunningCall) -> ToolResult:
         file = read_text(folders.real_path(arguments["path"]), call.folders, call)
         read.note(file.path, file.digest)
-        lines = file.text.splitlines(keepends=True)
+        lines = lines_of(file.text)
         first, most = arguments["first_line"], arguments["lines"]
         part = lines[first - 1 : first - 1 + most]
         if not part:

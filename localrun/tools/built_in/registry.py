@@ -6,6 +6,9 @@ from localrun.base.errors import UsageError
 from localrun.base.nearest import did_you_mean
 from localrun.tools.built_in.calculator import CALCULATOR
 from localrun.tools.built_in.clock import TIME
+from localrun.tools.built_in.command import run_command_tool
+from localrun.tools.built_in.editing import edit_file_tool, write_file_tool
+from localrun.tools.built_in.fetch import fetch_url_tool
 from localrun.tools.built_in.files_read import FilesRead
 from localrun.tools.built_in.finding import glob_tool, grep_tool
 from localrun.tools.built_in.reading import list_tool, read_file_tool
@@ -23,6 +26,10 @@ def built_in_tools(folders: Folders) -> list[Tool]:
         list_tool(folders),
         glob_tool(folders),
         grep_tool(folders),
+        edit_file_tool(folders, read),
+        write_file_tool(folders, read),
+        run_command_tool(folders),
+        fetch_url_tool(),
     ]
 
 
