@@ -1,6 +1,7 @@
 """`localrun chat`: plain lines, nothing redrawn; for terminals of any kind, screen readers and scripts."""
 
 import sys
+from contextlib import closing
 from dataclasses import replace
 
 from localrun.base.errors import LocalrunError, UsageError
@@ -47,7 +48,7 @@ def chat(
     talk = begin(store, go_on, answer.system, shared.system)
     choice = choice_for(talk, replace(model, model=named or model.model), hub, load, server)
     model_slot = LineModel(choice, load, talk)
-    with model_slot:
+    with closing(chat_tools), model_slot:
         session = LineChat(model_slot, store, talk, shared, output, answer.show_thinking, chat_tools, talks=at_keyboard)
         if not at_keyboard:
             code = _follow_script(session)

@@ -38,6 +38,7 @@ def show_server(name: _NAME, json: JsonSwitch = False) -> int:
     entry = read_servers().find(name)
     servers = McpServers([entry], use_kept=False)
     try:
+        servers.wait()
         tools = servers.tools()
         problems = servers.problems()
     finally:

@@ -23,6 +23,7 @@ from localrun.cli.output import RunOutput, as_fields, stream_answer
 from localrun.cli.session import Answering, open_engine
 from localrun.cli.text_input import read_stdin, read_text_file, typed_text
 from localrun.cli.tool_options import ToolOptions
+from localrun.cli.tool_servers import wait_for_servers
 from localrun.cli.turn import Stream, answer_in
 from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
@@ -69,8 +70,9 @@ def run(
     choice = choice_for(last, model, hub, load, server)
     prompt = _whole_prompt(prompt, file or [], no_stdin)
     stream = _stream(output, answer.show_thinking, chat_tools)
-    options = shared.options(last, constraint, chat_tools.for_model)
-    with closing(_open(last, choice, load)) as client:
+    with closing(chat_tools), closing(_open(last, choice, load)) as client:
+        wait_for_servers(chat_tools.servers)
+        options = shared.options(last, constraint, chat_tools.for_model)
         for line in () if output.as_data else client.info.notes:
             note(line)
         if last is None:
@@ -107,9 +109,9 @@ def _check(output: RunOutput, shared: Answering, raw: bool, go_on: bool) -> None
 
 def _check_tools(tools: ChatTools, raw: bool, constraint: Constraint | None) -> None:
     """UsageError for options that leave no place for calls."""
-    if tools.chosen and raw:
+    if tools and raw:
         raise UsageError("--raw has no place for tools", "leave one of --raw and --tools out")
-    if tools.chosen and constraint is not None:
+    if tools and constraint is not None:
         what = f"the {constraint.name} holds from the first word on, so that no tool could be called"
         raise UsageError(what, "leave it or --tools out")
 

@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
 from types import FrameType, TracebackType
@@ -175,3 +176,24 @@ class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
         if self._generation is not None:
             # A thread of its own: the handler may stand inside a lock of this thread that cancelling needs.
             threading.Thread(target=self._generation.cancel, daemon=True).start()
+
+
+T = TypeVar("T")
+
+
+def unless_interrupted(work: Callable[[], T], otherwise: T) -> T:
+    """The result of `work`, or where Ctrl-C comes before that, `otherwise`; the answer is stopped then, too."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return work()
+    except KeyboardInterrupt:
+        note("")
+        if callable(before):
+            before(signal.SIGINT, None)
+        return otherwise
+    finally:
+        signal.signal(signal.SIGINT, before)

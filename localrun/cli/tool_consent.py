@@ -1,12 +1,11 @@
 """The question whether a tool may run, in plain lines at a terminal."""
 
 import json
-import signal
-import threading
 
 from localrun.base.sanitize import clean
 from localrun.cli.console import note
 from localrun.cli.line_input import ask_line
+from localrun.cli.session import unless_interrupted
 from localrun.tools.consent import Allowed, ConsentQuestion
 from localrun.tools.words import argument_rows
 
@@ -38,19 +37,11 @@ class AskedInLines:
 
 def _line(prompt: str) -> str:
     """One line; empty where Ctrl-C or the end of input came instead. Ctrl-C stops the answer, too."""
-    if threading.current_thread() is not threading.main_thread():
-        return ask_line(prompt)
-    before = signal.getsignal(signal.SIGINT)
-    if before is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return ask_line(prompt)
-    except EOFError:
-        return ""
-    except KeyboardInterrupt:
-        note("")
-        if callable(before):
-            before(signal.SIGINT, None)
-        return ""
-    finally:
-        signal.signal(signal.SIGINT, before)
+
+    def ask() -> str:
+        try:
+            return ask_line(prompt)
+        except EOFError:
+            return ""
+
+    return unless_interrupted(ask, "")

@@ -12,6 +12,7 @@ from localrun.tools.allowed_tools import AllowedTools
 from localrun.tools.chat_tools import ChatTools
 from localrun.tools.consent import Consent
 from localrun.tools.folders import Folders
+from localrun.tools.mcp.chosen import PREFIX, names_servers
 from localrun.tools.running_call import ToolError
 
 
@@ -24,7 +25,7 @@ class ToolOptions:
         typer.Option(
             "--tools",
             metavar="NAMES",
-            help="tools that the model may call, as in calculator,time,read,grep",
+            help="tools that the model may call, as in calculator,time,read,mcp:SERVER",
             rich_help_panel=ANSWER_PANEL,
         ),
     ] = None
@@ -33,7 +34,7 @@ class ToolOptions:
         typer.Option(
             "--allow",
             metavar="FOLDER|TOOL",
-            help="a folder that tools may read in, or a tool that need not ask; repeatable",
+            help="a folder that tools may read in, or a tool or mcp:SERVER that need not ask; repeatable",
             rich_help_panel=ANSWER_PANEL,
         ),
     ] = None
@@ -43,11 +44,11 @@ class ToolOptions:
         folders = Folders()
         tools = ChatTools(consent, folders, AllowedTools.at_home())
         tools.choose([name.strip() for name in (self.tools or "").split(",") if name.strip()])
-        names = {tool.name for tool in tools.chosen}
+        names = {tool.name for tool in tools.built_in} | {f"{PREFIX}{name}" for name in tools.servers.names}
         if self.allow and not names:
             raise UsageError("--allow says what tools may do, and there are none", "choose some with --tools")
         for allowed in self.allow or ():
-            if allowed in names:
+            if (allowed.partition("/")[0] if names_servers(allowed) else allowed) in names:
                 tools.allow(allowed)
                 continue
             try:

@@ -8,6 +8,8 @@ from localrun.tools.built_in.registry import built_in_tools, chosen_tools
 from localrun.tools.consent import Consent
 from localrun.tools.folders import Folders
 from localrun.tools.loop import ToolLoop, UnderWay
+from localrun.tools.mcp.chosen import choose_servers, names_servers
+from localrun.tools.mcp.servers import McpServers
 from localrun.tools.permissions import Permissions
 from localrun.tools.running_call import LIMIT
 from localrun.tools.tool import Tool
@@ -17,22 +19,38 @@ _SHORTEST_RESULT = 1000  # characters
 
 
 class ChatTools:
-    """All are off until they are chosen. `more` are tools that are not built in."""
+    """All are off until they are chosen. What is chosen of MCP servers are those tools that they have by now."""
 
-    def __init__(self, consent: Consent, folders: Folders, always: AllowedTools, more: Sequence[Tool] = ()) -> None:
+    def __init__(self, consent: Consent, folders: Folders, always: AllowedTools) -> None:
         self.folders = folders
         self.always = always
-        self.known: list[Tool] = [*built_in_tools(folders), *more]
-        self.chosen: list[Tool] = []
+        self.known: list[Tool] = built_in_tools(folders)
+        self.servers = McpServers(())
+        self.built_in: list[Tool] = []
         self._permissions = Permissions(consent, folders, always)
 
     def choose(self, names: Sequence[str]) -> None:
         """Let the model call these tools and no others. Raises UsageError for a name that means none."""
-        self.chosen = chosen_tools(self.known, names)
+        self.built_in = chosen_tools(self.known, [name for name in names if not names_servers(name)])
+        before, self.servers = self.servers, choose_servers([name for name in names if names_servers(name)])
+        before.close()
+        self.servers.start()
 
     def allow(self, name: str) -> None:
         """Let a tool run without asking in this chat."""
         self._permissions.names.add(name)
+
+    def close(self) -> None:
+        """End the servers."""
+        self.servers.close()
+
+    def __bool__(self) -> bool:
+        return bool(self.built_in or self.servers)
+
+    @property
+    def chosen(self) -> list[Tool]:
+        """The tools that the model may call by now."""
+        return [*self.built_in, *self.servers.tools()]
 
     @property
     def for_model(self) -> tuple[Json, ...]:

@@ -57,7 +57,7 @@ class Permissions:
                 return is_inside(Path(scope), folders)
             case "first":
                 chat = (tool.digest, scope) in self._chat or any(one.is_for(tool, scope) for one in self._always)
-                return chat or name in self.names
+                return chat or not self.names.isdisjoint(tool.named)
             case "each":
                 return name in self.names and (not scope or is_inside(Path(scope), folders))
 
@@ -88,5 +88,5 @@ class NeverAsked:
 
 def allowing_hint(question: ConsentQuestion) -> str:
     """How a command line allows a call beforehand."""
-    what = question.scope if question.tool.asks == "folder" else question.tool.name
+    what = question.scope if question.tool.asks == "folder" else question.tool.named[-1]
     return f"--allow {what} allows it, or leave the tool out of --tools"

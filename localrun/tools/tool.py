@@ -40,6 +40,11 @@ class Tool:
     seconds: float = SECONDS  # that a call may take
 
     @property
+    def named(self) -> tuple[str, ...]:
+        """Its names on a command line: a tool of a server together with all of that server, and alone."""
+        return (f"mcp:{self.server}", f"mcp:{self.server}/{self.name}") if self.server else (self.name,)
+
+    @property
     def digest(self) -> str:
         """The hash that "always" is bound to: a tool that is described otherwise is asked about again."""
         identity = [self.server, self.name, self.description, self.parameters]

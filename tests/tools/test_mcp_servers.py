@@ -32,6 +32,7 @@ def fake(fault: str, **env: str) -> ServerEntry:
 
 
 def tools_by_server(servers: McpServers) -> dict[str, Tool]:
+    servers.wait()
     return {tool.server: tool for tool in servers.tools()}
 
 
@@ -86,6 +87,19 @@ def test_a_server_that_fails_ends_the_call_only(servers: McpServers, fault: str,
     assert tools["fine"].run({"text": "one"}, RunningCall(PATIENCE)).text == "one"
 
 
+def test_tools_are_known_by_their_names(servers: McpServers) -> None:
+    servers.wait()
+    some = McpServers([fake("fine"), fake("many")], {"fine": {"echo", "nothing"}}, use_kept=False)
+    for name, state in some._states.items():
+        state.listed = servers._states[name].listed
+    assert [tool.name for tool in some.tools() if tool.server == "fine"] == ["echo"]
+    assert some.news() == [
+        "the MCP server fine has no tool nothing",
+        "of the MCP server many: it has more than 128 tools; the others are left out",
+    ]
+    assert some.news() == []
+
+
 def test_a_call_that_is_stopped_ends(servers: McpServers) -> None:
     call = RunningCall(PATIENCE)
     call.cancel()
@@ -100,6 +114,7 @@ def test_a_server_is_told_no_secret(servers: McpServers) -> None:
 
 
 def test_what_is_left_out_is_told(servers: McpServers) -> None:
+    servers.wait()
     tools = servers.tools()
     assert len([tool for tool in tools if tool.server == "many"]) == 128
     assert sorted(servers.problems()) == [
@@ -131,17 +146,6 @@ def test_tools_are_known_without_a_start(servers: McpServers) -> None:
         others._process = McpProcess()
 
 
-def test_waiting_for_a_silent_server_can_be_ended(servers: McpServers) -> None:
-    def give_up() -> None:
-        raise KeyboardInterrupt
-
-    waiting = McpServers([fake("silent")], use_kept=False)
-    waiting._process = servers._process
-    with pytest.raises(KeyboardInterrupt):
-        waiting.tools(give_up)
-    assert waiting.waiting_for() == ["silent"]
-
-
 @pytest.mark.process
 def test_servers_end_with_a_localrun_that_is_killed() -> None:
     code = f"""
@@ -151,6 +155,7 @@ from localrun.tools.mcp.listed import keep_list
 from localrun.tools.mcp.process import McpProcess
 from localrun.tools.mcp.servers import McpServers
 servers = McpServers([ServerEntry("stays", sys.executable, ({FAKE!r}, "stays"))])
+servers.wait()
 print(len(servers.tools()), flush=True)
 time.sleep(600)
 """

@@ -62,6 +62,11 @@ class ServerFile:
     servers: tuple[ServerEntry, ...] = ()
     problems: tuple[str, ...] = ()
 
+    @property
+    def usable(self) -> tuple[ServerEntry, ...]:
+        """Those that are not switched off."""
+        return tuple(entry for entry in self.servers if entry.is_on)
+
     def find(self, name: str) -> ServerEntry:
         """The server of this name. UsageError where there is none."""
         for entry in self.servers:

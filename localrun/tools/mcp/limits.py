@@ -1,4 +1,4 @@
-"""How much a server may send and how long it may take, and the error where it does not keep to that."""
+"""Limits of what a server may send and how long it may take, and the error about one that is of no use."""
 
 MAX_MESSAGE = 8 << 20  # bytes of one message
 MAX_TOOLS = 128  # of a server

@@ -1,7 +1,7 @@
 """The MCP servers of a chat: their tools, known before they have started, and calls that start them."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +16,7 @@ from localrun.tools.mcp.variables import expand, server_environment
 from localrun.tools.running_call import RunningCall, ToolError, ToolResult
 from localrun.tools.tool import Tool
 
+_LOOK_SECONDS = 0.05
 _MORE_SECONDS = 5.0  # than the time of a call, which ends it first
 
 
@@ -42,13 +43,26 @@ class ServerState:
 class McpServers:
     """Servers that start when they are first needed: to list tools that are not known yet, or for a call.
 
-    Any thread may ask. A server that dies, or does not answer, ends a call and not the chat.
+    Any thread may ask. A server that dies, or does not answer, ends a call and not the chat. `only` names the tools
+    that are wanted of a server; all are of one that is not in it.
     """
 
-    def __init__(self, entries: Iterable[ServerEntry], use_kept: bool = True) -> None:
+    def __init__(
+        self, entries: Iterable[ServerEntry], only: Mapping[str, Collection[str]] = {}, use_kept: bool = True
+    ) -> None:
         self._states = {one.name: ServerState(one, kept_list(one) if use_kept else None) for one in entries}
+        self._only = only
         self._process = McpProcess(self._changed)
         self._settled = threading.Condition()
+        self._told: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._states)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the servers."""
+        return list(self._states)
 
     def start(self) -> None:
         """Ask the servers whose tools are not known, in the background; returns at once."""
@@ -61,24 +75,39 @@ class McpServers:
         """The names of servers that have not answered yet."""
         return [s.entry.name for s in self._states.values() if s.listed is None and not s.problem]
 
-    def tools(self, check: Callable[[], None] = lambda: None) -> list[Tool]:
-        """The tools of all servers that are of use. Waits for those whose tools are not known; what `check` raises,
-        often called meanwhile, ends that."""
+    def wait(self) -> None:
+        """Wait until all have told their tools, or why they cannot."""
         self.start()
         with self._settled:
             while self.waiting_for():
-                self._settled.wait(0.05)
-                check()
-        return [self._tool(state, one) for state in self._states.values() for one in state.tools]
+                self._settled.wait(_LOOK_SECONDS)
+
+    def tools(self) -> list[Tool]:
+        """The tools that are known by now."""
+        return [
+            self._tool(state, one)
+            for name, state in self._states.items()
+            for one in state.tools
+            if not self._only.get(name) or one["name"] in self._only[name]
+        ]
 
     def problems(self) -> list[str]:
-        """A sentence about each server that is of no use, and about tools that are left out."""
+        """A sentence about each server that is of no use, and about tools that are left out or not there."""
         said = []
         for name, state in self._states.items():
+            missing = set(self._only.get(name, ())) - {one["name"] for one in state.tools}
             if state.problem:
                 said.append(f"the MCP server {name} cannot be used: {state.problem}")
+            elif state.listed:
+                said += [f"the MCP server {name} has no tool {one}" for one in sorted(missing)]
             said += [f"of the MCP server {name}: {note}" for note in state.notes]
         return [clean(sentence, keep_newlines=False) for sentence in said]
+
+    def news(self) -> list[str]:
+        """The problems that were not given yet."""
+        fresh = [sentence for sentence in self.problems() if sentence not in self._told]
+        self._told.update(fresh)
+        return fresh
 
     def close(self) -> None:
         """End all servers."""
