@@ -77,11 +77,19 @@ typedef struct {
   int32_t size;         // each so many numbers of a row are normed by themselves
 } lr_norm;
 
+// What an adapter (LoRA) adds to the products of a weight: B·t, where t is s·A·a of a linear before.
+typedef struct {
+  const lr_value* t;   // [rank]
+  const lr_matrix* b;  // [n_rows of the weight, rank], LR_LAYOUT_F32 or LR_LAYOUT_F16
+} lr_adapter;
+
 typedef struct {
   lr_value* a;
   const lr_matrix* weight[LR_MAX_WEIGHTS];
   const float* bias[LR_MAX_WEIGHTS];  // or null
   const float* scale[LR_MAX_WEIGHTS];  // one number that products are multiplied by before the bias; null: as they are
+  const lr_adapter* adapter[LR_MAX_WEIGHTS];  // [n_adapters]: what is added to them then, before the bias
+  int32_t n_adapters[LR_MAX_WEIGHTS];
   lr_value* out[LR_MAX_WEIGHTS];      // with an activation only out[0]
   const lr_value* residual;           // or null
   int32_t n_weights;

@@ -23,15 +23,25 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class LinearWeight:
-    """A matrix and what is done to its products: y = scale · (W a) + bias.
+class LowRank:
+    """Addition of an adapter to the products of a matrix: scale · B (A a), with `a` in f32 (LoRA: Hu et al. 2021)."""
 
-    Of experts that lie one after the other, each may have a scale of its own.
+    a: Packed  # [rank, n_in]
+    b: Packed  # [n_out, rank]
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinearWeight:
+    """A matrix and what is done to its products: y = scale · (W a) + its adapters + bias.
+
+    Of experts that lie one after the other, each may have a scale of its own, and none has adapters.
     """
 
     packed: Packed  # [n_out, n_in]
     bias: Vector | None = None  # [n_out]
     scale: float | Vector = 1.0  # a Vector is [n_experts]
+    adapters: tuple[LowRank, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,7 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """residual + out_scale · (scale · (a @ W.T) + bias) for every weight -> as many f32 [R, n_out].
+    """residual + out_scale · (scale · (a @ W.T) + adapters + bias) for every weight -> as many f32 [R, n_out].
 
     With a gated activation the two weights are gate and up, and the one result is act(gate) · up. relu_squared has one
     weight.

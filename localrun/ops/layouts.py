@@ -97,6 +97,11 @@ class Layout(Protocol):
         """Whether several threads read rows at once while it packs."""
         ...
 
+    @property
+    def adapter_type(self) -> str:
+        """The quant type that the matrices of adapters are held in."""
+        ...
+
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         """Exact bytes of a matrix of that file type in this layout."""
         ...
@@ -124,6 +129,7 @@ class FileLayout:
 
     name: str = "file"
     reads_side_by_side: bool = False
+    adapter_type: str = "F32"
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         return QUANT_TYPES[qtype].nbytes((n_rows, n_cols))
@@ -164,6 +170,7 @@ class DenseLayout:
 
     name: str = "f32"
     reads_side_by_side: bool = False
+    adapter_type: str = "F32"
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         return 4 * n_rows * n_cols

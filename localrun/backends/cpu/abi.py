@@ -68,12 +68,18 @@ class Norm(Structure):
     )
 
 
+class Adapter(Structure):
+    _fields_ = (("t", POINTER(Value)), ("b", POINTER(Matrix)))
+
+
 class Linear(Structure):
     _fields_ = (
         ("a", POINTER(Value)),
         ("weight", POINTER(Matrix) * MAX_WEIGHTS),
         ("bias", c_void_p * MAX_WEIGHTS),
         ("scale", c_void_p * MAX_WEIGHTS),
+        ("adapter", POINTER(Adapter) * MAX_WEIGHTS),
+        ("n_adapters", c_int32 * MAX_WEIGHTS),
         ("out", POINTER(Value) * MAX_WEIGHTS),
         ("residual", POINTER(Value)),
         ("n_weights", c_int32),

@@ -14,6 +14,7 @@ STRUCTURES: dict[str, type[Structure]] = {
     "lr_embed": abi.Embed,
     "lr_embed_mapped": abi.EmbedMapped,
     "lr_norm": abi.Norm,
+    "lr_adapter": abi.Adapter,
     "lr_linear": abi.Linear,
     "lr_rope_append": abi.RopeAppend,
     "lr_attention": abi.Attention,

@@ -57,6 +57,7 @@ class CpuLayout:
 
     name = "cpu"
     reads_side_by_side = True
+    adapter_type = "F16"
 
     def __init__(self, calls: CpuCalls, n_threads: int) -> None:
         self.calls, self.n_threads = calls, n_threads

@@ -89,6 +89,8 @@ class ProgramBuilder(MoeBuilder):
             self.fill(native, index, weight)
         for index, slot in enumerate(out):
             native.out[index] = self.result(slot)
+        for begun in self.adapted(op.a, native, op.weights):
+            yield op.name, begun
         native.make_formats = self.missing_formats(op.a)
         yield op.name, native
 

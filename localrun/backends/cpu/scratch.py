@@ -62,7 +62,10 @@ def slots_coded(recorded: list[Recorded]) -> set[int]:
 
 
 def buffers_within(op: Instruction) -> Iterator[Rows]:
-    """Those of a mixture: scores, each choice of a row on its way into an expert, within and out, the shared expert."""
+    """Those of a mixture: scores, each choice of a row on its way into an expert, within and out, the shared expert.
+    Those of a linear: of each adapter, what lies between its two matrices."""
+    if isinstance(op, Linear):
+        yield from (Rows(adapter.a.n_rows) for weight in op.weights for adapter in weight.adapters)
     if not isinstance(op, Moe):
         return
     n, n_used = op.router.n_experts, op.router.routing.n_used

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from localrun.backends.gpu.coverage import KERNELS, left_to_torch
 from localrun.backends.gpu.validated_gpus import proven
 from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.backends.reference.backend import ReferenceBackend
+from localrun.ops.instructions import Linear
 from localrun.ops.kv import KVCodec
 from localrun.ops.recording import Recording
 
@@ -52,6 +53,12 @@ class GpuBackend(ReferenceBackend):
     def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
         """Parts that the reference operations compute on the device, with weights that are decoded as they are used."""
         return left_to_torch(model, codecs, all_codecs=self.all_codecs)
+
+    def why_not(self, model: Recording, matrix_types: Iterable[str]) -> str:
+        linears = (each.instruction for each in model.instructions if isinstance(each.instruction, Linear))
+        if any(weight.adapters for op in linears for weight in op.weights):
+            return "its kernels take no adapters (LoRA) yet"
+        return super().why_not(model, matrix_types)
 
     def layout_name(self, qtype: str) -> str:
         return layout_of(qtype).name

@@ -32,6 +32,7 @@ class GpuLayout:
 
     name = "gpu"
     reads_side_by_side = False
+    adapter_type = "F32"
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         QUANT_TYPES[qtype].nbytes((n_rows, n_cols))  # refuses rows that are not made of whole blocks

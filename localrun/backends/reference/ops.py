@@ -85,10 +85,12 @@ class ReferenceOps:
         return tuple(results if op.residual is None else [op.residual + y for y in results])
 
     def product(self, x: Tensor, weight: LinearWeight) -> Tensor:
-        """scale · (x @ W.T) + bias"""
-        if isinstance(weight.scale, float) and weight.scale == 1.0:
+        """scale · (x @ W.T) + adapters + bias"""
+        if isinstance(weight.scale, float) and weight.scale == 1.0 and not weight.adapters:
             return self.matmul(x, weight.packed, weight.bias)
         y = self.matmul(x, weight.packed) * weight.scale
+        for adapter in weight.adapters:
+            y = y + adapter.scale * self.matmul(self.matmul(x, adapter.a), adapter.b)
         return y if weight.bias is None else y + weight.bias
 
     def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None = None) -> Tensor:
