@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from localrun.base.adapter_choice import read_adapter
 from localrun.base.constraint import Constraint, check_constraint
 from localrun.base.errors import UsageError
 from localrun.base.request import (
@@ -65,6 +66,11 @@ def check_load(options: LoadOptions) -> None:
         check_number(name, getattr(options, name))
     is_count = isinstance(options.parallel, int) and not isinstance(options.parallel, bool) and options.parallel > 0
     check(options.parallel is None or is_count, "parallel", options.parallel, "a number from 1 on is needed")
+    for adapter in options.adapters:
+        try:
+            read_adapter(adapter)
+        except ValueError as error:
+            check(False, "an adapter", str(adapter), str(error))
     check(isinstance(options.prefix_cache, bool), "prefix_cache", options.prefix_cache, "True or False is needed")
     for name, nbytes in (("disk_cache", options.disk_cache), ("packed_weights", options.packed_weights or 0)):
         is_size = isinstance(nbytes, int) and not isinstance(nbytes, bool)

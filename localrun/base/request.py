@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.constraint import Constraint
 
 BackendName = Literal["auto", "reference", "cpu", "cuda", "mps"]
@@ -37,6 +38,7 @@ class LoadOptions:
     packed_weights: int | None = 0  # bytes of disk for packed weights that memory holds, too; None: the default
     chat_id: str = ""  # the kept chat that is gone on with: `auto` takes the codec that it is on disk in
     parallel: int | None = None  # answers computed at once, at most; None: as many as memory is planned for
+    adapters: tuple[AdapterChoice, ...] = ()  # all of them count for every answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def notes_of_files(opened: OpenedModel) -> list[str]:
 def slow_parts(backend: Backend, layout: Layout, opened: OpenedModel, plan: MemoryPlan) -> list[str]:
     """Notes on parts that are slower than they could be."""
     decoded = "weights are decoded each time they are used: memory is short, and this is slow"
-    parts = " and ".join(backend.without_kernels(record_shapes(opened.config), plan.codecs))
+    parts = " and ".join(backend.without_kernels(record_shapes(opened.config, opened.adapter_ranks), plan.codecs))
     by_torch = f"slow: torch computes {parts}, for which there are no {backend.name} kernels yet"
     return [decoded] * (layout is FILE) + [by_torch] * bool(parts)
 
@@ -73,11 +73,13 @@ def slow_parts(backend: Backend, layout: Layout, opened: OpenedModel, plan: Memo
 def work_of_a_token(opened: OpenedModel, layout: Layout, config: ModelConfig) -> Work:
     """The cost of a token, to be held against the limits of the device."""
     tensors, matrices = opened.source.tensors, matrices_of_a_token(opened.refs)
+    wide = sum(prod(ref.shape) for ref in matrices if tensors[ref.name].qtype in WIDE)
     seeing_all = [spec for spec in config.layers if spec.kind == "full"]
     return Work(
-        weight_bytes=sum(layout.nbytes(tensors[ref.name].qtype, *ref.shape) for ref in matrices),
+        weight_bytes=sum(layout.nbytes(tensors[ref.name].qtype, *ref.shape) for ref in matrices)
+        + sum(adapter.nbytes(layout) for adapter in opened.adapters),
         macs=sum(prod(ref.shape) for ref in matrices if tensors[ref.name].qtype not in WIDE),
-        wide_macs=sum(prod(ref.shape) for ref in matrices if tensors[ref.name].qtype in WIDE),
+        wide_macs=wide + sum(adapter.macs for adapter in opened.adapters),
         attention_macs=2 * sum(spec.n_heads * spec.head_dim for spec in seeing_all),
     )
 

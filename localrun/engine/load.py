@@ -26,7 +26,7 @@ from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import LoadRequest, plan_load
 from localrun.formats.requantize import RequantizedSource, encode_on_one_thread_each
 from localrun.model.decoder import Model
-from localrun.model.load import allocated_bytes, files_in_use, held_bytes, load_model, work_per_token
+from localrun.model.load import allocated_bytes, files_in_use, load_model, work_per_token
 from localrun.model.recording import record_shapes
 from localrun.ops.kv import KVPlan
 from localrun.ops.layouts import F32, Layout
@@ -84,7 +84,9 @@ def load(options: LoadOptions, progress: ProgressCallback = lambda done, total: 
     check_load(options)
     opened = open_model(options)
     refused: list[str] = []
-    for backend, notes in backends_for(options.backend, record_shapes(opened.config), opened.matrix_types):
+    for backend, notes in backends_for(
+        options.backend, record_shapes(opened.config, opened.adapter_ranks), opened.matrix_types
+    ):
         try:
             return load_on(backend, (*notes, *refused), options, opened, progress, started)
         except DoesNotFitError as error:
@@ -108,7 +110,8 @@ def load_on(
         encode_on_one_thread_each()
     files, kept = files_of(plan, options, opened, layout), kept_weights(options, opened, backend, layout, plan)
     notes = (*notes, *changed_note([*files.values(), *kept.missing]))
-    model = load_model(opened.source, layout, backend.device, plan.config, progress, files, kept.matrices)
+    held = (files, kept.matrices, opened.adapters)
+    model = load_model(opened.source, layout, backend.device, plan.config, progress, *held)
     tables = {file: opened.files.stamps[file] for file in files_in_use(opened.source, opened.refs)}
     mapped = MappedFiles(tables, [*files.values(), *kept.found])
     engine = start_engine(options, opened, backend, layout, plan, model, threads, mapped)
@@ -126,10 +129,10 @@ def load_on(
 def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:
     """Plan the memory of weights, cache and working memory. Raises DoesNotFitError or UsageError."""
     now = backend.memory(memory())
-    layout = backend.layout(held_bytes(opened.source, opened.refs, F32.nbytes), now.available, threads)
+    layout = backend.layout(opened.held_bytes(F32), now.available, threads)
     request = LoadRequest(
         opened.config,
-        held_bytes(opened.source, opened.refs, layout.nbytes),
+        opened.held_bytes(layout),
         now.available,
         backend,
         ctx=options.ctx,
@@ -141,6 +144,7 @@ def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, thr
         limit=now.limit,
         before=codec_before(options) if opened.identity else None,
         mappable=mappable_weights(opened, backend, layout, now),
+        adapters=opened.adapter_ranks,
     )
     return layout, plan_load(request)
 
@@ -164,7 +168,8 @@ def start_engine(
         name = options.name or options.path.stem
         made_with = (options.precision, plan.codec.name, weights, NUMERICS_VERSION, store.block_tokens)
         label = Label(name, str(options.path), *made_with)
-        disk = open_disk_cache(store, runner, fingerprint(weights, *bits), label, options.disk_cache)
+        changed_by = (adapter.identity for adapter in opened.adapters)
+        disk = open_disk_cache(store, runner, fingerprint(weights, *bits, *changed_by), label, options.disk_cache)
     endless = all(rope.endless for rope in plan.config.ropes)
     return Engine(runner, store, plan.ctx, endless, disk, mapped, options.parallel)
 

@@ -4,14 +4,18 @@ from dataclasses import dataclass
 
 from localrun.base.errors import ModelFileError
 from localrun.base.request import LoadOptions
+from localrun.formats.adapters.detect import open_adapter
 from localrun.formats.detect import open_model_file
 from localrun.formats.source import TensorSource
 from localrun.formats.weights import WeightFiles
+from localrun.model.adapters import OpenedAdapter, match
 from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
-from localrun.model.load import read_config, read_weight_refs
+from localrun.model.load import held_bytes, read_config, read_weight_refs
 from localrun.model.precision import in_precision
+from localrun.model.shapes import Ranks
 from localrun.model.weight_ref import WeightRef
+from localrun.ops.layouts import Layout
 from localrun.storage.identity import Identity
 from localrun.text.model_text import ModelText, load_text
 
@@ -26,10 +30,20 @@ class OpenedModel:
     refs: dict[str, WeightRef]
     files: WeightFiles
     identity: Identity | None
+    adapters: tuple[OpenedAdapter, ...] = ()
 
     @property
     def matrix_types(self) -> list[str]:
         return [self.source.tensors[ref.name].qtype for ref in self.refs.values() if len(ref.shape) == 2]
+
+    @property
+    def adapter_ranks(self) -> tuple[Ranks, ...]:
+        return tuple(adapter.ranks for adapter in self.adapters)
+
+    def held_bytes(self, layout: Layout) -> int:
+        """Exact bytes of all weights and adapters once they are loaded."""
+        weights = held_bytes(self.source, self.refs, layout.nbytes)
+        return weights + sum(adapter.nbytes(layout) for adapter in self.adapters)
 
 
 def open_model(options: LoadOptions) -> OpenedModel:
@@ -42,7 +56,8 @@ def open_model(options: LoadOptions) -> OpenedModel:
     config = read_config(source)
     refs = read_weight_refs(source, config)
     check_vocabulary(source, config, text)
-    return OpenedModel(source, text, config, refs, opened, identity)
+    adapters = tuple(match(open_adapter(one.path), one.scale, arch_of(opened), config) for one in options.adapters)
+    return OpenedModel(source, text, config, refs, opened, identity, adapters)
 
 
 def check_vocabulary(source: TensorSource, config: ModelConfig, text: ModelText) -> None:

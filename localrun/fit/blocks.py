@@ -10,6 +10,7 @@ from localrun.cache.kinds.interface import CacheKind
 from localrun.fit.bytes import layer_codecs
 from localrun.model.config import ModelConfig, group_layers
 from localrun.model.recording import record_shapes
+from localrun.model.shapes import Ranks
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 from localrun.ops.largest_step import MAX_ROWS, max_sequences
 
@@ -62,12 +63,14 @@ class GroupBlocks:
 class CacheShape:
     """Everything that decides the size of a cache, but for context and codec: model, layers that keep it, window."""
 
-    def __init__(self, config: ModelConfig, backend: Backend, window: int | None = None) -> None:
+    def __init__(
+        self, config: ModelConfig, backend: Backend, window: int | None = None, adapters: tuple[Ranks, ...] = ()
+    ) -> None:
         self.config, self.backend, self.window = config, backend, window
         kinds = Counter(config.layers)
         self._kinds = replace(config, layers=tuple(kinds))  # each layer once: sums are asked for often
         self._n_layers = tuple(kinds.values())
-        self.recording = record_shapes(config)
+        self.recording = record_shapes(config, adapters)
         self._block_bytes = cache(backend.block_bytes)
         self._layer_codecs = cache(partial(layer_codecs, config))
         # Asked for again with every precision, by the searches for the longest context and for the most sequences.

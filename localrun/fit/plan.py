@@ -17,6 +17,7 @@ from localrun.fit.mapped import Mappable, first_of, total_bytes
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
+from localrun.model.shapes import Ranks
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 from localrun.storage.inventory import CodecTokens
 
@@ -84,6 +85,7 @@ class LoadRequest:
     limit: str = ""
     before: CodecTokens | None = None  # of the chat that is continued
     mappable: Sequence[Mappable] = ()  # matrices that may stay on disk
+    adapters: tuple[Ranks, ...] = ()
 
 
 def plan_load(request: LoadRequest) -> MemoryPlan:
@@ -94,7 +96,7 @@ def plan_load(request: LoadRequest) -> MemoryPlan:
     """
     config, ctx, threads = request.config, request.ctx, request.threads
     check_context(config, ctx, request.window)
-    shape = CacheShape(config, request.backend, request.window)
+    shape = CacheShape(config, request.backend, request.window, request.adapters)
     overhead = request.resident + request.backend.growth_bytes if request.resident else shape.program_bytes
     budget = Budget(request.free, request.resident, overhead, request.weights_bytes, request.limit)
 

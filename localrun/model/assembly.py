@@ -13,7 +13,7 @@ from localrun.model.layer_weights import (
     SeparateNorms,
 )
 from localrun.model.shapes import NORMS_APART
-from localrun.ops.instructions import Experts, LinearWeight, SharedExpert
+from localrun.ops.instructions import Experts, LinearWeight, LowRank, SharedExpert
 from localrun.ops.layouts import Packed, Vector
 
 VECTORS = (
@@ -50,6 +50,10 @@ class Assembler(ABC):
     def scale(self, name: str) -> float | Vector:
         """The factor that the products of a matrix are multiplied by; of experts one number each."""
         return 1.0
+
+    def adapters(self, name: str) -> tuple[LowRank, ...]:
+        """Additions of adapters to the products of a matrix."""
+        return ()
 
     def weights(self, config: ModelConfig) -> ModelWeights:
         embed = self.linear("embed")
@@ -114,11 +118,11 @@ class Assembler(ABC):
         return SharedExpert(Experts(gate, up, down, spec.ffn_activation), router)
 
     def linear(self, name: str) -> LinearWeight:
-        return LinearWeight(self.matrix(name), self.vector(name + "_bias"), self.scale(name))
+        return LinearWeight(self.matrix(name), self.vector(name + "_bias"), self.scale(name), self.adapters(name))
 
     def unbiased(self, name: str) -> LinearWeight:
         """Of a mixer, whose vectors may be called like a bias."""
-        return LinearWeight(self.matrix(name), scale=self.scale(name))
+        return LinearWeight(self.matrix(name), scale=self.scale(name), adapters=self.adapters(name))
 
     def optional_linear(self, name: str) -> LinearWeight | None:
         return self.linear(name) if self.has(name) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from localrun.formats.finite import first_not_finite
 from localrun.formats.floats import read_floats
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
+from localrun.model.adapters import OpenedAdapter
 from localrun.model.archs import arch_of
 from localrun.model.assembly import Assembler
 from localrun.model.config import ModelConfig
@@ -25,8 +26,10 @@ from localrun.model.decoder import Model
 from localrun.model.layer_weights import (
     ModelWeights,
 )
+from localrun.model.row_order import row_order
 from localrun.model.weight_ref import WeightRef
 from localrun.model.weights import weight_refs
+from localrun.ops.instructions import LowRank
 from localrun.ops.layouts import MAPPED, KeptMatrix, Layout, Packed, RowReader, Vector
 from localrun.storage.packed_file import DiskError, PackedFile
 
@@ -117,15 +120,16 @@ def load_model(
     progress: ProgressCallback = lambda done, total: None,
     files: Mapping[str, PackedFile] = MappingProxyType({}),
     kept: Mapping[str, KeptMatrix] = MappingProxyType({}),
+    adapters: Sequence[OpenedAdapter] = (),
 ) -> Model:
     """Load all weights, matrices in `layout`; those with one of `files` stay in it, and are written there if need be.
-    Weights that `kept` has are not read and packed again.
+    Weights that `kept` has are not read and packed again. `adapters` lie beside what they change.
 
     Raises ModelFileError, or DoesNotFitError when memory or the disk runs out.
     """
     config = config or read_config(source)
     refs = read_weight_refs(source, config)
-    loader = Loader(source, refs, layout, device, progress, files, kept)
+    loader = Loader(source, refs, layout, device, progress, files, kept, adapters)
     try:
         return Model(config, loader.weights(config))
     except DiskError:
@@ -151,9 +155,10 @@ class Loader(Assembler):
         progress: ProgressCallback,
         files: Mapping[str, PackedFile] = MappingProxyType({}),
         kept: Mapping[str, KeptMatrix] = MappingProxyType({}),
+        opened: Sequence[OpenedAdapter] = (),
     ) -> None:
         self.source, self.refs, self.layout, self.device, self.progress = source, refs, layout, device, progress
-        self.files, self.kept = files, kept
+        self.files, self.kept, self.opened = files, kept, opened
         found = {name for name, matrix in kept.items() if matrix.found is not None}
         found |= {name for name, file in files.items() if file.is_there()}
         self.done, self.total = 0, sum(self.bytes_read(ref) for name, ref in refs.items() if name not in found)
@@ -194,6 +199,10 @@ class Loader(Assembler):
         if ref is None:
             return super().scale(name)
         return self.number(name) if ref.shape == (1,) else self.required_vector(name)
+
+    def adapters(self, name: str) -> tuple[LowRank, ...]:
+        made = (adapter.low_rank(name, self.layout, self.device) for adapter in self.opened)
+        return tuple(one for one in made if one is not None)
 
     def number(self, name: str) -> float:
         return float(self.floats(name)[0])
@@ -276,14 +285,3 @@ class Loader(Assembler):
             row = first_row + block * quant.block_size // info.shape[-1]
             at = info.offset + first_row * quant.nbytes(info.shape[-1:]) + block * quant.block_bytes
             raise bad_file("NOT_FINITE", f"row {row:,} of the tensor {shown(name)} is not finite", info.file, at)
-
-
-def row_order(n_rows: int, n_heads: int, dims: int) -> np.ndarray:
-    """Where our row r lies in a matrix whose heads pair dims (2j, 2j+1) -> int64 [n_rows].
-
-    Our first half of the rotated dims are the even ones there, our second half the odd ones; the rest stay.
-    """
-    head_dim = n_rows // n_heads
-    within = np.arange(head_dim)
-    within[:dims] = np.concatenate((np.arange(0, dims, 2), np.arange(1, dims, 2)))
-    return (np.arange(n_heads)[:, None] * head_dim + within).ravel()

@@ -1,26 +1,29 @@
 """A model's program before anything is loaded: recorded on weights that have shapes and no numbers. Torch-free."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from localrun.model.assembly import Assembler
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
-from localrun.model.shapes import OPTIONAL, weight_shapes
+from localrun.model.shapes import OPTIONAL, Ranks, weight_shapes
 from localrun.ops.cache_layer import NOWHERE
+from localrun.ops.instructions import LowRank
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.layouts import FILE, MAPPED, Packed, Vector
 from localrun.ops.recording import Recording, record_instructions
 
 
 @lru_cache(maxsize=8)
-def record_shapes(config: ModelConfig) -> Recording:
-    """Record a step of the model on shapes alone, for all that is asked of it ahead of a load.
+def record_shapes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> Recording:
+    """Record a step of the model on shapes alone, with those of its adapters, for all that is asked of it ahead of a
+    load.
 
     Queries see a window and the first block wherever a context or a user may have it so: no context makes more of it.
     """
     config = config.for_window(BLOCK_TOKENS)
-    model = Model(config, ShapeWeights(config).weights(config))
+    model = Model(config, ShapeWeights(config, adapters).weights(config))
     sources = (index if spec.shares_cache is None else spec.shares_cache for index, spec in enumerate(config.layers))
     read = [(config.layers[source].cache, spec) for source, spec in zip(sources, config.layers, strict=True)]
     layers = (NOWHERE if spec.kind == "none" else kind.layer(0, 0, spec.n_heads) for kind, spec in read)
@@ -30,8 +33,9 @@ def record_shapes(config: ModelConfig) -> Recording:
 class ShapeWeights(Assembler):
     """Matrices without planes, and vectors of which there is only the length."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, adapters: Sequence[Ranks] = ()) -> None:
         self.shapes = weight_shapes(config)
+        self.ranks = [dict(ranks) for ranks in adapters]
 
     def has(self, name: str) -> bool:
         return name in self.shapes and name.rpartition(".")[2] not in OPTIONAL
@@ -42,6 +46,13 @@ class ShapeWeights(Assembler):
 
     def table(self, name: str) -> Packed:
         return replace(self.matrix(name), layout=MAPPED)
+
+    def adapters(self, name: str) -> tuple[LowRank, ...]:
+        n_rows, n_cols = self.shapes[name]
+        ranks = (ranks[name] for ranks in self.ranks if name in ranks)
+        return tuple(
+            LowRank(Packed(FILE, "", rank, n_cols, ()), Packed(FILE, "", n_rows, rank, ()), 1.0) for rank in ranks
+        )
 
     def required_vector(self, name: str) -> Vector:
         return range(*self.shapes[name])

@@ -6,6 +6,7 @@ from typing import TypeAlias
 from localrun.model.config import LayerSpec, Mixture, ModelConfig
 
 Shapes: TypeAlias = dict[str, tuple[int, ...]]  # matrices [n_rows, n_cols], vectors [n]
+Ranks: TypeAlias = tuple[tuple[str, int], ...]  # of an adapter, for every weight that it changes
 NORMS_APART = ("shared_post_norm", "experts_norm", "experts_post_norm")
 BIASED = ("q", "k", "v", "o", "gate", "up", "down")  # matrices of a layer that may have a bias
 # In some files alone: an output that is not the embedding, biases (those of a mixture are known), a layer's scale.

@@ -14,8 +14,11 @@ from localrun.backends.cpu.library import load_library
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.engine.runner import Runner, cache_layers
+from localrun.formats.adapters.detect import open_adapter
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
+from localrun.model.adapters import match
+from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
 from localrun.model.load import load_model, read_config
@@ -68,6 +71,7 @@ class Stepper(RunnerStepper):
         change: Callable[[ModelConfig], ModelConfig] = lambda config: config,
         native_threads: int = 0,
         device: torch.device = CPU,
+        adapters: Sequence[tuple[Path, float]] = (),
     ) -> None:
         source = open_safetensors(path) if path.is_dir() else open_gguf(path)
         self.config = change(read_config(source).for_context(ctx))
@@ -76,7 +80,8 @@ class Stepper(RunnerStepper):
             library = load_library()
             assert library is not None
             layout = CpuLayout(calls_of(library), native_threads)
-        self.model = load_model(source, layout, device, self.config)
+        opened = [match(open_adapter(file), scale, arch_of(source), self.config) for file, scale in adapters]
+        self.model = load_model(source, layout, device, self.config, adapters=opened)
         runner = Runner(
             self.config,
             native_executor(self.model, layout, n_blocks, codec, ctx)

@@ -1,0 +1,146 @@
+"""Adapters of a model: which of its weights they change, checked against it, and their matrices as they are held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from localrun.base.sanitize import clean
+from localrun.formats.adapters.adapter_file import AdapterFile, LowRankPair, unsupported
+from localrun.formats.files import bad_file, shown
+from localrun.formats.metadata import Metadata
+from localrun.formats.source import TensorInfo, TensorSource
+from localrun.model.archs.base import Arch
+from localrun.model.config import LayerSpec, ModelConfig
+from localrun.model.row_order import rows_in_file
+from localrun.model.shapes import Ranks
+from localrun.model.weight_ref import WeightRef
+from localrun.model.weights import PREFIXES, Namer
+from localrun.ops.instructions import LowRank
+from localrun.ops.layouts import Layout, Packed, RowReader
+
+if TYPE_CHECKING:
+    import torch
+
+NOT_ADAPTED = ("router", "shared_gate", "shared_up", "shared_down", "shared_router")  # of a mixture
+MAX_F16 = 65504.0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedAdapter:
+    """An opened adapter, how much of it counts, and the weights of the model that it changes, by our names."""
+
+    file: AdapterFile
+    scale: float
+    refs: Mapping[str, WeightRef]
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Digest of its files and the bits of its scale as f32: all that results depend on."""
+        return self.file.sha256, np.float32(self.scale).tobytes().hex()
+
+    @property
+    def ranks(self) -> Ranks:
+        return tuple((name, self.file.pairs[ref.name].rank) for name, ref in self.refs.items())
+
+    def nbytes(self, layout: Layout) -> int:
+        """Bytes of its matrices in memory."""
+        qtype, total = layout.adapter_type, 0
+        for ref in self.refs.values():
+            (n_out, n_in), rank = ref.shape, self.file.pairs[ref.name].rank
+            total += layout.nbytes(qtype, rank, n_in) + layout.nbytes(qtype, n_out, rank)
+        return total
+
+    @property
+    def macs(self) -> int:
+        """Multiplications that a token takes."""
+        return sum(self.file.pairs[ref.name].rank * sum(ref.shape) for ref in self.refs.values())
+
+    def low_rank(self, name: str, layout: Layout, device: torch.device | None) -> LowRank | None:
+        """Its addition to a weight; None where it leaves it alone. Raises ModelFileError."""
+        ref = self.refs.get(name)
+        if ref is None:
+            return None
+        a, factor_a = pack(self.file.read_a(ref.name), layout, device)
+        b, factor_b = pack(self.file.read_b(ref.name)[rows_in_file(ref)], layout, device)
+        scale = np.float32(self.scale * self.file.pairs[ref.name].scale * factor_a * factor_b)
+        return LowRank(a, b, float(scale))
+
+
+def match(file: AdapterFile, scale: float, arch: Arch, config: ModelConfig) -> OpenedAdapter:
+    """An adapter on a model of `arch`. Raises ModelFileError where it was made for another, or changes what cannot be
+    changed here."""
+    if file.arch and file.arch not in arch.gguf:
+        told = f"it is an adapter for {clean(file.arch)}, and the model is {arch.name}"
+        raise bad_file("WRONG_BASE", told, file.path, hint="name an adapter of this model")
+    namer = AdapterNamer(arch, config, file)
+    refs: dict[str, WeightRef] = {}
+    for index, spec in enumerate(config.layers):
+        for name, ref in namer.layer_refs(index, spec):
+            if namer.changes(ref):
+                check(file, ref, name, spec)
+                refs[f"layers.{index}.{name}"] = replace(ref, name=ref.name.removeprefix(namer.prefix))
+    known = {ref.name for ref in refs.values()}
+    for weight in file.pairs:
+        if weight not in known:
+            what = "experts" if "expert" in weight or "_exps" in weight else "what this model does not have"
+            raise unsupported(file.path, f"it changes {what}: {shown(weight)}")
+    return OpenedAdapter(file, scale, refs)
+
+
+def check(file: AdapterFile, ref: WeightRef, name: str, spec: LayerSpec) -> None:
+    """ModelFileError for a weight that is not adapted, or for matrices of another shape."""
+    if ref.n_experts > 1 or name in NOT_ADAPTED or (spec.mixture is not None and name in ("gate", "up", "down")):
+        raise unsupported(file.path, f"it changes experts, or how they are chosen: {shown(ref.name)}")
+    weight = ref.name.removeprefix(PREFIXES[0])
+    pair = file.pairs[weight]
+    n_out, n_in = ref.file_shape or ref.shape
+    if (pair.n_out, pair.n_in) != (n_out, n_in):
+        told = f"it changes {shown(weight)} of {pair.n_out:,} × {pair.n_in:,}, and the model has {n_out:,} × {n_in:,}"
+        raise bad_file("WRONG_BASE", told, file.path, pair.b.offset, hint="name an adapter of this model")
+
+
+class AdapterNamer(Namer):
+    """Names the weights of a model as the adapter has them, in whatever format the model itself is."""
+
+    possible: frozenset[str] = frozenset()  # no biases
+    norm_offset = 0.0
+
+    def __init__(self, arch: Arch, config: ModelConfig, file: AdapterFile) -> None:
+        super().__init__(arch, config, cast(TensorSource, AdapterTensors(file)))  # it only names
+
+    def changes(self, ref: WeightRef) -> bool:
+        return len(ref.shape) == 2 and any(name in self.source.tensors for name in ref.tensors)
+
+
+class AdapterTensors:
+    """The weights that an adapter changes, as a source of a model would list them."""
+
+    def __init__(self, file: AdapterFile) -> None:
+        self.path, self.warnings = file.path, ()
+        self.format = "gguf" if file.format == "gguf" else "safetensors"
+        self.metadata = Metadata({}, file.path)
+        prefix = "" if self.format == "gguf" else PREFIXES[0]
+        self.tensors = {prefix + weight: as_weight(prefix + weight, pair) for weight, pair in file.pairs.items()}
+
+
+def as_weight(name: str, pair: LowRankPair) -> TensorInfo:
+    """The weight that a pair of matrices changes."""
+    return replace(pair.b, name=name, shape=(pair.n_out, pair.n_in))
+
+
+def pack(values: np.ndarray, layout: Layout, device: torch.device | None) -> tuple[Packed, float]:
+    """f32 numbers in a layout, and the power of two that its products are to be multiplied by: with 16 bits the range
+    is used up, so that what comes of BF16 and F16 stays exact, and F32 keeps 11 bits."""
+    factor = 1.0
+    if layout.adapter_type == "F16":
+        most = float(np.abs(values).max())
+        factor = 2.0 ** np.floor(np.log2(MAX_F16 / most)) if most else 1.0
+        values = (values * np.float32(factor)).astype(np.float16)
+    raw = np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
+    n_rows, n_cols = values.shape
+    reader = RowReader(layout.adapter_type, n_rows, n_cols, lambda first, n: raw[first : first + n], device)
+    return layout.pack(reader), 1.0 / factor
