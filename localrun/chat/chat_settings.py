@@ -1,9 +1,11 @@
 """Settings of one chat: the model it is held with, and how that answers. They go before config.toml."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
+from localrun.base.adapter_choice import read_adapter
 from localrun.base.errors import UsageError
 from localrun.base.nearest import did_you_mean
 from localrun.base.request import KVCodecName, Think
@@ -25,6 +27,7 @@ class HeldWith:
     kv: str = "auto"
     window: int | None = None
     server: str = ""
+    adapters: tuple[str, ...] = ()  # FILE:SCALE each
 
 
 def numbers_of(chat: Chat) -> dict[str, Any]:
@@ -76,6 +79,7 @@ def held_with(chat: Chat) -> HeldWith:
         next((name for name in get_args(KVCodecName) if name == own.get("kv")), "auto"),
         _checked("window", own.get("window")),
         _text(own, "server"),
+        _adapters(own.get("adapters")),
     )
 
 
@@ -83,7 +87,8 @@ def hold_with(chat: Chat, choice: HeldWith) -> None:
     """Note down with which model it goes on, where that is another one."""
     if choice != held_with(chat):
         values = {field.name: getattr(choice, field.name) for field in fields(choice)}
-        chat.set(**{**values, "ctx": "auto" if choice.ctx == 0 else choice.ctx})
+        ctx, adapters = "auto" if choice.ctx == 0 else choice.ctx, list(choice.adapters) or None
+        chat.set(**{**values, "ctx": ctx, "adapters": adapters})
 
 
 def _checked(key: str, value: object) -> Any:
@@ -91,6 +96,15 @@ def _checked(key: str, value: object) -> Any:
         return None if value is None else SETTINGS[key].parse(value)
     except ValueError:
         return None
+
+
+def _adapters(value: object) -> tuple[str, ...]:
+    """Those that can be read; another program may have written anything."""
+    found = []
+    for text in value if isinstance(value, list) else ():
+        with suppress(ValueError):
+            found.append(str(read_adapter(text)))
+    return tuple(found)
 
 
 def _text(own: Mapping[str, Any], key: str) -> str:

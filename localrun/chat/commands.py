@@ -1,9 +1,12 @@
 """Slash commands: the same in the app and in plain chat, in its palette and in its help."""
 
+import os
 import re
+import shlex
 from dataclasses import dataclass
 from typing import Literal
 
+from localrun.base.adapter_choice import AdapterChoice, read_adapter
 from localrun.base.errors import UsageError
 from localrun.base.nearest import did_you_mean
 from localrun.base.settings import SETTINGS
@@ -55,6 +58,9 @@ COMMANDS: tuple[Command, ...] = (
         action="regenerate",
     ),
     Command("/retry-with", "Answer again with another model", "loads it; /compare has both answers", "[MODEL]"),
+    Command(
+        "/lora", "Adapters", "a LoRA beside the weights of the model, for this chat; none for none", "[FILE[:SCALE]]"
+    ),
     Command("/continue", "Go on", "with the last answer, where it was cut or changed"),
     Command("/edit", "Edit the last message", "reword it, as a branch", "[TEXT]"),
     Command("/undo", "Take back", "take the last message and its answer back"),
@@ -157,6 +163,15 @@ def policy_in(text: str) -> Policy | None:
     if text and policy is None:
         raise UsageError(f"there is no policy {text}", f"one of {', '.join(POLICIES)}")
     return policy
+
+
+def adapters_in(text: str) -> tuple[AdapterChoice, ...]:
+    """The adapters named after /lora, in quotes where a name has a blank; `none` names none. Raises UsageError."""
+    try:
+        words = [] if text == "none" else shlex.split(text, posix=os.sep == "/")
+        return tuple(map(read_adapter, words))
+    except ValueError as error:
+        raise UsageError(f"/lora {text}: {error}", "/lora FILE, /lora FILE:0.5 or /lora none") from None
 
 
 def temperature_in(text: str) -> float | None:

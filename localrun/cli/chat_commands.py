@@ -8,7 +8,15 @@ from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
 from localrun.base.settings import read_settings
 from localrun.chat.chat_settings import NUMBERS, numbers_of, own_change, settings_of, think_of
-from localrun.chat.commands import command_in, commands_of, copies_chat, policy_in, temperature_in, unescaped
+from localrun.chat.commands import (
+    adapters_in,
+    command_in,
+    commands_of,
+    copies_chat,
+    policy_in,
+    temperature_in,
+    unescaped,
+)
 from localrun.chat.export import to_markdown
 from localrun.chat.overflow import POLICIES
 from localrun.chat.turn import preview_request
@@ -51,6 +59,13 @@ def _retry_with(chat: LineChat, name: str) -> None:
         raise UsageError("/retry-with needs a model", "`localrun list` shows those on disk")
     chat.retry_with(name)
     note(f"({chat.client.info.name} {chat.client.info.precision} goes on with this chat; /compare shows both answers)")
+
+
+def _lora(chat: LineChat, text: str) -> None:
+    if text:
+        chat.model.adapt(adapters_in(text), chat.chat)
+    names = ", ".join(f"{one.path.name} × {one.scale:g}" for one in chat.model.adapters)
+    note(f"({names or 'no adapter'} beside the weights of {chat.client.info.name}; /lora FILE[:SCALE] changes that)")
 
 
 def _continue(chat: LineChat, _: str) -> None:
@@ -130,6 +145,7 @@ HANDLERS: dict[str, Callable[[LineChat, str], None]] = {
     "/undo": _undo,
     "/retry": _retry,
     "/retry-with": _retry_with,
+    "/lora": _lora,
     "/continue": _continue,
     "/edit": _edit,
     "/branch": chat_shown.branch,

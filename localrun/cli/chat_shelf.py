@@ -16,7 +16,8 @@ _SHOWN_CHATS = 20
 
 def begin_new(chat: LineChat, _: str) -> None:
     old = chat.chat
-    chat.enter(chat.store.create(model=old.model, system=old.system, preset=old.preset))
+    adapters = [*map(str, chat.model.adapters)] or None
+    chat.enter(chat.store.create(model=old.model, system=old.system, preset=old.preset, adapters=adapters))
     note("(a new chat)")
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, cast
 
 import typer
 
+from localrun.base.adapter_choice import read_adapter
 from localrun.base.errors import NotFoundError
 from localrun.base.paths import what_is_not_kept, writable_folder
 from localrun.base.request import KVCodecName
@@ -101,6 +102,8 @@ def held_as(chat: Chat, choice: ModelChoice, load: LoadOptionFlags) -> ModelChoi
     if isinstance(choice.stored, StoredModel):
         codec = cast(KVCodecName, kv or "auto")
         choice = replace(choice, ctx=ctx, kv=codec, window=window, chat_id=chat.id if chat.kept else "")
+        if choice.adapters is None and held.model == choice.stored.name:
+            choice = replace(choice, adapters=tuple(map(read_adapter, held.adapters)))
     return choice
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from localrun.base.adapter_choice import AdapterChoice, read_adapter
 from localrun.base.errors import UsageError
 from localrun.base.parsers import one_of
 from localrun.base.request import DEFAULT_SAMPLING, Think
@@ -105,6 +106,13 @@ class HubOptions:
     offline: OfflineSwitch = False
 
 
+NO_ADAPTER = "none"
+
+
+def _adapter(value: object) -> AdapterChoice | str:
+    return NO_ADAPTER if value == NO_ADAPTER else read_adapter(value)
+
+
 @dataclass(frozen=True, slots=True)
 class LoadOptionFlags:
     """How to hold it; None leaves a choice to LOCALRUN_*, config.toml or the default."""
@@ -114,9 +122,25 @@ class LoadOptionFlags:
     window: Annotated[int | None, _setting("window", "N", _MACHINE)] = None
     backend: Annotated[str | None, _setting("backend", "NAME", _MACHINE)] = None
     threads: Annotated[int | None, _setting("threads", "N", _MACHINE)] = None
+    lora: Annotated[
+        list[Any] | None,
+        typer.Option(
+            "--lora",
+            parser=checked(_adapter, "FILE[:SCALE]"),
+            metavar="FILE[:SCALE]",
+            help="an adapter beside its weights: of PEFT, MLX or a GGUF; repeatable, none for none",
+            rich_help_panel=_MODEL,
+            show_default=False,
+        ),
+    ] = None
     no_prefix_cache: Annotated[
         bool, switch("--no-prefix-cache", "compute every prompt from its first token", panel=_MACHINE)
     ] = False
+
+    @property
+    def adapters(self) -> tuple[AdapterChoice, ...] | None:
+        """None where nothing was typed."""
+        return None if self.lora is None else tuple(one for one in self.lora if one != NO_ADAPTER)
 
 
 @dataclass(frozen=True, slots=True)

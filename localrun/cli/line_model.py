@@ -1,13 +1,16 @@
 """The model that answers in a plain chat, until another takes its place."""
 
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from types import TracebackType
 
-from localrun.base.errors import LocalrunError
+from localrun.base.adapter_choice import AdapterChoice
+from localrun.base.errors import LocalrunError, UsageError
 from localrun.chat.journal import Chat
-from localrun.cli.chats import open_for
+from localrun.cli.chats import held_as, open_for
 from localrun.cli.groups import EngineFlags
 from localrun.client.choice import ModelChoice, named
+from localrun.hub.stored import StoredModel
 
 PROGRAM = "localrun chat"
 
@@ -17,12 +20,26 @@ class LineModel(AbstractContextManager["LineModel"]):
 
     def __init__(self, choice: ModelChoice, flags: EngineFlags, chat: Chat) -> None:
         self._flags = flags
-        self._choice = choice
+        self._choice = held_as(chat, choice, flags)
         self.client = open_for(chat, choice, flags, PROGRAM)
 
     def change(self, name: str, chat: Chat) -> None:
         """Load another model; where that fails, the one before comes back. NotFoundError before anything is done."""
-        wanted = named(name)
+        self._load(named(name), chat)
+
+    def adapt(self, adapters: tuple[AdapterChoice, ...], chat: Chat) -> None:
+        """Load the model with other adapters; where that fails, it comes back as it was. UsageError on a server."""
+        if not isinstance(self._choice.stored, StoredModel):
+            raise UsageError("a server decides itself which adapters count", "load a model of this machine")
+        self._load(replace(self._choice, adapters=adapters), chat)
+
+    @property
+    def adapters(self) -> tuple[AdapterChoice, ...]:
+        """Those that count now."""
+        return self._choice.adapters or ()
+
+    def _load(self, wanted: ModelChoice, chat: Chat) -> None:
+        wanted = held_as(chat, wanted, self._flags)
         self.client.close()
         try:
             self.client = open_for(chat, wanted, self._flags, PROGRAM)

@@ -72,7 +72,7 @@ def find_choice(
     """The model of a server that was named, else one on disk, as `find_or_pull` finds it."""
     if server is None:
         stored = find_or_pull(options, hub)
-        return ModelChoice(stored, stored.precision)
+        return ModelChoice(stored, stored.precision, adapters=load.adapters)
     flags = {"precision": "auto", **asdict(LoadOptionFlags())}
     typed = {"precision": options.precision, **asdict(load)}
     if chosen := [f"--{name.replace('_', '-')}" for name, usual in flags.items() if typed[name] != usual]:
@@ -97,8 +97,14 @@ def open_engine(choice: ModelChoice, flags: EngineFlags, program: str) -> Engine
 
 def open_measured(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":
     """An engine in this process, for what looks inside of it. Nothing that it computes is kept."""
-    prefix_cache = not flags.no_prefix_cache
-    return open_local(stored, load_options(stored, settings_with(flags), prefix_cache=prefix_cache, disk_cache=False))
+    options = load_options(
+        stored,
+        settings_with(flags),
+        prefix_cache=not flags.no_prefix_cache,
+        disk_cache=False,
+        adapters=flags.adapters or (),
+    )
+    return open_local(stored, options)
 
 
 @dataclass(frozen=True, slots=True)

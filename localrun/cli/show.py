@@ -16,6 +16,7 @@ from localrun.cli.console import note, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.groups import JsonSwitch, ModelOptions, OfflineSwitch
 from localrun.cli.session import find_model
+from localrun.cli.show_adapter import adapter_path, show_adapter
 from localrun.fit.estimate import USUAL_CONTEXT
 from localrun.fit.mapped import total_bytes
 from localrun.fit.precisions import is_extreme
@@ -54,6 +55,8 @@ def show(
     if named and model.model:
         raise UsageError("two models are named", "leave one out")
     wanted = replace(model, model=named or model.model)
+    if adapter := adapter_path(wanted.model):
+        return show_adapter(adapter, json)
     try:
         fields = _on_disk(find_model(wanted))
     except NotFoundError:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from localrun.base.adapter_choice import AdapterChoice, read_adapter
 from localrun.base.request import KVCodecName
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class ModelChoice:
     kv: KVCodecName = "auto"
     window: int | None = None  # tokens that each layer sees in addition to the first block; None: the setting
     chat_id: str = ""  # the kept chat that is open
+    adapters: tuple[AdapterChoice, ...] | None = None  # beside its weights; None: those of the chat that goes on
 
 
 def builtin() -> ModelChoice:
@@ -68,7 +70,8 @@ def held_by(choice: ModelChoice, name: str = "") -> "HeldWith":
 
     stored = choice.stored
     if isinstance(stored, StoredModel):
-        return HeldWith(stored.name, choice.precision, choice.ctx, choice.kv, choice.window)
+        adapters = tuple(map(str, choice.adapters or ()))
+        return HeldWith(stored.name, choice.precision, choice.ctx, choice.kv, choice.window, adapters=adapters)
     return HeldWith(stored.model or name, server=stored.name)
 
 
@@ -84,7 +87,11 @@ def choice_of(held: "HeldWith") -> ModelChoice | None:
         stored = resolve(held.model, held.precision or "auto")
     except NotFoundError:
         return None
-    return ModelChoice(stored, held.precision or stored.precision, held.ctx, cast(KVCodecName, held.kv), held.window)
+    codec = cast(KVCodecName, held.kv)
+    adapters = tuple(map(read_adapter, held.adapters))
+    return ModelChoice(
+        stored, held.precision or stored.precision, held.ctx, codec, held.window, adapters=adapters or None
+    )
 
 
 def is_held_by(held: "HeldWith", choice: ModelChoice, info: "ModelInfo") -> bool:

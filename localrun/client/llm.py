@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, assert_never
 
+from localrun.base.adapter_choice import AdapterChoice, read_adapter
 from localrun.base.check import check, check_load, check_request
 from localrun.base.constraint import Constraint, of_schema, one_constraint
 from localrun.base.errors import UsageError
@@ -62,13 +63,14 @@ class LLM:
         prefix_cache: bool = True,
         disk_cache: int = 0,
         packed_weights: int | None = 0,
+        lora: str | Path | Sequence[str | Path] = (),
     ) -> None:
         """`model`: a path, a name of `localrun list`, or org/repo; `precision` chooses among those on disk.
 
         `ctx=None`: as much as the model allows and memory holds. `window`: see only the first block and the last so
         many tokens. `disk_cache`: bytes of disk that what was computed may take, to be there the next time;
         `packed_weights`: those that weights may take as the kernels read them, for the next start, None: an eighth of
-        what is free.
+        what is free. `lora`: adapters beside its weights, FILE or FILE:SCALE each.
         """
         check(isinstance(model, str | Path), "model", model, "a name or a path is needed")
         check(isinstance(precision, str), "precision", precision, "a text is needed, such as Q4_K_M")
@@ -83,6 +85,7 @@ class LLM:
             prefix_cache=prefix_cache,
             disk_cache=disk_cache,
             packed_weights=packed_weights,
+            adapters=adapters_of(lora),
         )
         check_load(self.options)
         self._client: LocalClient | None = None
@@ -162,6 +165,20 @@ def _constraint(values: dict[str, Any]) -> Constraint | None:
     check(isinstance(lenient, bool), "lenient", lenient, "True or False is needed")
     source = None if schema is None else of_schema(schema_of(schema)).source
     return one_constraint(source, **texts, is_lenient=lenient)
+
+
+def adapters_of(lora: object) -> tuple[AdapterChoice, ...]:
+    """The adapters of a call, one or several. Raises UsageError."""
+    wanted = [lora] if isinstance(lora, str | Path) else lora
+    check(isinstance(wanted, Sequence), "lora", lora, "FILE, FILE:SCALE, or a list of these is needed")
+    found = []
+    for one in wanted:  # type: ignore[attr-defined]
+        try:
+            check(isinstance(one, str | Path), "lora", one, "FILE or FILE:SCALE is needed")
+            found.append(read_adapter(one))
+        except ValueError as error:
+            check(False, "lora", one, str(error))
+    return tuple(found)
 
 
 def one_message(prompt: str) -> list[RequestMessage]:

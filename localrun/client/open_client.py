@@ -103,4 +103,5 @@ def options_for(
         prefix_cache=prefix_cache,
         disk_cache=disk_cache,
         chat_id=choice.chat_id,
+        adapters=choice.adapters or (),
     )

@@ -27,13 +27,17 @@ class LoadedEngine(Protocol):
     def info(self) -> ModelInfo: ...
 
 
-def versions_of(model: Path) -> Versions:
-    """Current versions of the files of a model; empty where one cannot be read."""
+def versions_of(options: LoadOptions) -> Versions:
+    """Current versions of the files of a model and its adapters; empty where one cannot be read."""
     with suppress(OSError, LocalrunError):
-        folder = [file for file in model.iterdir() if file.suffix in _FILES] if model.is_dir() else []
-        files = folder or list(shards_of(model)) or [model]
+        files = [file for path in (options.path, *(one.path for one in options.adapters)) for file in _files_of(path)]
         return {str(file.resolve()): stamp_at(file).exact for file in files}
     return {}
+
+
+def _files_of(model: Path) -> list[Path]:
+    folder = [file for file in model.iterdir() if file.suffix in _FILES] if model.is_dir() else []
+    return folder or shards_of(model) or [model]
 
 
 def difference(wanted: LoadOptions, engine: LoadedEngine) -> str:
@@ -43,9 +47,11 @@ def difference(wanted: LoadOptions, engine: LoadedEngine) -> str:
     context may be longer.
     """
     loaded, info = engine.options, engine.info
-    if not engine.files or set(versions_of(wanted.path)) != set(engine.files):
+    if _adapters(loaded) != _adapters(wanted):
+        return f"the adapter {loaded.adapters[0].path.name} loaded" if loaded.adapters else "no adapter loaded"
+    if not engine.files or set(versions_of(wanted)) != set(engine.files):
         return "another model loaded"
-    if versions_of(wanted.path) != engine.files:
+    if versions_of(wanted) != engine.files:
         return "loaded the model before its file changed"
     before = codec_before(wanted) if wanted.kv == "auto" and wanted.disk_cache else None
     checks = (
@@ -60,6 +66,10 @@ def difference(wanted: LoadOptions, engine: LoadedEngine) -> str:
         (not wanted.disk_cache or bool(loaded.disk_cache), "nothing of chats on disk"),
     )
     return next((words for is_same, words in checks if not is_same), "")
+
+
+def _adapters(options: LoadOptions) -> list[tuple[Path, float]]:
+    return [(one.path.resolve(), one.scale) for one in options.adapters]
 
 
 def _has_room(wanted: LoadOptions, loaded: LoadOptions, info: ModelInfo) -> bool:

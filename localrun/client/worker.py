@@ -155,7 +155,7 @@ class WorkerClient:
             self._worker.close(0)
         if self._is_closed:
             raise EngineError("the model is closed", "load it again")
-        self.files = versions_of(self.options.path)
+        self.files = versions_of(self.options)
         self._worker = WorkerProcess(self._module)
         self._loading, self._loaded_bytes = self._worker.call(Load(self.options)), (0, 0)
         if self._is_closed:  # since a moment ago

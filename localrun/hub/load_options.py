@@ -2,6 +2,7 @@
 
 from typing import cast
 
+from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.request import BackendName, KVCodecName, LoadOptions
 from localrun.base.settings import Settings
 from localrun.hub.stored import StoredModel
@@ -15,6 +16,7 @@ def load_options(
     prefix_cache: bool = True,
     disk_cache: bool = True,
     chat_id: str = "",
+    adapters: tuple[AdapterChoice, ...] = (),
 ) -> LoadOptions:
     """`disk_cache` keeps what is computed of chats, which needs the prefix cache; `precision` is its name for the user,
     where it is not that of the file; `chat_id` the kept chat that is gone on with."""
@@ -31,4 +33,5 @@ def load_options(
         disk_cache=settings.disk_cache_bytes if disk_cache and prefix_cache else 0,
         packed_weights=settings.packed_weights_bytes,
         chat_id=chat_id,
+        adapters=adapters,
     )

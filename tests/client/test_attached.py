@@ -17,6 +17,7 @@ import pytest
 from localrun_testing.fake_client import FakeClient
 from localrun_testing.waiting import until
 
+from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import DoesNotFitError, EngineDiedError, EngineError, LocalrunError, PromptTooLongError
 from localrun.base.events import Completion, Done, Event, ModelInfo, Token, ToolCallDelta
 from localrun.base.request import LoadOptions, Request, Sampling
@@ -35,6 +36,7 @@ from localrun.hub.stored import StoredModel
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="windows has no Unix sockets")
 
+HALF = AdapterChoice(Path("half.gguf"), 0.5)
 ANY = LoadOptions(Path("model.gguf"), disk_cache=1)
 
 
@@ -187,7 +189,7 @@ def engine_of(loaded: LoadOptions, **info: Any) -> FakeClient:
         def info(self) -> ModelInfo:
             return replace(super().info, ctx=4096, kv_codec="q8", backend="cpu", precision="Q8_0", **info)
 
-    return Loaded(loaded, lambda request: "", files=versions_of(loaded.path))
+    return Loaded(loaded, lambda request: "", files=versions_of(loaded))
 
 
 @pytest.mark.parametrize(
@@ -213,6 +215,9 @@ def engine_of(loaded: LoadOptions, **info: Any) -> FakeClient:
         ({}, {"prefix_cache": False}, "a prefix cache"),
         ({"disk_cache": 0}, {}, "nothing of chats on disk"),
         ({"disk_cache": 0}, {"disk_cache": 0}, ""),
+        ({}, {"adapters": (AdapterChoice(Path("a.gguf")),)}, "no adapter loaded"),
+        ({"adapters": (AdapterChoice(Path("a.gguf")),)}, {}, "the adapter a.gguf loaded"),
+        ({"adapters": (HALF,)}, {"adapters": (replace(HALF, scale=1.0),)}, "the adapter half.gguf loaded"),
         ({"parallel": 4, "packed_weights": None, "name": "x"}, {}, ""),
     ],
 )
@@ -232,6 +237,14 @@ def test_another_file_or_version_of_it_is_another_model(tmp_path: Path) -> None:
     gguf(tmp_path, content=b"GGUF of another version")
     assert difference(LoadOptions(tmp_path / "model.gguf"), engine) == "loaded the model before its file changed"
     assert difference(LoadOptions(tmp_path / "gone.gguf"), engine) == "another model loaded"
+
+
+def test_an_adapter_that_changed_is_another_model(tmp_path: Path) -> None:
+    options = LoadOptions(gguf(tmp_path), adapters=(AdapterChoice(gguf(tmp_path, "adapter.gguf"), 0.5),))
+    engine = engine_of(options)
+    assert difference(options, engine) == ""
+    gguf(tmp_path, "adapter.gguf", content=b"GGUF of another version")
+    assert difference(options, engine) == "loaded the model before its file changed"
 
 
 def test_a_tokenizer_that_changed_is_another_model(tmp_path: Path) -> None:

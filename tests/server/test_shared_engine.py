@@ -37,7 +37,7 @@ def options_for(model: Path) -> LoadOptions:
 def open_fake(choice: ModelChoice) -> FakeClient:
     assert isinstance(choice.stored, StoredModel)
     options = options_for(choice.stored.path)
-    return FakeClient(options, lambda request: str(request.prompt or "over HTTP"), files=versions_of(options.path))
+    return FakeClient(options, lambda request: str(request.prompt or "over HTTP"), files=versions_of(options))
 
 
 @pytest.fixture

@@ -321,6 +321,20 @@ SHOW = record(
     obstacle=field([TEXT, "null"], "why this version cannot run it, and what can be run in its place"),
 )
 
+SHOW_ADAPTER = record(
+    "`show --json` of an adapter (LoRA)",
+    name=field(TEXT, "name of its file or folder"),
+    path=field(TEXT, "where it is"),
+    format={"enum": ["peft", "mlx", "gguf"], "description": "whose files"},
+    bytes=field(WHOLE, "size of its matrices on disk"),
+    arch=field([TEXT, "null"], "architecture it is for, where a GGUF says it"),
+    base=field([TEXT, "null"], "model it was trained on, as it says"),
+    ranks=rows("every rank of its matrices", field(WHOLE, "a rank")),
+    scales=rows("every factor of its own", field(NUMBER, "a factor")),
+    adapts=counts(WHOLE, "layers in which it changes each matrix"),
+    sha256=field(TEXT, "SHA-256 of its files, one after the other"),
+)
+
 PULL = record(
     "`pull --json`",
     name=field(TEXT, "what it was asked for as"),
@@ -681,6 +695,7 @@ SCHEMAS: dict[str, Schema] = {
     "bench --compare": BENCH_COMPARE,
     "explain": EXPLAIN,
     "show": SHOW,
+    "show (adapter)": SHOW_ADAPTER,
     "list": LIST,
     "search": SEARCH,
     "fit": FIT,

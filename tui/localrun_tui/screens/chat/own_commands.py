@@ -1,11 +1,14 @@
 """Commands that set properties of the open chat: name, folder, prompt, numbers, context policy."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
 
-from localrun.chat.commands import policy_in
+from localrun.base.errors import UsageError
+from localrun.chat.commands import adapters_in, policy_in
 from localrun.chat.overflow import POLICIES
+from localrun.hub.stored import StoredModel
 from localrun_tui.state.current_chat import last_question, nonempty_chat
 
 if TYPE_CHECKING:
@@ -51,6 +54,19 @@ class OwnCommands:
         chat = await self._chat()
         await self._session.disk.run(lambda: chat.set(**{name: value}))
         self._screen.notify(f"{name} of this chat: {'as it is elsewhere' if value is None else value}", timeout=3)
+
+    async def lora(self, text: str) -> None:
+        from localrun_tui.state.continue_chat import load_instead
+
+        present = self._session.present
+        if present is None or not isinstance(present.stored, StoredModel):
+            raise UsageError("there is no model of this machine", "Ctrl+O chooses one")
+        if text:
+            await self._session.stop()
+            await load_instead(self._session, replace(present, adapters=adapters_in(text)))
+            present = self._session.present or present
+        names = ", ".join(f"{one.path.name} × {one.scale:g}" for one in present.adapters or ())
+        self._screen.notify(f"{names or 'No adapter'} beside the weights; /lora FILE[:SCALE] changes that.", timeout=4)
 
     async def system(self, text: str) -> None:
         if not text:

@@ -46,6 +46,7 @@ class SlashCommands:
             **actions,
             "/retry": self._versions.retry,
             "/retry-with": self._versions.retry_with,
+            "/lora": self._own.lora,
             "/continue": self._versions.go_on,
             "/edit": self._versions.edit,
             "/undo": self._versions.undo,
