@@ -99,6 +99,13 @@ COMMANDS: tuple[Command, ...] = (
         action="chat_settings",
     ),
     Command(
+        "/tools",
+        "Tools",
+        "that the model may call, and what they may do",
+        "[NAMES|none|allow FOLDER|forget NUMBER]",
+        _PLAIN,
+    ),
+    Command(
         "/stats",
         "Inspector",
         "speed of the last answer, memory, the KV cache, and where the time goes",

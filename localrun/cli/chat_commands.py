@@ -26,6 +26,7 @@ from localrun.cli.chat_prompts import keep_last, use_prompt
 from localrun.cli.console import is_terminal, note, tell
 from localrun.cli.line_chat import LineChat
 from localrun.cli.stats import show_stats
+from localrun.tools.tools_command import change_tools, tools_lines
 
 
 def take(chat: LineChat, text: str) -> None:
@@ -129,6 +130,12 @@ def _chat_settings(chat: LineChat, change: str) -> None:
         note("/chat-settings temperature 0.3 changes one, none takes it back; see /system and /policy, too.")
 
 
+def _tools(chat: LineChat, wanted: str) -> None:
+    if wanted:
+        change_tools(chat.tools, wanted)
+    note("\n".join(tools_lines(chat.tools)))
+
+
 def _stats(chat: LineChat, _: str) -> None:
     if chat.last is None:
         raise UsageError("there is no answer yet")
@@ -170,6 +177,7 @@ HANDLERS: dict[str, Callable[[LineChat, str], None]] = {
     "/sees": _sees,
     "/save": chat_shelf.save,
     "/chat-settings": _chat_settings,
+    "/tools": _tools,
     "/stats": _stats,
     "/quit": _quit,
 }

@@ -1,7 +1,6 @@
 """`--tools` and `--allow`: what a model may call, and what that may do without being asked about."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +12,7 @@ from localrun.tools.chat_tools import ChatTools
 from localrun.tools.consent import Consent
 from localrun.tools.folders import Folders
 from localrun.tools.mcp.chosen import PREFIX, names_servers
-from localrun.tools.running_call import ToolError
+from localrun.tools.tools_command import allow_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +40,7 @@ class ToolOptions:
 
     def chat_tools(self, consent: Consent) -> ChatTools:
         """The tools that are named, with what is allowed. Raises UsageError."""
-        folders = Folders()
-        tools = ChatTools(consent, folders, AllowedTools.at_home())
+        tools = ChatTools(consent, Folders(), AllowedTools.at_home())
         tools.choose([name.strip() for name in (self.tools or "").split(",") if name.strip()])
         names = {tool.name for tool in tools.built_in} | {f"{PREFIX}{name}" for name in tools.servers.names}
         if self.allow and not names:
@@ -52,8 +50,8 @@ class ToolOptions:
                 tools.allow(allowed)
                 continue
             try:
-                folders.allow(Path(allowed).expanduser())
-            except (ToolError, RuntimeError, OSError) as error:
+                allow_folder(tools, allowed)
+            except UsageError as error:
                 hint = f"name a folder, or one of the tools: {', '.join(sorted(names))}"
                 raise UsageError(f"--allow {allowed} is neither a folder nor a tool of --tools", hint) from error
         return tools
