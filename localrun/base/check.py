@@ -19,6 +19,7 @@ from localrun.base.request import (
     ToolChoice,
 )
 from localrun.base.settings import SETTINGS
+from localrun.base.tool_choice import names_of
 
 MAX_BIAS = 1e6
 MAX_LOGPROBS = 20  # of the likeliest tokens, beside the one that came
@@ -36,6 +37,13 @@ def check_request(request: Request) -> None:
     check_number("ctx", request.ctx)
     check_choice("think", request.think, get_args(Think))
     check_choice("tool_choice", request.tool_choice, get_args(ToolChoice))
+    names = names_of(request.tools)
+    can_call = bool(names) and bool(request.messages)
+    check(can_call or request.tool_choice != "required", "tool_choice", "required", "messages and tools are needed")
+    for name in request.allowed_tools:
+        check(name in names, "allowed_tools", name, f"one of {', '.join(names) or 'some tools'} is needed")
+    is_flag = isinstance(request.parallel_tool_calls, bool)
+    check(is_flag, "parallel_tool_calls", request.parallel_tool_calls, "True or False is needed")
     check_choice("overflow", request.overflow, get_args(Overflow))
     check_choice("priority", request.priority, get_args(Priority))
     check(request.deadline is None or is_duration(request.deadline), "deadline", request.deadline, "seconds are needed")

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
@@ -27,7 +27,6 @@ class Constraint:
     kind: ConstraintKind
     source: str
     is_lenient: bool = False
-    trigger: int | None = None  # the token up to which an answer is free; None: it never is
 
     @property
     def name(self) -> str:
@@ -35,6 +34,8 @@ class Constraint:
         return NAMES[self.kind]
 
 
+# How JSON is spelled where answers are held to it: as templates write it.
+JSON_STYLE: Mapping[str, Any] = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 ANY_OBJECT = Constraint("json_schema", '{"type": "object"}')
 
 

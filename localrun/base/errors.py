@@ -33,6 +33,10 @@ class ConstraintError(UsageError):
     kind = "constraint"
 
 
+class ToolSchemaError(ConstraintError):
+    """Calls of a tool cannot be held to its schema."""
+
+
 class NotFoundError(LocalrunError):
     """No such model, repo, file or precision."""
 

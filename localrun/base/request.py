@@ -12,7 +12,7 @@ BackendName = Literal["auto", "reference", "cpu", "cuda", "mps"]
 KVCodecName = Literal["auto", "f32", "f16", "q8", "k8v4", "q4"]
 Think = Literal["on", "off", "auto"]
 Overflow = Literal["stop", "roll"]
-ToolChoice = Literal["auto", "none"]  # whether the model may call tools; it is told of them either way
+ToolChoice = Literal["auto", "none", "required"]  # whether the model may or must call tools; it is told of them anyway
 Priority = Literal["interactive", "api", "background"]  # somebody watches, a program waits, nobody does
 GATHER_MS = 120  # for people, who read no faster; every journey from a worker process wakes a core
 ProgressCallback = Callable[[int, int], None]  # bytes done, bytes in all; may raise to give up
@@ -84,6 +84,8 @@ class Request:
     think: Think = "auto"
     tools: tuple[Mapping[str, Any], ...] = ()
     tool_choice: ToolChoice = "auto"
+    allowed_tools: tuple[str, ...] = ()  # those that the model may call; none: all
+    parallel_tool_calls: bool = True  # more than one call in an answer
     continues: bool = False  # the last of `messages` is an answer that was cut: its end is asked for, not another
     known_ids: tuple[int, ...] = ()  # ids of prompt and answer so far, as the engine had them; never encoded again
     now: float | None = None  # Unix time that a template prints as today; a chat keeps the one it began with

@@ -13,6 +13,7 @@ from localrun.base.errors import UsageError
 from localrun.base.events import Accepted, Completion, Done, Loop, Prefill, PromptLogprobs, Token, ToolCallDelta
 from localrun.base.options import python_spelling
 from localrun.base.request import BackendName, KVCodecName, LoadOptions, Request, RequestMessage, Sampling, Think
+from localrun.base.tool_choice import names_of, tool_wish
 from localrun.client.interface import Generation
 from localrun.client.schemas import schema_of
 
@@ -36,7 +37,9 @@ class Options(TypedDict, total=False):
     stop: str | Sequence[str]  # end before any of these
     stop_on_loop: bool  # end an answer that only repeats itself
     think: Think
-    tools: Sequence[Mapping[str, Any]]  # in the OpenAI shape, for templates that know them
+    tools: Sequence[Mapping[str, Any]]  # in the OpenAI shape; `strict` ones are held to all of their schema, or refused
+    tool_choice: Any  # auto, none, required, the name of a tool, or what OpenAI's protocols have
+    parallel_tool_calls: bool  # more than one call in an answer
     schema: Any  # the answer is JSON that holds to a JSON schema (a dict), a dataclass, or a class of pydantic
     lenient: bool  # leave out what of it answers cannot be held to; notes of the answer say what
     regex: str  # the whole answer matches it
@@ -149,11 +152,24 @@ def request_for(messages: Sequence[RequestMessage], options: Options) -> Request
             one = (value,) if isinstance(value, str) else value
             check(isinstance(one, Sequence) and not isinstance(one, bytes), name, value, "a list is needed")
             values[name] = tuple(one)
+    values |= _tool_choice(values)
     chosen = {name: values.pop(name) for name in Sampling.__dataclass_fields__ if name in values}
     values["constraint"] = _constraint(values)
     request = Request(messages=tuple(messages), sampling=Sampling(**chosen), chat_id="python", priority="api", **values)
     check_request(request)
     return request
+
+
+def _tool_choice(values: dict[str, Any]) -> dict[str, Any]:
+    """The choice among tools, which is taken out of the options, as a request has it."""
+    given = values.pop("tool_choice", None)
+    is_name = isinstance(given, str) and given in names_of(values.get("tools", ()))
+    try:
+        wish = tool_wish({"type": "function", "name": given} if is_name else given)
+    except ValueError as error:
+        raise UsageError(f"tool_choice is {given!r}", str(error)) from None
+    several = values.pop("parallel_tool_calls", True) if not wish.is_single else False
+    return {"tool_choice": wish.choice, "allowed_tools": wish.allowed, "parallel_tool_calls": several}
 
 
 def _constraint(values: dict[str, Any]) -> Constraint | None:

@@ -20,7 +20,9 @@ from localrun.client.interface import Generation
 from localrun.client.interference import InterferenceWatch
 from localrun.client.rewritten_history import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
+from localrun.engine.call_constraints import held_to
 from localrun.engine.constrained import Constrained
+from localrun.engine.constraints import Held
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import GenerationHandle
 from localrun.engine.load import LoadedModel, load
@@ -71,23 +73,21 @@ class LocalClient:
         prompt = text.prepare(request, self._room(request))
         watch = InterferenceWatch()
         generation = self._generation(request, prompt, deadline)
-        if request.constraint is not None:
-            generation, prompt = self._constrained(generation, request, prompt)
+        if (held := held_to(self.model.constraints, request)) is not None:
+            generation, prompt = self._constrained(generation, request, prompt, held)
         handle = self._submit(generation)
         answer = AnswerStream(text.parser(request, prompt.ids), request.stop)
         return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
 
     def _constrained(
-        self, generation: GenerationRequest, request: Request, prompt: PromptIds
+        self, generation: GenerationRequest, request: Request, prompt: PromptIds, held: Held
     ) -> tuple[GenerationRequest, PromptIds]:
-        """Add the constraint of the answer, and notes of what it leaves out."""
-        assert request.constraint is not None
-        grammar = self.model.constraints.compile(request.constraint)
+        """Add what the answer is held to, and notes of what it is not held to."""
 
         def begin(wake: Callable[[], None]) -> Constrained:
-            return self.model.constraints.begin(grammar, request, prompt.ids, wake)  # it may be loaded again by then
+            return self.model.constraints.begin(held, request, prompt.ids, wake)  # it may be loaded again by then
 
-        return replace(generation, begin_constraint=begin), replace(prompt, notes=(*prompt.notes, *grammar.notes))
+        return replace(generation, begin_constraint=begin), replace(prompt, notes=(*prompt.notes, *held.notes))
 
     def _room(self, request: Request) -> int:
         """Tokens of the context that a prompt may have at most; 0 for any."""

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from types import TracebackType
+from typing import Any
 
 from localrun.base.check import check_request
 from localrun.base.constraint import Constraint
@@ -138,13 +139,25 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
         body["chat_template_kwargs"] = {"enable_thinking": request.think == "on"}
     if request.tools:
         body["tools"] = [dict(tool) for tool in request.tools]
-        body |= {"tool_choice": "none"} if request.tool_choice == "none" else {}
+        body |= _choice(request)
     return "/chat/completions", {**body, "messages": list(map(_message, request.messages))}
+
+
+def _choice(request: Request) -> Json:
+    """Which tools may or must be called, where that is not left to the model."""
+    choice: Any = request.tool_choice
+    if request.allowed_tools:
+        tools = [{"type": "function", "function": {"name": name}} for name in request.allowed_tools]
+        choice = {"type": "allowed_tools", "allowed_tools": {"mode": choice, "tools": tools}}
+        if request.tool_choice == "required" and len(tools) == 1:  # which every server knows
+            choice = tools[0]
+    body: Json = {} if choice == "auto" else {"tool_choice": choice}
+    return body if request.parallel_tool_calls else {**body, "parallel_tool_calls": False}
 
 
 def check_remote(constraint: Constraint) -> None:
     """Raise UsageError for options that the protocol lacks."""
-    if constraint.kind != "json_schema" or constraint.trigger is not None:
+    if constraint.kind != "json_schema":
         what = f"a server cannot be asked to hold to a {constraint.name}"
         raise UsageError(what, "give a JSON schema, or choose a model on this machine")
 

@@ -52,13 +52,17 @@ class RemoteAnswer:
             yield self._token("thinking", thinking)
         if isinstance(content, str) and content:
             yield from self._content(content)
-        if self._may_call:
-            yield from self._calls.push(message.get("tool_calls"))
+        for call in self._calls.push(message.get("tool_calls")) if self._may_call else ():
+            yield from self._flush_text()
+            self._times.append(time.perf_counter())
+            yield call
 
     def flush(self) -> Iterator[Token | ToolCallDelta]:
-        """The rest: text that was held back because it might have been a tag, and the end of the last call."""
-        if self._finish and self._finish != "length":
-            yield from self._calls.finish()
+        """Text that was held back because it might have been a tag, and the end of the last call."""
+        yield from self._flush_text()
+        yield from self._calls.end(is_cut=self._finish in ("", "length"))
+
+    def _flush_text(self) -> Iterator[Token]:
         if self._splitter is not None:
             for channel, text in self._splitter.flush():
                 yield self._token(channel, text)
@@ -92,8 +96,8 @@ class RemoteAnswer:
             self.notes.append("the server gives no counts: pieces of text were counted as tokens")
         if self._finish == "content_filter":
             self.notes.append("a filter of the server ended the answer")
-        if self._finish == "function_call":
-            self.notes.append("the server calls a function in a form of long ago, which is not read")
+        if self._finish in ("tool_calls", "function_call") and not self._calls.calls:
+            self.notes.append("the server says that a tool is called, but not which")
         seconds = self._times[-1] - self._times[0] if self._times else 0.0
         tells_rate = len(self._times) >= FEWEST_PIECES and seconds >= LEAST_SECONDS
         ttft = self._times[0] - self._started if self._times else 0.0

@@ -1,75 +1,86 @@
-"""Calls of tools in the answer of a server, put together from the pieces that it sends."""
+"""Calls of tools in the chunks of a server, which are cut, numbered and named in many ways."""
 
 import json
+import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from localrun.base.events import ToolCall, ToolCallDelta
+from localrun.base.request import Json
 
 MAX_CALLS = 1000
-MAX_ARGUMENTS = 4 << 20  # characters of one call; what follows is left out, so that it is no JSON
+MAX_ARGUMENTS = 4 << 20  # characters of one call; the rest is left out, so that it is no JSON
 
 
 @dataclass(slots=True)
-class _Begun:
-    """A call so far."""
-
+class _Call:
+    index: Any  # as the server has it; some number all calls 0, some none
     id: str
     name: str
-    parts: list[str] = field(default_factory=list)
-    n_characters: int = 0
+    arguments: str = ""
+    has_ended: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has ended in arguments that are an object."""
+        try:
+            return self.has_ended and isinstance(json.loads(self.arguments), dict)
+        except (ValueError, RecursionError):
+            return False
 
 
 class RemoteCalls:
-    """Takes the `tool_calls` of each piece; a call ends where another begins, or the answer does."""
+    """Takes the `tool_calls` of deltas, or of a whole message."""
 
     def __init__(self) -> None:
-        self._calls: list[_Begun] = []
-        self._places: dict[int, int] = {}  # index of a server -> of `_calls`
-        self._is_over = False
+        self._calls: list[_Call] = []
 
-    def push(self, deltas: object) -> Iterator[ToolCallDelta]:
-        """The events of one piece."""
-        for delta in deltas if isinstance(deltas, list) else ():
-            function = delta.get("function") if isinstance(delta, dict) else None
-            if not isinstance(function, dict):
-                continue
-            index, name, id = delta.get("index"), function.get("name"), delta.get("id")
-            place = self._places.get(index) if isinstance(index, int) else None
-            if place is None and isinstance(name, str) and name and len(self._calls) < MAX_CALLS:
-                yield from self._end_last()
-                place = len(self._calls)
-                self._calls.append(_Begun(id if isinstance(id, str) and id else f"call_{place}", name))
-                if isinstance(index, int):
-                    self._places[index] = place
-                yield ToolCallDelta(place, self._calls[place].id, name, "")
-            place = len(self._calls) - 1 if place is None else place
-            arguments = function.get("arguments")
-            text = json.dumps(arguments) if isinstance(arguments, dict) else arguments
-            if place == len(self._calls) - 1 >= 0 and isinstance(text, str) and text:
-                yield from self._more(place, text)
+    def push(self, parts: Any) -> Iterator[ToolCallDelta]:
+        """The events of a list of calls, or of parts of them. What is none is passed over."""
+        for part in parts if isinstance(parts, list) else ():
+            if isinstance(part, dict) and isinstance(function := part.get("function"), dict):
+                yield from self._part(part, function)
 
-    def finish(self) -> Iterator[ToolCallDelta]:
-        """The end of an answer that is whole."""
-        yield from self._end_last()
-        self._is_over = True
+    def end(self, is_cut: bool = False) -> Iterator[ToolCallDelta]:
+        """The end of the call that is open; a call without arguments has none, unless the answer was cut."""
+        if self._calls and not self._calls[-1].has_ended:
+            number, call = len(self._calls) - 1, self._calls[-1]
+            call.has_ended = True
+            if not call.arguments.strip() and not is_cut:
+                call.arguments += "{}"
+                yield ToolCallDelta(number, call.id, call.name, "{}")
+            if call.is_complete:
+                yield ToolCallDelta(number, call.id, call.name, "", is_complete=True)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """All calls; the last one is not complete where the answer broke off in it."""
-        last = len(self._calls) - 1
-        return tuple(
-            ToolCall(call.id, call.name, "".join(call.parts), number < last or self._is_over)
-            for number, call in enumerate(self._calls)
-        )
+        """The calls so far."""
+        return tuple(ToolCall(call.id, call.name, call.arguments, call.is_complete) for call in self._calls)
 
-    def _more(self, place: int, text: str) -> Iterator[ToolCallDelta]:
-        call = self._calls[place]
-        call.n_characters += len(text)
-        if call.n_characters <= MAX_ARGUMENTS:
-            call.parts.append(text)
-            yield ToolCallDelta(place, call.id, call.name, text)
+    def _part(self, part: Json, function: Json) -> Iterator[ToolCallDelta]:
+        id, name = _text(part.get("id")), _text(function.get("name"))
+        call = self._open(part.get("index"), id, name)
+        if call is None and len(self._calls) == MAX_CALLS:
+            return
+        if call is None:
+            yield from self.end()
+            call = _Call(part.get("index"), id or f"call_{secrets.token_hex(12)}", name)
+            self._calls.append(call)
+            yield ToolCallDelta(len(self._calls) - 1, call.id, call.name, "")
+        given = function.get("arguments")
+        text = json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else _text(given)
+        if text and len(call.arguments) + len(text) <= MAX_ARGUMENTS:
+            call.arguments += text
+            yield ToolCallDelta(len(self._calls) - 1, call.id, call.name, text)
 
-    def _end_last(self) -> Iterator[ToolCallDelta]:
-        if self._calls and not self._is_over:
-            yield ToolCallDelta(len(self._calls) - 1, self._calls[-1].id, self._calls[-1].name, "", is_complete=True)
+    def _open(self, index: Any, id: str, name: str) -> _Call | None:
+        """The call that a part goes on with; None where it begins one."""
+        call = self._calls[-1] if self._calls else None
+        if call is None or call.has_ended or index != call.index or (id and id != call.id):
+            return None
+        return None if index is None and name and not id else call
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

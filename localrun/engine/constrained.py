@@ -11,7 +11,7 @@ import numpy as np
 from localrun.base.errors import EngineError
 from localrun.ops.interface import Logits
 from localrun.ops.sampling import Draw, is_allowed
-from localrun.text.answer_start import AnswerStart, TriggeredStart
+from localrun.text.answer_start import AnswerStart, PromptStart, TriggeredStart
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher
@@ -24,19 +24,18 @@ LONGEST_REASON = 300  # characters
 class Constrained:
     """The engine tells of every token by `take`; what follows from it is found out on a thread of the pool.
 
-    A generation is free until its answer begins, except that it must not end. From there on the grammar says which
-    tokens may be next. Those that have to be are `forced`: they are known without logits.
+    A generation is free until its answer begins, except that it may have to have one. From there on the grammar says
+    which tokens may be next. Those that have to be are `forced`: they are known without logits.
     """
 
     def __init__(
         self,
         matcher: "LLMatcher",
-        start: AnswerStart | TriggeredStart,
+        start: AnswerStart | TriggeredStart | PromptStart,
         tokens: "GrammarTokens",
         pool: Executor,
         wake: Callable[[], None],
         *,
-        may_end_free: bool = False,
         skips: bool = True,
     ) -> None:
         """`wake` is called from the pool when there is something that `can_choose` said no for. `skips`: forced tokens
@@ -45,7 +44,7 @@ class Constrained:
         self._pool, self._wake = pool, wake
         self.skips = skips
         self._forced: deque[int] = deque()
-        self._mask: np.ndarray | None = None if may_end_free else tokens.no_ends  # of tokens that may be next
+        self._mask: np.ndarray | None = None if start.may_end else tokens.no_ends  # of tokens that may be next
         self._offered: np.ndarray | None = None  # tokens that may come instead, once, and that no grammar sees
         self._is_free = True
         self._is_known = threading.Event()  # what is forced is known
@@ -116,6 +115,9 @@ class Constrained:
         if not self._start.has_begun:
             return
         self._is_free = False
+        if self._start.trigger is not None:
+            self._advance(self._start.trigger)
+            return
         offered = self._tokens.line_ends if self._start.is_after_thought else None
         if self._start.opening:
             offered = self._tokens.mask(self._start.opening[:1])

@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from localrun.base.constraint import Constraint
+from localrun.base.constraint import JSON_STYLE, Constraint
 from localrun.base.errors import ConstraintError
 from localrun.base.request import Request
 from localrun.engine.constrained import Constrained, reason_of
 from localrun.text.model_text import ModelText, begun_channel
+from localrun.text.tool_calls.held_calls import HeldCalls
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher
@@ -30,16 +31,30 @@ COMPILE_SECONDS = 20.0
 STACK_BYTES = 256 << 20  # of the thread that compiles, which follows references by recursion
 INITIAL_FUEL, STEP_FUEL = 1_000_000, 200_000  # for a lexer: 20 ms each
 MOST_ITEMS = 20_000  # of a token, in a parser: a ms
-JSON_STYLE: "JsonCompileOptions" = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 MOST_LEXER_STATES, MOST_SYMBOLS = 50_000, 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """A compiled constraint. `notes` say what of it answers are not held to."""
+    """A compiled constraint."""
 
+    name: str
     matcher: "LLMatcher"  # at its beginning: whoever uses it takes a copy
+    warnings: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Parts of it that answers are not held to."""
+        return tuple(f"the answer is not held to all of the {self.name}: {warning}" for warning in self.warnings)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Grammar that an answer is held to, or its calls are. `notes` say what it is not held to."""
+
+    grammar: Grammar
     notes: tuple[str, ...]
+    calls: HeldCalls | None = None
 
 
 class Constraints:
@@ -63,21 +78,14 @@ class Constraints:
                 self._grammars.popitem(last=False)
         return grammar
 
-    def begin(self, grammar: Grammar, request: Request, prompt: Sequence[int], wake: Callable[[], None]) -> Constrained:
+    def begin(self, held: Held, request: Request, prompt: Sequence[int], wake: Callable[[], None]) -> Constrained:
         """Hold the answer to a request, whose prompt has these ids, to its constraint. `wake` as there."""
-        assert request.constraint is not None
-        matcher = grammar.matcher.deep_copy()
-        if request.constraint.trigger is None and begun_channel(request) == "answer":
+        matcher = held.grammar.matcher.deep_copy()
+        if held.calls is None and begun_channel(request) == "answer":
             self._go_on(matcher, str(request.messages[-1]["content"]))
-        return Constrained(
-            matcher,
-            self.text.answer_start(request, prompt),
-            self._tokens,
-            self._pool,
-            wake,
-            may_end_free=request.constraint.trigger is not None,
-            skips=request.logprobs is None,
-        )
+        triggers = () if held.calls is None else held.calls.triggers
+        start = (held.calls and held.calls.start) or self.text.answer_start(request, prompt, triggers)
+        return Constrained(matcher, start, self._tokens, self._pool, wake, skips=request.logprobs is None)
 
     def _go_on(self, matcher: "LLMatcher", begun: str) -> None:
         """Take the text of an answer that was cut. Raises ConstraintError for what no answer begins with."""
@@ -142,8 +150,7 @@ class Constraints:
             first.compute_bitmask()  # one that nothing holds to is noticed here
         if first.is_error():
             raise ConstraintError(f"{what}: {reason_of(first)}", "leave that out, or say it in another way")
-        less = f"the answer is not held to all of the {constraint.name}"
-        return Grammar(matcher, tuple(f"{less}: {warning}" for warning in matcher.get_grammar_warnings()))
+        return Grammar(constraint.name, matcher, tuple(matcher.get_grammar_warnings()))
 
 
 def _grammar_source(constraint: Constraint) -> str:
@@ -152,8 +159,11 @@ def _grammar_source(constraint: Constraint) -> str:
 
     match constraint.kind:
         case "json_schema":
-            told: JsonCompileOptions | None = {"lenient": True} if constraint.is_lenient else None
-            return LLMatcher.grammar_from_json_schema(constraint.source, defaults=JSON_STYLE, overrides=told)
+            return LLMatcher.grammar_from_json_schema(
+                constraint.source,
+                defaults=cast("JsonCompileOptions", JSON_STYLE),
+                overrides={"lenient": constraint.is_lenient},
+            )
         case "regex":
             return LLMatcher.grammar_from_regex(constraint.source)
         case "lark":

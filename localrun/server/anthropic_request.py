@@ -12,10 +12,11 @@ from localrun.server.json_body import Body
 from localrun.server.openai_chat import parts_of, text_of
 from localrun.server.openai_fields import MAX_STOPS, max_tokens, sampling
 from localrun.server.request_fields import inference_request
+from localrun.server.tool_choice_fields import with_anthropic_tool_choice
 
 IGNORED = (
     *("cache_control", "context_management", "service_tier", "inference_geo", "speed", "betas", "user_profile_id"),
-    *("thinking.budget_tokens", "thinking.display", "output_config.effort", "tool_choice.disable_parallel_tool_use"),
+    *("thinking.budget_tokens", "thinking.display", "output_config.effort"),
 )
 REFUSED = ("mcp_servers", "container")
 _THINK: dict[str, Think] = {"enabled": "on", "disabled": "off", "adaptive": "auto", "between_tools": "auto"}
@@ -35,11 +36,10 @@ def read_messages(body: Body) -> InferenceRequest:
         stop=tuple(filter(None, body.texts("stop_sequences", MAX_STOPS))),
         think=_THINK[body.inner("thinking").choice("type", tuple(_THINK), "adaptive")],
         tools=tuple(_tool(tool) for tool in tools if tool.text("type") in _OWN_TOOLS),
-        tool_choice="none" if body.inner("tool_choice").text("type") == "none" else "auto",
         continues=_is_begun(messages[-1]),
         constraint=output_format(body),
     )
-    asked = inference_request(body, (request,), IGNORED)
+    asked = inference_request(body, (with_anthropic_tool_choice(request, body),), IGNORED)
     left_out = (tool.place("type") for tool in tools if tool.text("type") not in _OWN_TOOLS)
     return replace(asked, session=body.inner("metadata").text("user_id"), ignored=(*asked.ignored, *left_out))
 
@@ -49,10 +49,6 @@ def _refuse(body: Body) -> None:
     for name in REFUSED:
         if body.values.get(name):
             raise body.wrong(name, "localrun has none of this")
-    if body.inner("tool_choice").choice("type", ("auto", "any", "tool", "none"), "auto") in ("any", "tool"):
-        raise body.wrong("tool_choice", "auto or none is needed: localrun does not make a model call a tool yet")
-    if any(tool.flag("strict") for tool in body.objects("tools")):
-        raise body.wrong("tools", "strict is not there yet")
 
 
 def _messages(body: Body) -> Iterator[RequestMessage]:
@@ -126,6 +122,8 @@ def _tool(tool: Body) -> Json:
     function: Json = {"name": tool.text("name")}
     if "description" in tool:
         function["description"] = tool.text("description")
+    if tool.flag("strict"):
+        function["strict"] = True
     return {"type": "function", "function": {**function, "parameters": tool.inner("input_schema").values}}
 
 

@@ -28,14 +28,13 @@ from localrun.server.openai_fields import (
     answers,
     max_tokens,
     openai_request,
-    refuse_until_there,
     sampling,
     stops,
     think,
-    tool_choice,
 )
 from localrun.server.openai_logprobs import chat_logprobs
 from localrun.server.openai_usage import finish_reason
+from localrun.server.tool_choice_fields import with_tool_choice
 
 IGNORED = (
     *("store", "metadata", "user", "safety_identifier", "verbosity", "prediction", "modalities"),
@@ -49,7 +48,6 @@ def read_chat(body: Body) -> InferenceRequest:
     for name in REFUSED:
         if name in body:
             raise body.wrong(name, "localrun has none of this")
-    refuse_until_there(body)
     request = Request(
         messages=read_messages(body),
         sampling=sampling(body),
@@ -57,11 +55,10 @@ def read_chat(body: Body) -> InferenceRequest:
         stop=stops(body),
         think=think(body),
         tools=tuple(tool.values for tool in body.objects("tools")),
-        tool_choice=tool_choice(body),
         logprobs=_logprobs(body),
         constraint=response_format(body),
     )
-    return replace(openai_request(body, (request,), IGNORED), n=answers(body))
+    return replace(openai_request(body, (with_tool_choice(request, body),), IGNORED), n=answers(body))
 
 
 def read_messages(body: Body) -> tuple[RequestMessage, ...]:

@@ -22,7 +22,7 @@ from localrun.server.constraint_fields import response_format
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_codec import OpenAICodec
-from localrun.server.openai_fields import answers, max_tokens, openai_request, refuse_until_there, sampling, stops
+from localrun.server.openai_fields import answers, max_tokens, openai_request, sampling, stops
 from localrun.server.openai_logprobs import TextOffsets, completion_logprobs
 from localrun.server.openai_usage import finish_reason
 
@@ -36,7 +36,6 @@ def read_completion(body: Body) -> InferenceRequest:
     """The request of a body. Raises Refusal, naming the field."""
     if body.text("suffix"):
         raise body.wrong("suffix", "localrun does not fill in the middle of a text")
-    refuse_until_there(body)
     prompts, n = _prompts(body), answers(body)
     if len(prompts) * n > MAX_CHOICES:
         raise body.wrong("prompt", f"at most {MAX_CHOICES} choices are made at once: give fewer prompts, or a lower n")

@@ -1,11 +1,11 @@
-"""Fields that OpenAI's protocols share: how to choose tokens, how many, and what is not there yet."""
+"""Fields that OpenAI's protocols share: how to choose tokens, and how many."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import cast
 
 from localrun.base.check import MAX_BIAS
-from localrun.base.request import Priority, Request, Sampling, Think, ToolChoice
+from localrun.base.request import Priority, Request, Sampling, Think
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.request_fields import inference_request
@@ -73,20 +73,6 @@ def think(body: Body) -> Think:
 def effort(body: Body, name: str) -> Think:
     """Whether a thinking model thinks, by how much it is asked to."""
     return _EFFORT[body.choice(name, tuple(_EFFORT), "")] if name in body else "auto"
-
-
-def refuse_until_there(body: Body) -> None:
-    """Refusal for what would silently not hold: calls that have to be right."""
-    if any(tool.inner("function").flag("strict") for tool in body.objects("tools")):
-        raise body.wrong("tools", "strict is not there yet")
-
-
-def tool_choice(body: Body) -> ToolChoice:
-    """Whether tools may be called. Raises Refusal for calls that have to be made."""
-    wish = body.values.get("tool_choice")
-    if wish not in (None, "auto", "none"):
-        raise body.wrong("tool_choice", "auto or none is needed: localrun does not make a model call a tool yet")
-    return "none" if wish == "none" else "auto"
 
 
 def _bias(body: Body) -> dict[int, float]:

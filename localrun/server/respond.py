@@ -9,7 +9,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from localrun.base.errors import ConstraintError, LocalrunError
+from localrun.base.errors import ConstraintError, LocalrunError, ToolSchemaError
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.client.interface import EngineClient
@@ -54,10 +54,15 @@ class AnswerResponse(Response):
                 except Refusal as refusal:
                     await self.refuse(wire, refusal)
                 except LocalrunError as error:
-                    field = self._codec.constraint_field if isinstance(error, ConstraintError) else None
-                    await self.refuse(wire, refusal_of(error, field))
+                    await self.refuse(wire, refusal_of(error, self._blamed(error)))
         finally:
             wire.close()
+
+    def _blamed(self, error: LocalrunError) -> str | None:
+        """The field of the request that an error is about."""
+        if isinstance(error, ToolSchemaError):
+            return "tools"
+        return self._codec.constraint_field if isinstance(error, ConstraintError) else None
 
     async def refuse(self, wire: Wire, refusal: Refusal) -> None:
         """Send the client an error, as the response or at the end of the stream."""

@@ -8,10 +8,11 @@ from localrun.base.request import Json, Request
 from localrun.server.constraint_fields import text_format
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
-from localrun.server.openai_fields import effort, max_tokens, openai_request, sampling, tool_choice
+from localrun.server.openai_fields import effort, max_tokens, openai_request, sampling
 from localrun.server.openai_items import Conversation
 from localrun.server.responses_tools import ClientTools
 from localrun.server.stored_responses import StoredResponse
+from localrun.server.tool_choice_fields import with_tool_choice
 
 IGNORED = (
     *("client_metadata", "max_tool_calls", "prompt_cache_retention", "safety_identifier"),
@@ -59,9 +60,9 @@ def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Respon
         max_tokens=max_tokens(body, "max_output_tokens"),
         think=effort(body.inner("reasoning"), "effort"),
         tools=tuple(tools.functions),
-        tool_choice=tool_choice(body),
         constraint=text_format(body),
     )
+    request = with_tool_choice(request, body, tools.shown_as)
     asked = openai_request(body, (request,) if conversation.messages else (), IGNORED)
     is_stored = body.flag("store", True)
     return ResponsesRequest(

@@ -44,9 +44,8 @@ class ClientTools:
         for tool in tools:
             match tool.text("type", "function"):
                 case "function":
-                    if tool.flag("strict"):
-                        raise tool.wrong("strict", "localrun does not hold a model to a schema of a tool yet")
-                    named = ("name", "description", "parameters")
+                    tool.flag("strict")
+                    named = ("name", "description", "parameters", "strict")
                     self._add(tool, {name: tool.values[name] for name in named if name in tool}, namespace)
                 case "custom":
                     described = {name: tool.values[name] for name in ("name", "description") if name in tool}
@@ -59,6 +58,10 @@ class ClientTools:
     def called(self, name: str) -> ClientTool:
         """The tool that the model knows by a name; one of that name where there is none."""
         return self.by_name.get(name, ClientTool(name))
+
+    def shown_as(self, name: str) -> list[str]:
+        """The names that the model knows tools of this name by, in any namespace."""
+        return [shown for shown, tool in self.by_name.items() if tool.name == name]
 
     def _add(self, tool: Body, function: Json, namespace: str, takes_text: bool = False) -> None:
         """A tool under its own name; with its namespace where another one has that."""

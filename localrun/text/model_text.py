@@ -20,7 +20,7 @@ from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.text.answer_parser import AnswerParser
-from localrun.text.answer_start import AnswerStart, TriggeredStart, UpToAnswer
+from localrun.text.answer_start import AnswerStart, UpToAnswer
 from localrun.text.detokenizer import text_of
 from localrun.text.fewest_tokens import fewest_tokens
 from localrun.text.history import change, note, splice, with_spaces
@@ -30,7 +30,7 @@ from localrun.text.prompt import RenderedChat, encode_rendered, render_chat
 from localrun.text.reasoning import ReasoningSplitter, ReasoningTags, Splitter, reasoning_tags
 from localrun.text.template import RAW_HINT, ChatTemplate, default_template
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
-from localrun.text.tool_calls.request_tools import RequestTools
+from localrun.text.tool_calls.request_tools import RequestTools, call_marks
 
 GGUF_SAMPLING = {
     "temperature": "temp",
@@ -174,27 +174,28 @@ class ModelText:
         splitter = self._splitter(request, prompt, marks)
         is_chat = bool(request.messages) and not request.verbatim
         strips_space = is_chat and begun_channel(request) != "answer" and self.tokenizer.vocabulary.answers_after_space
-        if request.constraint is not None and request.constraint.trigger is None:
+        if request.constraint is not None and not (tools and tools.must_call):
             return AnswerParser(self.tokenizer, marks, splitter and UpToAnswer(splitter), strips_space=False)
         reader = tools.parser(prompt, splitter, marks) if tools and calls else splitter
         return AnswerParser(self.tokenizer, marks, reader, strips_space)
 
-    def answer_start(self, request: Request, prompt: Sequence[int]) -> AnswerStart | TriggeredStart:
-        """Tells where the constraint on the answer to `request` begins; the ids of its prompt are `prompt`."""
-        if request.constraint is not None and request.constraint.trigger is not None:
-            return TriggeredStart(request.constraint.trigger)
+    def answer_start(self, request: Request, prompt: Sequence[int], triggers: Sequence[int] = ()) -> AnswerStart:
+        """Tells where the constraint on the answer to `request` begins, at one of `triggers` at the latest; the ids of
+        its prompt are `prompt`."""
         splitter = self._splitter(request, prompt, self.marks)
         opening: list[int] = []
         if isinstance(splitter, ReasoningSplitter) and splitter.in_answer and request.think != "off":
             assert self.tags is not None
             opening = self.tokenizer.encode(self.tags.open, special=True)
         is_told = opening and opening[0] in self.special_ids and begun_channel(request) is None
-        return AnswerStart(self.tokenizer, self.marks, splitter, opening if is_told else ())
+        return AnswerStart(self.tokenizer, self.marks, splitter, opening if is_told else (), triggers)
 
     @property
     def special_ids(self) -> frozenset[int]:
-        """Tokens that are never text of an answer: control tokens, and those that tags are made of."""
-        return self.tokenizer.control_ids | self.marks.by_id.keys()
+        """Tokens that are never text of an answer: control tokens, and those that tags and the marks of calls are made
+        of."""
+        calls = call_marks(self.template.chosen(True), self.tokenizer)
+        return self.tokenizer.control_ids | self.marks.by_id.keys() | calls.by_id.keys()
 
     def _splitter(self, request: Request, prompt: Sequence[int], marks: Marks) -> Splitter | None:
         if self.tags is None or request.verbatim:

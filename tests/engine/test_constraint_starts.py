@@ -12,7 +12,7 @@ from localrun.base.errors import ConstraintError
 from localrun.base.request import Request, Think
 from localrun.engine.answer import AnswerStream
 from localrun.engine.constrained import Constrained
-from localrun.engine.constraints import Constraints
+from localrun.engine.constraints import Constraints, Held
 from localrun.ops.interface import Logits
 from localrun.ops.sampling import Draw
 from localrun.text.model_text import ModelText
@@ -39,7 +39,7 @@ def begin(text: ModelText, prompt: str, constraint: Constraint = CHOICE, **field
     constraints = Constraints(text, text.tokenizer.vocab_size)
     constraints._pool = AtOnce()  # type: ignore[assignment]
     ids = text.tokenizer.encode(prompt, special=True)
-    return constraints.begin(constraints.compile(constraint), request, ids, lambda: None)
+    return constraints.begin(Held(constraints.compile(constraint), ()), request, ids, lambda: None)
 
 
 def next_of(text: ModelText, held: Constrained, wish: int) -> int:

@@ -1,28 +1,25 @@
 """Answers held to a constraint, against a reference that tries every token of a tiny vocabulary at every step."""
 
 import itertools
-import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from threading import Event
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
 from localrun_testing.cache_engine import GEMMA, HYBRID, LLAMA, CacheCase
+from localrun_testing.letters import END, LANGUAGES, LETTERS, TRIGGER, Language, answer, held, letter_constraints
 from localrun_testing.small_model import finish, greedy, text
-from localrun_testing.waiting import PATIENCE, until
+from localrun_testing.waiting import until
 
 from localrun.backends.cpu.library import load_library
 from localrun.backends.reference.logits import apply_adjust
-from localrun.base.constraint import Constraint, check_constraint, of_schema
-from localrun.base.errors import ConstraintError, EngineError
-from localrun.base.request import Request
-from localrun.engine.constraints import Constraints, Grammar
+from localrun.base.constraint import Constraint
+from localrun.engine.constraints import Constraints
 from localrun.engine.generation import GenerationRequest, GenerationState
-from localrun.engine.handle import GenerationHandle, NewToken
+from localrun.engine.handle import NewToken
 from localrun.engine.philox import uniform
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Scheduler, StepPlan
@@ -30,14 +27,8 @@ from localrun.engine.scratch_runs import ScratchRuns
 from localrun.ops.interface import CancelFlag, LogitAdjust, Logits
 from localrun.ops.sampling import Draw, choose
 from localrun.ops.token_counts import TokenCounts
-from localrun.text.answer_start import AnswerStart, TriggeredStart
-from localrun.text.marks import NO_MARKS
-from localrun.text.model_text import ModelText
-from localrun.text.tokenizer import Tokenizer
 
 NATIVE = load_library() is not None
-LETTERS = [chr(code) for code in range(32, 126)]  # a token each, so that a text has one spelling
-TRIGGER, END = 94, 95
 CASES = {
     "full": CacheCase(LLAMA, "q8"),
     "windows": CacheCase(GEMMA, "q8", window_blocks=8),
@@ -48,85 +39,11 @@ HOT = SamplerSettings(temperature=1.5, top_k=0, top_p=0.9, min_p=0.01, repeat_pe
 FEW = SamplerSettings(temperature=0.8, top_k=3, frequency_penalty=0.4)
 
 
-class LetterTokenizer:
-    """Printable ASCII, a trigger, an end, and an id of padding beyond them."""
-
-    eog_ids, control_ids, eos_id, bos_id = frozenset({END}), frozenset({TRIGGER, END}), END, None
-
-    def piece(self, token_id: int) -> bytes:
-        return LETTERS[token_id].encode() if token_id < TRIGGER else b""
-
-    def encode(self, text: str) -> list[int]:
-        return [LETTERS.index(letter) if letter in LETTERS else TRIGGER for letter in text]
-
-
-class LetterText:
-    """The text side of a model that thinks nothing."""
-
-    tokenizer, special_ids = LetterTokenizer(), frozenset({TRIGGER, END})
-
-    def answer_start(self, request: Request, prompt: Any) -> AnswerStart | TriggeredStart:
-        assert request.constraint is not None
-        trigger = request.constraint.trigger
-        tokenizer = cast(Tokenizer, self.tokenizer)
-        return AnswerStart(tokenizer, NO_MARKS, None) if trigger is None else TriggeredStart(trigger)
-
-
-@dataclass(frozen=True)
-class Language:
-    """A constraint, and every text that holds to it."""
-
-    constraint: Constraint
-    words: frozenset[str]
-
-
-def words_of_regex() -> frozenset[str]:
-    parts = [itertools.product(("ab", "bc", "bd"), repeat=n) for n in (1, 2, 3)]
-    return frozenset("".join(word) + end for words in parts for word in words for end in ("", "x"))
-
-
-def words_of_schema() -> frozenset[str]:
-    objects = [{"city": city, "n": n} for city in ("Pisa", "Paris", "Rome") for n in (1, 12, 2)]
-    return frozenset(json.dumps(value) for value in [*objects, *({"city": o["city"]} for o in objects)])
-
-
-SCHEMA = {
-    "type": "object",
-    "properties": {"city": {"enum": ["Pisa", "Paris", "Rome"]}, "n": {"enum": [1, 12, 2]}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
-LANGUAGES = {
-    "regex": Language(Constraint("regex", "(ab|b[cd]){1,3}x?"), words_of_regex()),
-    "schema": Language(of_schema(SCHEMA), words_of_schema()),
-    "lark": Language(
-        Constraint("lark", 'start: a b? a\na: "x" | "yy"\nb: /[0-2]/'),
-        frozenset(a + b + c for a in ("x", "yy") for b in ("", "0", "1", "2") for c in ("x", "yy")),
-    ),
-}
-
-
 @pytest.fixture(scope="module")
 def constraints() -> Iterator[Constraints]:
-    made = Constraints(cast(ModelText, LetterText()), n_logits=97)
+    made = letter_constraints()
     yield made
     made.close()
-
-
-def held(constraints: Constraints, constraint: Constraint, request: GenerationRequest) -> GenerationRequest:
-    """The request, held to a constraint."""
-    asked = Request(constraint=constraint, logprobs=request.logprobs)
-    grammar = constraints.compile(constraint)
-    return replace(
-        request,
-        stop_ids=frozenset({END}),
-        begin_constraint=partial(constraints.begin, grammar, asked, request.prompt),
-    )
-
-
-def answer(handle: GenerationHandle) -> str:
-    sequence = finish(handle)
-    return "".join(LETTERS[token] for token in sequence.token_ids[sequence.n_prompt :])
 
 
 def expected(case: CacheCase, request: GenerationRequest, words: frozenset[str]) -> str:
@@ -261,7 +178,7 @@ class HeldUp(Executor):
 
 
 def test_a_late_mask_delays_its_own_row_only() -> None:
-    late = Constraints(cast(ModelText, LetterText()), n_logits=97)
+    late = letter_constraints()
     late._pool = pool = HeldUp()  # type: ignore[assignment]
     engine, request = CASES["full"].engine(NATIVE), greedy(text(40), 60)
     try:
@@ -285,16 +202,16 @@ def test_a_late_mask_delays_its_own_row_only() -> None:
 
 
 def test_an_answer_is_free_up_to_its_trigger(constraints: Constraints) -> None:
-    triggered = replace(LANGUAGES["regex"].constraint, trigger=TRIGGER)
+    triggered = Constraint("lark", f"start: <[{TRIGGER}]> /(ab|b[cd]){{1,3}}x?/")
     engine = CASES["full"].engine(NATIVE)
     try:
         untold = replace(greedy(text(40), 30), stop_ids=frozenset({END}), logit_bias={TRIGGER: -1000.0})
         assert (
-            finish(engine.submit(held(constraints, triggered, untold))).token_ids
+            finish(engine.submit(held(constraints, triggered, untold, TRIGGER))).token_ids
             == finish(engine.submit(untold)).token_ids
         )
         pushed = replace(greedy(text(40), 60), logit_bias={TRIGGER: 1000.0})
-        called = finish(engine.submit(held(constraints, triggered, pushed)))
+        called = finish(engine.submit(held(constraints, triggered, pushed, TRIGGER)))
         assert called.token_ids[40] == TRIGGER
         assert "".join(LETTERS[token] for token in called.token_ids[41:]) in LANGUAGES["regex"].words
     finally:
@@ -331,74 +248,3 @@ def test_what_is_told_adds_up(constraints: Constraints) -> None:
         assert all(event.logprob is not None for event in told)
     finally:
         engine.close()
-
-
-@pytest.mark.parametrize(
-    ("constraint", "word"),
-    [
-        (of_schema({"type": "array", "uniqueItems": True}), "uniqueItems"),
-        (of_schema({"type": "string", "pattern": "(?=a)b"}), "look-ahead"),
-        (of_schema({"$ref": "#"}), "schema"),
-        (of_schema({"$ref": "https://example.org/x"}), "example.org"),
-        (Constraint("regex", "(a"), "regular expression"),
-        (Constraint("lark", "start: nothing"), "nothing"),
-        (of_schema({"allOf": [{"anyOf": [{"required": [f"{i}{j}"]} for j in range(9)]} for i in range(9)]}), "too"),
-    ],
-)
-def test_what_cannot_be_held_to_is_named(constraints: Constraints, constraint: Constraint, word: str) -> None:
-    with pytest.raises(ConstraintError, match=word):
-        constraints.compile(constraint)
-
-
-def test_lenient_leaves_out_and_says_so(constraints: Constraints) -> None:
-    grammar = constraints.compile(of_schema({"type": "array", "uniqueItems": True}, is_lenient=True))
-    assert [note for note in grammar.notes if "uniqueItems" in note] == list(grammar.notes) != []
-    assert constraints.compile(of_schema({"type": "array"}, is_lenient=True)).notes == ()
-
-
-def test_a_grammar_that_takes_too_much_ends_its_own_answer(constraints: Constraints) -> None:
-    many = of_schema({"type": "object", "properties": {f"p{n}": {"type": "null"} for n in range(600)}})
-    engine = CASES["full"].engine(NATIVE)
-    try:
-        beside = engine.submit(greedy(text(30), 60))
-        heavy = engine.submit(held(constraints, many, replace(greedy(text(40), 300), settings=HOT)))
-        with pytest.raises(EngineError, match="too"):
-            finish(heavy)
-        assert finish(beside).stop_reason == "length"
-    finally:
-        engine.close()
-
-
-def test_a_long_chain_of_references_is_followed(constraints: Constraints) -> None:
-    """By recursion: on a usual stack that ends the process."""
-    chain: dict[str, Any] = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(6000)}
-    schema = of_schema({"$defs": {**chain, "d6000": {"enum": ["a"]}}, "$ref": "#/$defs/d0"})
-    engine = CASES["full"].engine(NATIVE)
-    try:
-        assert answer(engine.submit(held(constraints, schema, greedy(text(9))))) == '"a"'
-    finally:
-        engine.close()
-
-
-def test_one_that_compiles_for_ever_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localrun.engine.constraints.COMPILE_SECONDS", 0.01)
-    stuck, compiled, go_on = Constraints(cast(ModelText, LetterText()), n_logits=97), Constraints._compile, Event()
-
-    def compile_later(constraints: Constraints, constraint: Constraint) -> Grammar:
-        assert go_on.wait(PATIENCE)
-        return compiled(constraints, constraint)
-
-    monkeypatch.setattr(Constraints, "_compile", compile_later)
-    for _ in range(2):
-        with pytest.raises(ConstraintError, match="seconds"):
-            stuck.compile(Constraint("regex", "a"))
-    go_on.set()
-    monkeypatch.setattr("localrun.engine.constraints.COMPILE_SECONDS", PATIENCE)
-    assert stuck.compile(Constraint("regex", "b")).notes == (), "others are compiled once it has ended"
-    stuck.close()
-
-
-@pytest.mark.parametrize("numbers", [(100_000_007,), (9973, 9967), (0.000_123_457,)])
-def test_multiples_that_take_too_many_states_are_named(numbers: tuple[float, ...]) -> None:
-    with pytest.raises(ConstraintError, match="multipleOf"):
-        check_constraint(of_schema({"type": "number", "allOf": [{"multipleOf": number} for number in numbers]}))

@@ -280,7 +280,6 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
         ("thinking.type", {"type": "loud"}),
         ("tool_choice", {"type": "any"}),
         ("tool_choice", {"type": "tool", "name": "look"}),
-        ("tools", [{**TOOL, "strict": True}]),
         ("mcp_servers", [{"url": "x"}]),
         ("stream", "yes"),
         ("keep_alive", "soon"),

@@ -258,7 +258,7 @@ def test_tokens_are_counted_without_an_answer(client: openai.OpenAI, fake: FakeC
     [
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tool_choice": {"type": "function", "name": "f"}}, "tool_choice"),
-        ({"tools": [{"type": "function", "name": "f", "strict": True}]}, "tools[0].strict"),
+        ({"tools": [{"type": "function", "name": "f", "strict": "yes"}]}, "tools[0].strict"),
         ({"background": True}, "background"),
         ({"conversation": "c"}, "conversation"),
         ({"max_output_tokens": 0}, "max_output_tokens"),

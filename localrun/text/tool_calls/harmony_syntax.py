@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localrun.base.events import Channel
-from localrun.text.harmony import HarmonySplitter
+from localrun.text.harmony import CHANNEL, ENDS, MESSAGE, START, HarmonySplitter
 from localrun.text.tool_calls.events import CallEvents, Piece
+from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import SPACE, BrokenCallError, Incoming, Waiting
+from localrun.text.tool_calls.lark import LarkRules, one_of, sequence
 from localrun.text.tool_calls.syntax import CallSink, Spell, Tools, WrittenCall, dumps
 from localrun.text.tool_calls.values import ValueReader
 
 _FUNCTIONS = "functions."
+_CONSTRAIN = "<|constrain|>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +21,10 @@ class HarmonySyntax:
     """Written, each call is a message of its own; read, the headers of messages tell of calls."""
 
     opens: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
+    marks: tuple[str, ...] = (START, CHANNEL, MESSAGE, _CONSTRAIN, *ENDS)
 
     def spelled(self, spell: Spell) -> "HarmonySyntax":
-        return self
+        return HarmonySyntax(marks=tuple(map(spell, self.marks)))
 
     def read(self, opener: str, incoming: Incoming, sink: CallSink, tools: Tools) -> Waiting[None]:
         raise BrokenCallError
@@ -30,6 +33,38 @@ class HarmonySyntax:
     def write(self, calls: Sequence[WrittenCall]) -> str:
         message = "<|start|>assistant<|channel|>commentary to=functions.{} <|constrain|>json<|message|>{}<|call|>"
         return "".join(message.format(call.name, dumps(call.arguments)) for call in calls)
+
+    def grammar(self, rules: LarkRules, tools: Sequence[HeldTool], is_single: bool) -> str:
+        """An answer from the header of its first message on: thoughts, words on what is done, and a call at its end."""
+        return sequence(self._before(rules), self._call(rules, tools))
+
+    def grammar_of_answer(self, rules: LarkRules, tools: Sequence[HeldTool]) -> str:
+        """The same for an answer that may call nothing."""
+        _, channel, message, *_ = map(rules.text, self.marks)
+        final = sequence(channel, '"final"', message, _words(rules))
+        return sequence(self._before(rules), one_of((self._call(rules, tools), rules.rule(final))))
+
+    def _before(self, rules: LarkRules) -> str:
+        """Messages up to the header of the last."""
+        start, channel, message, _, end, *_ = map(rules.text, self.marks)
+        kind = one_of(('"analysis"', '"commentary"'))
+        one = sequence(channel, kind, message, _words(rules), end, start, '"assistant"')
+        return f"({one})*"
+
+    def _call(self, rules: LarkRules, tools: Sequence[HeldTool]) -> str:
+        """A call up to the token that ends the answer."""
+        _, channel, message, constrain, *_ = map(rules.text, self.marks)
+        calls = []
+        for tool in tools:
+            to = rules.text(f" to={_FUNCTIONS}{tool.name}")
+            header = one_of((sequence(channel, '"commentary"', to), sequence(to, channel, '"commentary"')))
+            arguments = rules.json(tool.schema, not tool.is_strict)
+            calls.append(sequence(header, f'(" "? ({constrain})? "json")?', message, arguments))
+        return rules.rule(one_of(calls))
+
+
+def _words(rules: LarkRules) -> str:
+    return rules.pattern("(?s:.*)")
 
 
 class HarmonyCallParser:

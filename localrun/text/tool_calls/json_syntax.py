@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import BrokenCallError, Incoming, Waiting
+from localrun.text.tool_calls.lark import LarkRules, one_of, repeated, sequence
 from localrun.text.tool_calls.syntax import (
     MAX_ID,
     MAX_NAME,
+    SOME_ID,
     CallSink,
     Spell,
     Tools,
@@ -77,6 +80,24 @@ class JsonSyntax:
         if self.is_list:
             return f"{opens}[{', '.join(written)}]{closes}"
         return self.between.join(f"{opens}{one}{closes}" for one in written)
+
+    def grammar(self, rules: LarkRules, tools: Sequence[HeldTool], is_single: bool) -> str:
+        one = rules.rule(one_of(self._written(rules, tool) for tool in tools))
+        opens, closes = rules.text(self.open + self.pad), rules.text(self.pad + self.close)
+        if self.is_list:
+            return sequence(opens, '"["', repeated(one, '", "', is_single), '"]"', closes)
+        if self.writes_marks:
+            return repeated(rules.rule(sequence(opens, one, closes)), rules.text(self.between), is_single)
+        return sequence(f"({opens})?", repeated(one, rules.text(self.between), is_single))
+
+    def _written(self, rules: LarkRules, tool: HeldTool) -> str:
+        """A call of a tool."""
+        arguments = rules.json(tool.schema, not tool.is_strict)
+        if self.is_keyed:
+            return sequence(rules.text(f"{{{dumps(tool.name)}: "), arguments, '"}"')
+        before = f"{{{dumps(self.name)}: {dumps(tool.name)}, {dumps(self.arguments)}: "
+        id = sequence(rules.text(f', {dumps(self.id)}: "'), SOME_ID, rules.text('"')) if self.id else ""
+        return sequence(rules.text(before), arguments, id, '"}"')
 
     def _object(self, call: WrittenCall) -> Mapping[str, Any]:
         if self.is_keyed:

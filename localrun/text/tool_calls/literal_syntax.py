@@ -5,11 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import BrokenCallError, Incoming, Waiting
+from localrun.text.tool_calls.lark import LarkRules, one_of, repeated, sequence
+from localrun.text.tool_calls.literal_values import LiteralStyle, LiteralValues
 from localrun.text.tool_calls.syntax import MAX_NAME, CallSink, Spell, Tools, WrittenCall, tokens_among
 from localrun.text.tool_calls.values import ValueReader
 
 _NAME = re.compile(r"[\w.:/-]+")
+_PYTHON = LiteralStyle({True: "True", False: "False", None: "None"}, ("'", '"'), ", ", ": ", has_bare_keys=False)
+_WORDS = {True: "true", False: "false", None: "null"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,14 @@ class PythonSyntax:
 
     def write(self, calls: Sequence[WrittenCall]) -> str:
         return f"{self.open}[{', '.join(map(_python_call, calls))}]{self.close}"
+
+    def grammar(self, rules: LarkRules, tools: Sequence[HeldTool], is_single: bool) -> str:
+        written = []
+        for tool in tools:
+            members = LiteralValues(rules, tool, _PYTHON).members(tool.schema, "=", is_bare=True)
+            written.append(sequence(rules.text(f"{tool.name}("), f"({members})", '")"'))
+        calls = repeated(rules.rule(one_of(written)), '", "', is_single)
+        return sequence(rules.text(f"{self.open}["), calls, rules.text(f"]{self.close}"))
 
 
 def _python_call(call: WrittenCall) -> str:
@@ -90,6 +103,14 @@ class GemmaSyntax:
     def write(self, calls: Sequence[WrittenCall]) -> str:
         return "".join(f"{self.open}call:{call.name}{self._value(call.arguments)}{self.close}" for call in calls)
 
+    def grammar(self, rules: LarkRules, tools: Sequence[HeldTool], is_single: bool) -> str:
+        style = LiteralStyle(_WORDS, (self.quote,), ",", ":", has_bare_keys=True)
+        opens, closes, written = rules.text(f"{self.open}call:"), rules.text(f"}}{self.close}"), []
+        for tool in tools:
+            members = LiteralValues(rules, tool, style).members(tool.schema, ":", is_bare=True)
+            written.append(sequence(opens, rules.text(f"{tool.name}{{"), f"({members})", closes))
+        return repeated(rules.rule(one_of(written)), "", is_single)
+
     def _value(self, value: Any) -> str:
         if isinstance(value, Mapping):
             return f"{{{','.join(f'{key}:{self._value(item)}' for key, item in value.items())}}}"
@@ -97,8 +118,4 @@ class GemmaSyntax:
             return f"[{','.join(map(self._value, value))}]"
         if isinstance(value, str):
             return f"{self.quote}{value}{self.quote}"
-        return {True: "true", False: "false", None: "null"}.get(value, str(value)) if _is_word(value) else str(value)
-
-
-def _is_word(value: Any) -> bool:
-    return value is None or isinstance(value, bool)
+        return _WORDS[value] if value is None or isinstance(value, bool) else str(value)

@@ -3,8 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import BrokenCallError, Incoming, Waiting
-from localrun.text.tool_calls.syntax import MAX_ID, MAX_NAME, CallSink, Spell, Tools, WrittenCall, dumps, tokens_among
+from localrun.text.tool_calls.lark import LarkRules, one_of, repeated, sequence
+from localrun.text.tool_calls.syntax import (
+    MAX_ID,
+    MAX_NAME,
+    SOME_ID,
+    CallSink,
+    Spell,
+    Tools,
+    WrittenCall,
+    dumps,
+    tokens_among,
+)
 from localrun.text.tool_calls.values import ValueReader
 
 _MARKS = ("section", "open", "before_id", "after_id", "named", "close", "section_end")
@@ -52,6 +64,23 @@ class NamedSyntax:
 
     def write(self, calls: Sequence[WrittenCall]) -> str:
         return f"{self.section}{''.join(map(self._written, calls))}{self.section_end}"
+
+    def grammar(self, rules: LarkRules, tools: Sequence[HeldTool], is_single: bool) -> str:
+        calls = repeated(rules.rule(one_of(self._rule(rules, tool) for tool in tools)), "", is_single)
+        if not self.section:
+            return calls
+        whole = sequence(rules.text(self.section), calls, rules.text(self.section_end))
+        return one_of((whole, calls))  # models forget the section
+
+    def _rule(self, rules: LarkRules, tool: HeldTool) -> str:
+        """A call of a tool."""
+        id_before = (SOME_ID, rules.text(self.after_id)) if self.after_id else ()
+        number = (rules.text(self.number_sign), "/[0-9]{1,3}/") if self.number_sign else ()
+        id_behind = (rules.text(self.before_id), SOME_ID) if self.before_id else ()
+        name = rules.text(f"{self.prefix}{tool.name}")
+        arguments = rules.json(tool.schema, not tool.is_strict)
+        opens, named, closes = map(rules.text, (self.open, self.named, self.close))
+        return sequence(opens, *id_before, name, *number, *id_behind, named, arguments, closes)
 
     def _written(self, call: WrittenCall) -> str:
         name = call.id if self.number_sign else f"{self.prefix}{call.name}"

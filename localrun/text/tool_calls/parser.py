@@ -54,10 +54,10 @@ class CallParser:
     def _text(self) -> Waiting[str]:
         """Text up to what opens a section of calls, which is taken; empty at the end."""
         while True:
+            opens = self._syntax.opens
             if self._is_at_start and self._events.has_said:
-                yield from self._incoming.pass_on((), self._split)
-                return ""
-            opener = yield from self._incoming.pass_on(self._syntax.opens, self._split)
+                opens = tuple(filter(tokens_among, opens))
+            opener = yield from self._incoming.pass_on(opens, self._split)
             if not opener or self._may_open(opener):
                 return opener
             self._split(opener)

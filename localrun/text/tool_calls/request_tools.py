@@ -1,17 +1,21 @@
 """Tools and calls of one request, as its model knows them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from localrun.base.errors import LocalrunError
 from localrun.base.request import Request, TemplateMessage
-from localrun.text.marks import Marks
+from localrun.base.tool_choice import names_of
+from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.reasoning import Splitter
 from localrun.text.template import ChatTemplate
 from localrun.text.tokenizer import Tokenizer
 from localrun.text.tool_calls.detect import CallForm, call_form
 from localrun.text.tool_calls.harmony_syntax import HarmonyCallParser
+from localrun.text.tool_calls.held_calls import HeldCalls, held_calls
+from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.history import has_calls
 from localrun.text.tool_calls.parser import CallParser
 from localrun.text.tool_calls.prompted import with_tools_in_words
@@ -42,7 +46,7 @@ class RequestTools:
         """The messages, with the tools described in them where the template has no place for tools."""
         if not self.request.tools or self.form.tool_variables is not None:
             return list(messages)
-        return with_tools_in_words(messages, self.request.tools, self.form.dialect.syntax)
+        return with_tools_in_words(messages, list(map(_shown, self.request.tools)), self.form.dialect.syntax)
 
     def shown(self, messages: Sequence[TemplateMessage]) -> list[TemplateMessage]:
         """The messages with calls and results in a form that the template shows whole."""
@@ -52,12 +56,35 @@ class RequestTools:
     def variables(self) -> dict[str, Any]:
         """Variables of the template that tell it of the tools."""
         way = self.form.tool_variables
-        return {} if way is None or not self.request.tools else way([dict(tool) for tool in self.request.tools])
+        return {} if way is None or not self.request.tools else way([_shown(tool) for tool in self.request.tools])
 
     @property
     def may_call(self) -> bool:
         """Whether the model may call tools."""
         return bool(self.request.tools) and self.request.tool_choice != "none" and not self.request.verbatim
+
+    @property
+    def must_call(self) -> bool:
+        """Whether the model has to call a tool."""
+        return self.request.tool_choice == "required" and self.may_call
+
+    @property
+    def held(self) -> list[HeldTool]:
+        """The tools that the model may call. Raises ToolSchemaError."""
+        allowed = self.request.allowed_tools or names_of(self.request.tools)
+        functions = [tool.get("function", tool) for tool in self.request.tools]
+        by_name = {one["name"]: one for one in functions if isinstance(one, Mapping) and one.get("name") in allowed}
+        return [HeldTool.of(function).checked() for function in by_name.values()]
+
+    def calls(self, tools: Sequence[HeldTool]) -> HeldCalls | None:
+        """How calls of these tools are held to their schemas; None where they cannot be. Raises ToolSchemaError."""
+        return held_calls(
+            self.form.dialect,
+            self.marks(()),
+            tools,
+            must_call=self.must_call,
+            is_single=not self.request.parallel_tool_calls,
+        )
 
     def marks(self, tags: Sequence[str]) -> Marks:
         """The tokens among reasoning tags and the marks of calls."""
@@ -77,6 +104,23 @@ class RequestTools:
         marks = self.marks(())
         opens = list(map(marks.spell, self.form.dialect.syntax.opens))
         return tuple(id for id, stand_in in marks.by_id.items() if stand_in in opens)
+
+
+def call_marks(template: ChatTemplate, tokenizer: Tokenizer) -> Marks:
+    """The tokens among the marks of calls; none for a template that cannot be read, which is told of elsewhere."""
+    try:
+        form = call_form(template, True, tokenizer.control_tokens)
+    except LocalrunError:
+        return NO_MARKS
+    return _marks_of(tokenizer, form.dialect.syntax.marks)
+
+
+def _shown(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool as templates know it: whether calls are held to its schema is nothing that a model has to read."""
+    function = tool.get("function")
+    if isinstance(function, Mapping) and "strict" in function:
+        return {**tool, "function": {name: value for name, value in function.items() if name != "strict"}}
+    return {name: value for name, value in tool.items() if name != "strict"}
 
 
 @lru_cache(maxsize=2)

@@ -5,10 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import Incoming, Waiting
+from localrun.text.tool_calls.lark import LarkRules
+from localrun.text.tool_calls.schema_kinds import kinds_of
 
 MAX_NAME = 256  # characters
 MAX_ID = 256
+SOME_ID = "/[A-Za-z0-9]{9}/"  # that any dialect takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +54,8 @@ class Tools:
 
     def kind(self, name: str, key: str) -> str:
         """The type of an argument in its schema; empty where it does not say, or says several."""
-        schema = _mapping(_mapping(_mapping(self.parameters.get(name)).get("properties")).get(key))
-        kinds = _kinds(schema) - {"null"}
+        schema = _mapping(self.parameters.get(name))
+        kinds = kinds_of(schema, _mapping(schema.get("properties")).get(key)) - {"null"}
         return kinds.pop() if len(kinds) == 1 else ""
 
 
@@ -76,6 +80,10 @@ class Syntax(Protocol):
         """Calls as a model writes them."""
         ...
 
+    def grammar(self, rules: LarkRules, tools: Sequence[HeldTool], is_single: bool) -> str:
+        """An expression of Lark for calls of these tools; for one call with `is_single`."""
+        ...
+
 
 class Spell(Protocol):
     """How a mark is written in the stream."""
@@ -95,15 +103,3 @@ def dumps(value: Any) -> str:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _kinds(schema: Mapping[str, Any]) -> set[str]:
-    """The types that a schema allows; empty for any."""
-    kind, values = schema.get("type"), schema.get("enum")
-    if isinstance(kind, str | list):
-        return {kind} if isinstance(kind, str) else set(filter(None, map(str, kind)))
-    if isinstance(values, list) and values:
-        return {"string" if isinstance(value, str) else "null" if value is None else "any" for value in values}
-    several = [one for name in ("anyOf", "oneOf") if isinstance(found := schema.get(name), list) for one in found]
-    kinds = [_kinds(_mapping(one)) for one in several[:64]]
-    return set().union(*kinds) if all(kinds) else set()

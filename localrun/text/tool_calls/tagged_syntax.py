@@ -4,18 +4,21 @@ Strings are written as they are, everything else as JSON: which of the two a tex
 the schema of the tool.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import SPACE, BrokenCallError, EmitText, Incoming, Waiting
+from localrun.text.tool_calls.lark import LarkRules, one_of, repeated, sequence
 from localrun.text.tool_calls.syntax import MAX_NAME, CallSink, Spell, Tools, WrittenCall, dumps, tokens_among
+from localrun.text.tool_calls.tagged_values import TaggedValues, as_json
 from localrun.text.tool_calls.values import MAX_KEY, escaped
 
 _MAX_ATTRIBUTES = 256  # characters
 _MARKS = ("open", "begin", "name_end", "name_close", "key", "key_end", "value_begin", "value_end", "end", "close")
-_WORDS = {"True": "true", "False": "false", "None": "null"}
+_SOME_KEY = "[A-Za-z_][A-Za-z0-9_]{0,63}"
+_OBJECT = frozenset(("type", "properties", "required", "additionalProperties"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,48 @@ class TaggedSyntax:
             return self.line.join(self.open + one for one in written)
         return "\n".join(self.line.join([self.open, one, self.close]) for one in written)
 
+    def grammar(self, rules: LarkRules, tools: Sequence[HeldTool], is_single: bool) -> str:
+        known = Tools([{"name": tool.name, "parameters": tool.schema} for tool in tools])
+        one = rules.rule(one_of(self._rule(rules, tool, known) for tool in tools))
+        opens, closes, line = rules.text(self.open), rules.text(self.close), self._line(rules)
+        if self.is_section:
+            return sequence(opens, line, repeated(one, line, is_single), line, closes)
+        if not self.begin:
+            return repeated(rules.rule(sequence(opens, one)), line, is_single)
+        return repeated(rules.rule(sequence(opens, line, one, line, closes)), rules.text("\n"), is_single)
+
+    def _line(self, rules: LarkRules) -> str:
+        """Line end that may be between the parts."""
+        return f"({rules.text(self.line)})?" if self.line else ""
+
+    def _rule(self, rules: LarkRules, tool: HeldTool, known: Tools) -> str:
+        """A call of a tool: the arguments that its schema names, in its order; where it names none, any."""
+        tool.check_keywords(tool.schema, _OBJECT)
+        properties, required = tool.schema.get("properties") or {}, tool.schema.get("required") or ()
+        tool.leave_out(*(f"required {key}" for key in required if key not in properties))
+        more = tool.schema.get("additionalProperties", True)
+        members = []
+        for key, schema in properties.items():
+            member = self._member(rules, tool, rules.text(key), schema, known.kind(tool.name, key))
+            members.append(member if key in required else f"({member})?")
+        if not properties and more is not False:
+            members = [f"({self._member(rules, tool, rules.pattern(_SOME_KEY), more, '')})*"]
+        line = self._line(rules)
+        begin = rules.text(f"{self.begin}{tool.name}{self.name_end}{self.name_close}")
+        return sequence(begin, *members, line, rules.text(self.end))
+
+    def _member(self, rules: LarkRules, tool: HeldTool, key: str, schema: Any, kind: str) -> str:
+        """One argument."""
+        values = TaggedValues(rules, tool, self.pad + self.value_end, self.pad)
+        kinds = ("string", "any") if any(self.attributes) else (kind, kind)
+        choices = []
+        for is_text, value in values.choices(schema, *kinds):
+            begin = rules.text(f"{self.attributes[not is_text]}{self.value_begin}{self.pad}")
+            choices.append(sequence(begin, value))
+        after = (key, rules.text(self.value_close)) if self.value_close else ()
+        opens = self._line(rules), rules.text(self.key), key, rules.text(self.key_end)
+        return rules.rule(sequence(*opens, one_of(choices), *after))
+
     def _written(self, call: WrittenCall) -> str:
         parts = [f"{self.begin}{call.name}{self.name_end}{self.name_close}"]
         for key, value in call.arguments.items():
@@ -120,7 +165,7 @@ class TaggedSyntax:
             return
         parts: list[str] = []
         yield from self._raw(incoming, parts.append)
-        emit(_as_json("".join(parts), kind))
+        emit(as_json("".join(parts), kind))
 
     def _raw(self, incoming: Incoming, emit: EmitText) -> Waiting[None]:
         """The text of a value. What looks like its end, but is followed by no part of a call, is text."""
@@ -170,18 +215,3 @@ def _kind_of(attributes: str) -> str:
     if 'type="' in attributes:
         return "string" if 'type="string"' in attributes else "any"
     return ""
-
-
-def _as_json(text: str, kind: str) -> str:
-    """A text that is JSON as it is; any other one as a string."""
-    stripped = text.strip(SPACE)
-    word = _WORDS.get(stripped, stripped)
-    try:
-        value = json.loads(word, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return dumps(text)
-    return dumps(text) if isinstance(value, str) and not kind else word
-
-
-def _refuse(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")

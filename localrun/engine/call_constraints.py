@@ -1,0 +1,54 @@
+"""Choice of what the answer to a request is held to: its own constraint, or the schemas of the tools that it calls."""
+
+from collections.abc import Sequence
+
+from localrun.base.errors import ConstraintError, ToolSchemaError
+from localrun.base.request import Request
+from localrun.engine.constraints import Constraints, Held
+from localrun.text.tool_calls.held_tool import HeldTool
+from localrun.text.tool_calls.request_tools import RequestTools
+
+_COMPILING = "failed to compile JSON schema: "
+
+
+def held_to(constraints: Constraints, request: Request) -> Held | None:
+    """Grammar that an answer is held to; None for none. Calls that have to be made come before a constraint on the
+    answer. Raises ConstraintError."""
+    tools = constraints.text.tools(request)
+    if tools is not None and tools.may_call and (tools.must_call or request.constraint is None):
+        return _held_calls(constraints, tools)
+    if request.constraint is None:
+        return None
+    grammar = constraints.compile(request.constraint)
+    return Held(grammar, grammar.notes)
+
+
+def _held_calls(constraints: Constraints, tools: RequestTools) -> Held | None:
+    """Grammar that calls are held to. A schema that cannot be compiled leaves the arguments of its tool open, with a
+    note."""
+    held = tools.held
+    try:
+        return _compiled(constraints, tools, held)
+    except ToolSchemaError:
+        raise
+    except ConstraintError:
+        loosened = [_loosened(constraints, tools, tool) for tool in held]
+        return _compiled(constraints, tools, loosened)
+
+
+def _loosened(constraints: Constraints, tools: RequestTools, tool: HeldTool) -> HeldTool:
+    """The tool, with any arguments where its schema is what cannot be compiled."""
+    try:
+        _compiled(constraints, tools, [tool])
+    except ConstraintError as error:
+        return tool.loose(error.message.rpartition(_COMPILING)[2])
+    return tool
+
+
+def _compiled(constraints: Constraints, tools: RequestTools, held: Sequence[HeldTool]) -> Held | None:
+    calls = tools.calls(held)
+    if calls is None:
+        return None
+    grammar = constraints.compile(calls.constraint)
+    told = tuple(f"calls are not held to all of their tools' schemas: {warning}" for warning in grammar.warnings)
+    return Held(grammar, (*calls.notes, *told), calls)
