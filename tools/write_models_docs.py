@@ -68,7 +68,8 @@ show` says to what.
 METHOD_HEAD = """
 ## Quantised checkpoints
 
-Safetensors folders whose `config.json` says how they are quantised (`quant_method`; MLX's say `quantization`). Numbers
+Safetensors folders whose `config.json`, or a file beside it, says how they are quantised (`quant_method`; MLX says
+`quantization`). Numbers
 are those that the format's own library unpacks, to the bit, held in a type of the table above that has room for them:
 where no packed type has, in floats, which take more memory (`show` and `fit` say how much). `--precision int8` or
 `int4` holds floats in fewer bits, FP8 too. F32 are groups that are no multiple of 32, affine scales in f32, E5M2 with

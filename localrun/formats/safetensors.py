@@ -9,6 +9,7 @@ from typing import Literal
 
 from localrun.base.errors import ModelFileError, NotFoundError
 from localrun.formats.chat_templates import folder_templates, spare_template
+from localrun.formats.checkpoints.beside import with_declared
 from localrun.formats.checkpoints.joined import JoinedTensor
 from localrun.formats.checkpoints.registry import join_quantised, with_joined
 from localrun.formats.files import Stamp, bad_file, list_folder, open_regular, shown, stamp_at
@@ -80,7 +81,9 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
     notes: list[str] = []
     generation_config = folder / "generation_config.json"
     tensors = join_tensors(shards)
-    metadata = _config(folder, names, "config.json")
+    config = _config(folder, names, "config.json")
+    declared = with_declared(config, names, lambda name: read_json(folder / name, "BAD_CONFIG"))
+    metadata = Metadata(declared, config.path)
     joined = join_quantised(tensors, metadata)
     return SafetensorsFolder(
         path=path,

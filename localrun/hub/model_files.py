@@ -13,7 +13,7 @@ _SHARD = re.compile(r"(?:model|consolidated)(?:-\d{5}-of-\d{5})?\.safetensors")
 _SECOND_COPY = re.compile(r"consolidated[-.].*|adapter_.*|.*\.(?:fp|bf|int)(?:4|8|16|32)[-.].*")  # or an adapter
 _BESIDE_WEIGHTS = re.compile(
     r"(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template"
-    r"|preprocessor_config|processor_config|quantize_config|hf_quant_config|tekken)\.json"
+    r"|preprocessor_config|processor_config|quantize_config|quant_config|hf_quant_config|tekken)\.json"
     r"|chat_template\.jinja|"
     + MORE_TEMPLATES
     + r"/[^/]+\.jinja|merges\.txt|(tokenizer|spiece)\.model|model\.safetensors\.index\.json"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from localrun.base.errors import HubError
+from localrun.formats.checkpoints.beside import with_declared
 from localrun.formats.checkpoints.registry import join_quantised, with_joined
 from localrun.formats.files import Fetch, fetch_from
 from localrun.formats.gguf_header import read_header
@@ -134,9 +135,17 @@ def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> R
 
 
 def _read_config(http: Http, repo: RemoteRepo) -> tuple[Metadata, int]:
-    """config.json, and how many bytes that took."""
-    path, raw = Path(repo.name) / "config.json", read_small_file(http, repo, "config.json")
-    return Metadata(parse_json(raw, path, "BAD_CONFIG"), path), len(raw)
+    """config.json, with a quantisation that a file beside it declares, and how many bytes that took."""
+    n_bytes = 0
+
+    def read(name: str) -> dict[str, Any]:
+        nonlocal n_bytes
+        raw = read_small_file(http, repo, name)
+        n_bytes += len(raw)
+        return parse_json(raw, Path(repo.name) / name, "BAD_CONFIG")
+
+    config = with_declared(read("config.json"), {file.path for file in repo.files}, read)
+    return Metadata(config, Path(repo.name) / "config.json"), n_bytes
 
 
 def _is_enough(values: Mapping[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from localrun.base.errors import LocalrunError
+from localrun.formats.checkpoints.beside import with_declared
 from localrun.formats.checkpoints.registry import precision_label
 from localrun.formats.gguf_names import is_gguf, part_names
 from localrun.formats.helper_files import helper_at, helper_beside_model
@@ -110,11 +111,12 @@ def shards_of(path: Path) -> list[Path]:
 
 def safetensors_in(place: Path, source: Source, name: str) -> Iterator[StoredModel]:
     """The model of weights beside a config.json; `stored_obstacle` says why one cannot be read."""
-    weights, config = weights_in(place), place / "config.json"
-    if weights and config in entries(place):
+    weights, names = weights_in(place), {path.name for path in entries(place)}
+    if weights and "config.json" in names:
         size = sum(path.stat().st_size for path in weights)
         model = name or place.absolute().name.lower()
-        yield StoredModel(model, config_precision(read_object(config)), place, size, "safetensors", source)
+        config = with_declared(read_object(place / "config.json"), names, lambda file: read_object(place / file))
+        yield StoredModel(model, config_precision(config), place, size, "safetensors", source)
 
 
 def config_precision(config: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Quantised checkpoints: the numbers that each format's own library unpacks."""
 
 import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,8 +10,11 @@ import pytest
 import torch
 from localrun_testing.checkpoint_samples import DIGESTS, NAME, SAMPLES, one_more_scheme, sample, unpacked, written
 
+from localrun.formats.checkpoints.beside import METHODS_BESIDE, with_declared
+from localrun.formats.checkpoints.registry import precision_label, unread_method
 from localrun.formats.checkpoints.small_floats import f8_e4m3, f8_e5m2, powers_of_two
 from localrun.formats.quant import QUANT_TYPES
+from localrun.hub.stored import stored_at
 
 
 def test_samples_are_those_that_the_libraries_wrote() -> None:
@@ -68,6 +72,29 @@ def test_matrices_are_held_in_the_smallest_type_that_has_their_numbers(name: str
     config, tensors = sample(name)
     del tensors["expected"]
     assert written(tmp_path, config, tensors).tensors[NAME].qtype == HELD[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "wrap"),
+    [("nvfp4-modelopt", "hf_quant_config.json", "quantization"), ("gptq-4-int4", "quantize_config.json", "")],
+)
+def test_a_file_beside_the_config_declares_it(name: str, file: str, wrap: str, tmp_path: Path) -> None:
+    config, tensors = sample(name)
+    expected, declared = tensors.pop("expected"), config["quantization_config"]
+    del declared["quant_method"]
+    (tmp_path / file).write_text(json.dumps({wrap: declared} if wrap else declared))
+    torch.testing.assert_close(unpacked(written(tmp_path, {}, tensors)), expected, rtol=2**-22, atol=0)
+    (stored,) = stored_at(tmp_path)
+    assert stored.precision == precision_label(
+        config | {"quantization_config": declared | {"quant_method": METHODS_BESIDE[file]}}
+    )
+
+
+def test_the_first_awq_files_say_it_in_other_words(tmp_path: Path) -> None:
+    declared = {"zero_point": True, "q_group_size": 128, "w_bit": 4, "version": "GEMM"}
+    config = with_declared({"dtype": "float16"}, {"quant_config.json"}, lambda name: declared)
+    assert precision_label(config) == "awq int4 g128"
+    assert not unread_method(config)
 
 
 @pytest.mark.parametrize("order", ["any", "one after the other", "untold"])

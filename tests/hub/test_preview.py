@@ -12,6 +12,7 @@ from localrun_testing import tiny_models
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.instruction_sets import using
 from localrun_testing.mlx_checkpoint import save_named, save_packed
+from localrun_testing.packed_checkpoint import awq, save_integers
 from localrun_testing.stub_gguf import stub_gguf
 
 from localrun.base.errors import HubError, NotFoundError
@@ -400,6 +401,20 @@ def test_of_a_quantised_checkpoint_the_headers_tell_what_it_takes(
         found[bits] = {one.precision for one in told.candidates}
         assert hub.sent("model.safetensors") < (folder / "model.safetensors").stat().st_size / 2
     assert found == {4: {"int4 g32"}, 8: {"int8 g32", "int8", "int4", "int2"}}  # of floats others can be made
+
+
+def test_of_one_that_a_file_beside_its_config_declares_likewise(
+    serve: Serve, access_to: AccessTo, tmp_path: Path
+) -> None:
+    plain = tiny_models.save("qwen3", tmp_path / "hf", hub_config=True)
+    folder, _ = save_integers(plain, tmp_path, awq, {}, symmetric=False, dtype=torch.float16)
+    (folder / "quant_config.json").write_text(json.dumps({"w_bit": 4, "q_group_size": 32, "version": "GEMM"}))
+    hub = serve({"a/b": {path.name: path.read_bytes() for path in folder.iterdir()}})
+    told = preview(Http(access_to(hub)), must_find_on_hub("a/b"))
+    assert [one.precision for one in told.candidates] == ["awq int4 g32"]
+    assert "quant_config.json" in {file.path for variant in told.variants for file in variant.files}
+    here, before = (fit.rows[0] for fit in (fit_stored(stored_at(folder), 8 * GIB), fit_preview(told, 8 * GIB)))
+    assert here.weights_bytes == before.weights_bytes
 
 
 @pytest.mark.parametrize("text", ["builtin", "qwen3-5b", "", ":", "./x.gguf", "a/b/c", "\x1b[2J"])
