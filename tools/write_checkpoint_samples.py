@@ -1,6 +1,6 @@
 """Packed samples of quantised checkpoints, made by the libraries that define the formats: a few KiB each.
 
-    pip install mlx mlx-cpu compressed-tensors auto-round torch safetensors   (in an environment of their own)
+    pip install mlx mlx-cpu compressed-tensors auto-round bitsandbytes transformers   (in an environment of their own)
     python tools/write_checkpoint_samples.py
 
 Each file of tests/formats/checkpoint_samples holds a matrix as the library packs it, the f32 numbers that the library
@@ -43,6 +43,8 @@ def samples() -> Iterator[Sample]:
     yield from compressed_samples()
     yield from gptq_samples()
     yield from awq_samples()
+    yield from gemma_samples()
+    yield from bitsandbytes_samples()
 
 
 def weights(seed: int, shape: tuple[int, ...] = (ROWS, COLUMNS)) -> np.ndarray:
@@ -234,6 +236,51 @@ def awq_samples() -> Iterator[Sample]:
 def pad(matrix: torch.Tensor, columns: int) -> torch.Tensor:
     """The same with columns of zeros behind it: as many as gemv wants of groups of 32."""
     return torch.nn.functional.pad(matrix, (0, columns - matrix.shape[1]))
+
+
+def gemma_samples() -> Iterator[Sample]:
+    """Gemma's codes as transformers unpacks them: of matrices, and of an embedding with two scales a row."""
+    from transformers.integrations.gemma_quant import QuantizedEmbedding, QuantizedLinear
+
+    draw = torch.Generator().manual_seed(600)
+    rules = {"module_quant_configs": {r"\bw$": {"num_bits": 2}, r"other\..*": {"num_bits": 8}}}
+    for bits in (2, 4, 8):
+        linear = QuantizedLinear(128, ROWS, num_bits=bits)
+        codes = torch.randint(0, 256, linear.weight.shape, generator=draw)
+        linear.weight.data = (codes - 128).to(torch.int8) if bits == 8 else codes.to(torch.uint8)
+        linear.weight_scale.data = torch.rand(ROWS, 1, generator=draw) / 8
+        config = {"quant_method": "gemma", "num_bits": 4} | (rules if bits == 2 else {})
+        tensors = {"w.weight": linear.weight.data, "w.weight_scale": linear.weight_scale.data}
+        tensors["expected"] = linear._dequantize_weights(torch.float32)
+        yield f"gemma-int{bits}", {"quantization_config": config}, tensors
+    table = QuantizedEmbedding(ROWS, 128, torch.float32, num_bits=4)
+    codes = torch.randint(0, 256, table.embedding_quantized.shape, generator=draw).to(torch.uint8)
+    scales = torch.rand(ROWS, 2, generator=draw) / 8
+    tensors = {"w.embedding_quantized": codes, "w.embedding_scale": scales}
+    tensors["expected"] = table._dequantize_weights(codes, scales)
+    yield "gemma-embedding", {"quantization_config": {"quant_method": "gemma", "quantize_embeddings": True}}, tensors
+
+
+def bitsandbytes_samples() -> Iterator[Sample]:
+    """NF4 and FP4, whose scales are codes or not, and LLM.int8, each as the library unpacks it on a CPU."""
+    import bitsandbytes.functional as bnb
+
+    cases = [("nf4", True, torch.bfloat16), ("nf4", False, torch.float16), ("fp4", True, torch.float32)]
+    for number, (kind, nested, dtype) in enumerate(cases):
+        matrix = torch.from_numpy(weights(700 + number, (6, COLUMNS))).to(dtype)
+        codes, state = bnb.quantize_4bit(matrix, compress_statistics=nested, quant_type=kind)
+        expected = bnb.dequantize_4bit(codes, state).float()
+        parts = {"weight": codes, **{f"weight.{key}": part for key, part in state.as_dict(packed=True).items()}}
+        tensors = {f"w.{key}": part for key, part in parts.items()} | {"expected": expected}
+        tensors["embed_tokens.weight"] = matrix[:1].clone()
+        config = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": kind}
+        yield f"bitsandbytes-{number}-{kind}", {"quantization_config": config}, tensors
+    matrix = torch.from_numpy(weights(710)).half()
+    codes, largest, _ = bnb.int8_vectorwise_quant(matrix)
+    tensors = {"w.weight": codes, "w.SCB": largest, "w.weight_format": torch.tensor(0, dtype=torch.uint8)}
+    tensors["expected"] = bnb.int8_vectorwise_dequant(codes, largest)
+    config = {"quant_method": "bitsandbytes", "load_in_8bit": True, "bnb_4bit_quant_type": "fp4"}
+    yield "bitsandbytes-int8", {"quantization_config": config}, tensors
 
 
 def of_mlx(array: Any) -> torch.Tensor:

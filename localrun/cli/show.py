@@ -37,7 +37,7 @@ from localrun.model.config import ModelConfig
 from localrun.model.load import read_config, read_weight_refs
 from localrun.model.odd_norms import odd_norms
 from localrun.model.precision import in_precision
-from localrun.model.weights import ACTIVATION_SCALE
+from localrun.model.weights import rounds_activations
 
 ModelFile = GgufFile | SafetensorsFolder
 
@@ -76,8 +76,8 @@ def _on_disk(stored: StoredModel) -> dict[str, Any]:
     source = open_model_file(stored.path)
     for warning in source.warnings:
         note(warning)
-    if unused := sum(name.endswith(ACTIVATION_SCALE) for name in source.tensors):
-        note(f"{unused:,} scales of activations (*{ACTIVATION_SCALE}) are not used: ours are rounded less")
+    if unused := sum(rounds_activations(name) for name in source.tensors):
+        note(f"{unused:,} scales of activations are not used: ours are rounded less")
     return describe(stored, source)
 
 

@@ -29,9 +29,9 @@ HF_FUSED = {
 }
 ACTIVATION_SCALE = ".input_scale"  # how activations were rounded that a matrix reads; ours are rounded less
 PREFIXES = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
+ROUNDED_ACTIVATIONS = r"\.(input|output|q|k|v)_((global_|activation_)?scale|zero_point)$"
 NOT_WEIGHTS = {  # tensors of checkpoints that an answer in words does without, and what they are
-    r"\.(input|output|q|k|v)_((global_|activation_)?scale|zero_point)$": "how activations were rounded, "
-    "which are rounded less here",
+    ROUNDED_ACTIVATIONS: "how activations were rounded, which are rounded less here",
     r"rotary_emb\.inv_freq$": "the table of a rope, which is computed",
     r"^(model\.)?(visual|vision_tower|vision_model|vision_embedder)\.": "eyes",
     r"^(model\.)?(multi_modal_projector|embed_vision|embed_audio|audio_tower)\.": "between eyes, ears and the model",
@@ -266,6 +266,11 @@ class Namer:
         """Tensors that files keep of layers that read the keys and values of another."""
         sharing = (index for index, spec in enumerate(self.config.layers) if spec.shares_cache is not None)
         return {self.name(weight, index) for index in sharing for weight in ("k", "v", "k_norm")}
+
+
+def rounds_activations(tensor: str) -> bool:
+    """Whether a tensor tells how activations were rounded that a matrix reads, or gives; ours are rounded less."""
+    return re.search(ROUNDED_ACTIVATIONS, tensor) is not None
 
 
 def is_of_mlx(source: TensorSource, tensor: str) -> bool:

@@ -1,5 +1,6 @@
 """Quantised checkpoints whose parts lie: each ends in a ModelFileError that says what does not fit."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,29 @@ def put(kind: str, change: Callable[[torch.Tensor], torch.Tensor | None]) -> Cha
     return apply
 
 
+def without(name: str) -> Change:
+    def apply(config: dict[str, Any], tensors: Tensors) -> None:
+        del tensors[name]
+
+    return apply
+
+
 def in_order(groups: torch.Tensor) -> Change:
     return lambda config, tensors: tensors.update({"w.weight_g_idx": groups.int()})
 
 
 def in_groups(groups: torch.Tensor) -> Change:
     return lambda config, tensors: tensors.update({"w.g_idx": groups.int()})
+
+
+def told(**values: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+    """A JSON object kept as a tensor, with other values."""
+
+    def apply(tensor: torch.Tensor) -> torch.Tensor:
+        changed = json.loads(bytes(tensor.tolist())) | values
+        return torch.tensor(list(json.dumps(changed).encode()), dtype=torch.uint8)
+
+    return apply
 
 
 def nowhere(bits: int) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -50,6 +68,8 @@ BLOCKS, WHOLE = "fp8-0-blocks", "fp8-tensor"
 PACKED = "nvfp4-compressed-tensors"
 WORDS, ZEROS = "compressed-00-int4-g64", "compressed-01-int4-g64-zeros"
 ROWS, ROW_ZEROS = "compressed-08-int8-rows", "compressed-09-int8-rows-zeros"
+GEMMA, NF4, INT8 = "gemma-int4", "bitsandbytes-0-nf4", "bitsandbytes-int8"
+NF4_STATE = "weight.quant_state.bitsandbytes__nf4"
 GPTQ, AWQ, GEMV = "gptq-4-int4", "awq-gemm", "awq-gemv"
 INT4, NVFP4 = "mlx-02-affine-4-g64", "mlx-11-nvfp4-4-g16"
 LIES: dict[str, tuple[str, str, Change]] = {
@@ -145,6 +165,29 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "gemv in too many groups": (GEMV, "BAD_TENSOR", config_says(group_size=1)),
     "gemv said of gemm": (AWQ, "BAD_TENSOR", config_says(version="gemv")),
     "gemm said of gemv": (GEMV, "BAD_TENSOR", config_says(version="gemm")),
+    "Gemma with scales of fewer rows": (GEMMA, "BAD_TENSOR", put("weight_scale", lambda tensor: tensor[1:])),
+    "Gemma with scales for three": (GEMMA, "BAD_TENSOR", put("weight_scale", lambda tensor: tensor.repeat(1, 3))),
+    "Gemma with integers for scales": (GEMMA, "BAD_TENSOR", put("weight_scale", lambda tensor: tensor.int())),
+    "Gemma with a scale that is no number": (GEMMA, "NOT_FINITE", put("weight_scale", nowhere(0x7FC00000))),
+    "Gemma of 3 bits": (GEMMA, "BAD_TENSOR", config_says(num_bits=3)),
+    "Gemma by an endless pattern": (GEMMA, "BAD_TENSOR", config_says(module_quant_configs={"(w+)+$": {"num_bits": 2}})),
+    "codes of Gemma in a row": (GEMMA, "BAD_TENSOR", put("weight", lambda tensor: tensor.flatten())),
+    "NF4 without a table": (NF4, "BAD_TENSOR", put("weight.quant_map", lambda tensor: None)),
+    "NF4 with a table of 15": (NF4, "BAD_TENSOR", put("weight.quant_map", lambda tensor: tensor[1:])),
+    "NF4 with a table that is no number": (NF4, "NOT_FINITE", put("weight.quant_map", nowhere(0x7FC00000))),
+    "NF4 that nothing describes": (NF4, "BAD_TENSOR", put(NF4_STATE, lambda tensor: None)),
+    "NF4 described by noise": (NF4, "BAD_TENSOR", put(NF4_STATE, lambda tensor: tensor * 0 + 65)),
+    "NF4 of another shape": (NF4, "BAD_TENSOR", put(NF4_STATE, told(shape=[128, 6]))),
+    "NF4 in other blocks": (NF4, "BAD_TENSOR", put(NF4_STATE, told(blocksize=32))),
+    "NF4 in no blocks": (NF4, "BAD_TENSOR", put(NF4_STATE, told(blocksize=0))),
+    "NF4 without an offset": (NF4, "BAD_TENSOR", put(NF4_STATE, told(nested_offset=None))),
+    "NF4 with other scales of scales": (NF4, "BAD_TENSOR", put(NF4_STATE, told(nested_blocksize=5))),
+    "NF4 without scales of scales": (NF4, "BAD_TENSOR", put("weight.nested_absmax", lambda tensor: None)),
+    "NF4 with floats for codes of scales": (NF4, "BAD_TENSOR", put("weight.absmax", lambda tensor: tensor.float())),
+    "NF4 of a model of no width": (NF4, "BAD_TENSOR", without("embed_tokens.weight")),
+    "int8 with scales of fewer rows": (INT8, "BAD_TENSOR", put("SCB", lambda tensor: tensor[1:])),
+    "int8 with a scale that is no number": (INT8, "NOT_FINITE", put("SCB", nowhere(0x7FC00000))),
+    "int8 in another order": (INT8, "BAD_TENSOR", put("weight_format", lambda tensor: tensor + 1)),
     "biases of floats": (NVFP4, "BAD_TENSOR", lambda _, tensors: tensors.update({"w.biases": torch.ones(3, 8)})),
 }
 

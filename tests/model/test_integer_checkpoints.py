@@ -1,4 +1,4 @@
-"""Checkpoints packed as whole numbers: their logits are those of the same numbers in f32."""
+"""Checkpoints packed as whole numbers, or NF4: their logits are those of the same numbers in f32."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from localrun_testing.oracle import difference, token_ids
-from localrun_testing.packed_checkpoint import Pack, awq, compressed, gptq, save_integers
+from localrun_testing.packed_checkpoint import Pack, awq, compressed, gptq, nf4, save_integers, save_packed
 from localrun_testing.stepper import Stepper
 from localrun_testing.tiny_models import VOCAB_SIZE
 
@@ -60,3 +60,13 @@ def test_logits_are_those_of_the_same_numbers(case: str, tiny_folder: TinyFile, 
     found = Stepper(packed).logits(IDS)
     assert difference(found, Stepper(plain).logits(IDS)).within(max_abs=1e-4, nmse=1e-9)
     assert difference(Stepper(packed, native_threads=2).logits(IDS), found).nmse < 1e-2
+
+
+@pytest.mark.parametrize("kind", ["llama-biases", "gemma3"])
+def test_a_matrix_of_bitsandbytes_has_the_shape_that_its_name_tells(
+    kind: str, tiny_folder: TinyFile, tmp_path: Path
+) -> None:
+    config = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+    packed, plain = save_packed(tiny_folder(kind), tmp_path, nf4, config)
+    found = difference(Stepper(packed).logits(IDS), Stepper(plain).logits(IDS))
+    assert found.within(max_abs=1e-4, nmse=1e-9)

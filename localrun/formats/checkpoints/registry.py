@@ -7,8 +7,10 @@ from typing import Any, TypeAlias
 
 from localrun.base.sanitize import clean
 from localrun.formats.checkpoints.awq import join_awq, join_awq_gemv
+from localrun.formats.checkpoints.bitsandbytes import join_bitsandbytes
 from localrun.formats.checkpoints.compressed import join_compressed
 from localrun.formats.checkpoints.fp8 import join_fp8
+from localrun.formats.checkpoints.gemma import join_gemma
 from localrun.formats.checkpoints.gptq import join_auto_round, join_auto_round_v2, join_gptq, join_gptq_v2
 from localrun.formats.checkpoints.joined import Joined, Tensors
 from localrun.formats.checkpoints.mlx import join_mlx
@@ -116,6 +118,21 @@ _ROWS = (
     ),
     Method(("auto-round awq", "auto-round auto_awq"), join_awq, "autoround", "AutoRound, packed as AWQ", _AWQ_HELD),
     Method(
+        ("gemma",),
+        join_gemma,
+        "qat",
+        "Gemma's checkpoints for phones: 2, 4 and 8 bits, also of embeddings",
+        "F32, for the scales of rows are",
+    ),
+    Method(
+        ("bitsandbytes nf4", "bitsandbytes fp4"),
+        join_bitsandbytes,
+        "4-bit",
+        "NF4 and FP4, with scales that are codes themselves or not",
+        "BF16, F16 or F32, as the model's other weights are",
+    ),
+    Method(("bitsandbytes int8",), join_bitsandbytes, "int8", "LLM.int8", "F32"),
+    Method(
         ("auto-round llm_compressor",),
         join_compressed,
         "autoround",
@@ -149,6 +166,9 @@ def quantization_of(metadata: Config) -> Quantization:
 
 def _method(config: Config) -> str:
     named = str(config.get("quant_method") or (MLX if "bits" in config else "")).removeprefix("intel/")
+    if named == "bitsandbytes":
+        is_four = config.get("load_in_4bit") or config.get("_load_in_4bit")
+        return f"{named} {config.get('bnb_4bit_quant_type') or 'fp4' if is_four else 'int8'}"
     kind = next((config[key] for key in _KINDS.get(named, ()) if isinstance(config.get(key), str)), "")
     return f"{named} {kind.lower() if named == 'awq' else kind.removeprefix('auto_round:')}".strip()
 

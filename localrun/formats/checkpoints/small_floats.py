@@ -58,6 +58,15 @@ def exponents(powers: np.ndarray) -> np.ndarray:
     return found
 
 
+def in_floats(qtype: str, values: np.ndarray) -> bytearray:
+    """F32 numbers as F32, F16 or BF16: rounded to the nearest, ties to even."""
+    if qtype != "BF16":
+        with np.errstate(over="ignore"):
+            return bytearray(np.ascontiguousarray(values, "<f2" if qtype == "F16" else "<f4").data)
+    raw = np.ascontiguousarray(values, "<f4").view("<u4")
+    return bytearray((raw + (0x7FFF + (raw >> 16 & 1)) >> 16).astype("<u2").data)
+
+
 def fp4_blocks(codes: np.ndarray, exponents: np.ndarray) -> bytearray:
     """MXFP4 blocks of codes of which neighbours share a byte."""
     return bytearray(np.concatenate((exponents[:, None], _halves_together(codes, 32)), axis=1).data)

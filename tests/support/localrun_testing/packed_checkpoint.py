@@ -94,21 +94,52 @@ def save_integers(
     ordered: bool = False,
 ) -> tuple[Path, Path]:
     """The checkpoint in `folder` packed, and the same numbers in f32 -> two folders."""
+
+    def pack_matrix(matrix: Tensor) -> tuple[Mapping[str, Tensor], Tensor]:
+        found = levels_of(matrix, bits, symmetric, dtype, ordered)
+        return pack(found, symmetric), found.numbers
+
+    return save_packed(folder, target, pack_matrix, config)
+
+
+def nf4(matrix: Tensor) -> tuple[Mapping[str, Tensor], Tensor]:
+    """As bitsandbytes' NF4 without nested scales, of a table that is about its own; and the numbers."""
+    table = torch.linspace(-1, 1, 16)
+    blocks = torch.nn.functional.pad(matrix.flatten(), (0, -matrix.numel() % 64)).unflatten(0, (-1, 64))
+    largest = blocks.abs().amax(-1)
+    codes = ((blocks / largest.clamp_min(1e-9)[:, None])[..., None] - table).abs().argmin(-1)
+    numbers = (table[codes] * largest[:, None]).flatten()[: matrix.numel()].reshape(matrix.shape)
+    pairs = codes.flatten()[: matrix.numel()].unflatten(0, (-1, 2))
+    told = json.dumps({"quant_type": "nf4", "blocksize": 64, "dtype": "float32", "shape": list(matrix.shape)})
+    parts = {
+        "weight": (pairs[:, :1] << 4 | pairs[:, 1:]).to(torch.uint8),
+        "weight.absmax": largest,
+        "weight.quant_map": table,
+        "weight.quant_state.bitsandbytes__nf4": torch.tensor(list(told.encode()), dtype=torch.uint8),
+    }
+    return parts, numbers
+
+
+def save_packed(
+    folder: Path,
+    target: Path,
+    pack: Callable[[Tensor], tuple[Mapping[str, Tensor], Tensor]],
+    config: Mapping[str, Any],
+) -> tuple[Path, Path]:
+    """Likewise, by a function that gives a matrix's parts and their numbers."""
     packed: dict[str, Tensor] = {}
     plain: dict[str, Tensor] = {}
     for name, values in load_file(folder / "model.safetensors").items():
         plain[name] = packed[name] = values
         fits = values.ndim == 2 and values.shape[1] % GROUP == 0 and values.shape[0] % ROWS == 0
         if fits and not any(part in name for part in LEFT):
-            found = levels_of(values.float(), bits, symmetric, dtype, ordered)
-            plain[name] = found.numbers
+            parts, plain[name] = pack(values.float())
             del packed[name]
-            stem = name.removesuffix("weight")
-            packed |= {stem + kind: part.contiguous() for kind, part in pack(found, symmetric).items()}
+            packed |= {name.removesuffix("weight") + kind: part.contiguous() for kind, part in parts.items()}
     assert len(packed) > len(plain), "nothing was packed"
     for path, tensors in ((target / "packed", packed), (target / "plain", plain)):
         shutil.copytree(folder, path)
         save_file(tensors, path / "model.safetensors")
-    values = json.loads((folder / "config.json").read_text()) | {"quantization_config": dict(config)}
-    (target / "packed" / "config.json").write_text(json.dumps(values))
+    settings = json.loads((folder / "config.json").read_text()) | {"quantization_config": dict(config)}
+    (target / "packed" / "config.json").write_text(json.dumps(settings))
     return target / "packed", target / "plain"

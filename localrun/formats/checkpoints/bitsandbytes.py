@@ -1,0 +1,133 @@
+"""Bitsandbytes: codes of 4 bits that stand for 16 numbers (NF4, FP4), or of 8 bits with a scale a row (LLM.int8).
+
+Of 4 bits a matrix lies flat, and what shape it has is told where its scales are described (`quant_state`): headers
+alone tell only how many numbers there are. In a decoder one side of each matrix is the width of the embedding, and by
+its name which; what is described has to agree. Numbers are those that the library multiplies: of the type that the
+model's other weights have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from localrun.base.errors import ModelFileError
+from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.json_files import parse_json
+from localrun.formats.source import TensorInfo
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_STATE = ".quant_state.bitsandbytes__"
+_BACK = (".o_proj", ".out_proj", ".down_proj", ".w2", ".fc2", ".wo", ".dense", ".output_linear")  # as wide as the model
+_HELD = ("BF16", "F16")
+_MAX_STATE = 1 << 16
+
+
+def join_bitsandbytes(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
+    """Every matrix of codes with its scales. ModelFileError for those that do not fit together."""
+    found: Joined = {}
+    embedding = next((info for name, info in tensors.items() if name.endswith("embed_tokens.weight")), None)
+    for name, codes in tensors.items():
+        scales = tensors.get(f"{name.removesuffix('weight')}SCB")
+        if name.endswith(".weight") and codes.qtype == "I8" and scales is not None:
+            if len(codes.shape) != 2 or scales.shape != codes.shape[:1] or scales.qtype != "F32":
+                raise misfit(codes, f"of shape {list(codes.shape)} has scales of shape {list(scales.shape)}")
+            kind = tensors.get(f"{name.removesuffix('weight')}weight_format")
+            parts = (codes, scales, *([kind] if kind else []))
+            found[name] = Int8Rows(appears_as(name, codes.shape, "F32", codes), parts)
+        elif name.endswith(".weight") and codes.qtype == "U8" and f"{name}.absmax" in tensors:
+            found[name] = four_bits(name, codes, tensors, embedding)
+    return found
+
+
+def four_bits(name: str, codes: TensorInfo, tensors: Tensors, embedding: TensorInfo | None) -> JoinedTensor:
+    """A matrix of 4 bits. Raises ModelFileError."""
+    absmax, table = tensors[f"{name}.absmax"], tensors.get(f"{name}.quant_map")
+    state = next((tensors[name + _STATE + kind] for kind in ("nf4", "fp4") if name + _STATE + kind in tensors), None)
+    if table is None or (table.qtype, table.shape) != ("F32", (16,)):
+        raise misfit(codes, "has no table of 16 numbers (quant_map)")
+    if state is None or state.qtype != "U8" or not 0 < state.nbytes <= _MAX_STATE:
+        raise misfit(codes, "is described by nothing that can be read (quant_state)")
+    nested = tuple(tensors.get(f"{name}.nested_{kind}") for kind in ("absmax", "quant_map"))
+    if absmax.qtype not in ("F32", "U8") or len(absmax.shape) != 1 or (absmax.qtype == "U8") != all(nested):
+        raise misfit(codes, f"has scales of type {absmax.qtype}, with those of scales or without")
+    for part, length in zip(nested if all(nested) else (), (0, 256), strict=False):
+        assert part is not None
+        if part.qtype != "F32" or len(part.shape) != 1 or (length and part.shape != (length,)):
+            raise misfit(part, f"cannot be of type {part.qtype} and shape {list(part.shape)}")
+    width, count = embedding.shape[-1] if embedding and len(embedding.shape) == 2 else 0, 2 * prod(codes.shape)
+    if not width or count % width or width % 2:
+        raise misfit(codes, f"of {count:,} numbers is no matrix of a model that is {width:,} numbers wide")
+    is_back = name.removesuffix(".weight").endswith(_BACK)
+    shape = (width, count // width) if is_back else (count // width, width)
+    held = embedding.qtype if embedding and embedding.qtype in _HELD else "F32"
+    parts = (codes, absmax, table, state, *(part for part in nested if part is not None))
+    return FourBits(appears_as(name, shape, held, codes), parts)
+
+
+@dataclass(frozen=True)
+class FourBits(JoinedTensor):
+    """`parts` are codes, scales, the table, what describes them and, where scales are codes, their scales and table."""
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        import numpy as np
+
+        from localrun.formats.checkpoints.parts import check_finite, read_bytes, read_numbers
+        from localrun.formats.checkpoints.small_floats import in_floats
+
+        block, scales = self.block_scales(read_rows)
+        n_cols = self.info.shape[1]
+        first, count = first_row * n_cols, n_rows * n_cols
+        raw = read_bytes(read_rows, self.parts[0], first // 2, -(-(first + count) // 2) - first // 2)
+        codes = np.stack((raw >> 4, raw & 15), axis=1).ravel()[first % 2 :][:count]  # the first in the upper half
+        values = read_numbers(read_rows, self.parts[2])[0][codes]
+        values *= scales[np.arange(first, first + count) // block]
+        check_finite(self.parts[0], values)
+        return in_floats(self.info.qtype, values)
+
+    def block_scales(self, read_rows: ReadRows) -> tuple[int, np.ndarray]:
+        """Numbers of a block, and the scale of each, f32 [blocks]. Raises ModelFileError."""
+        from localrun.formats.checkpoints.parts import read_bytes, read_numbers
+
+        codes, absmax, _, state, *nested = self.parts
+        try:
+            told = parse_json(bytes(read_bytes(read_rows, state)), state.file, "BAD_TENSOR")
+        except ModelFileError as error:
+            raise misfit(state, "describes nothing: it is no JSON object") from error
+        block, inner, offset = told.get("blocksize"), told.get("nested_blocksize"), told.get("nested_offset")
+        if told.get("shape") != list(self.info.shape):
+            raise misfit(
+                codes, f"is of shape {told.get('shape')!r:.60} as it is described, not {list(self.info.shape)}"
+            )
+        if type(block) is not int or block < 1 or absmax.shape[0] != -(-prod(self.info.shape) // block):
+            raise misfit(codes, f"has {absmax.shape[0]:,} scales, for blocks of {block!r:.20} numbers")
+        if not nested:
+            return block, read_numbers(read_rows, absmax).ravel()
+        if type(inner) is not int or inner < 1 or type(offset) is not float:
+            raise misfit(codes, "has scales of scales that are not described")
+        each, table = (read_numbers(read_rows, part).ravel() for part in nested)
+        if len(each) != -(-absmax.shape[0] // inner):
+            raise misfit(codes, f"has {len(each):,} scales of scales, for blocks of {inner:,}")
+        scales = table[read_bytes(read_rows, absmax)] * each.repeat(inner)[: absmax.shape[0]]
+        scales += each.dtype.type(offset)
+        return block, scales
+
+
+class Int8Rows(JoinedTensor):
+    """Codes with a sign, whose rows have their largest number beside them; `parts` are codes and those."""
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        import numpy as np
+
+        from localrun.formats.checkpoints.parts import read_bytes, read_numbers
+
+        if len(self.parts) > 2 and read_bytes(read_rows, self.parts[2]).any():
+            raise misfit(self.parts[2], "tells another order than that of rows")
+        codes = read_bytes(read_rows, self.parts[0], first_row, n_rows).view(np.int8).reshape(n_rows, -1)
+        largest = read_numbers(read_rows, self.parts[1])[0, first_row : first_row + n_rows]
+        values = codes * largest[:, None] * np.float32(1 / 127)
+        return bytearray(values.astype("<f4").data)
