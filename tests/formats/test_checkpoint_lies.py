@@ -134,6 +134,11 @@ LIES: dict[str, tuple[str, str, Change]] = {
         "BAD_TENSOR",
         put("weight_zero_point", lambda tensor: torch.full((11, 2), 100, dtype=torch.int8)),
     ),
+    "zero points of more bits": (
+        WORDS,
+        "BAD_TENSOR",
+        lambda _, tensors: tensors.update({"w.weight_zero_point": torch.full((3, 2), 9, dtype=torch.int8)}),
+    ),
     "codes without scales": (ROWS, "BAD_TENSOR", put("weight_scale", lambda tensor: None)),
     "codes of one row": (ROWS, "BAD_TENSOR", put("weight", lambda tensor: tensor.flatten())),
     "a row's scale that is no number": (ROWS, "NOT_FINITE", put("weight_scale", nowhere(0x7FC0))),

@@ -65,7 +65,7 @@ class GemmCodes(TurnedCodes):
 
         first, last = rows.start // _IN_WORD, -(-rows.stop // _IN_WORD)
         shifts = np.array(_PLACES, np.uint32)[:, None] * np.uint32(_BITS)
-        codes: np.ndarray = (words[first:last, None] >> shifts & np.uint32(15)).astype(np.int16)
+        codes: np.ndarray = (words[first:last, None] >> shifts & np.uint32(15)).astype(np.int8)
         within = slice(rows.start - first * _IN_WORD, rows.stop - first * _IN_WORD)
         return codes.reshape(-1, words.shape[1])[within]
 
@@ -88,7 +88,7 @@ class GemvCodes(IntegerCodes):
             unpack_words(read_bytes(read_rows, part, first_row, n_rows).view("<u4").reshape(n_rows, -1), _BITS, count)
             for part, count in zip(self.parts, (n_cols, n_groups), strict=False)
         )
-        levels = codes.astype(np.int16) - self.of_columns(zeros.astype(np.int16), read_rows)
+        levels = codes.astype(np.int8) - self.of_columns(zeros.astype(np.int8), read_rows)
         return levels, self._numbers(read_rows, first_row, n_rows)
 
     def all_scales(self, read_rows: ReadRows) -> np.ndarray:

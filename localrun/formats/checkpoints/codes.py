@@ -11,6 +11,10 @@ def unpack(raw: np.ndarray, bits: int) -> np.ndarray:
     Eight codes fill `bits` bytes, whatever that is.
     """
     mask, per_byte = (1 << bits) - 1, 8 // bits
+    if bits == 4:  # by far the most
+        pairs = raw.astype("<u2", order="C")
+        pairs |= pairs << 4
+        return (pairs & 0x0F0F).view(np.uint8)
     if bits in (1, 2, 4, 8):
         found = np.empty((len(raw), raw.shape[1] * per_byte), np.uint8)
         for place in range(per_byte):
@@ -34,13 +38,16 @@ def unpack_words(words: np.ndarray, bits: int, count: int) -> np.ndarray:
 def in_blocks(qtype: str, codes: np.ndarray, scales: np.ndarray, minima: np.ndarray | None = None) -> bytearray:
     """Rows in Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0: uint8 codes [n, columns] as those types have them, and fp16 scales, and
     minima for some, [n, columns / 32]."""
-    blocks = codes.reshape(-1, BLOCK)
-    fp16 = [scales] if minima is None else [scales, minima]
-    parts: list[np.ndarray] = [part.astype("<f2").reshape(-1, 1).view(np.uint8) for part in fp16]
+    words = np.ascontiguousarray(codes).reshape(-1, BLOCK).view("<u8")  # [blocks, 4], of 8 codes each
+    parts = [part.astype("<f2").ravel() for part in ((scales,) if minima is None else (scales, minima))]
     if qtype.startswith("Q5"):
-        parts.append(np.packbits(blocks >> 4 & 1, axis=1, bitorder="little"))
-    parts.append(blocks if qtype == "Q8_0" else blocks[:, :16] & 15 | blocks[:, 16:] << 4)
-    return bytearray(np.concatenate(parts, axis=1).data)
+        parts.append(np.packbits((codes & 16).astype(bool), bitorder="little").view("<u4"))
+    if qtype == "Q8_0":
+        parts += list(words.T)
+    else:  # a code of the first half shares a byte with one of the second
+        low = words & np.uint64(0x0F0F0F0F0F0F0F0F)
+        parts += [low[:, place] | low[:, place + 2] << 4 for place in (0, 1)]
+    return bytearray(np.rec.fromarrays(parts).tobytes())
 
 
 def affine_blocks(codes: np.ndarray, scales: np.ndarray, minima: np.ndarray) -> bytearray:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from localrun.formats.checkpoints.fp16_scales import with_factor
-from localrun.formats.checkpoints.integers import SCALE_TYPES, IntegerCodes, held_type, reach
+from localrun.formats.checkpoints.integers import SCALE_TYPES, IntegerCodes, held_type, level_type, reach
 from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.checkpoints.nvfp4 import join_nvfp4
 from localrun.formats.checkpoints.schemes import scheme_of, schemes_of
@@ -111,10 +111,10 @@ class CompressedCodes(IntegerCodes):
         self.check_told(read_rows)
         raw = read_bytes(read_rows, self.parts[0], first_row, n_rows)
         if self.parts[0].qtype == "I8":
-            codes = raw.view(np.int8).reshape(n_rows, -1).astype(np.int16)
+            codes: np.ndarray = raw.view(np.int8).reshape(n_rows, -1).astype(level_type(self.bits))
         else:
             words = raw.view("<u4").reshape(n_rows, -1)
-            codes = unpack_words(words, self.bits, self.info.shape[-1]).astype(np.int16) - self._half
+            codes = unpack_words(words, self.bits, self.info.shape[-1]).astype(level_type(self.bits)) - self._half
         if self.beside.zeros is not None:
             zeros = self.zero_points(read_rows, self.beside.zeros)[first_row : first_row + n_rows]
             codes -= self.of_columns(zeros, read_rows)
@@ -125,7 +125,7 @@ class CompressedCodes(IntegerCodes):
         return 1 << (self.bits - 1)
 
     def zero_points(self, read_rows: ReadRows, part: TensorInfo) -> np.ndarray:
-        """Those of all rows. -> int16 [rows, groups]"""
+        """Those of all rows. -> int8, of 8 bits int16 [rows, groups]"""
         import numpy as np
 
         from localrun.formats.checkpoints.codes import unpack_words
@@ -133,10 +133,12 @@ class CompressedCodes(IntegerCodes):
 
         n_rows, raw = self.info.shape[0], read_bytes(read_rows, part)
         if part.qtype == "I8":
-            each = raw.view(np.int8).astype(np.int16)
+            each = raw.view(np.int8).astype(level_type(self.bits))
+            if each.min() < -self._half or each.max() >= self._half:
+                raise misfit(part, f"has zero points that no code of {self.bits} bits has")
             return np.broadcast_to(each.reshape(-1, each.size // n_rows or 1), (n_rows, max(1, each.size // n_rows)))
         turned = raw.view("<u4").reshape(part.shape).T  # they are packed along the rows of the matrix
-        return unpack_words(turned, self.bits, n_rows).T.astype(np.int16) - self._half
+        return unpack_words(turned, self.bits, n_rows).T.astype(level_type(self.bits)) - self._half
 
     def scales(self, read_rows: ReadRows, first_row: int, n_rows: int) -> np.ndarray:
         from localrun.formats.checkpoints.parts import read_numbers

@@ -72,11 +72,10 @@ class GemmaCodes(IntegerCodes):
         from localrun.formats.checkpoints.parts import read_bytes, read_numbers
 
         raw = read_bytes(read_rows, self.parts[0], first_row, n_rows).reshape(n_rows, -1)
+        scales = read_numbers(read_rows, self.parts[1], first_row, n_rows)
         if self.bits == 8:
-            levels = raw.view(np.int8).astype(np.int16)
-        else:
-            levels = unpack(raw, self.bits).astype(np.int16) - (1 << (self.bits - 1))
-        return levels, read_numbers(read_rows, self.parts[1], first_row, n_rows)
+            return raw.view(np.int8), scales
+        return unpack(raw, self.bits).astype(np.int8) - (1 << (self.bits - 1)), scales
 
     def all_scales(self, read_rows: ReadRows) -> np.ndarray:
         from localrun.formats.checkpoints.parts import read_numbers

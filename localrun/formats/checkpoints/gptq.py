@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from localrun.formats.checkpoints.fp16_scales import with_factor
-from localrun.formats.checkpoints.integers import held_type, reach
+from localrun.formats.checkpoints.integers import held_type, level_type, reach
 from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.checkpoints.turned import TurnedCodes, TurnedMatrices, packed_matrices
 from localrun.formats.source import TensorInfo
@@ -104,11 +104,9 @@ class GptqCodes(TurnedCodes):
     is_ordered: bool
 
     def unpack(self, words: np.ndarray, rows: slice) -> np.ndarray:
-        import numpy as np
-
         from localrun.formats.checkpoints.codes import unpack_words
 
-        return unpack_words(words[rows], self.bits, self.info.shape[1]).astype(np.int16)
+        return unpack_words(words[rows], self.bits, self.info.shape[1]).astype(level_type(self.bits))
 
     def unpack_zeros(self, words: np.ndarray) -> np.ndarray:
         import numpy as np
@@ -118,7 +116,7 @@ class GptqCodes(TurnedCodes):
         in_word = 32 // self.bits
         if self.less_one and 32 % self.bits == 0:  # one is taken from a whole word, and 0 takes it from the next code
             words = words + np.uint32(sum(1 << self.bits * place for place in range(in_word)))
-        zeros = unpack_words(words, self.bits, self.info.shape[0]).astype(np.int16)
+        zeros: np.ndarray = unpack_words(words, self.bits, self.info.shape[0]).astype(level_type(self.bits))
         return zeros + 1 & (1 << self.bits) - 1 if self.less_one and 32 % self.bits else zeros
 
     def of_columns(self, of_groups: np.ndarray, read_rows: ReadRows) -> np.ndarray:

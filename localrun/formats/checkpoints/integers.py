@@ -23,6 +23,13 @@ def reach(bits: int, symmetric: bool) -> tuple[int, int]:
     return (-half, half - 1) if symmetric else (-all_codes, all_codes)
 
 
+def level_type(bits: int) -> type[np.int8] | type[np.int16]:
+    """The smallest type that holds codes less their zero points."""
+    import numpy as np
+
+    return np.int8 if bits < 8 else np.int16
+
+
 def held_type(name: str, columns: int, group: int, scales: str, levels: tuple[int, int]) -> str:
     """The type of a GGUF that holds the same numbers, by their least and greatest; F32 where none does, and of routers.
     `scales` is the type of the scales."""
@@ -40,7 +47,7 @@ class IntegerCodes(ScaledCodes):
 
     @abstractmethod
     def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Codes less their zero points, int16 [n_rows, columns], and scales, f32 [n_rows, groups]."""
+        """Codes less their zero points, int8 or int16 [n_rows, columns], and scales, f32 [n_rows, groups]."""
 
     def of_columns(self, of_groups: np.ndarray, read_rows: ReadRows) -> np.ndarray:
         """Repeat the numbers of groups for each of their columns. [n, groups] -> [n, columns]"""
