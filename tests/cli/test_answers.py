@@ -15,6 +15,7 @@ from localrun_testing.schemas import check
 
 from localrun.base.resources import resource
 from localrun.base.settings import write_setting
+from localrun.cli.app import run_command_line
 from localrun.formats.gguf import open_gguf
 
 pytestmark = pytest.mark.process
@@ -200,15 +201,18 @@ def test_perplexity(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["colour = 1", 'seed = "red"'])
-def test_doctor_says_what_is_wrong_with_the_settings_and_looks_at_the_rest(home: Path, wrong: str) -> None:
+def test_doctor_reports_bad_settings_and_checks_the_rest(
+    home: Path, wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, which has torch already."""
     home.mkdir()
     (home / "config.toml").write_text(f"ctx = 512\n{wrong}\n")
-    ran = localrun("doctor", "--json", stdin=None)
-    assert ran.code == 0, ran.err
-    check(ran.json, "doctor")
-    assert sum(f"{home / 'config.toml'}, line 2" in problem["what"] for problem in ran.json["problems"]) == 1
-    assert ran.json["model"]["name"] == "builtin"
-    assert ran.json["backends"]["reference"]["available"]
+    assert run_command_line(["doctor", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    check(found, "doctor")
+    assert sum(f"{home / 'config.toml'}, line 2" in problem["what"] for problem in found["problems"]) == 1
+    assert found["model"]["name"] == "builtin"
+    assert found["backends"]["reference"]["available"]
 
 
 def test_doctor() -> None:

@@ -151,17 +151,11 @@ def pretend(system: str, code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("system", LACKED)
-def test_everything_imports_where_another_system_is(system: str) -> None:
-    done = pretend(system, "")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-@pytest.mark.parametrize("system", LACKED)
-def test_doctor_says_what_it_can_on_another_system(system: str) -> None:
+def test_all_modules_import_on_another_system_and_doctor_reports_it(system: str) -> None:
     """The native library of Linux has another name there, so that the reference computes."""
     done = pretend(system, "sys.argv[1:] = ['doctor', '--json']\nfrom localrun.__main__ import main\nmain()")
     assert (done.returncode, done.stderr[-2000:]) == (0, "")
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout)  # one line: no import has said anything
     assert found["backends"]["reference"]["available"]
     reason = found["backends"]["cpu"]["reason"]
     assert "without the native library" in reason

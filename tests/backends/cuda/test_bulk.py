@@ -85,14 +85,14 @@ def test_steps_do_not_show_in_a_result() -> None:
     """Whole, and in chunks that begin and end anywhere: the same bits of logits, keys and values."""
     whole = stepper()
     logits = whole.logits(token_ids())
-    for chunks in ([64, 86], [60, 1, 1, 1, 1, 1, 70, 15], [7, 130, 1, 12]):
+    for chunks in ([60, 1, 1, 1, 1, 1, 70, 15], [7, 130, 1, 12]):
         other = stepper()
         assert torch.equal(other.logits(token_ids(), chunks), logits)
         assert kept(other) == kept(whole)
-    other = stepper(0)
-    assert not torch.equal(other.logits(token_ids())[:N_BULK], logits[:N_BULK]), "it is another arithmetic"
+    few = stepper(0).logits(token_ids())
+    assert not torch.equal(few[:N_BULK], logits[:N_BULK]), "it is another arithmetic"
     reference = Stepper(BUILTIN, codec="f16").logits(token_ids())
-    assert nmse(logits, reference) < nmse(other.logits(token_ids()), reference)
+    assert nmse(logits, reference) < nmse(few, reference)
 
 
 def test_two_prompts_and_a_chat_in_one_step() -> None:

@@ -9,14 +9,15 @@ import torch
 from localrun_testing import tiny_models
 from localrun_testing.emulated_metal import MetalStepper
 from localrun_testing.kv_cases import nmse
-from localrun_testing.stepper import Stepper, random_chunks
-from localrun_testing.sure_chat import SURE_CHAT
+from localrun_testing.stepper import Stepper, chunks_across_a_block, random_chunks
+from localrun_testing.sure_chat import NEAR_A_BLOCK_END, SURE_CHAT
 
 from localrun.backends.metal.availability import EMULATE
 from localrun.base.events import Completion, Done
-from localrun.base.request import BackendName, KVCodecName, LoadOptions, Request, RequestMessage, Sampling
+from localrun.base.request import BackendName, KVCodecName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
+from localrun.ops.kv import BLOCK_TOKENS
 
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
 N_TOKENS = 90
@@ -52,12 +53,12 @@ def test_logits_are_those_of_the_reference(name: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", mostly_slow(*BY_KERNELS))
 def test_steps_do_not_show_in_a_result(name: str, folder: Path) -> None:
-    """Whole, token by token and in random chunks: the same bits, for one arithmetic reads prompts and decodes."""
+    """Whole, one by one across a block and in random chunks: the same bits, for one arithmetic reads and decodes."""
     path, ids = tiny_models.save(name, folder / name), token_ids()
     one = MetalStepper(path)
     assert not one.executor.program.by_torch
     whole = one.logits(ids)
-    for chunks in ([1] * N_TOKENS, random_chunks(N_TOKENS, seed=1), [64, N_TOKENS - 64]):
+    for chunks in (chunks_across_a_block(N_TOKENS), random_chunks(N_TOKENS, seed=1), [64, N_TOKENS - 64]):
         assert torch.equal(MetalStepper(path).logits(ids, chunks), whole)
 
 
@@ -79,17 +80,17 @@ def test_quantised_weights_and_steps_of_the_model_that_is_inside() -> None:
     assert torch.equal(MetalStepper(BUILTIN).logits(ids, random_chunks(N_TOKENS, seed=2)), whole)
 
 
-def test_a_long_answer_is_that_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_across_blocks_is_that_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EMULATE, "1")
-    asked: RequestMessage = {"role": "user", "content": "Why is the second token faster than the first?"}
-    request = Request(messages=(asked,), max_tokens=64, sampling=GREEDY)
+    request = Request(messages=NEAR_A_BLOCK_END, max_tokens=24, sampling=GREEDY)
     found = []
     backends: tuple[BackendName, ...] = ("mps", "cpu")
     for backend in backends:
         with LocalClient(LoadOptions(BUILTIN, backend=backend, kv="f16", ctx=512)) as client:
-            found += [event.completion.token_ids for event in client.generate(request) if isinstance(event, Done)]
-    assert len(found[0] or ()) == 64
-    assert found[0] == found[1]
+            found += [event.completion for event in client.generate(request) if isinstance(event, Done)]
+    assert (found[0].prompt_tokens or 0) + 8 < BLOCK_TOKENS < (found[0].prompt_tokens or 0) + 16
+    assert len(found[0].token_ids or ()) == 24
+    assert found[0].token_ids == found[1].token_ids
 
 
 def answers(backend: BackendName, codec: KVCodecName) -> list[Completion]:

@@ -1,12 +1,14 @@
 """Every kernel is compiled for every GPU it may meet, and its needs are read from the machine code."""
 
+import inspect
 from pathlib import Path
 
 import pytest
 from localrun_testing.cubin import Kernel, disassembled
+from localrun_testing.kept import kept
 
 from localrun.backends.cuda import compiler
-from localrun.backends.cuda.compiler import compile_kernels, why_no_compiler
+from localrun.backends.cuda.compiler import compile_kernels, nvrtc_version, why_no_compiler
 from localrun.backends.cuda.kernels import ARCHITECTURES, Unit, units
 from localrun.backends.cuda.source import folder, source
 from localrun.base.errors import LocalrunError
@@ -29,8 +31,18 @@ MEANT = {
 
 
 def compiled(unit: Unit, arch: int, tmp_path: Path) -> dict[str, Kernel]:
-    made = compile_kernels(source(unit.file), unit.file, arch, unit.defines, keep=False)
-    return disassembled(bytes(made.code), tmp_path)
+    text = source(unit.file)
+
+    def compile_unit(path: Path) -> None:
+        path.write_bytes(bytes(compile_kernels(text, unit.file, arch, unit.defines, keep=False).code))
+
+    code = kept(compile_unit, text, unit, arch, nvrtc_version(), compiler_text()).read_bytes()
+    return disassembled(code, tmp_path)
+
+
+def compiler_text() -> str:
+    """The options that every unit is compiled with are in it."""
+    return inspect.getsource(compiler)
 
 
 def check(unit: Unit, arch: int, tmp_path: Path) -> None:

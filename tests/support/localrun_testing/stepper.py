@@ -98,6 +98,11 @@ def native_executor(model: Model, layout: CpuLayout, n_blocks: int, codec: str, 
     return CpuExecutor(layout, ExecutorRequest.of(model.forward, CachePlan(layers, plan, counts, counts)), ctx)
 
 
+def chunks_across_a_block(n: int) -> list[int]:
+    """Chunks of `n` tokens: one by one at the beginning and across the end of the first block, the others together."""
+    return [1] * 6 + [BLOCK_TOKENS - 12] + [1] * 12 + [n - BLOCK_TOKENS - 6]
+
+
 def random_chunks(n_tokens: int, seed: int) -> list[int]:
     """Chunk sizes between 1 and 40 that add up to `n_tokens`."""
     generator = random.Random(seed)

@@ -1,4 +1,4 @@
-"""A chat of questions that the built-in model is sure of: no rounding changes an answer."""
+"""Chats of questions that the built-in model is sure of: no rounding changes an answer."""
 
 from localrun.base.request import RequestMessage
 
@@ -11,4 +11,10 @@ SURE_CHAT: tuple[RequestMessage, ...] = tuple(
         ("assistant", "Because the first token pays for reading your prompt."),
         ("user", "How do I download a model?"),
     )
+)
+# Ends a few tokens before a block does: an answer goes on in the next one.
+NEAR_A_BLOCK_END: tuple[RequestMessage, ...] = (
+    SURE_CHAT[0],
+    {"role": "assistant", "content": "The KV cache keeps the attention keys and values of all earlier tokens. " * 2},
+    SURE_CHAT[2],
 )
