@@ -76,7 +76,8 @@ class LocalClient:
         if (held := held_to(self.model.constraints, request)) is not None:
             generation, prompt = self._constrained(generation, request, prompt, held)
         handle = self._submit(generation)
-        answer = AnswerStream(text.parser(request, prompt.ids), request.stop)
+        is_single = held is None and not request.parallel_tool_calls  # else the constraint sees to it
+        answer = AnswerStream(text.parser(request, prompt.ids), request.stop, is_single)
         return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
 
     def _constrained(

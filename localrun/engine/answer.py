@@ -29,12 +29,12 @@ from localrun.text.stop import StopStrings
 
 
 class AnswerStream:
-    """The text of one generation. `hit` is set when a stop string ended the answer."""
+    """The text of one generation. `hit` is set when a stop string ended the answer, with `is_single` also by a call."""
 
-    def __init__(self, parser: AnswerParser, stops: Iterable[str]) -> None:
+    def __init__(self, parser: AnswerParser, stops: Iterable[str], is_single: bool = False) -> None:
         self.parser = parser
         self.stops = StopStrings(stops)
-        self.hit = False
+        self.hit, self._is_single = False, is_single
         self.texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
         self.n_thinking = 0  # tokens
         self._calls: list[list[ToolCallDelta]] = []
@@ -92,6 +92,7 @@ class AnswerStream:
         if part.begins:
             self._calls.append([])
         self._calls[-1].append(part)
+        self.hit = self._is_single and part.is_complete
         yield part
 
     def token(self, token_id: int | None, channel: Channel, text: str) -> Token:

@@ -1,6 +1,6 @@
 """Tools and calls of one request, as its model knows them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -40,7 +40,22 @@ class RequestTools:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the user."""
-        return self.form.notes if self.request.tools else ()
+        return (*self.form.notes, *self._free) if self.request.tools else ()
+
+    @property
+    def _free(self) -> Iterator[str]:
+        """Wishes that calls which a model makes of its own accord are not held to."""
+        if not self.may_call or self.must_call:
+            return
+        if self.request.constraint is not None:
+            yield "no tool is called: the answer is held to a form of its own"
+        elif not self.opening_ids and self.form.dialect.name != "Harmony":
+            wishes = ["allowed_tools"] if self.request.allowed_tools else []
+            functions = [tool.get("function", tool) for tool in self.request.tools]
+            if any(isinstance(function, Mapping) and function.get("strict") for function in functions):
+                wishes.append("strict")
+            if wishes:
+                yield f"calls are not held to {' and '.join(wishes)}: no token begins calls of this model"
 
     def told(self, messages: Sequence[TemplateMessage]) -> list[TemplateMessage]:
         """The messages, with the tools described in them where the template has no place for tools."""
@@ -99,8 +114,11 @@ class RequestTools:
     @property
     def forbidden_ids(self) -> tuple[int, ...]:
         """Tokens that begin a call, where the model is to call nothing."""
-        if self.request.tool_choice != "none" or not self.request.tools:
-            return ()
+        return self.opening_ids if self.request.tool_choice == "none" and self.request.tools else ()
+
+    @property
+    def opening_ids(self) -> tuple[int, ...]:
+        """Tokens that begin a call."""
         marks = self.marks(())
         opens = list(map(marks.spell, self.form.dialect.syntax.opens))
         return tuple(id for id, stand_in in marks.by_id.items() if stand_in in opens)

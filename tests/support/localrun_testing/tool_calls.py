@@ -11,7 +11,10 @@ from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.reasoning import Splitter
 from localrun.text.tool_calls.dialects import Dialect
 from localrun.text.tool_calls.events import Piece
+from localrun.text.tool_calls.harmony_syntax import HarmonySyntax
+from localrun.text.tool_calls.literal_syntax import GemmaSyntax
 from localrun.text.tool_calls.syntax import Tools, WrittenCall
+from localrun.text.tool_calls.tagged_syntax import TaggedSyntax
 
 NAMES = ("get_weather", "now", "write-file", "a.b")
 KINDS = {"text": "string", "n": "integer", "x": "number", "yes": "boolean", "map": "object", "list": "array"}
@@ -109,3 +112,36 @@ def cuts(rng: random.Random, text: str) -> Iterator[str]:
         n = rng.randint(1, most)
         yield text[position : position + n]
         position += n
+
+
+def wrong_readings(dialect: Dialect, rng: random.Random, n: int) -> list[str]:
+    """Read `n` answers of random calls behind a text, as one model would write them, whole and cut anywhere -> those
+    that are not read as what was meant, or not read alike."""
+    wrong = []
+    for _ in range(n):
+        calls = random_calls(rng)
+        while any(is_ambiguous(dialect, call) for call in calls):
+            calls = random_calls(rng)
+        marks = some_marks(rng, dialect)
+        before = "" if dialect.is_at_start else rng.choice(["", "I look: 2 < 3 [1]."])
+        text = dialect.syntax.spelled(marks.spell).write(calls)
+        is_harmony = dialect.name == "Harmony"
+        text = marks.spell(f"<|channel|>final<|message|>{before}<|end|>{text}") if is_harmony else f"{before}\n\n{text}"
+        splitter = HarmonySplitter(spell=marks.spell) if is_harmony else None
+        meant = before, "", [(call.name, dict(call.arguments)) for call in calls]
+        whole = read(dialect, [text], marks, splitter)
+        splitter = HarmonySplitter(spell=marks.spell) if is_harmony else None
+        if read(dialect, list(cuts(rng, text)), marks, splitter) != whole or (*whole[:2], parsed(whole[2])) != meant:
+            wrong.append(text)
+    return wrong
+
+
+def is_ambiguous(dialect: Dialect, call: WrittenCall) -> bool:
+    """Whether an argument spells an end of its own, so that nobody could tell."""
+    texts = [value for value in call.arguments.values() if isinstance(value, str)]
+    match dialect.syntax:
+        case HarmonySyntax():
+            return "<|call|>" in json.dumps(call.arguments)
+        case TaggedSyntax(value_end=end) | GemmaSyntax(quote=end):
+            return any(end in text for text in texts)
+    return False

@@ -1,17 +1,13 @@
 """Calls of tools in every dialect: what was meant is what is read, wherever the stream is cut."""
 
-import json
 import random
 import re
 
 import pytest
-from localrun_testing.tool_calls import cuts, parsed, random_calls, read, some_marks
+from localrun_testing.tool_calls import parsed, read, wrong_readings
 
 from localrun.text.tool_calls.dialects import DIALECTS, Dialect
-from localrun.text.tool_calls.harmony_syntax import HarmonySyntax
-from localrun.text.tool_calls.literal_syntax import GemmaSyntax
 from localrun.text.tool_calls.syntax import WrittenCall
-from localrun.text.tool_calls.tagged_syntax import TaggedSyntax
 
 BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 
@@ -19,36 +15,7 @@ BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 @pytest.mark.parametrize("dialect", DIALECTS, ids=list(BY_NAME))
 def test_what_is_meant_is_what_is_read_however_the_stream_is_cut(dialect: Dialect) -> None:
     rng = random.Random(dialect.name)
-    for _ in range(30):
-        check_once(dialect, rng)
-
-
-def check_once(dialect: Dialect, rng: random.Random) -> None:
-    """Random calls behind a text, as one model would write them."""
-    calls = random_calls(rng)
-    while any(is_ambiguous(dialect, call) for call in calls):
-        calls = random_calls(rng)
-    marks = some_marks(rng, dialect)
-    before = "" if dialect.is_at_start else rng.choice(["", "I look: 2 < 3 [1]."])
-    text = dialect.syntax.spelled(marks.spell).write(calls)
-    is_harmony = dialect.name == "Harmony"
-    text = f"<|channel|>final<|message|>{before}<|end|>{text}" if is_harmony else f"{before}\n\n{text}"
-    whole = read(dialect, [text], marks)
-    assert read(dialect, list(cuts(rng, text)), marks) == whole
-    answer, thinking, found = whole
-    assert (answer, thinking) == (before, "")
-    assert parsed(found) == [(call.name, dict(call.arguments)) for call in calls]
-
-
-def is_ambiguous(dialect: Dialect, call: WrittenCall) -> bool:
-    """Whether an argument spells an end of its own, so that nobody could tell."""
-    texts = [value for value in call.arguments.values() if isinstance(value, str)]
-    match dialect.syntax:
-        case HarmonySyntax():
-            return "<|call|>" in json.dumps(call.arguments)
-        case TaggedSyntax(value_end=end) | GemmaSyntax(quote=end):
-            return any(end in text for text in texts)
-    return False
+    assert wrong_readings(dialect, rng, 30) == []
 
 
 def test_the_end_of_a_value_in_its_text_is_text_if_no_part_of_a_call_follows() -> None:
