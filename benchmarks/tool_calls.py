@@ -3,9 +3,9 @@
     python benchmarks/tool_calls.py [--calls 100000] [--model MODEL] [--questions 20]
 
 Random answers with one to three calls are written in every dialect, with some of its marks as tokens, and read whole
-and in random pieces: both have to be what was meant. With `--model`, that model is asked for the weather and for the time
-time with two tools, of its own accord and so that it has to call: every call has to hold to its schema; how often it
-is the right one is printed.
+and in random pieces: both have to be what was meant. With `--model`, that model is asked for the weather and for the
+time with two tools, of its own accord and so that it has to call: every call has to hold to its schema, and how often
+it is the right one is printed.
 """
 
 import argparse

@@ -1,5 +1,6 @@
 """Choice of what the answer to a request is held to: its own constraint, or the schemas of the tools that it calls."""
 
+import re
 from collections.abc import Sequence
 
 from localrun.base.errors import ConstraintError, ToolSchemaError
@@ -9,6 +10,7 @@ from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.request_tools import RequestTools
 
 _COMPILING = "failed to compile JSON schema: "
+_SHOWN_SOURCE = re.compile(r" \d+ \| ")  # lines of the grammar behind an error
 
 
 def held_to(constraints: Constraints, request: Request) -> Held | None:
@@ -41,7 +43,7 @@ def _loosened(constraints: Constraints, tools: RequestTools, tool: HeldTool) -> 
     try:
         _compiled(constraints, tools, [tool])
     except ConstraintError as error:
-        return tool.loose(error.message.rpartition(_COMPILING)[2])
+        return tool.loose(_SHOWN_SOURCE.split(error.message.rpartition(_COMPILING)[2])[0])
     return tool
 
 

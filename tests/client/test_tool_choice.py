@@ -21,12 +21,12 @@ PARAMETERS: dict[str, Any] = {
     "required": ["city", "days"],
     "additionalProperties": False,
 }
-TOOLS = [
+TOOLS: list[Any] = [
     {"type": "function", "function": {"name": "look", "description": "Look", "parameters": PARAMETERS}},
     {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "additionalProperties": False}}},
 ]
 ASK = "What is the weather in Paris?"
-MUST = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 120}
+MUST: dict[str, Any] = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 120}
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_one_call_where_calls_are_free(llm: localrun.LLM) -> None:
 
 
 def test_what_is_not_held_to_is_noted(llm: localrun.LLM) -> None:
-    strict = [{"type": "function", "function": {**TOOLS[0]["function"], "strict": True}}]  # type: ignore[dict-item]
+    strict = [{"type": "function", "function": {**TOOLS[0]["function"], "strict": True}}]
     (*_, note) = llm.generate(ASK, tools=strict, max_tokens=1).notes
     assert "strict" in note
     (*_, note) = llm.generate(ASK, tools=TOOLS, schema={"enum": ["a"]}, max_tokens=9).notes

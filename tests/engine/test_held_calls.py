@@ -114,3 +114,26 @@ def test_what_calls_cannot_be_held_to_is_named_or_noted(name: str, schema: Any, 
     answer = model.answer(tools=(tool(schema, is_strict=False), *TOOLS), tool_choice="required", allowed_tools=("f",))
     assert any(word.split("|")[0] in note or word.split("|")[-1] in note for note in answer.notes)
     assert all(call.is_complete and call.name == "f" for call in answer.calls[:-1])
+
+
+SELF = {"$ref": "#/properties/a"}
+ROUND: dict[str, Any] = {
+    "a choice of itself": {"properties": {"a": {"anyOf": [SELF, SELF, {"type": "string", "maxLength": 3}]}}},
+    "only itself": {"properties": {"a": SELF}},
+    "a list of itself": {"properties": {"a": {"type": "array", "items": SELF, "maxItems": 2}}},
+    "doubled many times": {
+        "$defs": {
+            **{f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)},
+            "d40": {"type": "string", "maxLength": 3},
+        },
+        "properties": {"a": {"$ref": "#/$defs/d0"}},
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["Hermes", "tagged XML", "Gemma 4", "pythonic", "Kimi 3"])
+@pytest.mark.parametrize("schema", ROUND.values(), ids=list(ROUND))
+def test_schemas_that_go_round_end(name: str, schema: Any) -> None:
+    model = RandomModel(call_text(BY_NAME[name], "special"))
+    answer = model.answer(tools=(tool({"type": "object", **schema}, is_strict=False),), tool_choice="required")
+    assert all(call.is_complete for call in answer.calls[:-1])

@@ -31,8 +31,10 @@ class HarmonySyntax:
         yield
 
     def write(self, calls: Sequence[WrittenCall]) -> str:
-        message = "<|start|>assistant<|channel|>commentary to=functions.{} <|constrain|>json<|message|>{}<|call|>"
-        return "".join(message.format(call.name, dumps(call.arguments)) for call in calls)
+        start, channel, message, constrain, *_, end = self.marks
+        before = f"{start}assistant{channel}commentary to={_FUNCTIONS}"
+        between = f" {constrain}json{message}"
+        return "".join(f"{before}{call.name}{between}{dumps(call.arguments)}{end}" for call in calls)
 
     def grammar(self, rules: LarkRules, tools: Sequence[HeldTool], is_single: bool) -> str:
         """An answer from the header of its first message on: thoughts, words on what is done, and a call at its end."""

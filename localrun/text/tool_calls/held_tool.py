@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from localrun.base.constraint import check_schema, of_schema
+from localrun.base.constraint import check_constraint, of_schema
 from localrun.base.errors import ConstraintError, ToolSchemaError
 from localrun.text.tool_calls.schema_kinds import resolved
 
@@ -37,7 +37,7 @@ class HeldTool:
         try:
             if "object" not in _types(schema):
                 raise ConstraintError("arguments are always an object", "give a schema of the type object")
-            check_schema(of_schema(schema).source)
+            check_constraint(of_schema(schema))
         except ConstraintError as error:
             return self.loose(error.message)
         return HeldTool(self.name, schema, self.is_strict, self.notes)

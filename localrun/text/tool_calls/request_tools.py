@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from localrun.base.errors import LocalrunError
+from localrun.base.errors import ConstraintError, LocalrunError
 from localrun.base.request import Request, TemplateMessage
 from localrun.base.tool_choice import names_of
 from localrun.text.marks import NO_MARKS, Marks
@@ -92,14 +92,16 @@ class RequestTools:
         return [HeldTool.of(function).checked() for function in by_name.values()]
 
     def calls(self, tools: Sequence[HeldTool]) -> HeldCalls | None:
-        """How calls of these tools are held to their schemas; None where they cannot be. Raises ToolSchemaError."""
-        return held_calls(
-            self.form.dialect,
-            self.marks(()),
-            tools,
-            must_call=self.must_call,
-            is_single=not self.request.parallel_tool_calls,
-        )
+        """How calls of these tools are held to their schemas; None where they cannot be. Raises ConstraintError."""
+        if self.request.continues and self.form.dialect.name == "Harmony":
+            if self.must_call:
+                raise ConstraintError("an answer that is gone on with cannot be made to call a tool", "ask anew")
+            return None
+        single, marks = not self.request.parallel_tool_calls, self.marks(())
+        try:
+            return held_calls(self.form.dialect, marks, tools, must_call=self.must_call, is_single=single)
+        except RecursionError:
+            raise ConstraintError("a schema is nested too deeply", "make it simpler") from None
 
     def marks(self, tags: Sequence[str]) -> Marks:
         """The tokens among reasoning tags and the marks of calls."""

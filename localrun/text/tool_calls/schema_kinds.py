@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_REFERENCES = 64  # that lead from one to the next
-MAX_BRANCHES = 64  # of a choice between schemas that are looked at
 
 
 def resolved(root: Mapping[str, Any], schema: Any) -> Mapping[str, Any]:
@@ -40,14 +39,26 @@ def pointed_at(root: Mapping[str, Any], pointer: Any) -> Any:
     return found
 
 
-def kinds_of(root: Mapping[str, Any], schema: Any, depth: int = 0) -> set[str]:
+def kinds_of(root: Mapping[str, Any], schema: Any) -> set[str]:
     """The types that a schema allows; empty for any. Those of an enumeration are string, null and any."""
-    found = resolved(root, schema)
-    kind, values = found.get("type"), found.get("enum")
+    kinds, seen, waiting = set[str](), set[int](), [schema]
+    while waiting:
+        found = resolved(root, waiting.pop())
+        if id(found) in seen:  # a choice that refers to itself
+            continue
+        seen.add(id(found))
+        own, several = _own_kinds(found), [*branches(found, "anyOf"), *branches(found, "oneOf")]
+        if not own and not several:
+            return set()
+        kinds |= own
+        waiting += [] if own else several
+    return kinds
+
+
+def _own_kinds(schema: Mapping[str, Any]) -> set[str]:
+    kind, values = schema.get("type"), schema.get("enum")
     if isinstance(kind, str | list):
         return {kind} if isinstance(kind, str) else set(filter(None, map(str, kind)))
-    if isinstance(values, list) and values:
+    if isinstance(values, list):
         return {"string" if isinstance(value, str) else "null" if value is None else "any" for value in values}
-    several = [one for name in ("anyOf", "oneOf") for one in branches(found, name)] if depth < MAX_REFERENCES else []
-    kinds = [kinds_of(root, one, depth + 1) for one in several[:MAX_BRANCHES]]
-    return set[str]().union(*kinds) if all(kinds) else set()
+    return set()

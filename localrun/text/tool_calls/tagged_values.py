@@ -48,16 +48,21 @@ class TaggedValues:
     end: str
     pad: str  # a part of the end that a value may contain
 
-    def choices(self, schema: Any, text_kind: str, json_kind: str) -> Iterator[tuple[bool, str]]:
-        """Each rule with whether it is of a string."""
-        found = self.tool.resolved(schema)
+    def choices(
+        self, schema: Any, text_kind: str, json_kind: str, seen: set[int] | None = None
+    ) -> Iterator[tuple[bool, str]]:
+        """Each rule with whether it is of a string. `seen` are choices that have been looked at."""
+        found, seen = self.tool.resolved(schema), set() if seen is None else seen
+        if id(found) in seen:  # one that refers to itself, say
+            return
         values = [found["const"]] if "const" in found else found.get("enum")
         if isinstance(values, list):
             yield from self._spelled(values, text_kind, json_kind)
             return
         if several := branches(found, "anyOf", "oneOf"):
+            seen.add(id(found))
             for one in several:
-                yield from self.choices(one, text_kind, json_kind)
+                yield from self.choices(one, text_kind, json_kind, seen)
             return
         kind = found.get("type")
         kinds = {kind} if isinstance(kind, str) else set(kind or ())

@@ -126,7 +126,8 @@ def wrong_readings(dialect: Dialect, rng: random.Random, n: int) -> list[str]:
         before = "" if dialect.is_at_start else rng.choice(["", "I look: 2 < 3 [1]."])
         text = dialect.syntax.spelled(marks.spell).write(calls)
         is_harmony = dialect.name == "Harmony"
-        text = marks.spell(f"<|channel|>final<|message|>{before}<|end|>{text}") if is_harmony else f"{before}\n\n{text}"
+        opens, closes = map(marks.spell, ("<|channel|>final<|message|>", "<|end|>") if is_harmony else ("", "\n\n"))
+        text = f"{opens}{before}{closes}{text}"
         splitter = HarmonySplitter(spell=marks.spell) if is_harmony else None
         meant = before, "", [(call.name, dict(call.arguments)) for call in calls]
         whole = read(dialect, [text], marks, splitter)
