@@ -27,6 +27,7 @@ from localrun.model.layer_weights import (
     ModelWeights,
 )
 from localrun.model.row_order import row_order
+from localrun.model.spare_biases import check_spare_biases
 from localrun.model.weight_ref import WeightRef
 from localrun.model.weights import weight_refs
 from localrun.ops.instructions import LowRank
@@ -129,6 +130,7 @@ def load_model(
     """
     config = config or read_config(source)
     refs = read_weight_refs(source, config)
+    check_spare_biases(source, refs)
     loader = Loader(source, refs, layout, device, progress, files, kept, adapters)
     try:
         return Model(config, loader.weights(config))

@@ -15,6 +15,7 @@ from localrun.model.archs.names import GGUF_NAMES, GGUF_OTHER_PARTS, HF_NAMES, n
 from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.expert_weights import ExpertNamer
 from localrun.model.shapes import BIASED, OPTIONAL, Shapes, layer_shapes, made_of_a_token, outer_shapes
+from localrun.model.spare_biases import spare_biases
 from localrun.model.weight_ref import WeightRef, check_tensor
 
 GGUF_FUSED = {
@@ -49,7 +50,7 @@ def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[s
     for ref in refs.values():
         check_tensor(source, ref)
     check_biases(refs, str(source.path))
-    known = {name for ref in refs.values() for name in ref.tensors} | set(ROPE_TENSORS)
+    known = {name for ref in refs.values() for name in ref.tensors} | {*ROPE_TENSORS, *spare_biases(source, refs)}
     for name in source.tensors:
         if name not in known and not namer.ignorable(name):
             told = f"tensor {clean(name)!r} has no place in a {arch.name} model"

@@ -10,6 +10,9 @@ from localrun_testing.oracle import difference, token_ids
 from localrun_testing.packed_checkpoint import Pack, awq, compressed, gptq, nf4, save_integers, save_packed
 from localrun_testing.stepper import Stepper
 from localrun_testing.tiny_models import VOCAB_SIZE
+from safetensors.torch import load_file, save_file
+
+from localrun.base.errors import ModelFileError
 
 TinyFile = Callable[..., Path]
 IDS = token_ids(40, VOCAB_SIZE)
@@ -60,6 +63,23 @@ def test_logits_are_those_of_the_same_numbers(case: str, tiny_folder: TinyFile, 
     found = Stepper(packed).logits(IDS)
     assert difference(found, Stepper(plain).logits(IDS)).within(max_abs=1e-4, nmse=1e-9)
     assert difference(Stepper(packed, native_threads=2).logits(IDS), found).nmse < 1e-2
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_biases_without_a_place_are_left_out_if_they_are_zero(
+    value: int, tiny_folder: TinyFile, tmp_path: Path
+) -> None:
+    config = {"quant_method": "gptq", "group_size": 32, "sym": True}
+    packed, plain = save_integers(tiny_folder("qwen3"), tmp_path, gptq, config, dtype=torch.float16)
+    tensors = load_file(packed / "model.safetensors")
+    for name in [name for name in tensors if name.endswith("scales")]:
+        tensors[name.replace("scales", "bias")] = torch.full(tensors[name].shape[1:], value).half()
+    save_file(tensors, packed / "model.safetensors")
+    if value:
+        with pytest.raises(ModelFileError, match=r"bias' has no place"):
+            Stepper(packed)
+    else:
+        assert difference(Stepper(packed).logits(IDS), Stepper(plain).logits(IDS)).within(max_abs=1e-4, nmse=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["llama-biases", "gemma3"])
