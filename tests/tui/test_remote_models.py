@@ -20,6 +20,8 @@ from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import read_endpoints, write_endpoints
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
+from localrun_tui.screens import first_run
+from localrun_tui.screens.models import model_sections
 
 KEY = "sk-canary-123456"
 
@@ -30,6 +32,13 @@ def server() -> Iterator[FakeChatServer]:
         server.key = KEY
         server.models = [{"id": "big-model", "max_model_len": 4096}]
         yield server
+
+
+@pytest.fixture(autouse=True)
+def empty_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fits of its models takes seconds to find out, and none of them is chosen here."""
+    monkeypatch.setattr(first_run, "_find_first", lambda task: None)
+    monkeypatch.setattr(model_sections, "catalogue_rows", lambda budget, stored: [])
 
 
 def new_app() -> LocalrunApp:

@@ -23,7 +23,8 @@ from localrun_tui.screens.chat.message_document import MessageDocument
 from localrun_tui.widgets.meters import bar
 
 LEAST = 44  # cells that a chat has beside panels
-RESIZES = 500
+WIDEST = 140
+NEAR_PANELS = 60  # sizes with the widths at which panels come and go
 EVERYTHING = """# Head
 
 - a
@@ -64,7 +65,11 @@ def resize(pilot: Pilot[Any], width: int, height: int) -> None:
 
 
 def test_no_size_ends_an_answer(tmp_path: Path) -> None:
+    """Every width, in any order, and many where panels come and go."""
     rng = random.Random(36)
+    sizes = [(width, rng.randint(1, 30)) for width in range(1, WIDEST + 1)]
+    sizes += [(rng.randint(76, 124), 24) for _ in range(NEAR_PANELS)]
+    rng.shuffle(sizes)
     script = Script(EVERYTHING, delay=0.05, thinking="a thought 中文", never_ends=True)
     app, _ = chat_app(Script(), script, folder=tmp_path)
     keys = ["ctrl+g", "ctrl+l", "ctrl+f", "escape", "tab", "slash"]
@@ -75,8 +80,8 @@ def test_no_size_ends_an_answer(tmp_path: Path) -> None:
         await pilot.press("ctrl+g", "ctrl+l")
         await send(pilot, "a long one")
         screen = chat_screen(pilot)
-        for n in range(RESIZES):
-            resize(pilot, *rng.choice([(rng.randint(1, 140), rng.randint(1, 30)), (rng.randint(76, 124), 24)]))
+        for n, size in enumerate(sizes):
+            resize(pilot, *size)
             for _ in range(rng.randint(0, 8)):
                 await asyncio.sleep(0)
             if n % 10 == 9:

@@ -30,14 +30,14 @@ MEANT = {
 }
 
 
-def compiled(unit: Unit, arch: int, tmp_path: Path) -> dict[str, Kernel]:
+def compiled(unit: Unit, arch: int) -> dict[str, Kernel]:
     text = source(unit.file)
 
     def compile_unit(path: Path) -> None:
         path.write_bytes(bytes(compile_kernels(text, unit.file, arch, unit.defines, keep=False).code))
 
     code = kept(compile_unit, text, unit, arch, nvrtc_version(), compiler_text()).read_bytes()
-    return disassembled(code, tmp_path)
+    return disassembled(code)
 
 
 def compiler_text() -> str:
@@ -45,8 +45,8 @@ def compiler_text() -> str:
     return inspect.getsource(compiler)
 
 
-def check(unit: Unit, arch: int, tmp_path: Path) -> None:
-    for name, kernel in compiled(unit, arch, tmp_path).items():
+def check(unit: Unit, arch: int) -> None:
+    for name, kernel in compiled(unit, arch).items():
         where = f"{name} of {unit} for sm_{arch}"
         assert kernel.stack == 0, f"{where} keeps {kernel.stack} bytes of a thread in memory"
         assert kernel.count("LDL", "STL") == 0, f"{where} spills registers"
@@ -65,15 +65,15 @@ def shortest() -> list[Unit]:
 
 @pytest.mark.parametrize("arch", SHORT_ARCHITECTURES)
 @pytest.mark.parametrize("unit", shortest(), ids=str)
-def test_a_row_of_every_file_compiles_and_spills_nothing(unit: Unit, arch: int, tmp_path: Path) -> None:
-    check(unit, arch, tmp_path)
+def test_a_row_of_every_file_compiles_and_spills_nothing(unit: Unit, arch: int) -> None:
+    check(unit, arch)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("unit", units(), ids=str)
-def test_everything_compiles_for_every_architecture(unit: Unit, arch: int, tmp_path: Path) -> None:
-    check(unit, arch, tmp_path)
+def test_everything_compiles_for_every_architecture(unit: Unit, arch: int) -> None:
+    check(unit, arch)
 
 
 def test_every_file_of_kernels_is_in_the_table() -> None:
@@ -81,8 +81,8 @@ def test_every_file_of_kernels_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(("arch", "instruction"), [(75, "IMMA.8816.S8.S8"), (80, "IMMA.16832.S8.S8"), (90, "IMMA")])
-def test_products_of_bytes_are_made_by_tensor_cores(arch: int, instruction: str, tmp_path: Path) -> None:
-    found = compiled(Unit("intrinsics.cu"), arch, tmp_path)
+def test_products_of_bytes_are_made_by_tensor_cores(arch: int, instruction: str) -> None:
+    found = compiled(Unit("intrinsics.cu"), arch)
     assert found["check_mma_s8"].count(instruction)
     assert found["check_mma_f16"].count("HMMA")
     assert found["check_dp4a"].count("IDP.4A.S8.S8")

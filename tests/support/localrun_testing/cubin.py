@@ -7,7 +7,10 @@ import subprocess
 import sysconfig
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+
+from localrun_testing.kept import kept
 
 _FRAME_SIZE, _MAX_THREADS, _REGISTERS = 0x11, 0x05, 0x2F  # EIATTR_*: records of the sections .nv.info
 _SIZED = 4  # a record of so many bytes; others hold two
@@ -50,19 +53,29 @@ def kernels(cubin: bytes) -> dict[str, Kernel]:
     return found
 
 
-def disassembled(cubin: bytes, folder: Path) -> dict[str, Kernel]:
+def disassembled(cubin: bytes) -> dict[str, Kernel]:
     """By name, with instructions, by nvdisasm."""
-    path = folder / "kernels.cubin"
-    path.write_bytes(cubin)
     tool = Path(sysconfig.get_path("purelib"), "nvidia", "cu13", "bin", "nvdisasm")
-    command = [str(tool) if tool.exists() else shutil.which("nvdisasm") or "nvdisasm", "-c", str(path)]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    command = str(tool) if tool.exists() else shutil.which("nvdisasm") or "nvdisasm"
+
+    def disassemble(path: Path) -> None:
+        source = path.with_name("kernels.cubin")
+        source.write_bytes(cubin)
+        done = subprocess.run([command, "-c", str(source)], capture_output=True, text=True, check=True)
+        path.write_text(done.stdout)
+
+    text = kept(disassemble, cubin, _version_of(command)).read_text()
     found = kernels(cubin)
     for part in re.split(r"\n\.text\.", text)[1:]:
         name = part[: part.index(":")]
         instruction = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?([A-Z0-9_.]+)", re.MULTILINE)
         found[name].instructions.update(instruction.findall(part))
     return found
+
+
+@cache
+def _version_of(command: str) -> str:
+    return subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
 
 
 def _sections(cubin: bytes) -> dict[str, tuple[int, int]]:
