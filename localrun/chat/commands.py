@@ -103,7 +103,6 @@ COMMANDS: tuple[Command, ...] = (
         "Tools",
         "that the model may call, and what they may do",
         "[NAMES|none|allow FOLDER|forget NUMBER]",
-        _PLAIN,
     ),
     Command(
         "/stats",

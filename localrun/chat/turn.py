@@ -122,7 +122,7 @@ class Answer:
         self.first_word: float | None = None  # when the first text came that is no thinking
         self.n_tokens = 0
         self.loop: Loop | None = None
-        self.running = ""  # the id of the call whose tool runs
+        self._open: set[str] = set()  # ids of calls that have no result yet
         self.done: Done | None = None
         self.error: LocalrunError | None = None  # that ended it
         self.kept: Message | None = None
@@ -154,7 +154,7 @@ class Answer:
 
     @property
     def phase(self) -> TurnPhase:
-        if self.running:
+        if self._open:
             return "calling"
         if self.first_token is not None:
             return "writing" if self.text else "thinking"
@@ -178,7 +178,7 @@ class Answer:
 
     def take(self, event: TurnEvent) -> None:
         match event:
-            case Accepted() | PromptLogprobs() | ToolCallDelta():
+            case Accepted() | PromptLogprobs() | ToolCallDelta() | ToolStarted():
                 pass
             case Prefill():
                 self.prefill = event
@@ -196,10 +196,9 @@ class Answer:
                 self._ended += [TextPart(text)] if (text := "".join(said)) else []
                 self._ended += [replace(call, thought_end=len(self.thinking)) for call in calls]
                 self._texts["answer"], self._n_begun = [], 0
-            case ToolStarted(id):
-                self.running = id
+                self._open = {call.id for call in calls}
             case ToolDone(result):
-                self.running = ""
+                self._open.discard(result.id)
                 self._ended.append(result)
             case Done():
                 self.done = event

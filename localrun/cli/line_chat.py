@@ -58,6 +58,7 @@ class LineChat:
     def enter(self, chat: Chat) -> None:
         """Go on with `chat`. A question at its end that has no answer is put aside, for /retry."""
         self.chat = chat
+        self.tools.begin_chat()
         self.unanswered = chat.set_aside()
         if self.unanswered:
             note("(your last message there has no answer: /retry asks it again)")

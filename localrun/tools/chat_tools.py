@@ -1,6 +1,7 @@
 """The tools of one chat: which the model may call, and what they may do."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from localrun.base.request import Json, Request
 from localrun.tools.allowed_tools import AllowedTools
@@ -28,6 +29,7 @@ class ChatTools:
         self.servers = McpServers(())
         self.built_in: list[Tool] = []
         self._permissions = Permissions(consent, folders, always)
+        self._given: list[Path] | None = None  # folders that were allowed before the first chat
 
     def choose(self, names: Sequence[str]) -> None:
         """Let the model call these tools and no others. Raises UsageError for a name that means none."""
@@ -39,6 +41,12 @@ class ChatTools:
     def allow(self, name: str) -> None:
         """Let a tool run without asking in this chat."""
         self._permissions.names.add(name)
+
+    def begin_chat(self) -> None:
+        """Take back what was allowed for the chat before; what a command line allowed stays."""
+        self._given = list(self.folders.allowed) if self._given is None else self._given
+        self.folders.allowed = list(self._given)
+        self._permissions.forget_chat()
 
     def close(self) -> None:
         """End the servers."""

@@ -138,7 +138,7 @@ class ToolLoop:
                 arguments = check_arguments(tool.parameters, arguments)
             running = self._permissions.permit(call.name, tool, arguments)
             if running is None:
-                raise ToolError(REFUSED)
+                raise ToolError(STOPPED if self._is_cancelled else REFUSED)
         except ToolError as error:
             return RunningCall().error(error)
         yield ToolStarted(call.id)

@@ -66,6 +66,10 @@ class Permissions:
         own = [Path(one.scope) for one in self._always if tool.asks == "folder" and one.is_for(tool, one.scope)]
         return [*self.folders.allowed, *own]
 
+    def forget_chat(self) -> None:
+        """Take back what was allowed for a chat."""
+        self._chat.clear()
+
     def _remember(self, answer: Allowed, tool: Tool, scope: str) -> None:
         if answer == "chat" and tool.asks == "folder":
             self.folders.allow(Path(scope))

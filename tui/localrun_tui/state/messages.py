@@ -9,6 +9,7 @@ from localrun.base.events import ModelInfo
 
 if TYPE_CHECKING:
     from localrun.client.choice import ModelChoice
+    from localrun_tui.state.pending_consent import PendingConsent
     from localrun_tui.state.turn import Turn
 
 
@@ -81,6 +82,13 @@ class ChatChanged(Message):
     """The current chat has another message, or another branch of it is shown, `at` the message that was chosen."""
 
     at: str | None = None
+
+
+@dataclass
+class ToolAsked(Message):
+    """A tool waits until the user says whether it may run."""
+
+    pending: "PendingConsent"
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Preview of the prompt before it is sent: exact where the engine counts, else a marked estimate."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from localrun.base.content import Content, text_of
@@ -42,6 +42,7 @@ async def preview(session: Session, content: Content, pieces: bool = False) -> P
         return None
     try:
         request = await session.disk.run(_request, session.chat, content)
+        request = replace(request, tools=session.tools.for_model)
         return await asyncio.to_thread(client.preview, request, pieces) if request.messages else None
     except LocalrunError:  # a server that is gone, a template that refuses: sending it will say so
         return None

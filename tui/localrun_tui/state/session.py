@@ -22,6 +22,7 @@ from localrun.client.choice import held_by
 from localrun.client.model_slot import LoadGivenUpError, ModelSlot, OpenClient
 from localrun.fit.rates import Rates
 from localrun_tui.state.app_server import AppServer
+from localrun_tui.state.chat_tools import AppTools
 from localrun_tui.state.messages import (
     ChatChanged,
     ChatOpened,
@@ -58,6 +59,7 @@ class Session:
         self.disk = StoreThread(open_store)
         self.shelf = Shelf(self.disk, post)
         self.waiting = WaitingMessages(self.disk, post)
+        self.tools = AppTools(post)
         self.chat: Chat | None = None
         self.turn: Turn | None = None
         self.rates: Rates | None = None  # of this machine, where they were measured
@@ -157,10 +159,12 @@ class Session:
                 from localrun.chat.chat_settings import hold_with
 
                 await self.disk.run(hold_with, chat, held_by(self.present, client.info.name))
+            await asyncio.to_thread(self.tools.wait_for_servers)
             request = await self.disk.run(self._request, chat, message_id, begun)
+            request = replace(request, tools=self.tools.for_model)
             if temperature is not None:
                 request = replace(request, sampling=replace(request.sampling, temperature=temperature))
-            self.turn = Turn(chat, message_id, request, client, self.disk, begun)
+            self.turn = Turn(chat, message_id, request, client, self.disk, self.tools, begun)
             self.post(TurnBegan(self.turn))
         finally:
             self.asking = False
@@ -210,6 +214,7 @@ class Session:
         """An empty chat; it is on disk from its first message on."""
         async with self._opening:
             self.waiting.clear()
+            self.tools.leave(self.chat)
             self.chat = self.waiting.chat = await self.disk.run(self.disk.create, self.info.name if self.info else "")
         self.post(ChatOpened(new=True))
         return self.chat
@@ -217,6 +222,7 @@ class Session:
     async def open_chat(self, chat_id: str, at: str | None = None) -> None:
         """Open a chat, on the branch of the message `at` if that is given and there."""
         async with self._opening:
+            self.tools.leave(self.chat)
             self.chat = await self.disk.run(self.disk.open, chat_id, at)
             self.waiting.open(self.chat)
         self.post(ChatOpened(at))
@@ -233,6 +239,7 @@ class Session:
         if turn := self.under_way:
             turn.cancel()
             turn.wait(_LAST_WORDS)
+        self.tools.close()
         self.model.close()
         self.disk.close()
 

@@ -8,11 +8,13 @@ from localrun.base.errors import LocalrunError, unexpected
 from localrun.base.request import Request
 from localrun.chat.turn import Answer
 from localrun.client.interface import EngineClient, Generation
+from localrun_tui.state.chat_tools import AppTools
 from localrun_tui.state.store_thread import StoreThread
 
 if TYPE_CHECKING:
     from localrun.chat.journal import Chat
     from localrun.chat.tree import Message
+    from localrun.tools.loop import ToolLoop
 
 
 _BETWEEN_HALVES = 2.0  # seconds of an answer that a crash may cost
@@ -29,13 +31,15 @@ class Turn(Answer):
         request: Request,
         client: EngineClient,
         disk: StoreThread,
+        tools: AppTools,
         begun: "Message | None" = None,
     ) -> None:
         super().__init__(chat, question, request, client.info, begun)
         self._disk = disk
+        self._tools = tools
         self._half_kept = self.began
         self._over = threading.Event()
-        self._generation: Generation | None = None
+        self._generation: Generation | ToolLoop | None = None
         self._is_cancelled = False
         threading.Thread(target=self._run, args=(client, request), name="turn", daemon=True).start()
 
@@ -49,6 +53,7 @@ class Turn(Answer):
         self._is_cancelled = True
         if self._generation is not None:
             self._generation.cancel()
+        self._tools.give_up()
 
     def wait(self, seconds: float) -> bool:
         """Whether it is over after at most so long."""
@@ -56,7 +61,7 @@ class Turn(Answer):
 
     def _run(self, client: EngineClient, request: Request) -> None:
         try:
-            self._generation = client.generate(request)
+            self._generation = self._tools.generate(client, request)
             if self._is_cancelled:  # before there was anything to cancel
                 self._generation.cancel()
             for event in self._generation:

@@ -15,6 +15,7 @@ from localrun.base.errors import PromptTooLongError
 from localrun.base.units import ms
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.composer import WAITING, Composer
+from localrun_tui.screens.chat.consent_card import ConsentCard
 from localrun_tui.screens.chat.draft_count import DraftCount
 from localrun_tui.screens.chat.find_bar import FindBar
 from localrun_tui.screens.chat.find_in_chat import FindInChat
@@ -45,7 +46,8 @@ class ChatPane(Vertical):
         self.notice = Notice()
         self.composer = Composer()
         self.find_bar = FindBar()
-        below = (self.new_text, self.waiting, self.notice, self.find_bar, self.composer)
+        self.consent = ConsentCard()
+        below = (self.new_text, self.waiting, self.notice, self.consent, self.find_bar, self.composer)
         super().__init__(self.transcript, *below)
         self.path = ChatPath(session, self.transcript)
         self._find = FindInChat(session, self.path, self.transcript, self.find_bar)
@@ -133,6 +135,15 @@ class ChatPane(Vertical):
     def on_click(self, event: Click) -> None:
         if event.widget is self.new_text:
             self.to_end()
+
+    @on(Changed)
+    @on(ConsentCard.Answered)
+    def _settle_consent(self) -> None:
+        """Hide the question where it is answered, and go back to typing."""
+        had_focus = self.consent.has_focus_within
+        self.consent.settle()
+        if had_focus and not self.consent.display:
+            self.screen.set_focus(self.composer.editor)
 
     @on(Changed)
     def _name_window(self) -> None:

@@ -34,6 +34,7 @@ class ChatScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop", id="chat.stop"),
         Binding("escape", "back", "Back", id="chat.back"),
+        Binding("f6", "consent", "Allow a tool", id="chat.consent", priority=True),
         Binding("ctrl+o", "app.models", "Models", id="chat.models"),
         Binding("ctrl+l", "history", "Chats", id="chat.history"),
         Binding("ctrl+g", "inspector", "Inspector", id="chat.inspector"),
@@ -116,6 +117,11 @@ class ChatScreen(Screen[None]):
     def on_chat_changed(self, event: messages.ChatChanged) -> None:
         self.run_guarded(self.pane.show(at=event.at))
 
+    def on_tool_asked(self, event: messages.ToolAsked) -> None:
+        if event.pending.is_open:
+            self.pane.consent.show(event.pending)
+            self.refresh_bindings()
+
     async def on_turn_began(self, event: messages.TurnBegan) -> None:
         await self.pane.begin(event.turn)
 
@@ -172,6 +178,8 @@ class ChatScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "stop":
             return not self.composer.edited and (self.session.answering or self.session.model.loading)
+        if action == "consent":
+            return self.pane.consent.display
         if action == "back":
             return not isinstance(self.focused, Editor) or self.panels.covering or bool(self.composer.edited)
         return True
@@ -182,6 +190,10 @@ class ChatScreen(Screen[None]):
             self.run_guarded(self.session.stop())
         else:
             self.session.model.give_up()
+
+    def action_consent(self) -> None:
+        """Go to the question whether a tool may run."""
+        self.pane.consent.go_to()
 
     def action_back(self) -> None:
         """Close an open panel; else go back to typing."""

@@ -3,6 +3,7 @@
 import os
 import time
 
+from localrun.base.content import has_calls
 from localrun.base.events import Channel
 from localrun_tui.screens.chat.message_notes import live_note, thinking_title
 from localrun_tui.screens.chat.message_view import MessageView
@@ -39,13 +40,21 @@ class LiveAnswer:
 
     def show_new(self) -> None:
         """Show the text that came since the last time."""
-        thinking, answer = self._new("thinking", self.turn.thinking), self._new("answer", self.turn.text)
+        thinking, answer = self._new("thinking", self.turn.thinking), self._new("answer", self._text())
         document = self.view.document
         document.thinking_title = thinking_title(self.turn)
         if thinking:
             document.think(thinking)
         if answer:
             document.feed(answer)
+
+    def _text(self) -> str:
+        content = self.turn.content
+        if not has_calls(content):
+            return self.turn.text
+        from localrun_tui.screens.chat.call_lines import answer_markdown
+
+        return answer_markdown(content)
 
     def _new(self, channel: Channel, text: str) -> str:
         start, self._shown[channel] = self._shown[channel], len(text)

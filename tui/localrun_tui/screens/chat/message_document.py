@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.style import Style
 
-from localrun.base.content import FilePart, files_in, typed_text
+from localrun.base.content import Content as MessageContent
+from localrun.base.content import FilePart, files_in, has_calls, typed_text
 from localrun.base.sanitize import clean
 from localrun_tui.markdown.inline import ACT
 from localrun_tui.markdown.wide import Wide
@@ -29,18 +30,39 @@ class MessageDocument:
         self.wide = Wide()
         self.note = Content()  # the last line: progress, or an error
         self.thinking_open = False
+        self.results_open = False
         self.marked: list[str] = []  # searched words
         self.thinking_title = "Thought"
         self.is_markdown = message is None or message.role == "assistant"  # else it is shown as it was written
         content = message.content if message else ()
         self.attachments: list[FilePart] = files_in(content)
-        text = typed_text(content)
+        text = self._calls_as_text(content) if has_calls(content) else typed_text(content)
+        self._content: MessageContent = content if has_calls(content) else ()
         self._written = message.text if message else ""
         self._plain = "" if self.is_markdown else clean(text)
         self._text = MarkdownText(text if self.is_markdown else "")
         self._thinking = MarkdownText(message.thinking if message else "")
 
     # ---- text
+
+    def _calls_as_text(self, content: MessageContent) -> str:
+        from localrun_tui.screens.chat.call_lines import answer_markdown
+
+        return answer_markdown(content, self.results_open)
+
+    @property
+    def has_results(self) -> bool:
+        """Whether there are results of tools to write out or fold."""
+        return bool(self._content)
+
+    def keep(self, content: MessageContent) -> None:
+        """Take the content that an answer on its way has come to."""
+        self._content = content if has_calls(content) else ()
+
+    def toggle_results(self) -> None:
+        """Write the results of tools out, or fold them."""
+        self.results_open = not self.results_open
+        self._text = type(self._text)(self._calls_as_text(self._content))
 
     def feed(self, text: str) -> None:
         """Append text of the answer."""

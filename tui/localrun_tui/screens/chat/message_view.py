@@ -43,6 +43,7 @@ class MessageView(Growing, can_focus=True):
         Binding("r", "regenerate", "Again", id="message.regenerate"),
         Binding("g", "go_on", "Go on", id="message.go-on"),
         Binding("t", "toggle_thinking", "Thinking", id="message.thinking"),
+        Binding("d", "toggle_results", "Results of tools", id="message.results"),
         Binding("w", "toggle_wrap", "Wrap code and tables, or not", show=False, id="message.wrap"),
         Binding("shift+left,H,less_than_sign", "shift(-1)", "Wide code: left", show=False, id="message.left"),
         Binding("shift+right,L,greater_than_sign", "shift(1)", "Wide code: right", show=False, id="message.right"),
@@ -105,6 +106,7 @@ class MessageView(Growing, can_focus=True):
     def finish(self, message: "Message", branch: tuple[int, int]) -> None:
         """The answer is complete, and kept as `message`."""
         self.document.finish()
+        self.document.keep(message.content)
         self.document.branch = branch
         self.message, self.live = message, False
         self.changed()
@@ -180,6 +182,7 @@ class MessageView(Growing, can_focus=True):
             "open_links": lambda: bool(self.document.links),
             "toggle_wrap": lambda: self.document.has_wide,
             "shift": lambda: self.document.wide.whole,
+            "toggle_results": lambda: self.document.has_results,
             "toggle_thinking": lambda: self.document.has_thinking,
         }
         return possible[action]() if action in possible else True
@@ -208,6 +211,10 @@ class MessageView(Growing, can_focus=True):
     def action_toggle_thinking(self) -> None:
         self.document.thinking_open = not self.document.thinking_open
         self.changed()
+
+    def action_toggle_results(self) -> None:
+        self.document.toggle_results()
+        self._lay_out_anew()
 
     def action_toggle_wrap(self) -> None:
         """Code and tables as wide as they are, or in the width there is."""

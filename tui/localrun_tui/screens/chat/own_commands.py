@@ -99,6 +99,18 @@ class OwnCommands:
             timeout=10,
         )
 
+    async def tools(self, wanted: str) -> None:
+        from localrun.tools.tools_command import change_tools
+        from localrun_tui.screens.chat.tools_choice import choose_tools
+
+        tools = self._session.tools.tools
+        if not wanted:
+            await choose_tools(self._screen.app, tools)
+        else:
+            change_tools(tools, wanted)
+        names = ", ".join([*(tool.name for tool in tools.built_in), *tools.servers.names])
+        self._screen.notify(f"The model may call {names or 'no tools'}", timeout=3, markup=False)
+
     async def keep(self, name: str) -> None:
         from localrun.chat.prompts import keep_prompt
 

@@ -71,6 +71,7 @@ class SlashCommands:
             "/chat-settings": self._own.chat_settings,
             "/explain": self._explain,
             "/serve": self._own.serve,
+            "/tools": self._own.tools,
         }
 
     async def run(self, name: str, arguments: str = "") -> None:

@@ -1,0 +1,178 @@
+"""Tools in the app: chosen on one screen, asked about in a card while typing stays possible, shown folded."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, send, text_of, views
+from localrun_testing.pilots import LARGE, drive, until
+from localrun_testing.scripted_client import Script
+from textual.pilot import Pilot
+
+from localrun.base.events import ToolCall
+from localrun_tui.screens.chat.call_lines import answer_markdown
+from localrun_tui.screens.chat.editor import Editor
+from localrun_tui.screens.dialogs.ask import AskOne
+
+
+def calling(name: str, text: str = "", **arguments: object) -> Script:
+    return Script(text, calls=(ToolCall("c1", name, json.dumps(arguments)),))
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path_factory.mktemp("here")
+    (folder / "notes.txt").write_text("buy milk")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+async def choose(pilot: Pilot[Any], names: str) -> None:
+    await ready(pilot)
+    await send(pilot, f"/tools {names}")
+    await until(pilot, lambda: chat_screen(pilot).session.tools.for_model)
+
+
+async def asked(pilot: Pilot[Any]) -> str:
+    """What the card shows, once it is there."""
+    card = chat_screen(pilot).pane.consent
+    await until(pilot, lambda: card.display)
+    return f"{card.border_title}\n{card._what.render()}"
+
+
+async def answered(pilot: Pilot[Any]) -> str:
+    """The answer on the screen, once it is kept."""
+    screen = chat_screen(pilot)
+    await until(pilot, lambda: screen.session.turn is not None and not screen.session.answering)
+    await until(pilot, lambda: screen.path.live is None)
+    return text_of(views(pilot)[-1])
+
+
+def test_a_call_is_shown_folded_and_its_result_written_out() -> None:
+    app, client = chat_app(calling("calculator", "Let me see.", expression="2+`2`"), Script("It is 4."))
+
+    async def go(pilot: Pilot[Any]) -> None:
+        await choose(pilot, "calculator")
+        await send(pilot, "2+2?")
+        shown = await answered(pilot)
+        assert "calculator  expression: 2+`2`" in shown
+        assert "It is 4." in shown
+        assert "cannot be computed" in shown, "an error is said at once"
+        await until(pilot, lambda: chat_screen(pilot).path.live is None)
+        view = views(pilot)[-1]
+        view.focus()
+        assert view.message is not None
+        before = len(view.lines(76))
+        await pilot.press("d")
+        await until(pilot, lambda: len(view.lines(76)) > before)
+        await pilot.press("d")
+        await until(pilot, lambda: len(view.lines(76)) == before)
+
+    drive(app, go, size=LARGE)
+    assert [len(request.tools) for request in client.requests] == [1, 1]
+    assert client.requests[1].messages[-1]["role"] == "tool"
+
+
+def test_a_tool_asks_while_typing_stays_possible(folder: Path) -> None:
+    app, client = chat_app(calling("read_file", path="notes.txt"), Script("Milk."))
+
+    async def go(pilot: Pilot[Any]) -> None:
+        await choose(pilot, "read")
+        await send(pilot, "what is in it?")
+        shown = await asked(pilot)
+        assert "The model wants to call read_file" in shown
+        assert "path        notes.txt" in shown
+        await pilot.press("o", "c", "a", "enter")
+        editor = chat_screen(pilot).query_one(Editor)
+        await until(pilot, lambda: len(chat_screen(pilot).session.waiting) == 1)
+        assert editor.text == ""
+        assert chat_screen(pilot).session.answering, "what is typed is no answer"
+        await pilot.press("f6", "c")
+        await until(pilot, lambda: client.requests[1:] and client.requests[1].messages[-1]["content"] == "buy milk")
+        await until(pilot, lambda: not chat_screen(pilot).pane.consent.display)
+        await until(pilot, lambda: chat_screen(pilot).session.tools.tools.folders.allowed == [folder])
+        assert isinstance(app.focused, Editor)
+
+    drive(app, go, size=LARGE)
+
+
+@pytest.mark.parametrize("way", ["no", "escape"])
+def test_a_command_that_is_not_allowed_is_not_run(folder: Path, way: str) -> None:
+    app, client = chat_app(calling("run_command", command="touch ran"), Script("As you like."))
+
+    async def go(pilot: Pilot[Any]) -> None:
+        await choose(pilot, "run")
+        await send(pilot, "run it")
+        assert "$ touch ran" in await asked(pilot)
+        await pilot.press(*(("f6", "a", "enter") if way == "no" else ("escape",)))
+        shown = await answered(pilot)
+        assert ("did not allow" in shown) == (way == "no")
+        assert ("stopped" in shown) == (way == "escape")
+        await until(pilot, lambda: not chat_screen(pilot).pane.consent.display)
+
+    drive(app, go, size=LARGE)
+    assert len(client.requests) == (2 if way == "no" else 1)
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+
+
+def test_escape_stops_a_tool_that_runs(folder: Path) -> None:
+    app, _ = chat_app(calling("run_command", command="touch ran; sleep 600"))
+
+    async def go(pilot: Pilot[Any]) -> None:
+        await choose(pilot, "run")
+        await send(pilot, "run it")
+        await asked(pilot)
+        await pilot.press("f6", "o")
+        await until(pilot, lambda: (folder / "ran").exists())
+        await pilot.press("escape")
+        assert "stopped" in await answered(pilot)
+
+    drive(app, go, size=LARGE)
+
+
+def test_tools_are_switched_on_one_screen(folder: Path) -> None:
+    app, _ = chat_app()
+
+    async def go(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "/tools")
+        await until(pilot, lambda: isinstance(app.screen, AskOne))
+        await pilot.press("enter")
+        tools = chat_screen(pilot).session.tools.tools
+        await until(pilot, lambda: [tool.name for tool in tools.built_in] == ["calculator"])
+        await until(pilot, lambda: isinstance(app.screen, AskOne) and app.screen.current == "tool calculator")
+        await pilot.press("enter")
+        await until(pilot, lambda: not tools.built_in)
+        await until(pilot, lambda: isinstance(app.screen, AskOne))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is chat_screen(pilot))
+        await send(pilot, "/tools teleport")
+        await until(pilot, lambda: "teleport means no tool" in notice(pilot))
+
+    drive(app, go, size=LARGE)
+
+
+def test_what_a_chat_was_allowed_ends_with_it(folder: Path) -> None:
+    app, _ = chat_app()
+
+    async def go(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, f"/tools allow {folder}")
+        tools = chat_screen(pilot).session.tools.tools
+        await until(pilot, lambda: tools.folders.allowed == [folder])
+        await ask(pilot, "hi")
+        assert tools.folders.allowed == [folder], "it was for the chat that begins now"
+        await pilot.press("ctrl+n")
+        await until(pilot, lambda: not tools.folders.allowed)
+
+    drive(app, go, size=LARGE)
+
+
+def test_no_sign_of_markdown_in_a_call_counts() -> None:
+    from localrun.base.content import CallPart, ResultPart
+
+    call = CallPart("c", "x", json.dumps({"a": "`**b** <b>\n\n# c"}))
+    result = ResultPart("c", "x", "```\n# d\n\x1b[2J", bytes=3)
+    assert answer_markdown((call, result)) == "> 🔧 ``x  a: `**b** <b>  # c``\n\n> ⤷ `x: 3 bytes in 0.00 ms`"
+    assert answer_markdown((call, result), is_open=True).endswith("\n\n````\n```\n# d\n\n````")

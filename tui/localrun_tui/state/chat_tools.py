@@ -1,0 +1,80 @@
+"""The tools of the app's chats; the question whether one may run waits for the user."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from textual.message import Message as TextualMessage
+
+from localrun.base.request import Json, Request
+from localrun.client.interface import EngineClient, Generation
+from localrun_tui.state.messages import ToolAsked
+from localrun_tui.state.pending_consent import PendingConsent
+
+if TYPE_CHECKING:
+    from localrun.chat.journal import Chat
+    from localrun.tools.chat_tools import ChatTools
+    from localrun.tools.consent import Allowed, ConsentQuestion
+    from localrun.tools.loop import ToolLoop
+
+
+class AppTools:
+    """Made when they are first wanted: an app without tools imports none of them."""
+
+    def __init__(self, post: Callable[[TextualMessage], Any]) -> None:
+        self._post = post
+        self.pending: PendingConsent | None = None
+
+    @cached_property
+    def tools(self) -> "ChatTools":
+        """All of them, none of which is chosen at first."""
+        from localrun.tools.allowed_tools import AllowedTools
+        from localrun.tools.chat_tools import ChatTools
+        from localrun.tools.folders import Folders
+
+        tools = ChatTools(self, Folders(), AllowedTools.at_home())
+        tools.begin_chat()
+        return tools
+
+    @property
+    def are_known(self) -> bool:
+        """Whether they were wanted yet."""
+        return "tools" in vars(self)
+
+    def ask(self, question: "ConsentQuestion") -> "Allowed":
+        """The user's answer; "no" where the answer under way is stopped meanwhile. On the thread of that answer."""
+        self.pending = PendingConsent(question)
+        self._post(ToolAsked(self.pending))
+        return self.pending.wait()
+
+    def give_up(self) -> None:
+        """Answer what is asked with no."""
+        if self.pending is not None:
+            self.pending.answer("no")
+
+    @property
+    def for_model(self) -> tuple[Json, ...]:
+        """Those that are chosen, as far as servers have told theirs."""
+        return self.tools.for_model if self.are_known else ()
+
+    def wait_for_servers(self) -> None:
+        """Wait until servers of tools have told theirs."""
+        if self.are_known:
+            self.tools.servers.wait()
+
+    def generate(self, client: EngineClient, request: Request) -> "Generation | ToolLoop":
+        """An answer, which may call the tools of the request."""
+        if not request.tools:
+            return client.generate(request)
+        return self.tools.answer(client.generate, request, client.info.ctx)
+
+    def leave(self, chat: "Chat | None") -> None:
+        """Take back what was allowed for a chat; before there is one, it is for the first."""
+        if chat is not None and self.are_known:
+            self.tools.begin_chat()
+
+    def close(self) -> None:
+        """End the servers of tools."""
+        self.give_up()
+        if self.are_known:
+            self.tools.close()
