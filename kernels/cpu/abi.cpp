@@ -47,6 +47,8 @@ static const lr_abi_entry kEntries[] = {
     STRUCTURE(lr_adapter),
     FIELD(lr_adapter, t),
     FIELD(lr_adapter, b),
+    FIELD(lr_adapter, rank),
+    FIELD(lr_adapter, reserved),
     STRUCTURE(lr_linear),
     FIELD(lr_linear, a),
     FIELD(lr_linear, weight),

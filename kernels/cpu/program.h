@@ -79,8 +79,10 @@ typedef struct {
 
 // What an adapter (LoRA) adds to the products of a weight: B·t, where t is s·A·a of a linear before.
 typedef struct {
-  const lr_value* t;   // [rank]
-  const lr_matrix* b;  // [n_rows of the weight, rank], LR_LAYOUT_F32 or LR_LAYOUT_F16
+  const lr_value* t;  // [rank]
+  const uint16_t* b;  // fp16 [n_rows of the weight / 16, rounded up][rank][16]
+  int32_t rank;
+  int32_t reserved;
 } lr_adapter;
 
 typedef struct {

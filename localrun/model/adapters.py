@@ -20,13 +20,12 @@ from localrun.model.shapes import Ranks
 from localrun.model.weight_ref import WeightRef
 from localrun.model.weights import PREFIXES, Namer
 from localrun.ops.instructions import LowRank
-from localrun.ops.layouts import Layout, Packed, RowReader
+from localrun.ops.layouts import Layout
 
 if TYPE_CHECKING:
     import torch
 
 NOT_ADAPTED = ("router", "shared_gate", "shared_up", "shared_down", "shared_router")  # of a mixture
-MAX_F16 = 65504.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +47,8 @@ class OpenedAdapter:
 
     def nbytes(self, layout: Layout) -> int:
         """Bytes of its matrices in memory."""
-        qtype, total = layout.adapter_type, 0
-        for ref in self.refs.values():
-            (n_out, n_in), rank = ref.shape, self.file.pairs[ref.name].rank
-            total += layout.nbytes(qtype, rank, n_in) + layout.nbytes(qtype, n_out, rank)
-        return total
+        held = ((*ref.shape, self.file.pairs[ref.name].rank) for ref in self.refs.values())
+        return sum(layout.low_rank_bytes(*sizes) for sizes in held)
 
     @property
     def macs(self) -> int:
@@ -64,10 +60,10 @@ class OpenedAdapter:
         ref = self.refs.get(name)
         if ref is None:
             return None
-        a, factor_a = pack(self.file.read_a(ref.name), layout, device)
-        b, factor_b = pack(self.file.read_b(ref.name)[rows_in_file(ref)], layout, device)
-        scale = np.float32(self.scale * self.file.pairs[ref.name].scale * factor_a * factor_b)
-        return LowRank(a, b, float(scale))
+        a, b = self.file.read_a(ref.name), self.file.read_b(ref.name)[rows_in_file(ref)]
+        packed_a, packed_b, factor = layout.low_rank(a, b, device)
+        scale = np.float32(self.scale * self.file.pairs[ref.name].scale * factor)
+        return LowRank(packed_a, packed_b, float(scale))
 
 
 def match(file: AdapterFile, scale: float, arch: Arch, config: ModelConfig) -> OpenedAdapter:
@@ -130,17 +126,3 @@ class AdapterTensors:
 def as_weight(name: str, pair: LowRankPair) -> TensorInfo:
     """The weight that a pair of matrices changes."""
     return replace(pair.b, name=name, shape=(pair.n_out, pair.n_in))
-
-
-def pack(values: np.ndarray, layout: Layout, device: torch.device | None) -> tuple[Packed, float]:
-    """f32 numbers in a layout, and the power of two that its products are to be multiplied by: with 16 bits the range
-    is used up, so that what comes of BF16 and F16 stays exact, and F32 keeps 11 bits."""
-    factor = 1.0
-    if layout.adapter_type == "F16":
-        most = float(np.abs(values).max())
-        factor = 2.0 ** np.floor(np.log2(MAX_F16 / most)) if most else 1.0
-        values = (values * np.float32(factor)).astype(np.float16)
-    raw = np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
-    n_rows, n_cols = values.shape
-    reader = RowReader(layout.adapter_type, n_rows, n_cols, lambda first, n: raw[first : first + n], device)
-    return layout.pack(reader), 1.0 / factor

@@ -97,11 +97,6 @@ class Layout(Protocol):
         """Whether several threads read rows at once while it packs."""
         ...
 
-    @property
-    def adapter_type(self) -> str:
-        """The quant type that the matrices of adapters are held in."""
-        ...
-
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         """Exact bytes of a matrix of that file type in this layout."""
         ...
@@ -118,6 +113,15 @@ class Layout(Protocol):
         """A norm's or a bias's f32 numbers as the operations on this layout take them."""
         ...
 
+    def low_rank_bytes(self, n_out: int, n_in: int, rank: int) -> int:
+        """Exact bytes of the two matrices that an adapter adds to one."""
+        ...
+
+    def low_rank(self, a: np.ndarray, b: np.ndarray, device: torch.device | None) -> tuple[Packed, Packed, float]:
+        """The two matrices of f32 numbers, A [rank, n_in] and B [n_out, rank], and the factor that their products are
+        to be multiplied by."""
+        ...
+
     def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
         """Some rows as f32 [n, n_cols], exactly what the file's own decoder gives."""
         ...
@@ -129,7 +133,6 @@ class FileLayout:
 
     name: str = "file"
     reads_side_by_side: bool = False
-    adapter_type: str = "F32"
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         return QUANT_TYPES[qtype].nbytes((n_rows, n_cols))
@@ -143,6 +146,12 @@ class FileLayout:
 
     def vector(self, values: np.ndarray, device: torch.device | None) -> Vector:
         return on_device(values, device)
+
+    def low_rank_bytes(self, n_out: int, n_in: int, rank: int) -> int:
+        return 4 * rank * (n_out + n_in)
+
+    def low_rank(self, a: np.ndarray, b: np.ndarray, device: torch.device | None) -> tuple[Packed, Packed, float]:
+        return as_f32(a, device), as_f32(b, device), 1.0
 
     def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
         raw = packed.planes[0][rows]
@@ -170,7 +179,6 @@ class DenseLayout:
 
     name: str = "f32"
     reads_side_by_side: bool = False
-    adapter_type: str = "F32"
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         return 4 * n_rows * n_cols
@@ -191,9 +199,21 @@ class DenseLayout:
     def vector(self, values: np.ndarray, device: torch.device | None) -> Vector:
         return on_device(values, device)
 
+    def low_rank_bytes(self, n_out: int, n_in: int, rank: int) -> int:
+        return 4 * rank * (n_out + n_in)
+
+    def low_rank(self, a: np.ndarray, b: np.ndarray, device: torch.device | None) -> tuple[Packed, Packed, float]:
+        return as_f32(a, device), as_f32(b, device), 1.0
+
     def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
         weights: Tensor = packed.planes[0][rows]
         return weights
+
+
+def as_f32(values: np.ndarray, device: torch.device | None) -> Packed:
+    """A matrix of f32 numbers, [n_rows, n_cols]."""
+    n_rows, n_cols = values.shape
+    return Packed(F32, "F32", n_rows, n_cols, (on_device(values, device),))
 
 
 def on_device(values: np.ndarray, device: torch.device | None) -> Tensor:

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from localrun_testing.faces import Faces, script, type_in
 
+from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.content import with_files_as_text
 from localrun.base.errors import LocalrunError
+from localrun.chat.chat_settings import held_with
 from localrun.chat.journal import ChatStore
 from localrun.cli import session
 
@@ -140,6 +142,22 @@ def test_another_model_answers_and_stays(faces: Faces, monkeypatch: Patch, chats
     assert [request.messages[-1]["content"] for request in second.requests] == ["one", "two"]
     (chat,) = chats.summaries()
     assert chat.n_messages == 5
+
+
+def test_a_chat_keeps_its_adapters(faces: Faces, monkeypatch: Patch, chats: ChatStore) -> None:
+    """They are changed in it, go with a new one, and come back with --continue, unless others are typed."""
+    a, b = AdapterChoice(Path("/a.gguf")), AdapterChoice(Path("/b.gguf"), 0.5)
+    type_in(monkeypatch, "/lora", "one", "/lora /b.gguf:0.5", "/lora 'no end", "/retry", "/new", "two")
+    _, _, err = faces.run("chat", "--lora", "/a.gguf")
+    assert "(a.gguf × 1 beside the weights" in err
+    assert "(b.gguf × 0.5 beside the weights" in err
+    assert "No closing quotation" in err
+    assert [client.options.adapters for client in faces.clients] == [(a,), (b,)]
+    assert [held_with(chats.open(one.id)).adapters for one in chats.summaries()] == [("/b.gguf:0.5",)] * 2
+    for typed, adapters in (((), (b,)), (("--lora", "none"), ()), ((), ()), (("--lora", "/a.gguf"), (a,))):
+        faces.run("run", "--continue", *typed, "three")
+        assert faces.clients[-1].options.adapters == adapters
+    assert faces.run("run", "--lora", "/a.gguf", "--server", "http://127.0.0.1:1", "x")[0] == 2
 
 
 def test_where_another_model_fails_the_first_comes_back(faces: Faces, monkeypatch: Patch) -> None:

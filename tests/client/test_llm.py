@@ -56,7 +56,8 @@ def test_every_option_of_a_request_has_an_argument() -> None:
     ours |= {"ctx", "priority", "deadline", "gather_ms", "allowed_tools"}  # of many clients
     assert set(Options.__annotations__) == asked - ours - {"constraint"} | {"schema", "lenient", "regex", "grammar"}
     arguments = typing.get_type_hints(localrun.LLM.__init__)
-    assert set(LoadOptions.__dataclass_fields__) - {"path", "name", "chat_id", "parallel"} <= set(arguments)
+    named = set(arguments) | ({"adapters"} if "lora" in arguments else set())
+    assert set(LoadOptions.__dataclass_fields__) - {"path", "name", "chat_id", "parallel"} <= named
     assert Any not in arguments.values()
 
 

@@ -14,6 +14,7 @@ from localrun_testing.adapters import (
     pairs_of_folder,
     write_peft,
 )
+from localrun_testing.instruction_sets import all_here, using
 from localrun_testing.oracle import difference, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import VOCAB_SIZE
@@ -96,6 +97,18 @@ def test_several_adapters_add_up_each_by_its_scale(native_threads: int, tiny_fol
     adapted = Stepper(folder, native_threads=native_threads, adapters=given)
     found = difference(adapted.logits(IDS), Stepper(merged, native_threads=native_threads).logits(IDS))
     assert found.within(max_abs=2e-2 if native_threads else 1e-4, nmse=1e-6)
+
+
+@pytest.mark.parametrize("isa", all_here() or ("generic",))
+def test_every_instruction_set_adds_them(isa: str) -> None:
+    expected = load_file(SAMPLES / "all-linear.expected.safetensors")
+    ids = expected["ids"].tolist()
+    with using(isa):
+        given = [(SAMPLES / "all-linear", 1.0)]
+        stepper = Stepper(SAMPLES / "model", native_threads=2, adapters=given)
+        found = stepper.logits(ids)
+        assert difference(found, expected["logits"]).nmse < 1e-4
+        assert torch.equal(stepper.logits(ids, [1, 7, 16]), found)
 
 
 def test_one_row_at_a_time_gives_the_same_bits(tiny_folder: TinyFile, tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import CHOICE, ask, chat_screen, notice
+from localrun_testing.chat_app import CHOICE, ask, chat_screen, notice, type_text
 from localrun_testing.pilots import drive, until, until_done
 from localrun_testing.scripted_client import INFO, ScriptedClient
 from textual.message import Message
 from textual.pilot import Pilot
 
+from localrun.base.adapter_choice import AdapterChoice, read_adapter
 from localrun.base.request import ProgressCallback
 from localrun.chat.chat_settings import HeldWith, held_with
 from localrun.chat.journal import ChatStore
@@ -26,7 +27,12 @@ OTHER = ModelChoice(StoredModel("gemma", "Q8_0", Path("/models/gemma.gguf"), 1, 
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[ModelChoice]:
     """What is loaded, in turn."""
     known = {"gemma": OTHER, "qwen3-4b": CHOICE}
-    monkeypatch.setattr(continue_chat, "choice_of", lambda held: known.get(held.model))
+
+    def choice_of(held: HeldWith) -> ModelChoice | None:
+        choice = known.get(held.model)
+        return choice and replace(choice, adapters=tuple(map(read_adapter, held.adapters)) or None)
+
+    monkeypatch.setattr(continue_chat, "choice_of", choice_of)
     return []
 
 
@@ -66,6 +72,32 @@ def test_a_chat_brings_its_model_along_and_another_takes_it_back(loads: list[Mod
     store = ChatStore(tmp_path)
     held = {held_with(store.open(one.id)) for one in store.summaries()}
     assert held == {HeldWith("qwen3-4b", "Q4_K_M"), HeldWith("gemma", "Q8_0", 4096)}
+
+
+def test_each_chat_has_the_adapters_that_it_was_held_with(loads: list[ModelChoice], tmp_path: Path) -> None:
+    half = (AdapterChoice(Path("/a.gguf"), 0.5),)
+    app = app_with(loads, tmp_path)
+
+    async def lora(pilot: Pilot[Any], text: str) -> None:
+        await type_text(pilot, f"/lora {text}")
+        chat_screen(pilot).composer.submit()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        session = chat_screen(pilot).session
+        await until(pilot, lambda: session.info)
+        await lora(pilot, "/a.gguf:0.5")
+        await until(pilot, lambda: session.present and session.present.adapters == half)
+        await ask(pilot, "first")
+        first = session.chat.id if session.chat else ""
+        await session.new_chat()
+        await lora(pilot, "none")
+        await until(pilot, lambda: session.present and session.present.adapters == ())
+        await ask(pilot, "second")
+        await session.open_chat(first)
+        await until(pilot, lambda: session.present and session.present.adapters == half)
+
+    drive(app, steps)
+    assert [choice.adapters or () for choice in loads] == [(), half, (), half]
 
 
 def test_a_new_chat_stays_with_a_model_that_calls_itself_otherwise(

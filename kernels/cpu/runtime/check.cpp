@@ -49,14 +49,10 @@ bool good_norm(const lr_norm* op) {
   return holds(op->out, op->x->width) && (!op->residual || holds(op->residual, op->x->width));
 }
 
-// Of n_rows products.
-bool good_adapters(const lr_adapter* adapter, int32_t n, int32_t n_rows) {
+bool good_adapters(const lr_adapter* adapter, int32_t n) {
   if (n < 0 || (n && !adapter)) return false;
-  for (int32_t i = 0; i < n; i++) {
-    const lr_matrix* b = adapter[i].b;
-    if (!is_matrix(b) || b->n_rows != n_rows || !holds(adapter[i].t, b->n_cols)) return false;
-    if (b->layout != LR_LAYOUT_F32 && b->layout != LR_LAYOUT_F16) return false;
-  }
+  for (int32_t i = 0; i < n; i++)
+    if (!adapter[i].b || adapter[i].rank < 1 || !holds(adapter[i].t, adapter[i].rank)) return false;
   return true;
 }
 
@@ -68,7 +64,7 @@ bool good_linear(const lr_linear* op) {
   for (int32_t i = 0; i < op->n_weights; i++) {
     if (!multiplies(op->weight[i], op->a)) return false;
     const int32_t n_rows = op->weight[i]->n_rows;
-    if (!good_adapters(op->adapter[i], op->n_adapters[i], n_rows)) return false;
+    if (!good_adapters(op->adapter[i], op->n_adapters[i])) return false;
     if (!holds(op->out[op->act ? 0 : i], n_rows) || (op->residual && !holds(op->residual, n_rows))) return false;
   }
   if (op->act == LR_ACT_NONE) return true;

@@ -69,7 +69,7 @@ class Norm(Structure):
 
 
 class Adapter(Structure):
-    _fields_ = (("t", POINTER(Value)), ("b", POINTER(Matrix)))
+    _fields_ = (("t", POINTER(Value)), ("b", c_void_p), ("rank", c_int32), ("reserved", c_int32))
 
 
 class Linear(Structure):

@@ -14,6 +14,7 @@ import numpy as np
 
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, start_threads
+from localrun.backends.cpu.low_rank import as_fp16, b_bytes, by_groups
 from localrun.base.errors import ModelFileError
 from localrun.base.processors import memory_nodes
 from localrun.formats.decode_iq import grid_table
@@ -57,7 +58,6 @@ class CpuLayout:
 
     name = "cpu"
     reads_side_by_side = True
-    adapter_type = "F16"
 
     def __init__(self, calls: CpuCalls, n_threads: int) -> None:
         self.calls, self.n_threads = calls, n_threads
@@ -157,6 +157,18 @@ class CpuLayout:
 
     def vector(self, values: np.ndarray, device: torch.device | None) -> np.ndarray:
         return values
+
+    def low_rank_bytes(self, n_out: int, n_in: int, rank: int) -> int:
+        return self.nbytes("F16", rank, n_in) + b_bytes(n_out, rank)
+
+    def low_rank(self, a: np.ndarray, b: np.ndarray, device: torch.device | None) -> tuple[Packed, Packed, float]:
+        (a, factor_a), (b, factor_b) = as_fp16(a), as_fp16(b)
+        raw = a.view(np.uint8).reshape(len(a), -1)
+        (rank, n_in), n_out = a.shape, len(b)
+        packed_a = self.pack(RowReader("F16", rank, n_in, lambda first, n: raw[first : first + n]))
+        memory = self.memory.take(b_bytes(n_out, rank))
+        memory[:] = np.ascontiguousarray(by_groups(b)).view(np.uint8).ravel()
+        return packed_a, Packed(self, "F16", n_out, rank, (memory,)), 1.0 / (factor_a * factor_b)
 
     def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
         import torch

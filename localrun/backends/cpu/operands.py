@@ -94,7 +94,8 @@ class OperandBuilder:
             for adapter in weight.adapters:
                 t = self.kept(self.buffers.take(adapter.a.n_rows, 0))
                 begun.append((LinearWeight(adapter.a, scale=adapter.scale), t))
-                made.append(abi.Adapter(ctypes.pointer(t), self.matrix(adapter.b)))
+                (b,) = self.kept(adapter.b).planes
+                made.append(abi.Adapter(ctypes.pointer(t), b.ctypes.data, adapter.b.n_cols))
             if made:
                 native.adapter[index] = self.kept((abi.Adapter * len(made))(*made))
                 native.n_adapters[index] = len(made)

@@ -15,7 +15,7 @@ from localrun.backends.gpu.float_tiles import FloatTiles
 from localrun.backends.gpu.tiles import CodeTiles
 from localrun.backends.gpu.weight_layouts import ROWS, CodeLayout, layout_of
 from localrun.formats.quant import QUANT_TYPES
-from localrun.ops.layouts import Packed, RowReader, on_device
+from localrun.ops.layouts import F32, Packed, RowReader, on_device
 
 Tiles: TypeAlias = CodeTiles | FloatTiles
 
@@ -32,7 +32,6 @@ class GpuLayout:
 
     name = "gpu"
     reads_side_by_side = False
-    adapter_type = "F32"
 
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         QUANT_TYPES[qtype].nbytes((n_rows, n_cols))  # refuses rows that are not made of whole blocks
@@ -59,6 +58,12 @@ class GpuLayout:
 
     def vector(self, values: np.ndarray, device: torch.device | None) -> Tensor:
         return on_device(values, device)
+
+    def low_rank_bytes(self, n_out: int, n_in: int, rank: int) -> int:
+        return F32.low_rank_bytes(n_out, n_in, rank)
+
+    def low_rank(self, a: np.ndarray, b: np.ndarray, device: torch.device | None) -> tuple[Packed, Packed, float]:
+        return F32.low_rank(a, b, device)
 
     def unpack(self, packed: Packed, rows: slice | Tensor) -> Tensor:
         (blob,) = packed.planes

@@ -66,7 +66,8 @@ class OwnCommands:
             await load_instead(self._session, replace(present, adapters=adapters_in(text)))
             present = self._session.present or present
         names = ", ".join(f"{one.path.name} × {one.scale:g}" for one in present.adapters or ())
-        self._screen.notify(f"{names or 'No adapter'} beside the weights; /lora FILE[:SCALE] changes that.", timeout=4)
+        told = f"{names or 'No adapter'} beside the weights; /lora FILE[:SCALE] changes that."
+        self._screen.notify(told, timeout=4, markup=False)
 
     async def system(self, text: str) -> None:
         if not text:
