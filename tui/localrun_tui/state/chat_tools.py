@@ -4,11 +4,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from textual.message import Message as TextualMessage
-
 from localrun.base.request import Json, Request
 from localrun.client.interface import EngineClient, Generation
-from localrun_tui.state.messages import ToolAsked
 from localrun_tui.state.pending_consent import PendingConsent
 
 if TYPE_CHECKING:
@@ -21,8 +18,9 @@ if TYPE_CHECKING:
 class AppTools:
     """Made when they are first wanted: an app without tools imports none of them."""
 
-    def __init__(self, post: Callable[[TextualMessage], Any]) -> None:
-        self._post = post
+    def __init__(self, tell: Callable[[PendingConsent], Any]) -> None:
+        """`tell` is called with each question, on the thread of an answer."""
+        self._tell = tell
         self.pending: PendingConsent | None = None
 
     @cached_property
@@ -44,7 +42,7 @@ class AppTools:
     def ask(self, question: "ConsentQuestion") -> "Allowed":
         """The user's answer; "no" where the answer under way is stopped meanwhile. On the thread of that answer."""
         self.pending = PendingConsent(question)
-        self._post(ToolAsked(self.pending))
+        self._tell(self.pending)
         return self.pending.wait()
 
     def give_up(self) -> None:

@@ -30,6 +30,7 @@ from localrun_tui.state.messages import (
     LoadEnded,
     LoadProgressed,
     ModelWanted,
+    ToolAsked,
     TurnBegan,
 )
 from localrun_tui.state.shelf import Shelf
@@ -59,7 +60,7 @@ class Session:
         self.disk = StoreThread(open_store)
         self.shelf = Shelf(self.disk, post)
         self.waiting = WaitingMessages(self.disk, post)
-        self.tools = AppTools(post)
+        self.tools = AppTools(lambda pending: post(ToolAsked(pending)))
         self.chat: Chat | None = None
         self.turn: Turn | None = None
         self.rates: Rates | None = None  # of this machine, where they were measured
