@@ -36,7 +36,7 @@ class ModelHost:
     """At most one loaded model, shared by any number of requests; one for another model waits until they are done."""
 
     def __init__(self, slot: ModelSlot, first: ModelChoice, options: ServerOptions) -> None:
-        self.slot, self._usual, self._options = slot, first, options
+        self.slot, self._first, self._usual, self._options = slot, first, first, options
         self._free = asyncio.Condition()
         self._waiting: list[_Waiting] = []
         self._n_users = 0
@@ -76,8 +76,9 @@ class ModelHost:
             stored = resolve_listed(name)
         except NotFoundError as error:
             raise Refusal(404, f"{error.message} ({error.hint})", "model_not_found", "model") from None
-        if isinstance(loaded.stored, StoredModel) and stored.path == loaded.stored.path:
-            return loaded
+        for known in (loaded, self._first):  # with its adapters
+            if isinstance(known.stored, StoredModel) and stored.path == known.stored.path:
+                return known
         if self._options.no_swap:
             what = f"{name} is not loaded, and --no-swap keeps it so"
             raise Refusal(404, what, "model_not_found", "model")

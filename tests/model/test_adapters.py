@@ -22,6 +22,9 @@ from safetensors.torch import load_file
 
 from localrun.backends.cpu.executor import CpuExecutor
 from localrun.backends.cpu.scratch import arena_of
+from localrun.backends.cuda.backend import CudaBackend
+from localrun.backends.interface import Backend
+from localrun.backends.metal.backend import MetalBackend
 from localrun.backends.reference.rows import RowReferenceOps
 from localrun.base.errors import ModelFileError
 from localrun.formats.adapters.detect import open_adapter
@@ -162,3 +165,10 @@ def test_memory_of_adapters_is_counted(native_threads: int, tiny_folder: TinyFil
         arenas = [one.runner.executor for one in (plain, adapted)]
         reserved = [sum(n for _, n in arena.reserved) for arena in arenas if isinstance(arena, CpuExecutor)]
         assert reserved[1] - reserved[0] == (counted[1] - counted[0]) * 256, "rows of the largest step"
+
+
+@pytest.mark.parametrize("backend", [CudaBackend(), MetalBackend()], ids=lambda backend: backend.name)
+def test_gpus_refuse_adapters(backend: Backend, tiny_folder: TinyFile) -> None:
+    config = read_config(open_safetensors(tiny_folder("llama")))
+    assert "adapters" in backend.why_not(record_shapes(config, ((("layers.0.q", 4),),)), ())
+    assert backend.why_not(record_shapes(config), ()) == ""

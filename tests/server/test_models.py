@@ -14,6 +14,7 @@ from localrun_testing.fake_client import FakeClient
 from localrun_testing.served import serving
 from localrun_testing.waiting import PATIENCE
 
+from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import DoesNotFitError
 from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.client.choice import ModelChoice, builtin
@@ -112,6 +113,21 @@ def test_after_its_patience_another_model_goes_before_what_came_later(monkeypatc
             end.set()
             await asyncio.gather(first, *rest)
             assert (host.used, host.loaded) == (["one", "two", "one"], ["one", "two", "one"])
+
+    asyncio.run(story())
+
+
+def test_the_first_model_comes_back_with_its_adapters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "resolve_listed", stored)
+    adapted = replace(CHOICES["one"], adapters=(AdapterChoice(Path("/a.gguf"), 0.5),))
+    slot = ModelSlot(lambda choice, progress: FakeClient(LoadOptions(Path()), lambda request: ""))
+    host = ModelHost(slot, adapted, ServerOptions())
+
+    async def story() -> None:
+        for name in ("one", "two", "one"):
+            async with host.use(name):
+                assert slot.choice == (adapted if name == "one" else CHOICES[name])
+        await host.close()
 
     asyncio.run(story())
 
