@@ -177,6 +177,7 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "Gemma of 3 bits": (GEMMA, "BAD_TENSOR", config_says(num_bits=3)),
     "Gemma by an endless pattern": (GEMMA, "BAD_TENSOR", config_says(module_quant_configs={"(w+)+$": {"num_bits": 2}})),
     "codes of Gemma in a row": (GEMMA, "BAD_TENSOR", put("weight", lambda tensor: tensor.flatten())),
+    "NF4 in a row": (NF4, "BAD_TENSOR", put("weight", lambda tensor: tensor.flatten())),
     "NF4 without a table": (NF4, "BAD_TENSOR", put("weight.quant_map", lambda tensor: None)),
     "NF4 with a table of 15": (NF4, "BAD_TENSOR", put("weight.quant_map", lambda tensor: tensor[1:])),
     "NF4 with a table that is no number": (NF4, "NOT_FINITE", put("weight.quant_map", nowhere(0x7FC00000))),

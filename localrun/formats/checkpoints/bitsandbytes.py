@@ -48,6 +48,8 @@ def four_bits(name: str, codes: TensorInfo, tensors: Tensors, embedding: TensorI
     """A matrix of 4 bits. Raises ModelFileError."""
     absmax, table = tensors[f"{name}.absmax"], tensors.get(f"{name}.quant_map")
     state = next((tensors[name + _STATE + kind] for kind in ("nf4", "fp4") if name + _STATE + kind in tensors), None)
+    if len(codes.shape) != 2 or codes.shape[1] != 1:
+        raise misfit(codes, f"of shape {list(codes.shape)} is not one column of bytes")
     if table is None or (table.qtype, table.shape) != ("F32", (16,)):
         raise misfit(codes, "has no table of 16 numbers (quant_map)")
     if state is None or state.qtype != "U8" or not 0 < state.nbytes <= _MAX_STATE:
@@ -85,12 +87,15 @@ class FourBits(JoinedTensor):
         raw = read_bytes(read_rows, self.parts[0], first // 2, -(-(first + count) // 2) - first // 2)
         codes = np.stack((raw >> 4, raw & 15), axis=1).ravel()[first % 2 :][:count]  # the first in the upper half
         values = read_numbers(read_rows, self.parts[2])[0][codes]
-        values *= scales[np.arange(first, first + count) // block]
+        with np.errstate(over="ignore", invalid="ignore"):
+            values *= scales[np.arange(first, first + count) // block]
         check_finite(self.parts[0], values)
         return in_floats(self.info.qtype, values)
 
     def block_scales(self, read_rows: ReadRows) -> tuple[int, np.ndarray]:
         """Numbers of a block, and the scale of each, f32 [blocks]. Raises ModelFileError."""
+        import numpy as np
+
         from localrun.formats.checkpoints.parts import read_bytes, read_numbers
 
         codes, absmax, _, state, *nested = self.parts
@@ -112,8 +117,9 @@ class FourBits(JoinedTensor):
         each, table = (read_numbers(read_rows, part).ravel() for part in nested)
         if len(each) != -(-absmax.shape[0] // inner):
             raise misfit(codes, f"has {len(each):,} scales of scales, for blocks of {inner:,}")
-        scales = table[read_bytes(read_rows, absmax)] * each.repeat(inner)[: absmax.shape[0]]
-        scales += each.dtype.type(offset)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scales = table[read_bytes(read_rows, absmax)] * each.repeat(inner)[: absmax.shape[0]]
+            scales += np.float32(offset)
         return block, scales
 
 

@@ -62,7 +62,9 @@ class IntegerCodes(ScaledCodes):
         levels, scales = self.rows(read_rows, first_row, n_rows)
         qtype = self.info.qtype
         if qtype == "F32":
-            return bytearray(np.ascontiguousarray(levels * self.of_columns(scales, read_rows), "<f4").data)
+            with np.errstate(over="ignore"):  # numbers that are none are refused with their row
+                numbers = levels * self.of_columns(scales, read_rows)
+            return bytearray(np.ascontiguousarray(numbers, "<f4").data)
         least, most = _LEVELS[qtype]
         if levels.min() < least or levels.max() > most:
             raise misfit(self.parts[0], "has zero points that its config rules out")
