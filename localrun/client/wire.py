@@ -10,11 +10,11 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar, assert_never
 
 from localrun.base import errors
 from localrun.base.errors import EngineError, LocalrunError
-from localrun.base.events import Done, Event, ModelInfo, Token, ToolCallDelta
+from localrun.base.events import Accepted, Done, Event, Loop, ModelInfo, Prefill, PromptLogprobs, Token, ToolCallDelta
 from localrun.base.request import LoadOptions, Request
 from localrun.base.views import CacheView, PromptView
 from localrun.client.codec import WireError, codec
@@ -230,7 +230,13 @@ def is_mid_answer(replies: list[Reply]) -> bool:
 
 def is_words(event: Event) -> bool:
     """Whether this is a piece of an answer, of which there are many."""
-    return isinstance(event, Token | ToolCallDelta)
+    match event:
+        case Token() | ToolCallDelta():
+            return True
+        case Accepted() | Prefill() | PromptLogprobs() | Loop() | Done():
+            return False
+        case _:
+            assert_never(event)
 
 
 def as_failure(error: LocalrunError) -> Failure:

@@ -66,8 +66,6 @@ def _end_line(output: ChildOutput, call: RunningCall) -> str:
     """A line about how it ended."""
     if output.code is None:
         why = "stopped by the user" if call.is_cancelled else "ended because it wrote too much"
-        end = why if call.seconds_left else f"ended after {COMMAND_SECONDS:g} seconds"
-    else:
-        end = f"exit code {output.code}"
+        return f"({why})" if call.seconds_left else f"(ended after {COMMAND_SECONDS:g} seconds)"
     more = f"; {output.left} processes that it left running were ended" if output.left else ""
-    return f"({end}{more})"
+    return f"(exit code {output.code}{more})"
