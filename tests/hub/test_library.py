@@ -47,6 +47,7 @@ def test_split_models_are_one_row_and_incomplete_ones_none(home: Path) -> None:
     assert rows() == [("big", "Q4_K_M", 6, "gguf", "models")]
 
 
+BITSANDBYTES = {"quant_method": "bitsandbytes", "bnb_4bit_quant_type": "nf4"}
 W4A16 = {
     "quant_method": "compressed-tensors",
     "format": "pack-quantized",
@@ -66,6 +67,8 @@ W4A16 = {
         ({"dtype": "bfloat16", "quantization_config": {"quant_method": "mxfp4"}}, "mxfp4"),
         ({"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}}, "awq int4 g128"),
         ({"quantization_config": W4A16}, "int4 g128"),
+        ({"quantization_config": BITSANDBYTES | {"load_in_4bit": True}}, "nf4"),
+        ({"quantization_config": BITSANDBYTES | {"load_in_8bit": True}}, "int8"),
         ({"architectures": []}, ""),
     ],
 )

@@ -47,6 +47,7 @@ _GPTQ_HELD = (
     "to 3 bits Q4_0, 4 bits Q4_0 if symmetric and Q5_0 if not, 8 bits Q8_0 if symmetric and F32 if not; "
     "with desc_act F32"
 )
+_BITS_HELD = "BF16, F16 or F32, as the model's other weights are"
 _ROWS = (
     Method(("mxfp4",), join_mxfp4, "mxfp4", "MXFP4 of gpt-oss's experts", "MXFP4"),
     Method(
@@ -125,12 +126,9 @@ _ROWS = (
         "F32, for the scales of rows are",
     ),
     Method(
-        ("bitsandbytes nf4", "bitsandbytes fp4"),
-        join_bitsandbytes,
-        "4-bit",
-        "NF4 and FP4, with scales that are codes themselves or not",
-        "BF16, F16 or F32, as the model's other weights are",
+        ("bitsandbytes nf4",), join_bitsandbytes, "nf4", "NF4, with scales that are codes themselves or not", _BITS_HELD
     ),
+    Method(("bitsandbytes fp4",), join_bitsandbytes, "fp4", "FP4 likewise", _BITS_HELD),
     Method(("bitsandbytes int8",), join_bitsandbytes, "int8", "LLM.int8", "F32"),
     Method(
         ("auto-round llm_compressor",),
