@@ -1,10 +1,11 @@
 """How close the CPU library's linears come to this machine: bytes read when decoding, multiply-adds in a prefill.
 
-python benchmarks/ops_cpu.py [--threads 2] [--isa avx512] [--rounds 7] [qtype ...]
+python benchmarks/ops_cpu.py [--threads 2] [--isa avx512] [--rounds 7] [--beside Q8_0] [qtype ...]
 
 Every round measures the limits beside the operations; printed are the best rates, and the median over rounds of the
 share of the limit. Bytes are those of the file's own encoding. Matrices are larger than a core's caches; on machines
-with very large shared caches take --copies up.
+with very large shared caches take --copies up. With --beside every type is measured in turn with another one, and
+printed is the median of how many times as fast it is.
 """
 
 from __future__ import annotations
@@ -65,16 +66,16 @@ class Case:
 
     def matrix(self, qtype: str, seed: int) -> abi.Matrix:
         """Random bytes: the values mean nothing, the time is the same."""
-        gguf_id = QUANT_TYPES[qtype].gguf_id
-        assert gguf_id is not None
-        layout = self.calls.layout_for(gguf_id)
+        number = QUANT_TYPES[qtype].number
+        assert number is not None
+        layout = self.calls.layout_for(number)
         n_bytes = self.calls.packed_bytes(layout, N_ROWS, N_COLS)
         packed = torch.empty(n_bytes, dtype=torch.uint8)
         matrix = abi.Matrix(N_ROWS, N_COLS, layout, 0, packed.data_ptr(), n_bytes)
         row_bytes = QUANT_TYPES[qtype].nbytes((1, N_COLS))
         generator = torch.Generator().manual_seed(seed)
         raw = torch.randint(0, 64, (N_ROWS, row_bytes), dtype=torch.uint8, generator=generator)
-        self.calls.pack(matrix, gguf_id, raw.data_ptr(), 0, N_ROWS)
+        self.calls.pack(matrix, number, raw.data_ptr(), 0, N_ROWS)
         self.keep.append(packed)
         return matrix
 
@@ -122,12 +123,23 @@ def measure(calls: CpuCalls, threads: int, qtype: str, rounds: int, copies: int)
     )
 
 
+def compare(calls: CpuCalls, threads: int, qtype: str, other: str, rounds: int, copies: int) -> str:
+    """How many times as fast as `other` a type is."""
+    told = []
+    for name, n_tokens, n in (("decode", 1, copies), ("prefill", PREFILL, 1)):
+        pair = [Case(calls, threads, kind, n_tokens, n) for kind in (qtype, other)]
+        times = [[case.seconds() for case in pair] for _ in range(rounds + 1)][1:]
+        told.append(f"{name} {statistics.median(theirs / ours for ours, theirs in times):.2f}")
+    return f"{qtype:8} beside {other}: {', '.join(told)}; {QUANT_TYPES[qtype].bits:g} bits in the file"
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("qtypes", nargs="*", default=QTYPES)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--isa")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--beside", help="a type that all are compared with")
     parser.add_argument("--copies", type=int, default=8, help="matrices read one after the other")
     options = parser.parse_args(arguments)
     library = load_library()
@@ -139,7 +151,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     threads = calls.threads_create(options.threads)
     print(f"{library.isa}, {options.threads} threads, matrices of {N_ROWS} x {N_COLS}")
     for qtype in options.qtypes:
-        print(measure(calls, threads, qtype, options.rounds, options.copies), flush=True)
+        if options.beside:
+            print(compare(calls, threads, qtype, options.beside, options.rounds, options.copies), flush=True)
+        else:
+            print(measure(calls, threads, qtype, options.rounds, options.copies), flush=True)
 
 
 if __name__ == "__main__":
