@@ -63,4 +63,5 @@ def test_logits_are_those_of_the_same_numbers(
     packed, plain = save_twins(tiny_folder(kind), tmp_path, granularity)
     expected = Stepper(plain).logits(IDS)
     assert difference(Stepper(packed).logits(IDS), expected).within(max_abs=1e-4, nmse=1e-9)
-    assert difference(Stepper(packed, native_threads=2).logits(IDS), expected).nmse < 1e-4
+    # AMX rounds activations to bf16, as for weights in bf16: a row may go to another of two experts that are as good.
+    assert difference(Stepper(packed, native_threads=2).logits(IDS), expected).nmse < 5e-3

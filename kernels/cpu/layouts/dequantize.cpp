@@ -9,9 +9,11 @@ static const int32_t MAX_COLUMNS = 61440;
 
 const char* lr_layout_name(int32_t layout) { return layout >= 0 && layout < LR_N_LAYOUTS ? lr_layouts[layout].name : ""; }
 
+static bool has_amx() { return !strcmp(lr_current_kernels()->isa, "amx"); }
+
 // On Intel's cores a bf16 dot product of vectors is two slow steps: half the rate of float32, and less exact.
 static bool bf16_is_fast() {
-  if (!strcmp(lr_current_kernels()->isa, "amx")) return true;
+  if (has_amx()) return true;
 #if defined(__x86_64__) || defined(_M_X64)
   __builtin_cpu_init();
   static const bool fast = !__builtin_cpu_is("intel");
@@ -23,6 +25,7 @@ static bool bf16_is_fast() {
 
 int32_t lr_layout_activation_format(int32_t layout) {
   if (layout < 0 || layout >= LR_N_LAYOUTS) return 0;
+  if (lr_is_f8(lr_layouts[layout])) return has_amx() ? lr_current_kernels()->bf16_format : 0;
   if (lr_layouts[layout].code_bits == LR_CODE_BITS_BF16) return bf16_is_fast() ? lr_current_kernels()->bf16_format : 0;
   return lr_has_codes(lr_layouts[layout]) ? lr_current_kernels()->code_format : 0;
 }

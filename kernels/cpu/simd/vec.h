@@ -124,6 +124,7 @@ template <class V> LR_INLINE V v_load_fp16(const void* p) {
   return all;
 }
 
+#if !defined(__AVX2__)
 // As many codes of FP8 (E4M3) as halves fit a register, as halves of a 2^8th of their numbers: the bits but for the sign move.
 typedef int8_t f8v __attribute__((vector_size(2 * VL)));
 typedef int16_t halfv __attribute__((vector_size(4 * VL)));
@@ -133,6 +134,7 @@ LR_INLINE void v_store_f8_as_fp16(uint16_t* to, const uint8_t* codes) {
   const halfv halves = __builtin_convertvector(bytes, halfv) << 7 & (int16_t)0xbfff;
   memcpy(to, &halves, sizeof halves);
 }
+#endif
 
 // A table of 16 codes for v_lookup.
 template <class V> LR_INLINE V v_table(const int8_t* table) {

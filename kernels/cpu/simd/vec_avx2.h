@@ -70,6 +70,11 @@ template <> LR_ALWAYS_INLINE i32v v_load_u8<i32v>(const void* p) {
 template <> LR_ALWAYS_INLINE f32v v_load_fp16<f32v>(const void* p) {
   return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p));
 }
+// GCC would widen half a vector at a time.
+LR_INLINE void v_store_f8_as_fp16(uint16_t* to, const uint8_t* codes) {
+  const __m256i moved = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)codes)), 7);
+  _mm256_storeu_si256((__m256i*)to, _mm256_and_si256(moved, _mm256_set1_epi16((int16_t)0xbfff)));
+}
 LR_INLINE __m128i v_to_i16(i32v v) {
   return _mm_packs_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
 }

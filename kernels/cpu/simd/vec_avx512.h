@@ -48,6 +48,11 @@ template <> LR_ALWAYS_INLINE i32v v_load_u8<i32v>(const void* p) {
 template <> LR_ALWAYS_INLINE f32v v_load_fp16<f32v>(const void* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p));
 }
+// GCC would widen half a vector at a time.
+LR_INLINE void v_store_f8_as_fp16(uint16_t* to, const uint8_t* codes) {
+  const __m512i moved = _mm512_slli_epi16(_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i*)codes)), 7);
+  _mm512_storeu_si512(to, _mm512_and_si512(moved, _mm512_set1_epi16((int16_t)0xbfff)));
+}
 LR_INLINE void v_store_i8(int8_t* p, i32v v) { _mm_storeu_si128((__m128i*)p, _mm512_cvtsepi32_epi8((__m512i)v)); }
 LR_INLINE void v_store_u8(uint8_t* p, i32v v) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8((__m512i)v)); }
 LR_INLINE void v_store_fp16(uint16_t* p, f32v v) {
