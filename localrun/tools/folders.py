@@ -108,7 +108,7 @@ def write_inside(path: Path, folders: Sequence[Path], data: bytes) -> None:
     try:
         with suppress(FileNotFoundError):
             mode = stat.S_IMODE(os.stat(path.name, dir_fd=at, follow_symlinks=False).st_mode) & 0o777
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | _NOFOLLOW, 0o666, dir_fd=at)
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o666, dir_fd=at)
         try:
             with os.fdopen(fd, "wb") as file:
                 file.write(data)
