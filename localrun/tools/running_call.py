@@ -70,10 +70,10 @@ class RunningCall:
 
     def check(self) -> None:
         """Raise ToolError once it is cancelled, or its time is up."""
-        if self.is_cancelled:
-            raise ToolError("the call was stopped by the user")
         if not self.seconds_left:
             raise ToolError(f"the call took longer than {self._seconds:g} seconds and was ended")
+        if self.is_cancelled:
+            raise ToolError("the call was stopped by the user")
 
     def error(self, error: ToolError) -> ToolResult:
         """The result of a call that could not be done, in words for the model."""

@@ -101,6 +101,16 @@ def test_a_command_that_ignores_a_signal_is_ended(room: ToolRoom) -> None:
     until(lambda: not running(canary))
 
 
+def test_a_call_whose_time_is_up_says_so() -> None:
+    def wait(arguments: Json, call: RunningCall) -> ToolResult:
+        while not call.wait(PATIENCE):
+            call.check()
+        call.check()
+        return call.result("")
+
+    assert "took longer than 0.05 seconds" in run_tool(Tool("wait", "", {}, wait), {}, RunningCall(0.05)).text
+
+
 def test_a_tool_that_does_not_stop_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localrun.tools.run_tool.GRACE_SECONDS", 0.05)
     never = threading.Event()
