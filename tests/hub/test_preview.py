@@ -400,7 +400,7 @@ def test_of_a_quantised_checkpoint_the_headers_tell_what_it_takes(
         assert before == here
         found[bits] = {one.precision for one in told.candidates}
         assert hub.sent("model.safetensors") < (folder / "model.safetensors").stat().st_size / 2
-    assert found == {4: {"int4 g32"}, 8: {"int8 g32", "int8", "int4", "int2"}}  # of floats others can be made
+    assert found == {4: {"int4 g32"}, 8: {"int8 g32"}}  # both are held as they are
 
 
 def test_of_one_that_a_file_beside_its_config_declares_likewise(
