@@ -23,7 +23,7 @@ from localrun.tools.tool import Tool
 FAKE = fake_mcp_server.__file__
 FAULTS = (
     *("fine", "modern", "garbage", "refuses", "picture", "long", "many", "environment"),
-    *("ends", "dies", "hangs", "endless", "line", "big", "changes"),
+    *("ends", "dies", "hangs", "endless", "line", "big", "deep", "odd", "changes"),
 )
 
 
@@ -74,6 +74,7 @@ def test_a_long_result_is_cut_with_a_word_about_it(servers: McpServers) -> None:
         ("dies", PATIENCE, "the MCP server dies did not answer the call: it ended with exit code 7"),
         ("line", PATIENCE, "it sent a message of more than 8.00 MiB"),
         ("big", PATIENCE, "it sent a message of more than 8.00 MiB"),
+        ("deep", PATIENCE, "it sent a message that cannot be read"),
         ("hangs", 0.3, "the call took longer than 0.3 seconds and was ended"),
         ("endless", 0.3, "the call took longer than 0.3 seconds and was ended"),
     ],
@@ -118,9 +119,12 @@ def test_what_is_left_out_is_told(servers: McpServers) -> None:
     tools = servers.tools()
     assert len([tool for tool in tools if tool.server == "many"]) == 128
     assert sorted(servers.problems()) == [
+        "of the MCP server long: a tool is left out: its name has 200 characters",
         "of the MCP server long: long is left out: the description of its arguments is too long",
         "of the MCP server many: it has more than 128 tools; the others are left out",
         "the MCP server ends cannot be used: it ended with exit code 3; it said: no configuration",
+        "the MCP server odd cannot be used: it sent something else than was asked for: "
+        "tools.0.inputSchema.properties: Input should be a valid dictionary",
     ]
 
 

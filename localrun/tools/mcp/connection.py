@@ -8,12 +8,14 @@ from typing import Any
 
 import httpx2
 from mcp import Client, MCPError, types
+from pydantic import ValidationError
 
 import localrun
 from localrun.base.request import Json
 from localrun.tools.mcp.http import UrlServer
 from localrun.tools.mcp.limits import (
     MAX_DESCRIPTION,
+    MAX_NAME,
     MAX_SCHEMA,
     MAX_TEXT,
     MAX_TOOLS,
@@ -26,7 +28,7 @@ from localrun.tools.mcp.stdio import StdioServer
 _PAGES = 32  # of a list of tools
 DOUBT_SECONDS = 5.0  # for a server to list its tools, after a call that it did not answer
 _RELIST_SECONDS = 1.0
-_WORDS = 300  # characters of a server's last words that the user is shown
+_WORDS = 300  # characters of what a server says that the user is shown
 
 
 class McpConnection:
@@ -160,11 +162,14 @@ class McpConnection:
             said = f"it did not answer within {START_SECONDS:g} seconds"
         elif isinstance(error, httpx2.TransportError):
             said = f"it cannot be reached: {error}"
+        elif isinstance(error, ValidationError):
+            first = error.errors()[0]
+            said = f"it sent something else than was asked for: {'.'.join(map(str, first['loc']))}: {first['msg']}"
         elif isinstance(error, MCPError | ServerError | RuntimeError | OSError):
             said = str(error)
         else:
             said = f"{type(error).__name__}: {error}"
-        words = self._transport.last_words[-_WORDS:]
+        said, words = said[:_WORDS], self._transport.last_words[-_WORDS:]
         return f"{self._transport.problem or said}{f'; it said: {words}' if words else ''}"
 
 
@@ -185,12 +190,15 @@ async def _list_tools(client: Client) -> Json:
             if len(tools) >= MAX_TOOLS:
                 notes.append(f"it has more than {MAX_TOOLS} tools; the others are left out")
                 return {"tools": tools, "notes": notes}
+            if not 0 < len(tool.name) <= MAX_NAME:
+                notes.append(f"a tool is left out: its name has {len(tool.name):,} characters")
+                continue
             if len(json.dumps(tool.input_schema)) > MAX_SCHEMA:
-                notes.append(f"{tool.name[:64]} is left out: the description of its arguments is too long")
+                notes.append(f"{tool.name} is left out: the description of its arguments is too long")
                 continue
             tools.append(
                 {
-                    "name": tool.name[:MAX_DESCRIPTION],
+                    "name": tool.name,
                     "description": (tool.description or tool.title or "")[:MAX_DESCRIPTION],
                     "parameters": tool.input_schema,
                 }

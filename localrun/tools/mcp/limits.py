@@ -2,6 +2,7 @@
 
 MAX_MESSAGE = 8 << 20  # bytes of one message
 MAX_TOOLS = 128  # of a server
+MAX_NAME = 128  # characters of the name of a tool, as the specification has it
 MAX_SCHEMA = 64 << 10  # characters of the schema of a tool's arguments
 MAX_DESCRIPTION = 16 << 10  # characters of what a server says about a tool
 MAX_TEXT = 1 << 20  # characters of a result; what a model gets of it is less

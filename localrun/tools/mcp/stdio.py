@@ -36,7 +36,7 @@ class StdioServer:
         self._command, self._args, self._environment, self._cwd = command, args, dict(environment), cwd
         self._said = b""
         self._printed = b""  # the last line of its output that was no message
-        self._was_ended = False
+        self._was_ended = self._is_left = False
         self.problem = ""
 
     @asynccontextmanager
@@ -53,6 +53,7 @@ class StdioServer:
         try:
             yield received, sent
         finally:
+            self._is_left = True
             with anyio.CancelScope(shield=True):
                 await _end(process)
                 for task in tasks:
@@ -99,10 +100,15 @@ class StdioServer:
                 try:
                     while line := await process.stdout.readline():
                         await self._pass_on(line, to_us)
+                except ServerError as error:
+                    self.problem = str(error)
                 except ValueError:  # as readline says it
                     self.problem = f"it sent a message of more than {gib(MAX_MESSAGE)}"
+                if self.problem:
                     self._was_ended = True
                     _signal(process, "kill")
+                    return
+                if self._is_left:
                     return
                 has_ended = await _ends_within(process, FINISH_SECONDS)
                 self.problem = f"it ended with exit code {process.returncode}" if has_ended else "it closed its output"
@@ -111,6 +117,8 @@ class StdioServer:
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
+            if b'"jsonrpc"' in line:  # an answer, it may be: nobody should wait for it
+                raise ServerError("it sent a message that cannot be read") from None
             self._printed = line[:_LAST_WORDS]
             return
         await to_us.send(SessionMessage(message))
