@@ -77,7 +77,8 @@ def call(request: dict[str, Any], fault: str) -> None:
         case "dies":
             os._exit(7)
         case "hangs":
-            time.sleep(600)
+            sys.stdin.read()
+            raise SystemExit
         case "endless":
             while True:
                 send({"method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}})
