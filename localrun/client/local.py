@@ -20,7 +20,6 @@ from localrun.client.interface import Generation
 from localrun.client.interference import InterferenceWatch
 from localrun.client.rewritten_history import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
-from localrun.engine.call_constraints import held_to
 from localrun.engine.constrained import Constrained
 from localrun.engine.constraints import Held
 from localrun.engine.generation import GenerationRequest, GenerationState
@@ -73,12 +72,20 @@ class LocalClient:
         prompt = text.prepare(request, self._room(request))
         watch = InterferenceWatch()
         generation = self._generation(request, prompt, deadline)
-        if (held := held_to(self.model.constraints, request)) is not None:
+        if (held := self._held(request)) is not None:
             generation, prompt = self._constrained(generation, request, prompt, held)
         handle = self._submit(generation)
         is_single = held is None and not request.parallel_tool_calls  # else the constraint sees to it
         answer = AnswerStream(text.parser(request, prompt.ids), request.stop, is_single)
         return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
+
+    def _held(self, request: Request) -> Held | None:
+        """What the answer is held to; None for nothing."""
+        if request.constraint is None and self.model.text.tools(request) is None:
+            return None
+        from localrun.engine.call_constraints import held_to
+
+        return held_to(self.model.constraints, request)
 
     def _constrained(
         self, generation: GenerationRequest, request: Request, prompt: PromptIds, held: Held

@@ -17,13 +17,13 @@ from localrun.base.errors import ConstraintError
 from localrun.base.request import Request
 from localrun.engine.constrained import Constrained, reason_of
 from localrun.text.model_text import ModelText, begun_channel
-from localrun.text.tool_calls.held_calls import HeldCalls
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher
     from llguidance._lib import JsonCompileOptions
 
     from localrun.engine.grammar_tokens import GrammarTokens
+    from localrun.text.tool_calls.held_calls import HeldCalls
 
 KEPT = 64  # compiled grammars
 THREADS = 2  # that compute masks: one that takes long leaves the other to the rest
@@ -54,7 +54,7 @@ class Held:
 
     grammar: Grammar
     notes: tuple[str, ...]
-    calls: HeldCalls | None = None
+    calls: "HeldCalls | None" = None
 
 
 class Constraints:

@@ -1,14 +1,13 @@
 """A model's files, checked and read except for the weights, before memory is planned."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from localrun.base.errors import ModelFileError
 from localrun.base.request import LoadOptions
-from localrun.formats.adapters.detect import open_adapter
 from localrun.formats.detect import open_model_file
 from localrun.formats.source import TensorSource
 from localrun.formats.weights import WeightFiles
-from localrun.model.adapters import OpenedAdapter, match
 from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
 from localrun.model.load import held_bytes, read_config, read_weight_refs
@@ -18,6 +17,9 @@ from localrun.model.weight_ref import WeightRef
 from localrun.ops.layouts import Layout
 from localrun.storage.identity import Identity
 from localrun.text.model_text import ModelText, load_text
+
+if TYPE_CHECKING:
+    from localrun.model.adapters import OpenedAdapter
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class OpenedModel:
     refs: dict[str, WeightRef]
     files: WeightFiles
     identity: Identity | None
-    adapters: tuple[OpenedAdapter, ...] = ()
+    adapters: "tuple[OpenedAdapter, ...]" = ()
 
     @property
     def matrix_types(self) -> list[str]:
@@ -56,8 +58,17 @@ def open_model(options: LoadOptions) -> OpenedModel:
     config = read_config(source)
     refs = read_weight_refs(source, config)
     check_vocabulary(source, config, text)
-    adapters = tuple(match(open_adapter(one.path), one.scale, arch_of(opened), config) for one in options.adapters)
-    return OpenedModel(source, text, config, refs, opened, identity, adapters)
+    return OpenedModel(source, text, config, refs, opened, identity, open_adapters(options, opened, config))
+
+
+def open_adapters(options: LoadOptions, source: TensorSource, config: ModelConfig) -> "tuple[OpenedAdapter, ...]":
+    """Open the adapters of a load and find the weights that they change. Raises ModelFileError."""
+    if not options.adapters:
+        return ()
+    from localrun.formats.adapters.detect import open_adapter
+    from localrun.model.adapters import match
+
+    return tuple(match(open_adapter(one.path), one.scale, arch_of(source), config) for one in options.adapters)
 
 
 def check_vocabulary(source: TensorSource, config: ModelConfig, text: ModelText) -> None:

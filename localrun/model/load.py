@@ -18,7 +18,6 @@ from localrun.formats.finite import first_not_finite
 from localrun.formats.floats import read_floats
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
-from localrun.model.adapters import OpenedAdapter
 from localrun.model.archs import arch_of
 from localrun.model.assembly import Assembler
 from localrun.model.config import ModelConfig
@@ -36,6 +35,8 @@ from localrun.storage.packed_file import DiskError, PackedFile
 
 if TYPE_CHECKING:
     import torch
+
+    from localrun.model.adapters import OpenedAdapter
 
 COPIED_BYTES = 16 << 20  # of a table in the file's own form
 

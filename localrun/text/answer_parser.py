@@ -1,14 +1,20 @@
 """Parser of an answer, from token ids to thinking and answer."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from localrun.base.events import ToolCallDelta
 from localrun.text.answer_start import UpToAnswer
 from localrun.text.detokenizer import Detokenizer
 from localrun.text.marks import Marks
 from localrun.text.reasoning import Splitter
 from localrun.text.tokenizer import Tokenizer
-from localrun.text.tool_calls.events import Piece
-from localrun.text.tool_calls.harmony_syntax import HarmonyCallParser
-from localrun.text.tool_calls.parser import CallParser
+
+if TYPE_CHECKING:
+    from localrun.text.tool_calls.events import Piece
+    from localrun.text.tool_calls.harmony_syntax import HarmonyCallParser
+    from localrun.text.tool_calls.parser import CallParser
 
 
 class AnswerParser:

@@ -15,8 +15,8 @@ from localrun.base.content import parts_of
 from localrun.base.errors import LocalrunError
 from localrun.base.request import TemplateMessage
 from localrun.text.template import ChatTemplate
-from localrun.text.tool_calls.written import WRITTEN
 
+WRITTEN = "written_calls"  # of a message: the calls to be put into its text once it is rendered
 _MARKS = ("zqalpha", "zqbravo", "zqcharlie", "zqdelta", "zqecho")  # words that no template has of its own
 _REMINDER = "<system-reminder>\n{}\n</system-reminder>"
 
@@ -136,3 +136,15 @@ def _alternating(turns: Sequence[TemplateMessage]) -> list[TemplateMessage]:
         else:
             arranged.append(turn)
     return arranged
+
+
+def has_calls(messages: Sequence[TemplateMessage]) -> bool:
+    """Whether there are calls of tools, or results, among messages."""
+    return any(
+        isinstance(message, Mapping) and (is_result(message) or message.get("tool_calls")) for message in messages
+    )
+
+
+def is_result(message: TemplateMessage) -> bool:
+    """Whether a message is the result of a call."""
+    return message.get("role") in ("tool", "function")

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from localrun.base.check import check_ids
 from localrun.base.content import with_files_as_text
@@ -25,12 +25,14 @@ from localrun.text.detokenizer import text_of
 from localrun.text.fewest_tokens import fewest_tokens
 from localrun.text.history import change, note, splice, with_spaces
 from localrun.text.marks import NO_MARKS, Marks
-from localrun.text.message_order import Arranged, arrange
+from localrun.text.message_order import Arranged, arrange, has_calls
 from localrun.text.prompt import RenderedChat, encode_rendered, render_chat
 from localrun.text.reasoning import ReasoningSplitter, ReasoningTags, Splitter, reasoning_tags
 from localrun.text.template import RAW_HINT, ChatTemplate, default_template
 from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
-from localrun.text.tool_calls.request_tools import RequestTools, call_marks
+
+if TYPE_CHECKING:
+    from localrun.text.tool_calls.request_tools import RequestTools
 
 GGUF_SAMPLING = {
     "temperature": "temp",
@@ -161,8 +163,12 @@ class ModelText:
         template = self.template.chosen(bool(request.tools))
         return template.capabilities.thinking_arguments(request.think == "on")
 
-    def tools(self, request: Request) -> RequestTools | None:
+    def tools(self, request: Request) -> "RequestTools | None":
         """The tools of a request; None where it has none, and none were called."""
+        if not request.messages or not (request.tools or has_calls(request.messages)):
+            return None
+        from localrun.text.tool_calls.request_tools import RequestTools
+
         return RequestTools.of(request, self.template.chosen(bool(request.tools)), self.tokenizer)
 
     def parser(self, request: Request, prompt: Sequence[int]) -> AnswerParser:
@@ -194,6 +200,8 @@ class ModelText:
     def special_ids(self) -> frozenset[int]:
         """Tokens that are never text of an answer: control tokens, and those that tags and the marks of calls are made
         of."""
+        from localrun.text.tool_calls.request_tools import call_marks
+
         calls = call_marks(self.template.chosen(True), self.tokenizer)
         return self.tokenizer.control_ids | self.marks.by_id.keys() | calls.by_id.keys()
 

@@ -7,14 +7,15 @@ hieroglyph. If that changes nothing else, it shows which control tokens in the p
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from localrun.base.errors import LocalrunError
 from localrun.text.template import ChatTemplate
 from localrun.text.template_fallbacks import called_functions, plain_messages
 from localrun.text.tokenizer import Tokenizer
-from localrun.text.tool_calls.syntax import Syntax
-from localrun.text.tool_calls.written import render_written
+
+if TYPE_CHECKING:
+    from localrun.text.tool_calls.syntax import Syntax
 
 # Hieroglyphs are printable, have no case and are hardly ever in a chat; for a chat in hieroglyphs there are characters
 # for private use.
@@ -40,7 +41,7 @@ def render_chat(
     tools: Sequence[Mapping[str, Any]] | None = None,
     add_generation_prompt: bool = True,
     tags: Sequence[str] = (),
-    calls: Syntax | None = None,
+    calls: "Syntax | None" = None,
     **kwargs: Any,
 ) -> RenderedChat:
     """The text of a chat; `kwargs` are the template's own variables. Raises like `ChatTemplate.render`.
@@ -59,7 +60,11 @@ def render_chat(
         def of(shown: Sequence[Mapping[str, Any]]) -> str:
             return template.render(shown, add_generation_prompt=add_generation_prompt, **variables)
 
-        return render_written(of, inputs["messages"], calls) if calls else of(inputs["messages"])
+        if calls is None:
+            return of(inputs["messages"])
+        from localrun.text.tool_calls.written import render_written
+
+        return render_written(of, inputs["messages"], calls)
 
     inputs = {**kwargs, "messages": list(messages), "tools": tools}
     prompt, marked = _render_marked(tokenizer, render, inputs)

@@ -12,9 +12,10 @@ from itertools import count
 from typing import Any
 
 from localrun.base.request import Json, TemplateMessage
+from localrun.text.message_order import WRITTEN, has_calls, is_result
 from localrun.text.tool_calls.dialects import Dialect
 from localrun.text.tool_calls.syntax import WrittenCall, dumps
-from localrun.text.tool_calls.written import BESIDE, WRITTEN
+from localrun.text.tool_calls.written import BESIDE
 
 _RESULT = "<tool_response>\n{}\n</tool_response>"
 
@@ -40,7 +41,7 @@ class HistoryForm:
 
     def _formed(self, message: TemplateMessage) -> Iterator[TemplateMessage]:
         calls = _calls(message)
-        if _is_result(message):
+        if is_result(message):
             yield self._result(message)
         elif not calls:
             yield message
@@ -79,13 +80,6 @@ FORMS = (
     HistoryForm(written=True),
     HistoryForm(written=True, user_results=True),
 )
-
-
-def has_calls(messages: Sequence[TemplateMessage]) -> bool:
-    """Whether there are calls of tools, or results, among messages."""
-    return any(
-        isinstance(message, Mapping) and (_is_result(message) or message.get("tool_calls")) for message in messages
-    )
 
 
 def _calls(message: TemplateMessage) -> list[WrittenCall]:
@@ -131,7 +125,7 @@ def _with_ids(messages: Sequence[TemplateMessage], dialect: Dialect) -> Iterator
                 function = {"name": call.name, "arguments": arguments}
                 fitted.append({"id": ids[call.id], "type": "function", "function": function})
             yield {**message, "tool_calls": fitted}
-        elif _is_result(message):
+        elif is_result(message):
             id = str(message.get("tool_call_id") or "")
             named = {"name": names[id]} if id in names and not message.get("name") else {}
             yield {**message, **named, **({"tool_call_id": ids[id]} if id in ids else {})}
@@ -157,7 +151,7 @@ def _one_a_turn(messages: Sequence[TemplateMessage]) -> Iterator[TemplateMessage
         if len(calls) < 2:
             yield message
             continue
-        end = next((i for i in range(position, len(messages)) if not _is_result(messages[i])), len(messages))
+        end = next((i for i in range(position, len(messages)) if not is_result(messages[i])), len(messages))
         results, position = messages[position:end], end
         ids = [call["id"] for call in calls]
         for number, call in enumerate(calls):
@@ -170,7 +164,3 @@ def _owner(result: TemplateMessage, place: int, ids: Sequence[str]) -> int:
     """The number of the call that a result is of: by its id, else by its place."""
     id = result.get("tool_call_id")
     return ids.index(id) if id in ids else min(place, len(ids) - 1)
-
-
-def _is_result(message: TemplateMessage) -> bool:
-    return message.get("role") in ("tool", "function")

@@ -16,7 +16,6 @@ from localrun.text.tool_calls.detect import CallForm, call_form
 from localrun.text.tool_calls.harmony_syntax import HarmonyCallParser
 from localrun.text.tool_calls.held_calls import HeldCalls, held_calls
 from localrun.text.tool_calls.held_tool import HeldTool
-from localrun.text.tool_calls.history import has_calls
 from localrun.text.tool_calls.parser import CallParser
 from localrun.text.tool_calls.prompted import with_tools_in_words
 from localrun.text.tool_calls.syntax import Tools
@@ -31,10 +30,8 @@ class RequestTools:
     form: CallForm
 
     @staticmethod
-    def of(request: Request, template: ChatTemplate, tokenizer: Tokenizer) -> "RequestTools | None":
-        """None where no tools are given, and none were called."""
-        if not request.messages or not (request.tools or has_calls(request.messages)):
-            return None
+    def of(request: Request, template: ChatTemplate, tokenizer: Tokenizer) -> "RequestTools":
+        """Those of a request that has tools, or calls in its messages."""
         return RequestTools(request, tokenizer, call_form(template, bool(request.tools), tokenizer.control_tokens))
 
     @property

@@ -7,9 +7,9 @@ what arguments spell stays text.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from localrun.text.message_order import WRITTEN
 from localrun.text.tool_calls.syntax import Syntax, WrittenCall
 
-WRITTEN = "written_calls"  # of a message: the calls to be put in
 BESIDE = "said_beside"  # of a message: text that is put before its calls
 _MAX_OPENED = 80  # characters between the mark of a call and the name in it
 _PLACE = "\U000f0000{}\U000f0001"  # characters for private use
