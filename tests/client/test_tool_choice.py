@@ -71,7 +71,7 @@ def test_a_call_that_is_cut_is_the_beginning_of_the_whole_one(llm: localrun.LLM)
     for n in range(1, len(whole.token_ids), 5):
         cut = llm.generate(ASK, seed=2, **{**MUST, "tool_choice": "look", "max_tokens": n})
         assert cut.token_ids == whole.token_ids[:n]
-        assert cut.stop_reason == "length"
+        assert (cut.stop_reason, cut.text) == ("length", "")
         for call in cut.tool_calls:
             assert whole.tool_calls[0].arguments.startswith(call.arguments)
             assert not call.is_complete or call.arguments == whole.tool_calls[0].arguments

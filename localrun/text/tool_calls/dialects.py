@@ -32,16 +32,17 @@ class Dialect:
     is_at_start: bool = False  # a call is the whole answer
 
     def parser(
-        self, tools: Tools, new_id: NewId, splitter: Splitter | None = None, marks: Marks = NO_MARKS
-    ) -> CallParser | HarmonyCallParser:
-        """Reads an answer; `splitter` tells thinking from what is said."""
+        self, tools: Tools, new_id: NewId, splitter: Splitter | None = None, marks: Marks = NO_MARKS,
+        must_call: bool = False,
+    ) -> CallParser | HarmonyCallParser:  # fmt: skip
+        """Reads an answer; `splitter` tells thinking from what is said, and `must_call` that it is held to calls."""
         events = CallEvents(new_id)
         if isinstance(splitter, HarmonySplitter):
             return HarmonyCallParser(splitter, tools, events, marks.plain)
         syntax = self.syntax.spelled(marks.spell)
         own = "".join(syntax.marks)
         plain = Marks({}, {text: char for text, char in marks.by_text.items() if char not in own}).plain
-        return CallParser(syntax, tools, splitter, events, plain, self.is_at_start)
+        return CallParser(syntax, tools, splitter, events, plain, self.is_at_start, must_call)
 
     def ids(self, prompt: Sequence[int], messages: Sequence[Mapping[str, Any]]) -> NewId:
         """Ids of the calls in an answer to `prompt`: the same ones whenever it is asked for."""

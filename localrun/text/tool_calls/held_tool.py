@@ -9,6 +9,7 @@ from localrun.base.errors import ConstraintError, ToolSchemaError
 from localrun.text.tool_calls.schema_kinds import resolved
 
 ANY_ARGUMENTS: Mapping[str, Any] = {"type": "object"}
+NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 _ANNOTATIONS = frozenset(
     ("title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "nullable")
 )
@@ -26,9 +27,9 @@ class HeldTool:
 
     @classmethod
     def of(cls, function: Mapping[str, Any]) -> "HeldTool":
-        """A function in the OpenAI shape."""
+        """A function in the OpenAI shape; one without parameters takes no arguments."""
         parameters = function.get("parameters")
-        schema = parameters if isinstance(parameters, Mapping) else {}
+        schema = parameters if isinstance(parameters, Mapping) else NO_ARGUMENTS
         return cls(str(function["name"]), schema, function.get("strict") is True)
 
     def checked(self) -> "HeldTool":

@@ -12,15 +12,16 @@ class CallParser:
 
     A mark that is a token of its own begins a call anywhere, in a thought, too; one that is written in letters only in
     the answer, with `is_at_start` only where it begins. What begins like a call and is none is text. A call that breaks
-    off is told as far as it was read, and what follows is text again.
+    off is told as far as it was read, and what follows is text again. With `must_call` the answer is held to calls: the
+    beginning of one that is cut is no text.
     """
 
     def __init__(
         self, syntax: Syntax, tools: Tools, splitter: Splitter | None, events: CallEvents, plain: Spell = str,
-        is_at_start: bool = False,
+        is_at_start: bool = False, must_call: bool = False,
     ) -> None:  # fmt: skip
         self._syntax, self._tools, self._splitter, self._events = syntax, tools, splitter, events
-        self._is_at_start = is_at_start
+        self._is_at_start, self._must_call = is_at_start, must_call
         self._incoming = Incoming(plain)
         self._reader = self._read()
         self._step()
@@ -101,4 +102,5 @@ class CallParser:
 
     def _say(self, pieces: list[tuple[Channel, str]]) -> None:
         for channel, text in pieces:
-            self._events.say(channel, text)
+            if channel == "thinking" or not self._must_call:
+                self._events.say(channel, text)

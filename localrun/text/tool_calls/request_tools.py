@@ -108,7 +108,7 @@ class RequestTools:
         """Reads an answer to `prompt`."""
         dialect = self.form.dialect
         new_id = dialect.ids(prompt, self.request.messages)
-        return dialect.parser(Tools(self.request.tools), new_id, splitter, marks)
+        return dialect.parser(Tools(self.request.tools), new_id, splitter, marks, self.must_call)
 
     @property
     def forbidden_ids(self) -> tuple[int, ...]:
