@@ -80,7 +80,7 @@ class LocalClient:
         return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
 
     def _held(self, request: Request) -> Held | None:
-        """What the answer is held to; None for nothing."""
+        """Grammar that the answer is held to; None for none."""
         if request.constraint is None and self.model.text.tools(request) is None:
             return None
         from localrun.engine.call_constraints import held_to

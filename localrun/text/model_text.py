@@ -160,8 +160,7 @@ class ModelText:
         """The template's own switch for thinking, set as wished; nothing without one, or without a wish."""
         if request.think == "auto":
             return {}
-        template = self.template.chosen(bool(request.tools))
-        return template.capabilities.thinking_arguments(request.think == "on")
+        return self.template.chosen(bool(request.tools)).capabilities.thinking_arguments(request.think == "on")
 
     def tools(self, request: Request) -> "RequestTools | None":
         """The tools of a request; None where it has none, and none were called."""
@@ -172,8 +171,7 @@ class ModelText:
         return RequestTools.of(request, self.template.chosen(bool(request.tools)), self.tokenizer)
 
     def parser(self, request: Request, prompt: Sequence[int]) -> AnswerParser:
-        """Reads the ids of an answer to `request`, whose own are `prompt`: whether it begins within a thought is told
-        by the end of these, or by the answer that is gone on with."""
+        """Reader of the answer to `request`; `prompt` shows by its end whether that begins within a thought."""
         tools = self.tools(request)
         calls = tools is not None and tools.may_call
         marks = tools.marks(self.tags.texts if self.tags else ()) if tools and calls else self.marks

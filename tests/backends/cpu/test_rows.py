@@ -195,12 +195,12 @@ def test_embedding_takes_rows_by_id(isa: str, qtype: str) -> None:
 @pytest.mark.parametrize("qtype", sorted(NATIVE_TYPES))
 def test_embedding_takes_rows_of_a_files_own_blocks(isa: str, qtype: str) -> None:
     kind = QUANT_TYPES[qtype]
-    assert kind.gguf_id is not None
+    assert kind.number is not None
     for n_cols in (256, 1280, *([288] if kind.block_size <= 32 else []), *([7] if kind.block_size == 1 else [])):
         raw = sample(qtype, 20, n_cols)
         ids = [19, 0, 7, 7]
         token, out = int32s(ids), NativeValue(len(ids), n_cols)
-        op = abi.EmbedMapped(raw.data_ptr(), ctypes.pointer(out.c), 2.0, kind.gguf_id, 20, n_cols)
+        op = abi.EmbedMapped(raw.data_ptr(), ctypes.pointer(out.c), 2.0, kind.number, 20, n_cols)
         run([instruction(op)], len(ids), token=ctypes.addressof(token))
         expected = decoded(qtype, raw, n_cols)[ids] * 2.0
         torch.testing.assert_close(out.data, expected, rtol=0, atol=0, equal_nan=True)
