@@ -168,7 +168,7 @@ def start_engine(
         name = options.name or options.path.stem
         made_with = (options.precision, plan.codec.name, weights, NUMERICS_VERSION, store.block_tokens)
         label = Label(name, str(options.path), *made_with)
-        changed_by = (adapter.identity for adapter in opened.adapters)
+        changed_by = (*opened.own_types, *(adapter.identity for adapter in opened.adapters))
         disk = open_disk_cache(store, runner, fingerprint(weights, *bits, *changed_by), label, options.disk_cache)
     endless = all(rope.endless for rope in plan.config.ropes)
     return Engine(runner, store, plan.ctx, endless, disk, mapped, options.parallel)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from localrun.base.errors import ModelFileError
 from localrun.base.request import LoadOptions
 from localrun.formats.detect import open_model_file
+from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 from localrun.formats.weights import WeightFiles
 from localrun.model.archs import arch_of
@@ -37,6 +38,13 @@ class OpenedModel:
     @property
     def matrix_types(self) -> list[str]:
         return [self.source.tensors[ref.name].qtype for ref in self.refs.values() if len(ref.shape) == 2]
+
+    @property
+    def own_types(self) -> tuple[str, ...]:
+        """Types of our own that weights are held in. They are part of what the cache and packed weights depend on: the
+        same checkpoint was held as floats before there was one for it."""
+        held = {self.source.tensors[ref.name].qtype for ref in self.refs.values()}
+        return tuple(sorted(name for name in held if QUANT_TYPES[name].own_id is not None))
 
     @property
     def adapter_ranks(self) -> tuple[Ranks, ...]:

@@ -63,7 +63,7 @@ def packed_files_of(
 ) -> Mapping[str, PackedFile]:
     """A file of `store` for each matrix of `sizes` of a model whose weights `weights` identifies. Raises DiskError,
     also where that and the files of other models would take more than `limit` bytes."""
-    made_of = fingerprint(weights, options.precision, layout.name, NUMERICS_VERSION, opened.refs)
+    made_of = fingerprint(weights, options.precision, layout.name, NUMERICS_VERSION, opened.refs, *opened.own_types)
     label = Label(options.name or options.path.stem, str(options.path), options.precision, weights=weights)
     return store.files(made_of, replace(label, numerics=NUMERICS_VERSION), sizes, limit)
 

@@ -10,6 +10,7 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
+from localrun.engine.opened_model import OpenedModel
 from localrun.formats.gguf import open_gguf
 
 MODEL = resource("localrun/builtin/localrun-tiny.gguf")
@@ -53,6 +54,13 @@ def test_each_adapter_and_scale_has_a_cache_of_its_own(tmp_path: Path) -> None:
     assert first[3][0].token_ids == first[0][0].token_ids, "one that counts for nothing changes nothing"
     assert first[1][0].token_ids != first[0][0].token_ids
     assert first[1][0].token_ids == ask((one, 1.0), disk_cache=0)[0].token_ids
+
+
+def test_weights_that_are_held_otherwise_have_a_cache_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, before = ask()
+    monkeypatch.setattr(OpenedModel, "own_types", ("F8_E4M3",))
+    answer, after = ask()
+    assert (answer.cache.restored_tokens, after == before) == (0, False)
 
 
 def test_another_file_in_the_place_of_an_adapter_is_another_adapter(tmp_path: Path) -> None:
