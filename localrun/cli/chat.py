@@ -18,7 +18,6 @@ from localrun.cli.output import OutputOptions
 from localrun.cli.session import Answering, CancelOnInterrupt
 from localrun.cli.tool_consent import AskedInLines
 from localrun.cli.tool_options import ToolOptions
-from localrun.tools.permissions import NeverAsked
 
 _SHOWN_AT_START = 2
 
@@ -43,7 +42,7 @@ def chat(
         raise UsageError("--continue writes to the last chat", "leave --no-history out")
     shared = Answering(answer, as_data=output.as_data)
     at_keyboard = is_terminal(sys.stdin)
-    chat_tools = tools.chat_tools(AskedInLines() if at_keyboard else NeverAsked())
+    chat_tools = tools.chat_tools(AskedInLines() if at_keyboard else None)
     store = open_store(kept=go_on or (at_keyboard if history is None else history))
     talk = begin(store, go_on, answer.system, shared.system)
     choice = choice_for(talk, replace(model, model=named or model.model), hub, load, server)

@@ -17,7 +17,7 @@ from localrun.cli.line_input import ask_line
 from localrun.cli.line_model import LineModel
 from localrun.cli.output import OutputOptions, as_fields, stream_answer
 from localrun.cli.session import Answering
-from localrun.cli.tool_servers import wait_for_servers
+from localrun.cli.tool_servers import ready_tools
 from localrun.cli.turn import answer_in, reuse_line
 from localrun.client.interface import EngineClient
 from localrun.tools.chat_tools import ChatTools
@@ -113,8 +113,7 @@ class LineChat:
     def _answer(self, question: str, begun: Message | None = None, temperature: float | None = None) -> None:
         self.unanswered = question
         self.tell_problem()
-        wait_for_servers(self.tools.servers)
-        options = self.shared.options(self.chat, tools=self.tools.for_model)
+        options = self.shared.options(self.chat, tools=ready_tools(self.tools))
         if temperature is not None:
             options = replace(options, sampling=replace(options.sampling, temperature=temperature))
         stream = partial(

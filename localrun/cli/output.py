@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Annotated, assert_never
+from typing import TYPE_CHECKING, Annotated, assert_never
 
 from localrun.base.content import CallPart
 from localrun.base.events import (
@@ -22,9 +22,11 @@ from localrun.cli.console import AnswerWriter, PrefillNotes, ThinkingWriter, not
 from localrun.cli.groups import switch
 from localrun.cli.session import CancelOnInterrupt
 from localrun.client.interface import EngineClient, Generation
-from localrun.tools.chat_tools import ChatTools
-from localrun.tools.loop import ToolLoop
 from localrun.tools.words import call_line, result_line
+
+if TYPE_CHECKING:
+    from localrun.tools.chat_tools import ChatTools
+    from localrun.tools.loop import ToolLoop
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def stream_answer(
     show_thinking: bool,
     jsonl: bool = False,
     as_text: bool = True,
-    tools: ChatTools | None = None,
+    tools: "ChatTools | None" = None,
 ) -> Done:
     """Run one request: text to stdout as it comes, or the events of --jsonl; `take` is given each of them first. Ctrl-C
     ends the answer, not us."""

@@ -1,9 +1,9 @@
 """`localrun run`: one prompt, one answer."""
 
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,13 +23,14 @@ from localrun.cli.output import RunOutput, as_fields, stream_answer
 from localrun.cli.session import Answering, open_engine
 from localrun.cli.text_input import read_stdin, read_text_file, typed_text
 from localrun.cli.tool_options import ToolOptions
-from localrun.cli.tool_servers import wait_for_servers
+from localrun.cli.tool_servers import ready_tools
 from localrun.cli.turn import Stream, answer_in
 from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.hub.resolve import resolve
-from localrun.tools.chat_tools import ChatTools
-from localrun.tools.permissions import NeverAsked
+
+if TYPE_CHECKING:
+    from localrun.tools.chat_tools import ChatTools
 
 
 def run(
@@ -58,7 +59,7 @@ def run(
     shared = Answering(answer, as_data=output.as_data)
     _check(output, shared, raw, go_on)
     constraint = constraints.constraint()
-    chat_tools = tools.chat_tools(NeverAsked())
+    chat_tools = tools.chat_tools() if tools.is_given else None
     _check_tools(chat_tools, raw, constraint)
     if not (prompt or file or output.json or constraint) and at_terminal():
         from localrun.cli.chat import chat
@@ -70,9 +71,8 @@ def run(
     choice = choice_for(last, model, hub, load, server)
     prompt = _whole_prompt(prompt, file or [], no_stdin)
     stream = _stream(output, answer.show_thinking, chat_tools)
-    with closing(chat_tools), closing(_open(last, choice, load)) as client:
-        wait_for_servers(chat_tools.servers)
-        options = shared.options(last, constraint, chat_tools.for_model)
+    with closing(chat_tools) if chat_tools else nullcontext(), closing(_open(last, choice, load)) as client:
+        options = shared.options(last, constraint, ready_tools(chat_tools))
         for line in () if output.as_data else client.info.notes:
             note(line)
         if last is None:
@@ -107,7 +107,7 @@ def _check(output: RunOutput, shared: Answering, raw: bool, go_on: bool) -> None
         raise UsageError("--raw leaves no place for a system message", "put it into the prompt, or leave --raw out")
 
 
-def _check_tools(tools: ChatTools, raw: bool, constraint: Constraint | None) -> None:
+def _check_tools(tools: "ChatTools | None", raw: bool, constraint: Constraint | None) -> None:
     """UsageError for options that leave no place for calls."""
     if tools and raw:
         raise UsageError("--raw has no place for tools", "leave one of --raw and --tools out")
@@ -147,7 +147,7 @@ def _is_model(text: str) -> bool:
         return False
 
 
-def _stream(output: RunOutput, show_thinking: bool, tools: ChatTools) -> "partial[Done]":
+def _stream(output: RunOutput, show_thinking: bool, tools: "ChatTools | None") -> "partial[Done]":
     """Runs a request, and shows the answer as it was asked for."""
     as_text = not output.as_data
     return partial(stream_answer, show_thinking=show_thinking, jsonl=output.jsonl, as_text=as_text, tools=tools)

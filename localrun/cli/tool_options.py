@@ -1,18 +1,16 @@
 """`--tools` and `--allow`: what a model may call, and what that may do without being asked about."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from localrun.base.errors import UsageError
 from localrun.cli.groups import ANSWER_PANEL
-from localrun.tools.allowed_tools import AllowedTools
-from localrun.tools.chat_tools import ChatTools
-from localrun.tools.consent import Consent
-from localrun.tools.folders import Folders
-from localrun.tools.mcp.chosen import PREFIX, names_servers
-from localrun.tools.tools_command import allow_folder
+
+if TYPE_CHECKING:
+    from localrun.tools.chat_tools import ChatTools
+    from localrun.tools.consent import Consent
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +36,21 @@ class ToolOptions:
         ),
     ] = None
 
-    def chat_tools(self, consent: Consent) -> ChatTools:
-        """The tools that are named, with what is allowed. Raises UsageError."""
-        tools = ChatTools(consent, Folders(), AllowedTools.at_home())
+    @property
+    def is_given(self) -> bool:
+        """Whether there is anything of tools on the command line."""
+        return bool(self.tools or self.allow)
+
+    def chat_tools(self, consent: "Consent | None" = None) -> "ChatTools":
+        """The tools that are named, with what is allowed; nobody is asked without a `consent`. Raises UsageError."""
+        from localrun.tools.allowed_tools import AllowedTools
+        from localrun.tools.chat_tools import ChatTools
+        from localrun.tools.folders import Folders
+        from localrun.tools.mcp.chosen import PREFIX, names_servers
+        from localrun.tools.permissions import NeverAsked
+        from localrun.tools.tools_command import allow_folder
+
+        tools = ChatTools(consent or NeverAsked(), Folders(), AllowedTools.at_home())
         tools.choose([name.strip() for name in (self.tools or "").split(",") if name.strip()])
         names = {tool.name for tool in tools.built_in} | {f"{PREFIX}{name}" for name in tools.servers.names}
         if self.allow and not names:

@@ -1,15 +1,24 @@
 """Waiting for MCP servers before an answer that may call their tools."""
 
+from typing import TYPE_CHECKING
+
+from localrun.base.request import Json
 from localrun.cli.console import note
 from localrun.cli.session import unless_interrupted
-from localrun.tools.mcp.servers import McpServers
+
+if TYPE_CHECKING:
+    from localrun.tools.chat_tools import ChatTools
 
 
-def wait_for_servers(servers: McpServers) -> None:
-    """Wait until the servers have told their tools, and say what is of no use. Ctrl-C stops the answer."""
+def ready_tools(tools: "ChatTools | None") -> tuple[Json, ...]:
+    """The tools of a request, once the servers have told theirs; what is of no use is said. Ctrl-C stops the answer."""
+    if tools is None:
+        return ()
+    servers = tools.servers
     servers.start()
     if waiting := servers.waiting_for():
         note(f"(waiting for the MCP {'server' if len(waiting) == 1 else 'servers'} {', '.join(waiting)})")
         unless_interrupted(servers.wait, None)
     for sentence in servers.news():
         note(sentence)
+    return tools.for_model
