@@ -11,6 +11,7 @@ from io import FileIO
 from pathlib import Path
 
 from localrun.base.files import write_whole
+from localrun.base.request import Json
 from localrun.base.small_file import kind_of
 from localrun.tools.running_call import ToolError
 
@@ -50,6 +51,10 @@ class Folders:
             return Path(os.path.realpath(self.base / wanted))
         except (OSError, ValueError, RuntimeError) as error:  # a home that there is not, links in a circle
             raise ToolError(f"{path} is no path: {error}") from None
+
+    def scope(self, arguments: Json) -> str:
+        """The real path that the argument `path` of a tool means. Raises ToolError."""
+        return str(self.real_path(arguments["path"]))
 
     def to_ask_for(self, path: Path) -> Path:
         """The folder that a person is asked to allow for a path outside of all: where localrun was started, else the

@@ -49,7 +49,7 @@ class _Editor:
         self._needs_reading = needs_reading
 
     def scope(self, arguments: Json) -> str:
-        return str(self._folders.real_path(arguments["path"]))
+        return self._folders.scope(arguments)
 
     def preview(self, arguments: Json) -> str:
         return self._change(arguments).shown

@@ -48,7 +48,7 @@ def glob_tool(folders: Folders) -> Tool:
         },
         run,
         asks="folder",
-        scope=lambda arguments: str(folders.real_path(arguments["path"])),
+        scope=folders.scope,
     )
 
 
@@ -85,7 +85,7 @@ def grep_tool(folders: Folders) -> Tool:
         },
         run,
         asks="folder",
-        scope=lambda arguments: str(folders.real_path(arguments["path"])),
+        scope=folders.scope,
         seconds=GREP_SECONDS,
     )
 

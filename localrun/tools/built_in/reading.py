@@ -55,7 +55,7 @@ def read_file_tool(folders: Folders, read: FilesRead) -> Tool:
         },
         run,
         asks="folder",
-        scope=lambda arguments: str(folders.real_path(arguments["path"])),
+        scope=folders.scope,
     )
 
 
@@ -87,5 +87,5 @@ def list_tool(folders: Folders) -> Tool:
         },
         run,
         asks="folder",
-        scope=lambda arguments: str(folders.real_path(arguments["path"])),
+        scope=folders.scope,
     )
