@@ -1,4 +1,4 @@
-"""The fixture of command lines that talk to no engine."""
+"""Command lines that talk to no engine, and a server that they may talk to."""
 
 import sys
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from types import ModuleType
 
 import pytest
 from localrun_testing.faces import Faces
+from localrun_testing.fake_chat_server import FakeChatServer, fake_chat_server
 
 
 @pytest.fixture
@@ -16,3 +17,9 @@ def faces(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "localrun.client.local", module)
     yield made
     assert all(client.closed for client in made.clients)
+
+
+@pytest.fixture
+def server() -> Iterator[FakeChatServer]:
+    with fake_chat_server() as server:
+        yield server

@@ -1,25 +1,12 @@
 """Tools in plain chat: chosen with /tools, asked about in a line."""
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from localrun_testing.faces import Faces, type_in
-from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta, fake_chat_server
+from localrun_testing.fake_chat_server import FakeChatServer, calling, said
 
-SAY = Reply((delta(content="Done."), delta("stop"), DONE))
-
-
-def calling(name: str, **arguments: object) -> Reply:
-    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-    return Reply((delta(tool_calls=[call]), delta("tool_calls"), DONE))
-
-
-@pytest.fixture
-def server() -> Iterator[FakeChatServer]:
-    with fake_chat_server() as server:
-        yield server
+SAY = said("Done.")
 
 
 @pytest.fixture

@@ -2,26 +2,14 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from localrun_testing import fake_mcp_server
 from localrun_testing.faces import Faces
-from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta, fake_chat_server
+from localrun_testing.fake_chat_server import FakeChatServer, calling, said
 
-SAY = Reply((delta(content="Done."), delta("stop"), DONE))
-
-
-def calling(name: str, **arguments: object) -> Reply:
-    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-    return Reply((delta(tool_calls=[call]), delta("tool_calls"), DONE))
-
-
-@pytest.fixture
-def server() -> Iterator[FakeChatServer]:
-    with fake_chat_server() as server:
-        yield server
+SAY = said("Done.")
 
 
 @pytest.fixture

@@ -1,18 +1,17 @@
 """`run --tools` in front of a server that calls them: nothing is asked, what was not allowed has a code of its own."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from localrun_testing.faces import Faces
-from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta, fake_chat_server
+from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta, said
 from localrun_testing.schemas import SCHEMAS, check
 
 from localrun.base.content import CallPart, ResultPart, TextPart
 from localrun.chat.journal import ChatStore
 
-SAY = Reply((delta(content="It is 4."), delta("stop"), DONE))
+SAY = said("It is 4.")
 
 
 def calling(name: str, **arguments: object) -> Reply:
@@ -22,12 +21,6 @@ def calling(name: str, **arguments: object) -> Reply:
     pieces = [{"index": 0, "function": {"arguments": part}} for part in (spelled[:5], spelled[5:])]
     calls = (delta(tool_calls=[piece]) for piece in (begun, *pieces))
     return Reply((delta(content="Let me see."), *calls, delta("tool_calls"), DONE))
-
-
-@pytest.fixture
-def server() -> Iterator[FakeChatServer]:
-    with fake_chat_server() as server:
-        yield server
 
 
 @pytest.fixture

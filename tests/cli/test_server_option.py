@@ -1,24 +1,17 @@
 """`run` and `chat` in front of a server of the OpenAI protocol: the same words, streams and exit codes."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from localrun_testing.faces import Faces, script
-from localrun_testing.fake_chat_server import FakeChatServer, failure, fake_chat_server
+from localrun_testing.fake_chat_server import FakeChatServer, failure
 from localrun_testing.schemas import check
 
 from localrun.chat.chat_settings import held_with
 from localrun.chat.journal import ChatStore
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import write_endpoints
-
-
-@pytest.fixture
-def server() -> Iterator[FakeChatServer]:
-    with fake_chat_server() as server:
-        yield server
 
 
 def asked(server: FakeChatServer) -> list[str]:

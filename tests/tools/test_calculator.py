@@ -1,25 +1,10 @@
 """Arithmetic and the time: what is computed, and what is refused."""
 
-import os
-from pathlib import Path
-
 import pytest
 from localrun_testing.tool_room import ToolRoom
 
 from localrun.tools.built_in.calculator import calculate
 from localrun.tools.running_call import ToolError
-
-posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and groups of processes are POSIX's")
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> ToolRoom:
-    inside = tmp_path / "inside"
-    inside.mkdir()
-    (inside / "a.txt").write_text("one\ntwo\nthree\n")
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "secret.txt").write_text("secret")
-    return ToolRoom(inside)
 
 
 @pytest.mark.parametrize(

@@ -9,25 +9,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from localrun_testing.tool_room import ToolRoom
+from localrun_testing.tool_room import ToolRoom, posix
 from localrun_testing.waiting import PATIENCE, until
 
 from localrun.base.request import Json
 from localrun.tools.run_tool import run_tool
 from localrun.tools.running_call import RunningCall, ToolError, ToolResult
 from localrun.tools.tool import Tool
-
-posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and groups of processes are POSIX's")
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> ToolRoom:
-    inside = tmp_path / "inside"
-    inside.mkdir()
-    (inside / "a.txt").write_text("one\ntwo\nthree\n")
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "secret.txt").write_text("secret")
-    return ToolRoom(inside)
 
 
 def running(text: str) -> list[psutil.Process]:

@@ -2,26 +2,13 @@
 
 import os
 import stat
-from pathlib import Path
 
 import pytest
-from localrun_testing.tool_room import ToolRoom
+from localrun_testing.tool_room import ToolRoom, posix
 
 from localrun.base.request import Json
 from localrun.tools.built_in.hunk import hunk
 from localrun.tools.running_call import ToolError
-
-posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and groups of processes are POSIX's")
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> ToolRoom:
-    inside = tmp_path / "inside"
-    inside.mkdir()
-    (inside / "a.txt").write_text("one\ntwo\nthree\n")
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "secret.txt").write_text("secret")
-    return ToolRoom(inside)
 
 
 def test_a_difference_is_shown_and_written(room: ToolRoom) -> None:

@@ -2,11 +2,10 @@
 
 import os
 import threading
-from pathlib import Path
 
 import psutil
 import pytest
-from localrun_testing.tool_room import ToolRoom
+from localrun_testing.tool_room import ToolRoom, posix
 from localrun_testing.waiting import until
 
 from localrun.base.errors import UsageError
@@ -16,18 +15,6 @@ from localrun.tools.built_in.registry import chosen_tools
 from localrun.tools.folders import open_inside
 from localrun.tools.run_tool import run_tool
 from localrun.tools.running_call import RunningCall, ToolError
-
-posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and groups of processes are POSIX's")
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> ToolRoom:
-    inside = tmp_path / "inside"
-    inside.mkdir()
-    (inside / "a.txt").write_text("one\ntwo\nthree\n")
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "secret.txt").write_text("secret")
-    return ToolRoom(inside)
 
 
 def test_tools_are_named_by_how_they_begin(room: ToolRoom) -> None:

@@ -57,6 +57,17 @@ HELLO = Reply(
 )
 
 
+def said(text: str) -> Reply:
+    """An answer with this text."""
+    return Reply((delta(content=text), delta("stop"), DONE))
+
+
+def calling(name: str, **arguments: object) -> Reply:
+    """An answer that calls a tool, in one piece."""
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+    return Reply((delta(tool_calls=[call]), delta("tool_calls"), DONE))
+
+
 def failure(status: int, message: Any = None, **headers: str) -> Reply:
     """An error as most servers send it."""
     body = {"error": {"message": message, "type": "x", "code": None}}

@@ -1,7 +1,10 @@
 """Built-in tools for a folder that is allowed, and a person who is asked and sees what is shown."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from localrun.base.request import Json
 from localrun.tools.allowed_tools import AllowedTools
@@ -13,6 +16,8 @@ from localrun.tools.permissions import Permissions
 from localrun.tools.run_tool import run_tool
 from localrun.tools.running_call import RunningCall, ToolResult
 from localrun.tools.tool import Tool
+
+posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and groups of processes are POSIX's")
 
 
 class ToolRoom:
