@@ -147,7 +147,7 @@ class CallServer:
                 self._is_working.set()
 
     def _send(self, replies: BinaryIO) -> None:
-        """Send events until the answer ends or the client is gone."""
+        """Send replies until the end, or until the other side is gone."""
         is_last = False
         with suppress(OSError):
             while not is_last:
@@ -163,7 +163,7 @@ class CallServer:
         self._leave()
 
     def _leave(self) -> None:
-        """Clean up after a call whose client is gone."""
+        """Hook for the end of the channel."""
 
     def _gather(self) -> None:
         """Wait for more words: the least time that a call allows, or until something cannot wait."""
@@ -193,7 +193,7 @@ def _packed(reply: Reply) -> bytes:
 
 
 def _unexpected(error: Exception) -> LocalrunError:
-    """Whether an error of torch means that memory ran out; any other is a bug."""
+    """The error to send for one that is none of ours: memory that ran out, as Python or torch says it, or a bug."""
     torch_says = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
     if isinstance(error, MemoryError) or torch_says:
         return DoesNotFitError("memory ran out", "try a smaller model or context, or close other programs")
