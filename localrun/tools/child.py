@@ -6,6 +6,7 @@ import re
 import secrets
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -149,7 +150,7 @@ def _end_all(process: "subprocess.Popen[bytes]", mark: str) -> int:
 
 
 def _signal_group(process: "subprocess.Popen[bytes]", name: str) -> None:
-    if os.name == "posix":
+    if sys.platform != "win32":
         with suppress(OSError):
             os.killpg(process.pid, getattr(signal, name))
 

@@ -120,7 +120,7 @@ def write_inside(path: Path, folders: Sequence[Path], data: bytes) -> None:
                 file.flush()
                 os.fsync(fd)
                 if mode is not None:
-                    os.fchmod(fd, mode)
+                    os.chmod(fd, mode)
             os.replace(fresh, path.name, src_dir_fd=at, dst_dir_fd=at)
         except BaseException:
             with suppress(OSError):
