@@ -49,8 +49,13 @@ def _name(tool: Any) -> str:
     raise ValueError(NEEDED)
 
 
-def names_of(tools: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The names of tools in the OpenAI shape, each once; what is no function is passed over."""
+def functions_of(tools: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The functions of tools in the OpenAI shape; what is no function is passed over."""
     functions = [tool.get("function", tool) for tool in tools if isinstance(tool, Mapping)]
-    names = [function.get("name") for function in functions if isinstance(function, Mapping)]
+    return [function for function in functions if isinstance(function, Mapping)]
+
+
+def names_of(tools: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The names of tools in the OpenAI shape, each once."""
+    names = [function.get("name") for function in functions_of(tools)]
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from localrun.base.errors import ConstraintError, LocalrunError
 from localrun.base.request import Request, TemplateMessage
-from localrun.base.tool_choice import names_of
+from localrun.base.tool_choice import functions_of, names_of
 from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.reasoning import Splitter
 from localrun.text.template import ChatTemplate
@@ -48,8 +48,7 @@ class RequestTools:
             yield "no tool is called: the answer is held to a form of its own"
         elif not self.opening_ids and self.form.dialect.name != "Harmony":
             wishes = ["allowed_tools"] if self.request.allowed_tools else []
-            functions = [tool.get("function", tool) for tool in self.request.tools]
-            if any(isinstance(function, Mapping) and function.get("strict") for function in functions):
+            if any(function.get("strict") for function in functions_of(self.request.tools)):
                 wishes.append("strict")
             if wishes:
                 yield f"calls are not held to {' and '.join(wishes)}: no token begins calls of this model"
@@ -84,8 +83,7 @@ class RequestTools:
     def held(self) -> list[HeldTool]:
         """The tools that the model may call. Raises ToolSchemaError."""
         allowed = self.request.allowed_tools or names_of(self.request.tools)
-        functions = [tool.get("function", tool) for tool in self.request.tools]
-        by_name = {one["name"]: one for one in functions if isinstance(one, Mapping) and one.get("name") in allowed}
+        by_name = {one["name"]: one for one in functions_of(self.request.tools) if one.get("name") in allowed}
         return [HeldTool.of(function).checked() for function in by_name.values()]
 
     def calls(self, tools: Sequence[HeldTool]) -> HeldCalls | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from localrun.base.tool_choice import functions_of
 from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import Incoming, Waiting
 from localrun.text.tool_calls.lark import LarkRules
@@ -44,7 +45,7 @@ class Tools:
     """The tools of a request, as far as a parser has to know them."""
 
     def __init__(self, tools: Sequence[Mapping[str, Any]] = ()) -> None:
-        functions = [function for tool in tools if isinstance(function := tool.get("function", tool), Mapping)]
+        functions = functions_of(tools)
         self.parameters: dict[str, Mapping[str, Any]] = {
             str(function["name"]): _mapping(function.get("parameters")) for function in functions if "name" in function
         }
