@@ -69,8 +69,9 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "localrun needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])' >&2
 	@$(PYTHON) -m venv $(VENV) >&2
 
+# setuptools builds what exists as source only (unicodeit): one that makes wheels itself, unlike Python 3.11's own.
 $(VENV)/bin/scikit-build: constraints.txt | $(VENV)/bin/python
-	@$(BIN)/python $(PIP_INSTALL) --quiet scikit-build-core cmake ninja >&2
+	@$(BIN)/python $(PIP_INSTALL) --quiet scikit-build-core cmake ninja setuptools >&2
 	@touch $@
 
 $(VENV)/installed: $(SOURCES) $(VENV)/bin/scikit-build
