@@ -138,7 +138,7 @@ def serve(
     hub: HubOptions,
     load: LoadOptionFlags,
 ) -> int:
-    """Answer other programs over HTTP, in the protocol of OpenAI."""
+    """Answer other programs over HTTP, in the protocols of OpenAI, Anthropic and Ollama."""
     choice = find_choice(replace(model, model=named or model.model), hub, load)
     log = _say_nothing if quiet else log_request
     return asyncio.run(_serve(choice, server.options(), load, jsonl, log))

@@ -1,4 +1,4 @@
-"""Limits that uvicorn lacks: number of connections, and time for their headers."""
+"""Limits that uvicorn lacks: number of connections, and time for what a client sends."""
 
 import asyncio
 from collections import Counter
@@ -10,17 +10,19 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 MAX_CONNECTIONS = 1_024
 MAX_PER_ADDRESS = 64  # from another machine
 HEADER_SECONDS = 10.0
+BODY_SECONDS = 30.0
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class BoundedConnection(H11Protocol):
-    """One connection; closed when the headers take too long."""
+    """One connection; closed when the headers of a request take too long, or its body."""
 
     open_from: ClassVar[Counter[str]] = Counter()  # of this process, by address
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._deadline: asyncio.TimerHandle | None = None
+        self._expected: object = None  # the part of a request that the deadline is for
         self._address = self.client[0] if self.client else ""
         self.open_from[self._address] += 1
         is_far = self._address not in ("", "127.0.0.1", "::1")
@@ -28,14 +30,11 @@ class BoundedConnection(H11Protocol):
             transport.write(_FULL)
             transport.close()
         else:
-            self._expect_headers()
+            self._expect(h11.IDLE)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
-            self._expect_headers()
-        else:
-            self._stop_clock()
+        self._expect(self.conn.their_state)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_clock()
@@ -44,9 +43,15 @@ class BoundedConnection(H11Protocol):
             del self.open_from[self._address]
         super().connection_lost(exc)
 
-    def _expect_headers(self) -> None:
-        if self._deadline is None:
-            self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+    def _expect(self, part: object) -> None:
+        """Set the deadline of what the client has to send next, once; none after the whole request."""
+        if part is self._expected:
+            return
+        self._stop_clock()
+        self._expected = part
+        if part in (h11.IDLE, h11.SEND_BODY):
+            seconds = HEADER_SECONDS if part is h11.IDLE else BODY_SECONDS
+            self._deadline = self.loop.call_later(seconds, self.transport.close)
 
     def _stop_clock(self) -> None:
         if self._deadline is not None:

@@ -136,7 +136,7 @@ ARRIVALS = st.lists(
 def test_every_step_is_fair(
     arrivals: list[tuple[int, int, int, Priority, int]], n_blocks: int, max_running: int, cost: Cost, seed: int
 ) -> None:
-    """All decodes are in every step, no step is too large, everybody ends, and no block is lost."""
+    """All decodes are in every step (vLLM#11067), no step is too large, everybody ends, and no block is lost."""
     engine = PretendEngine(n_blocks, seed=seed, max_running=max_running, cost=cost)
     starts = [random.Random(number).choices(range(97), k=400) for number in range(3)]
     coming, everybody, wait = list(arrivals), list[GenerationState](), 0

@@ -198,6 +198,7 @@ def test_one_that_is_cancelled_costs_the_others_no_step(engine: Engine, monkeypa
 
 
 def test_a_step_without_waiting_generations_is_cancelled(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a prompt, too: others read it to its end (ik_llama.cpp#1020)."""
     started, run = threading.Event(), engine.runner.run
 
     def endless(plan: Any, cancel: Any) -> Any:

@@ -44,6 +44,7 @@ def test_a_full_pool_computes_little_twice_and_everybody_ends(seed: int, layers:
 
 
 def test_a_short_prompt_does_not_wait_for_a_long_one() -> None:
+    """It does where batches are filled first come, first served (llama.cpp#6607)."""
     for rows_per_second in (30.0, 256.0, 10_000.0):
         engine = PretendEngine(400)
         engine.scheduler.cost.rows_per_second = rows_per_second

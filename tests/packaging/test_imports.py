@@ -232,3 +232,17 @@ def test_what_a_start_does_not_need_is_not_imported_for_it(module: str, spared: 
     code = f"import {module}, sys; print([name for name in {spared!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_only_a_server_imports_its_framework() -> None:
+    commands = ["list", "show builtin", "fit builtin", "config", "history list", "search --help"]
+    code = f"""
+import contextlib, io, sys
+from localrun.cli.app import run_command_line
+
+with contextlib.redirect_stdout(io.StringIO()):
+    codes = [run_command_line(command.split()) for command in {commands!r}]
+print(codes, [name for name in ("starlette", "uvicorn") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
+    assert done.stdout == f"{[0] * len(commands)} []\n", done.stderr

@@ -1,4 +1,8 @@
-"""Clients that leave at any moment: nothing of theirs stays behind, and whoever stays is answered."""
+"""Clients that leave at any moment: nothing of theirs stays behind, and whoever stays is answered.
+
+Others go on for who has left, queued or under way (llama.cpp#24496, #11720), fall to a broken pipe (mlx-lm#677), or run
+out of slots (Rapid-MLX#1759).
+"""
 
 import json
 import random

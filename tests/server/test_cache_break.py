@@ -59,6 +59,7 @@ def test_a_conversation_that_goes_on_has_no_break(address: str) -> None:
 def test_what_changed_is_named(
     address: str, before: tuple[str, ...], after: tuple[str, ...], kind: str, index: int
 ) -> None:
+    """A date at the beginning or a reminder that moves costs the whole cache (opencode#23595, pi#6621)."""
     session = f"{kind}{index}"
     ask(address, *before, session=session)
     found = figures(ask(address, *after, session=session))["cache_break"]

@@ -61,6 +61,7 @@ def test_a_stream_is_the_whole_answer(client: openai.OpenAI, prompt: Any) -> Non
 
 
 def test_lm_eval_reads_what_the_engine_tells(http: httpx.Client, engine: LocalClient) -> None:
+    """Logprobs of the prompt, where others tell only of the answer (llama.cpp#27174, lm-eval#4158)."""
     texts = [("The sky", " is blue"), ("Hello", "! Nice to meet you"), ("a b", " c")]
     encode = engine.model.text.tokenizer.encode
     batch = [(encode(context), encode(context) + encode(rest)) for context, rest in texts]

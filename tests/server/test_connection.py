@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ LONG = "x" * 40_000
 def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """A server that loses its patience at once, whose answers are long."""
     monkeypatch.setattr(connection, "HEADER_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "BODY_SECONDS", 0.2)
     monkeypatch.setattr(connection, "MAX_CONNECTIONS", 8)
     monkeypatch.setattr(wire, "STALL_SECONDS", 0.2)
     monkeypatch.setattr(wire, "PING_SECONDS", 0.05)
@@ -44,6 +46,13 @@ def connect(served: Served) -> socket.socket:
     return caller
 
 
+def trickle(caller: socket.socket, n: int) -> None:
+    """Send that many bytes, one by one."""
+    for _ in range(n):
+        caller.sendall(b" ")
+        time.sleep(0.001)
+
+
 def test_slow_headers_are_closed(hasty: Served) -> None:
     with connect(hasty) as slow:
         slow.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-slow:")
@@ -57,6 +66,16 @@ def test_slow_headers_are_closed(hasty: Served) -> None:
             said += more
         answered_once.sendall(b"GET /he")
         assert answered_once.recv(100) == b""
+    assert httpx.get(f"{hasty.url}/health").status_code == 200
+
+
+def test_slow_bodies_are_closed(hasty: Served) -> None:
+    """Those that trickle, too: the whole body has one deadline."""
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    with connect(hasty) as slow:
+        slow.sendall(head + b"content-length: 10000\r\n\r\n{")
+        with pytest.raises(ConnectionError):
+            trickle(slow, 10_000)
     assert httpx.get(f"{hasty.url}/health").status_code == 200
 
 

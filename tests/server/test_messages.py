@@ -219,6 +219,7 @@ def test_blocks_become_turns(fake: FakeClient, http: httpx.Client) -> None:
 
 
 def test_the_billing_header_of_a_system_text_is_dropped(fake: FakeClient, http: httpx.Client) -> None:
+    """It is another one in each request, so that nothing would be cached (ik_llama.cpp#1436)."""
     request = seen(fake, http, system="x-anthropic-billing-header: cch=1;\nBe brief.")
     assert request.messages[0] == {"role": "system", "content": "Be brief."}
     assert [m["role"] for m in seen(fake, http, system="x-anthropic-billing-header: cch=1;").messages] == ["user"]
@@ -245,6 +246,7 @@ def test_tools_are_passed_on_untouched(fake: FakeClient, http: httpx.Client) -> 
     ],
 )
 def test_every_form_of_thinking_is_taken(fake: FakeClient, http: httpx.Client, thinking: Any, think: str) -> None:
+    """Some servers refuse the newer ones (SRouter#92)."""
     assert seen(fake, http, thinking=thinking, output_config={"effort": "max"}).think == think
 
 

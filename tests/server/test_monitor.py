@@ -87,6 +87,7 @@ def test_rates_and_what_is_left(changes: dict[str, object], phase: str, rate: fl
 
 
 def test_why_a_request_waits() -> None:
+    """None is swallowed without a word (orbi#233)."""
     first = replace(LIVE, number=1, phase="writing")
     queued, loading = replace(LIVE, phase="queued"), replace(LIVE, number=3, phase="waiting for the model")
     assert [row.waits_for for row in rows_of([loading, queued, first], 20.0)] == [

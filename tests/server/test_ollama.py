@@ -77,6 +77,7 @@ def test_durations_are_nanoseconds_and_cached_tokens_are_of_the_prompt(real: oll
 
 
 def test_num_ctx_is_a_limit_of_the_request_and_loads_nothing(real: ollama.Client) -> None:
+    """Clients send another one with each request, and Ollama loads anew (Aider#3594)."""
     n_prompt = real.chat("builtin", HI, options={"num_predict": 1}).prompt_eval_count or 0
     short = real.chat("builtin", HI, options={"num_ctx": n_prompt + 3, "temperature": 0})
     assert (short.eval_count, short.done_reason) == (3, "length")

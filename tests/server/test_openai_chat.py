@@ -131,6 +131,7 @@ def test_unknown_model_is_404(client: openai.OpenAI) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_client_that_leaves_cancels_its_answer(http: httpx.Client, served: Served, stream: bool) -> None:
+    """A whole answer, too (halogen#58): an ASGI server does not cancel its handler."""
     with pytest.raises(httpx.ReadTimeout):
         http.post("/v1/chat/completions", json={"messages": user("a…"), "stream": stream}, timeout=0.3)
     until(lambda: not served.service.registry.requests)

@@ -1,4 +1,7 @@
-"""The same seed gives the same ids: alone or beside others, cached or not, after a restart, in every protocol."""
+"""The same seed gives the same ids: alone or beside others, cached or not, after a restart, in every protocol.
+
+Elsewhere an answer depends on what else is computed (llama.cpp#7052, vLLM#23138, ollama#586).
+"""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +48,7 @@ def ask(served: Served, path: str, seed: int = SEED) -> int:
 
 
 def ask_each(served: Served, ended: Ended) -> dict[str, Completion]:
-    """The answers of all protocols, asked one after the other."""
+    """The answers of all protocols, asked one after the other, and how much was cached as each says (ollama#17130)."""
     before = len(ended)
     cached = [ask(served, path) for path in PROTOCOLS]
     until(lambda: len(ended) == before + len(PROTOCOLS))

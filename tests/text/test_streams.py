@@ -35,6 +35,7 @@ def cut(text: str, sizes: list[int]) -> list[str]:
 
 @given(st.lists(st.integers(0, len(PIECES) - 1)))
 def test_streamed_text_is_the_text_of_all_bytes(ids: list[int]) -> None:
+    """A character of several tokens is held back until it is whole (ik_llama.cpp#780, mlx-vlm#1147)."""
     stream = Detokenizer(tokenizer())
     pushed = "".join(stream.push(i) for i in ids) + stream.flush()
     assert pushed == b"".join(PIECES[i] for i in ids if i).decode("utf-8", "replace")

@@ -68,7 +68,7 @@ def test_presets_lie_above_the_settings() -> None:
 
 
 def test_the_first_frame_needs_neither_torch_nor_numpy_nor_the_hub_nor_the_chats() -> None:
-    unwanted = ("torch", "numpy", "huggingface_hub", "sqlite3", "localrun.chat.journal")
+    unwanted = ("torch", "numpy", "huggingface_hub", "sqlite3", "localrun.chat.journal", "starlette", "uvicorn")
     code = f"import sys, localrun_tui.start; print([module for module in {unwanted} if module in sys.modules])"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "tui")])}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
