@@ -17,12 +17,14 @@ import random
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
+import numpy as np
 
-from benchmarks.http_answers import ANSWER_TOKENS, ask, ask_at_once
+from benchmarks.http_answers import ANSWER_TOKENS, Heard, ask, ask_at_once
 from benchmarks.kv_quality import machine
 from benchmarks.llama_server import llama_server
 
@@ -162,17 +164,43 @@ async def shared_prefix(client: httpx.AsyncClient, tokens: int) -> None:
 
 
 async def beside_a_long_prompt(client: httpx.AsyncClient, tokens: int) -> None:
-    """The pace of one's own answer while somebody else's long prompt is read."""
+    """The pace of one's own answer while somebody else's long prompt is read, and how fast that is read meanwhile."""
     own = {"x-localrun-priority": "high"}
     alone = await ask(client, QUESTION, 2 * ANSWER_TOKENS, own)
-    reading_alone = await ask(client, await new_text(client, tokens), 1)
     reading = asyncio.ensure_future(ask(client, await new_text(client, tokens), 1))
+    usual_progress, reading_alone = await progress(client, reading), await reading
+    reading = asyncio.ensure_future(ask(client, await new_text(client, tokens), 1))
+    watching = asyncio.ensure_future(progress(client, reading))
     await asyncio.sleep(0.2)
+    begun = time.perf_counter()
     beside = await ask(client, QUESTION, 2 * ANSWER_TOKENS, own)
-    foreign = await reading
+    ended = time.perf_counter()
+    foreign, seen = await reading, await watching
     usual, most = p95(beside.gaps) / p95(alone.gaps), max(beside.gaps) / max(alone.gaps)
     print(f"own pace beside {foreign.usage['prompt_tokens']:,} tokens   95 %: {usual:.1f} x alone (wanted: 2.5),"
           f" most: {most:.1f} x (wanted: 4); took {foreign.first:.1f} s, alone {reading_alone.first:.1f}")  # fmt: skip
+    if meanwhile := [(moment, read) for moment, read in seen if begun <= moment <= ended]:
+        (start, first), (end, last) = meanwhile[0], meanwhile[-1]
+        share = (seconds_at(usual_progress, last) - seconds_at(usual_progress, first)) / (end - start)
+        print(f"    which is read meanwhile at {share:.2f} of its rate alone (wanted: 0.25), {last - first:,} tokens")
+
+
+async def progress(client: httpx.AsyncClient, reading: "asyncio.Future[Heard]") -> list[tuple[float, int]]:
+    """Moments, and how much of a prompt was read by then, until it is answered. Only our server tells."""
+    seen = []
+    while not reading.done():
+        answer = await client.get("/v1/localrun/requests")
+        if answer.is_success and (rows := answer.json()["requests"]):
+            seen.append((time.perf_counter(), rows[0]["read_tokens"]))
+        await asyncio.sleep(0.2)
+    return seen
+
+
+def seconds_at(seen: list[tuple[float, int]], read: int) -> float:
+    """When so many tokens had been read, between two looks in proportion."""
+    first_seen = {count: moment for moment, count in reversed(seen)}
+    counts = sorted(first_seen)
+    return float(np.interp(read, counts, [first_seen[count] for count in counts]))
 
 
 async def beside_llama_server(ours: httpx.AsyncClient, options: argparse.Namespace) -> None:
