@@ -27,7 +27,7 @@ from localrun.chat.overflow import OverflowPlan, make_room, reserve_of
 from localrun.chat.requests import in_turn
 from localrun.chat.tree import Message
 
-TurnPhase = Literal["starting", "reading", "thinking", "writing", "calling"]
+TurnPhase = Literal["starting", "waiting", "reading", "thinking", "writing", "calling"]
 
 _NOT_STATS = ("text", "thinking", "tool_calls", "token_ids", "path", "notes")  # kept elsewhere, or not worth keeping
 
@@ -154,11 +154,14 @@ class Answer:
 
     @property
     def phase(self) -> TurnPhase:
+        """Its stage. A server that has not answered yet may have a queue, or read the prompt: `waiting` for it."""
         if self._open:
             return "calling"
         if self.first_token is not None:
             return "writing" if self.text else "thinking"
-        return "reading" if self.prefill is not None and self.prefill.total else "starting"
+        if self.prefill is not None and self.prefill.total:
+            return "reading"
+        return "waiting" if self.info.engine == "remote" else "starting"
 
     @property
     def ttft(self) -> float | None:

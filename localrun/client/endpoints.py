@@ -72,14 +72,16 @@ def server_named(text: str) -> Endpoint:
     return endpoint
 
 
-def check_endpoint(name: str, url: str, key: str, taken: Sequence[str] = ()) -> Endpoint:
+def check_endpoint(name: str, url: str, key: str, taken: Sequence[str] = (), model: str = "") -> Endpoint:
     """Parse an endpoint as typed. Raises ValueError with the reason."""
-    name, url, key = name.strip(), url.strip().rstrip("/"), key.strip()
+    name, url, key, model = name.strip(), url.strip().rstrip("/"), key.strip(), model.strip()
     if not name or not name.isprintable() or len(name) > 40:
         raise ValueError("a short name is needed")
     if name in taken:
         raise ValueError(f"there is a server called {name} already")
-    endpoint = Endpoint(name, url, key)
+    if not model.isprintable():
+        raise ValueError("the model's name has characters that no name has")
+    endpoint = Endpoint(name, url, key, model)
     try:
         place_of(endpoint)
     except UsageError as error:

@@ -12,10 +12,13 @@ class StreamError(ValueError):
     """The response is not a stream of events."""
 
 
-def read_events(read_line: Callable[[int], bytes]) -> Iterator[str]:
+def read_events(
+    read_line: Callable[[int], bytes], take_comment: Callable[[str], None] = lambda text: None
+) -> Iterator[str]:
     """The data of every event until the stream ends; `read_line(limit)` gives a line with its end, or less.
 
-    Lines may end in CR LF. Names, ids and comments are passed over. An event that is cut short is not given.
+    Lines may end in CR LF. Names and ids are passed over, `take_comment` gets the text of comments. An event that is
+    cut short is not given.
     """
     data: list[str] = []
     size = 0
@@ -33,6 +36,8 @@ def read_events(read_line: Callable[[int], bytes]) -> Iterator[str]:
             name, _, value = text.partition(":")
             if name == "data":
                 data.append(value.removeprefix(" "))
+            elif not name:
+                take_comment(value)
             continue
         if data:
             yield "\n".join(data)
@@ -42,6 +47,13 @@ def read_events(read_line: Callable[[int], bytes]) -> Iterator[str]:
 def first_of(values: Any) -> Json:
     """The first object of a list; an empty one where there is none."""
     return values[0] if isinstance(values, list) and values and isinstance(values[0], dict) else {}
+
+
+def text_of(value: Any) -> str:
+    """A text, be it whole or a list of parts; empty for any other value."""
+    if isinstance(value, list):
+        return "".join(text_of(part.get("text")) for part in value if isinstance(part, dict))
+    return value if isinstance(value, str) else ""
 
 
 def count_or_none(values: Any, name: str) -> int | None:

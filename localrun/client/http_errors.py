@@ -12,7 +12,12 @@ _TOO_LONG = (
     *("context_length_exceeded", "exceed_context_size", "maximum context length", "context window", "context length"),
     *("prompt is too long", "input is too long", "max_model_len"),
 )
+_LIMITS = ("max_tokens", "max_completion_tokens", "output tokens", "in the completion")  # of the answer
 _MAX_WORDS = 300
+
+
+class ServerFailedError(EngineError):
+    """The server reports an error of its own."""
 
 
 def status_error(status: int, headers: Message, body: bytes, endpoint: Endpoint, place: Place) -> LocalrunError:
@@ -34,10 +39,16 @@ def status_error(status: int, headers: Message, body: bytes, endpoint: Endpoint,
     if status == 429:
         return EngineError(f"{host} asks us to slow down{said}", _when(headers))
     if status == 408 or status >= 500:
-        return EngineError(f"{host} reports an error of its own (status {status}){said}", "try again in a minute")
+        return ServerFailedError(f"{host} reports an error of its own (status {status}){said}", "try again in a minute")
     return UsageError(
         f"{host} refuses the request (status {status}){said}", "change the settings it names, or the model"
     )
+
+
+def asks_for_less(body: bytes) -> bool:
+    """Whether the body of an error says that prompt and longest answer together exceed the context."""
+    said = body.decode("utf-8", "replace").lower()
+    return any(sign in said for sign in _TOO_LONG) and any(sign in said for sign in _LIMITS)
 
 
 def no_api(place: Place) -> EngineError:

@@ -10,14 +10,15 @@ from localrun.base.check import check_request
 from localrun.base.constraint import Constraint
 from localrun.base.content import with_files_as_text
 from localrun.base.errors import LocalrunError, UsageError
-from localrun.base.events import Done, Event, Loop, ModelInfo
-from localrun.base.request import Json, Request, RequestMessage
+from localrun.base.events import Done, Event, Loop, ModelInfo, Prefill
+from localrun.base.request import Json, Request, RequestMessage, Think
 from localrun.base.views import CacheView, PromptView
 from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.interface import Generation
 from localrun.client.remote_answer import RemoteAnswer
 from localrun.client.remote_http import DroppedField, End, Exchange
 from localrun.client.remote_models import find_model
+from localrun.text.reasoning import ReasoningTags
 
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "frequency_penalty", "seed")
 
@@ -30,7 +31,10 @@ class RemoteClient:
         place = place_of(endpoint)
         model = find_model(endpoint)
         self._endpoint = Endpoint(endpoint.name, endpoint.url, endpoint.key, model.id)
+        self._engine = model.engine
         self._exchanges: set[Exchange] = set()
+        self._refused: dict[str, str] = {}  # fields that the server does not take, and the name that it has for them
+        self._opened: dict[Think, ReasoningTags] = {}  # thoughts that its prompts open, as answers have shown
         notes = [f"what you write goes to {place.host}"]
         if place.origin[0] == "http" and not place.is_here:
             notes.append(
@@ -58,18 +62,41 @@ class RemoteClient:
     def generate(self, request: Request) -> Generation:
         """Answer a request. Raises EngineDiedError when the server breaks off, after the events that arrived."""
         check_request(request)
-        if request.continues:
-            raise UsageError("a server does not go on with an answer that was cut", "ask it to go on in a message")
         if request.logprobs is not None or request.prompt_logprobs is not None:
             raise UsageError("logprobs of a model on a server are not read", "choose a model on this machine")
         if request.constraint is not None:
             check_remote(request.constraint)
         page, body = _body(request, self._endpoint.model)
-        exchange = Exchange(self._endpoint, page, body)
+        exchange = Exchange(self._endpoint, page, self._known_to_be_taken({**body, **self._extras(request)}))
         self._exchanges.add(exchange)
-        return Generation(self._events(exchange, RemoteAnswer(self._info, request)), exchange.cancel)
+        opened = None if request.continues else self._opened.get(request.think)
+        return Generation(self._events(exchange, RemoteAnswer(self._info, request, opened), request), exchange.cancel)
 
-    def _events(self, exchange: Exchange, answer: RemoteAnswer) -> Iterator[Event]:
+    def _extras(self, request: Request) -> Json:
+        """Fields that this engine takes beyond the protocol."""
+        if not request.continues:
+            return self._engine.streaming
+        if self._engine.continues is None or not request.messages[-1].get("content"):
+            what = "within a thought" if self._engine.continues else "on this server"
+            raise UsageError(f"an answer that was cut {what} cannot be gone on with", "ask it to go on in a message")
+        return self._engine.streaming | self._engine.continues
+
+    def _known_to_be_taken(self, body: Json) -> Json:
+        """The body without the fields that the server has refused before."""
+        names = {name: self._refused.get(name, name) for name in body}
+        return {name: body[field] for field, name in names.items() if name}
+
+    def _note_dropped(self, field: DroppedField, request: Request) -> str:
+        """Remember a refused field. Returns the note for the user; empty where nothing is lost."""
+        if field.instead or field.name in self._engine.streaming:
+            self._refused[field.name] = field.instead
+            return ""
+        if field.name.startswith("max_"):  # of this request only: there was no room for as long an answer
+            return f"there is no room for {request.max_tokens:,} tokens: the answer may be as long as the context"
+        self._refused[field.name] = ""
+        return f"the server does not take {field.name}: asked without it"
+
+    def _events(self, exchange: Exchange, answer: RemoteAnswer, request: Request) -> Iterator[Event]:
         try:
             while True:
                 piece = exchange.next_piece()
@@ -79,7 +106,9 @@ class RemoteClient:
                     yield from answer.flush()
                     raise piece
                 if isinstance(piece, DroppedField):
-                    answer.notes.append(f"the server does not take {piece.name}: asked without it")
+                    answer.notes += filter(None, [self._note_dropped(piece, request)])
+                elif isinstance(piece, Prefill):
+                    yield piece
                 elif isinstance(piece, End):
                     yield from answer.flush()
                     answer.check_whole(exchange.place.host)
@@ -88,10 +117,13 @@ class RemoteClient:
                     yield from answer.push(piece)
                     if answer.begins_to_loop():
                         yield Loop(answer.loop_period)
-                        if answer.stops_on_loop:
-                            break
+                    if answer.is_over:
+                        break
             yield from answer.flush()
-            yield Done(answer.completion("cancelled" if exchange.is_cancelled else None))
+            done = Done(answer.completion("cancelled" if exchange.is_cancelled else None))
+            if answer.found_open is not None:
+                self._opened[request.think] = answer.found_open
+            yield done
         finally:
             self._exchanges.discard(exchange)
             exchange.cancel()

@@ -4,25 +4,36 @@ import time
 from collections.abc import Iterator
 
 from localrun.base.errors import EngineDiedError, EngineError
-from localrun.base.events import Channel, Completion, ModelInfo, StopReason, Timings, Token, ToolCallDelta
+from localrun.base.events import Channel, Completion, ModelInfo, Prefill, StopReason, Timings, Token, ToolCallDelta
 from localrun.base.request import Json, Request
-from localrun.client.event_stream import count_of, count_or_none, first_of
+from localrun.base.sanitize import clean
+from localrun.client.event_stream import count_of, count_or_none, first_of, text_of
 from localrun.client.remote_calls import RemoteCalls
+from localrun.client.remote_text import RemoteText, closed_thought
 from localrun.engine.answer import gaps_ms
 from localrun.engine.loops import CHECK_TOKENS, loop_period
-from localrun.text.reasoning import ReasoningSplitter
+from localrun.text.reasoning import ReasoningTags
+from localrun.text.stop import StopStrings
 
 FEWEST_PIECES, LEAST_SECONDS = 8, 0.2  # of a stream, for a rate: what the network held back comes at once
 _THINKING = ("reasoning_content", "reasoning", "thinking")
+_FAILED = ("abort", "error", "network_error")  # finish reasons of an answer that is not whole
+_NOTES = {"content_filter": "a filter of the server ended the answer", "repetition": "the server ended it as a loop"}
+_USUAL = ("", "stop", "length", "tool_calls", "function_call")
 
 
 class RemoteAnswer:
-    """Takes chunks with `push`, and what it held back with `flush`; `completion` is all of it."""
+    """Takes chunks with `push`, and what it held back with `flush`; `completion` is all of it.
 
-    def __init__(self, info: ModelInfo, request: Request) -> None:
+    `opened`: the tags of a thought that the prompt has opened already. Where an answer shows that its prompt did so,
+    `found_open` are those tags afterwards.
+    """
+
+    def __init__(self, info: ModelInfo, request: Request, opened: ReasoningTags | None = None) -> None:
         self.notes: list[str] = list(info.notes)
         self.loop_period = 0
         self.stops_on_loop = request.stop_on_loop
+        self.found_open: ReasoningTags | None = None
         self._looked_at = 0  # pieces
         self._info = info
         self._seed = request.sampling.seed or 0
@@ -33,24 +44,33 @@ class RemoteAnswer:
         self._finish = ""
         self._usage: Json = {}
         self._calls, self._may_call = RemoteCalls(), bool(request.tools) and request.tool_choice != "none"
-        # Some servers leave the tags in the text; only what begins an answer is taken for them.
-        self._splitter: ReasoningSplitter | None = ReasoningSplitter("<think>", "</think>")
+        self._text = RemoteText(opened)
+        self._stops = StopStrings(request.stop)  # some servers send the stop string, too
 
-    def push(self, chunk: Json) -> Iterator[Token | ToolCallDelta]:
+    @property
+    def is_over(self) -> bool:
+        """Whether a stop string came, or a loop that ends the answer: what comes is no part of it."""
+        return bool(self._stops.found) or (self.loop_period > 0 and self.stops_on_loop)
+
+    def push(self, chunk: Json) -> Iterator[Prefill | Token | ToolCallDelta]:
         """The events of one chunk, be it a delta of a stream, a whole message, or figures only."""
         if isinstance(usage := chunk.get("usage"), dict):
             self._usage = usage
+        if isinstance(progress := chunk.get("prompt_progress"), dict) and not self._times:
+            done, cached, total = (count_of(progress, name) for name in ("processed", "cache", "total"))
+            yield Prefill(done, cached, total)
         choice = first_of(chunk.get("choices"))
         message = choice.get("delta") or choice.get("message") or {"content": choice.get("text")}
         if isinstance(finish := choice.get("finish_reason"), str):
             self._finish = finish
         if not isinstance(message, dict):
             return
-        thinking = next((text for name in _THINKING if isinstance(text := message.get(name), str) and text), "")
-        content = message.get("content")
-        if thinking:
+        if thinking := next((text for name in _THINKING if (text := text_of(message.get(name)))), ""):
             yield self._token("thinking", thinking)
-        if isinstance(content, str) and content:
+        if refusal := text_of(message.get("refusal")):
+            self.notes += ["the model refuses"] if "the model refuses" not in self.notes else []
+            yield from self._content(refusal)
+        if content := text_of(message.get("content")):
             yield from self._content(content)
         for call in self._calls.push(message.get("tool_calls")) if self._may_call else ():
             yield from self._flush_text()
@@ -58,14 +78,9 @@ class RemoteAnswer:
             yield call
 
     def flush(self) -> Iterator[Token | ToolCallDelta]:
-        """Text that was held back because it might have been a tag, and the end of the last call."""
+        """Text that was held back because it might have been a tag or a stop string, and the end of the last call."""
         yield from self._flush_text()
         yield from self._calls.end(is_cut=self._finish in ("", "length"))
-
-    def _flush_text(self) -> Iterator[Token]:
-        if self._splitter is not None:
-            for channel, text in self._splitter.flush():
-                yield self._token(channel, text)
 
     def begins_to_loop(self) -> bool:
         """Whether the answer was now found to repeat itself, for the first time.
@@ -80,33 +95,36 @@ class RemoteAnswer:
         return self.loop_period > 0
 
     def check_whole(self, host: str) -> None:
-        """Raise EngineDiedError unless the server reported the end."""
+        """Raise EngineDiedError unless the server reported an end that is none of its own failures."""
         if not self._finish and not self._times and not self._usage:
             raise EngineError(f"{host} ended its answer before it began", "send the message again")
-        if not self._finish:
-            what = f"{host} broke off in the middle of its answer"
+        if not self._finish or self._finish in _FAILED:
+            says = f" and says {self._finish}" if self._finish else ""
+            what = f"{host} broke off in the middle of its answer{says}"
             raise EngineDiedError(what, "send the message again; what has arrived is kept")
 
     def completion(self, reason: StopReason | None) -> Completion:
-        """The figures: the server's own counts where it gives them, and times as they were here."""
+        """The figures: the server's own counts where it gives them, and times as they were here.
+
+        `reason`: why we ended the answer, None where the server did.
+        """
         p50, p95 = gaps_ms(self._times)
         n_prompt, details = count_or_none(self._usage, "prompt_tokens"), self._usage.get("prompt_tokens_details")
         n_tokens = count_of(self._usage, "completion_tokens") or len(self._times)
         if "completion_tokens" not in self._usage and self._times:
-            self.notes.append("the server gives no counts: pieces of text were counted as tokens")
-        if self._finish == "content_filter":
-            self.notes.append("a filter of the server ended the answer")
-        if self._finish in ("tool_calls", "function_call") and not self._calls.calls:
-            self.notes.append("the server says that a tool is called, but not which")
+            whose = "an answer that is stopped is not counted there" if self._is_ended(reason) else "it gives no counts"
+            self.notes.append(f"pieces of text from the server were counted as tokens: {whose}")
+        self._note_finish()
         seconds = self._times[-1] - self._times[0] if self._times else 0.0
         tells_rate = len(self._times) >= FEWEST_PIECES and seconds >= LEAST_SECONDS
         ttft = self._times[0] - self._started if self._times else 0.0
+        text, thinking = self._split_texts()
         return Completion(
             model=self._info.name,
             precision="",
             backend="remote",
-            text="".join(self._texts["answer"]),
-            thinking="".join(self._texts["thinking"]),
+            text=text,
+            thinking=thinking,
             stop_reason=reason or self._stop_reason(),
             prompt_tokens=n_prompt,
             cached_tokens=count_or_none(details, "cached_tokens"),
@@ -119,6 +137,7 @@ class RemoteAnswer:
             seed=self._seed,
             notes=tuple(self.notes),
             loop_period=self.loop_period,
+            stop_string=self._stops.found,
             engine="remote",
             timings=Timings(  # no prefill_tps: the time to the first piece is that of the network and of a queue, too
                 load_ms=self._info.load_ms,
@@ -129,24 +148,46 @@ class RemoteAnswer:
             ),
         )
 
+    def _is_ended(self, reason: StopReason | None) -> bool:
+        """Whether we ended the answer."""
+        return reason is not None or self.is_over
+
+    def _note_finish(self) -> None:
+        if self._finish in ("tool_calls", "function_call") and not self._calls.calls:
+            self.notes.append("the server says that a tool is called, but not which")
+        if self._finish in _NOTES:
+            self.notes.append(_NOTES[self._finish])
+        elif self._finish not in _USUAL:
+            said = clean(self._finish, keep_newlines=False)[:40]
+            self.notes.append(f"the server says that the answer ended by {said}")
+
+    def _split_texts(self) -> tuple[str, str]:
+        """Answer and thinking. A thought that the prompt opened is known by its end only: it was told as answer."""
+        text, thinking = "".join(self._texts["answer"]), "".join(self._texts["thinking"])
+        if thinking or (found := closed_thought(text)) is None:
+            return text, thinking
+        thinking, text, self.found_open = found
+        self.notes.append("the answer began with a thought that the server does not mark; the next one is told apart")
+        return text, thinking
+
     def _stop_reason(self) -> StopReason:
-        if self.loop_period and self.stops_on_loop:
+        if self._finish == "repetition" or (self.loop_period and self.stops_on_loop):
             return "loop"
-        return "length" if self._finish == "length" else "stop"
+        return "length" if self._finish == "length" and not self._stops.found else "stop"
 
     def _content(self, text: str) -> Iterator[Token]:
-        if self._splitter is None:
-            yield self._token("answer", text)
-            return
-        for channel, piece in self._splitter.push(text):
-            yield self._token(channel, piece)
-            if channel == "answer" and piece.strip():
-                yield from self._end_of_tags()
+        for channel, piece in self._text.push(text):
+            yield self._token(channel, self._before_stop(piece) if channel == "answer" else piece)
 
-    def _end_of_tags(self) -> Iterator[Token]:
-        splitter, self._splitter = self._splitter, None
-        for _, rest in splitter.flush() if splitter else ():
+    def _flush_text(self) -> Iterator[Token]:
+        for channel, piece in self._text.flush():
+            yield self._token(channel, self._before_stop(piece) if channel == "answer" else piece)
+        if rest := self._stops.flush():
             yield self._token("answer", rest)
+
+    def _before_stop(self, text: str) -> str:
+        """The part of the answer's next piece that is certain to come before a stop string."""
+        return self._stops.push(text)[0]
 
     def _token(self, channel: Channel, text: str) -> Token:
         self._times.append(time.perf_counter())

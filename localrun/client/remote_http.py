@@ -3,6 +3,7 @@
 import http.client
 import json
 import queue
+import re
 import socket
 import ssl
 import threading
@@ -12,10 +13,11 @@ from email.message import Message
 from typing import Any
 
 from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, UsageError
+from localrun.base.events import Prefill
 from localrun.base.request import Json
 from localrun.client.endpoint import Endpoint, Place, place_of
 from localrun.client.event_stream import StreamError, read_events
-from localrun.client.http_errors import no_api, status_error
+from localrun.client.http_errors import asks_for_less, no_api, status_error
 from localrun.hub.access import is_offline
 from localrun.hub.connection import Connection, break_off, deadline, reason_of
 from localrun.hub.http import USER_AGENT
@@ -28,22 +30,26 @@ MAX_BODY = 8 << 20
 MAX_ANSWER = 64 << 20
 _OPTIONAL = (
     *("stream_options", "top_k", "min_p", "repeat_penalty", "repetition_penalty"),
-    *("chat_template_kwargs", "seed", "logit_bias"),
+    *("chat_template_kwargs", "seed", "logit_bias", "return_progress"),
 )
+_PROGRESS = re.compile(
+    r" *keepalive (\d{1,9})/(\d{1,9})"
+)  # tokens of the prompt, as mlx_lm.server tells while it reads
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedField:
-    """A field that the server refused, so that the request is sent again without it."""
+    """A field that the server refused, so that the request is sent again without it; `instead` by another name."""
 
     name: str
+    instead: str = ""
 
 
 class End:
     """The stream ended as it should."""
 
 
-StreamPiece = Json | DroppedField | End | LocalrunError
+StreamPiece = Json | DroppedField | Prefill | End | LocalrunError
 
 
 class Exchange:
@@ -104,12 +110,22 @@ class Exchange:
                 said = raw.read(MAX_BODY)
             finally:
                 connection.close()
-            unwanted = [name for name in _OPTIONAL if name in self._body and name.encode() in said]
-            if raw.status not in (400, 422) or not unwanted:
+            if raw.status not in (400, 422) or not (dropped := self._drop(said)):
                 raise status_error(raw.status, raw.headers, said, self._endpoint, self.place)
-            for name in unwanted:
-                del self._body[name]
-                self.pieces.put(DroppedField(name))
+            for field in dropped:
+                self.pieces.put(field)
+
+    def _drop(self, said: bytes) -> list[DroppedField]:
+        """Leave out, or name differently, the fields that an error is about; none where it is about something else."""
+        if "max_tokens" in self._body and b"max_completion_tokens" in said:  # models of OpenAI that reason
+            self._body["max_completion_tokens"] = self._body.pop("max_tokens")
+            return [DroppedField("max_tokens", "max_completion_tokens")]
+        unwanted = [name for name in _OPTIONAL if name in self._body and name.encode() in said]
+        if not unwanted and asks_for_less(said):
+            unwanted = [name for name in ("max_tokens", "max_completion_tokens") if name in self._body]
+        for name in unwanted:
+            del self._body[name]
+        return [DroppedField(name) for name in unwanted]
 
     def _ask(self) -> tuple[Connection, http.client.HTTPResponse]:
         connection = connect(self.place)
@@ -151,12 +167,16 @@ class Exchange:
             return line
 
         has_any = False
-        for data in read_events(read_line):
+        for data in read_events(read_line, self._take_comment):
             if data.strip() == "[DONE]":
                 break
             self._put(data)
             has_any = True
         return has_any
+
+    def _take_comment(self, text: str) -> None:
+        if progress := _PROGRESS.match(text):
+            self.pieces.put(Prefill(int(progress[1]), 0, int(progress[2])))
 
     def _put(self, text: str) -> None:
         try:

@@ -6,7 +6,8 @@ from localrun.base.errors import NotFoundError
 from localrun.base.request import Json
 from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.event_stream import count_of
-from localrun.client.http_errors import no_api
+from localrun.client.http_errors import ServerFailedError, no_api
+from localrun.client.remote_engines import UNKNOWN, RemoteEngine, engine_of
 from localrun.client.remote_http import get_json
 
 MAX_MODELS = 10_000
@@ -19,6 +20,7 @@ class OfferedModel:
 
     id: str
     ctx: int = 0
+    engine: RemoteEngine = UNKNOWN
 
 
 def list_models(endpoint: Endpoint) -> tuple[OfferedModel, ...]:
@@ -35,10 +37,10 @@ def list_models(endpoint: Endpoint) -> tuple[OfferedModel, ...]:
 
 
 def find_model(endpoint: Endpoint) -> OfferedModel:
-    """The model to request; where the server lists none, the name is taken as it is."""
+    """The model to request; where the server lists none, or fails to, the name is taken as it is."""
     try:
         models = list_models(endpoint)
-    except NotFoundError:
+    except (NotFoundError, ServerFailedError):
         if not endpoint.model:
             raise
         return OfferedModel(endpoint.model)
@@ -54,4 +56,5 @@ def find_model(endpoint: Endpoint) -> OfferedModel:
 
 def _model(row: Json) -> OfferedModel:
     sizes = {**(row["meta"] if isinstance(row.get("meta"), dict) else {}), **row}
-    return OfferedModel(row["id"], next((n for name in _CONTEXT if (n := count_of(sizes, name))), 0))
+    ctx = next((n for name in _CONTEXT if (n := count_of(sizes, name))), 0)
+    return OfferedModel(row["id"], ctx, engine_of(row.get("owned_by")))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from localrun_testing.fake_client import FakeClient
 
-from localrun.base.events import Token, ToolCallDelta
+from localrun.base.events import Event, Token, ToolCallDelta
 from localrun.base.request import Request
 from localrun.client.remote_answer import RemoteAnswer
 
@@ -40,9 +40,9 @@ STREAMS: dict[str, tuple[list[list[dict[str, Any]]], str, list[tuple[str, str, s
 }
 
 
-def told(stream: list[list[dict[str, Any]]], finish: str) -> tuple[RemoteAnswer, list[Token | ToolCallDelta]]:
+def told(stream: list[list[dict[str, Any]]], finish: str) -> tuple[RemoteAnswer, list[Event]]:
     answer = RemoteAnswer(FakeClient(None, lambda request: "").info, Request(tools=({},)))  # type: ignore[arg-type]
-    events = list(answer.push({"choices": [{"delta": {"content": "I look. <"}}]}))
+    events: list[Event] = list(answer.push({"choices": [{"delta": {"content": "I look. <"}}]}))
     for parts in stream:
         events += answer.push({"choices": [{"delta": {"tool_calls": parts}}]})
     events += answer.push({"choices": [{"delta": {}, "finish_reason": finish or None}]})

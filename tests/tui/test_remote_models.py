@@ -53,10 +53,10 @@ async def to_servers(pilot: Pilot[Any]) -> None:
     await pilot.press("left")
 
 
-async def fill_in(pilot: Pilot[Any], *values: str) -> None:
+async def fill_in(pilot: Pilot[Any], name: str, url: str, key: str, model: str = "") -> None:
     """The form, line by line."""
     await until_text(pilot, "A server that speaks the OpenAI protocol")
-    for value in values:
+    for value in (name, url, key, model):
         assert isinstance(pilot.app.focused, Input)
         pilot.app.focused.value = value
         await pilot.press("enter")
@@ -185,7 +185,7 @@ def test_a_server_that_stalls_is_stopped(server: FakeChatServer) -> None:
 
 def test_a_wrong_key_is_said_and_corrected_where_it_is_said(server: FakeChatServer) -> None:
     app = new_app()
-    write_endpoints([Endpoint("lab", server.url, "sk-mistyped-99999")])
+    write_endpoints([Endpoint("lab", server.url, "sk-mistyped-99999", "tiny")])
 
     async def steps(pilot: Pilot[Any]) -> None:
         await to_servers(pilot)
@@ -194,11 +194,29 @@ def test_a_wrong_key_is_said_and_corrected_where_it_is_said(server: FakeChatServ
         await pilot.press("enter")
         await until_text(pilot, "A server that speaks the OpenAI protocol")
         assert "mistyped" not in screen_text(app)
-        await fill_in(pilot, "lab", server.url, KEY)
+        await fill_in(pilot, "lab", server.url, KEY, "tiny")
         await choose(pilot, "big-model")
 
     drive(app, steps, LARGE)
-    assert read_endpoints() == [Endpoint("lab", server.url, KEY)]
+    assert read_endpoints() == [Endpoint("lab", server.url, KEY, "tiny")]
+
+
+def test_a_model_that_its_server_does_not_list_is_named_by_hand(server: FakeChatServer) -> None:
+    app = new_app()
+    server.models = failure(500, "no cache folder")
+    write_endpoints([Endpoint("lab", server.url, KEY)])
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await to_servers(pilot)
+        await until_text(pilot, "an error of its own")
+        await pilot.press("enter")
+        await fill_in(pilot, "lab", server.url, KEY, "mine")
+        await choose(pilot, "mine")
+        await ask(pilot, "Hi")
+        assert views(pilot)[-1].source == "Hello, wörld"
+
+    drive(app, steps, LARGE)
+    assert read_endpoints() == [Endpoint("lab", server.url, KEY, "mine")]
 
 
 @pytest.mark.parametrize(

@@ -119,12 +119,12 @@ def test_servers_are_added_changed_and_forgotten(home: Path) -> None:
         for field, text in (("name", "lab"), ("url", "ftp://x"), ("key", KEY)):
             form.query_one(f"#{field}", Input).value = text
         await until_text(pilot, "is not the address of a server")
-        await pilot.press("enter", "enter", "enter")
+        await pilot.press("enter", "enter", "enter", "enter")
         assert not read_endpoints()
         form.query_one("#url", Input).value = "http://lab.example:8000/v1/"
         await until_text(pilot, "others on the network can")
         assert "canary" not in screen_text(pilot.app)
-        await pilot.press("enter", "enter", "enter")
+        await pilot.press("enter", "enter", "enter", "enter")
         await until_text(pilot, "http://lab.example:8000/v1")
         go_to(pilot, "server lab")
         await until_text(pilot, "••••6789")
@@ -132,7 +132,7 @@ def test_servers_are_added_changed_and_forgotten(home: Path) -> None:
         await pilot.press("enter")
         await until_text(pilot, "speaks the OpenAI protocol")
         pilot.app.screen.query_one("#name", Input).value = "cellar"
-        await pilot.press("enter", "enter", "enter")
+        await pilot.press("enter", "enter", "enter", "enter")
         await until_text(pilot, "cellar")
         assert [one.name for one in read_endpoints()] == ["cellar"]
         go_to(pilot, "server cellar")

@@ -115,9 +115,14 @@ class ChatPath:
         """Number of context tokens in use, including an answer under way."""
         if turn is not None and turn.prefill is not None:
             return turn.prefill.done + turn.n_tokens
-        stats = self.last_stats()
-        held = stats.get("held_tokens")
-        return held or int(stats.get("prompt_tokens") or 0) + int(stats.get("completion_tokens") or 0)
+        written = 0
+        for stats in (message.stats for message in reversed(self._path()) if message.stats):
+            if held := stats.get("held_tokens"):
+                return int(held) + written
+            written += int(stats.get("completion_tokens") or 0)
+            if prompt := stats.get("prompt_tokens"):
+                return int(prompt) + written
+        return written  # of answers whose prompts a server did not count
 
     # ---- views
 

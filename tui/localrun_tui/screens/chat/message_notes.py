@@ -12,7 +12,7 @@ from localrun.diagnose.diagnosis import diagnose
 from localrun.diagnose.facts import facts_of
 from localrun.diagnose.words import plainly
 from localrun.fit.rates import Rates
-from localrun_tui.screens.chat.status_line import eta
+from localrun_tui.screens.chat.status_line import eta, phase_words
 from localrun_tui.widgets.meters import bar
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def live_note(answer: "Answer") -> Content:
     if answer.phase == "writing":
         return Content()
     if answer.phase != "reading" or prefill is None:
-        return Content.styled(f"{spinner} {answer.phase}", "$foreground-muted")
+        return Content.styled(f"{spinner} {phase_words(answer.phase)}", "$foreground-muted")
     parts = [f" {prefill.done:,} of {prefill.total:,} tokens"]
     if prefill.cached:
         parts.append(f"{prefill.cached:,} from the cache")

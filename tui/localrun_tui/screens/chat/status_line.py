@@ -54,7 +54,7 @@ def live_parts(answer: Answer) -> list[Content]:
     """Progress of an answer under way."""
     now = time.monotonic()
     if answer.first_token is None:
-        return prefill_parts(answer.prefill, now - answer.began)
+        return prefill_parts(answer.prefill, now - answer.began, answer.phase)
     seconds = now - answer.first_token
     rate = (answer.n_tokens - 1) / seconds if seconds > 0.2 and answer.n_tokens > 1 else 0.0
     parts = [Content.styled("● writing", "$success")]
@@ -63,10 +63,15 @@ def live_parts(answer: Answer) -> list[Content]:
     return [*parts, Content(f"{answer.n_tokens:,} tokens"), Content(f"began after {ms(1000 * (answer.ttft or 0.0))}")]
 
 
-def prefill_parts(prefill: Prefill | None, seconds: float) -> list[Content]:
-    """How far the prompt is read."""
+def phase_words(phase: str) -> str:
+    """A phase for display."""
+    return "waiting for the server" if phase == "waiting" else phase
+
+
+def prefill_parts(prefill: Prefill | None, seconds: float, phase: str = "starting") -> list[Content]:
+    """How far the prompt is read; the phase before that is known."""
     if prefill is None or not prefill.total:
-        return [Content.styled("● starting", "$text-warning")]
+        return [Content.styled(f"● {phase_words(phase)}", "$text-warning")]
     parts = [Content.styled(f"● reading {prefill.done / prefill.total:.0%}", "$text-warning")]
     left = eta(prefill, seconds)
     return parts if left is None else [*parts, Content(f"{ms(left * 1000)} left")]

@@ -129,10 +129,10 @@ def hub_detail(row: HubRow) -> Content:
 
 def remote_item(row: ServerModel) -> Item[ServerModel]:
     endpoint = row.endpoint
-    name = say(row.problem, "$text-warning") if row.problem else say(endpoint.model)
+    name = say(row.problem, "$text-warning") if row.problem else say(row.model)
     ctx = say(f"{row.ctx:,}" if row.ctx else "", _MUTED)
     cells = (name, ctx, say(endpoint.name, _MUTED), say(endpoint.url, _MUTED))
-    return Item(f"{endpoint.name}\n{endpoint.model}", Row(REMOTE_COLUMNS, cells), row)
+    return Item(f"{endpoint.name}\n{row.model}", Row(REMOTE_COLUMNS, cells), row)
 
 
 def remote_detail(row: ServerModel) -> Content:

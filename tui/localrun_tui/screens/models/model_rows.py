@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localrun.base.units import count, gib
 from localrun.client.endpoint import Endpoint
@@ -50,13 +50,22 @@ class HubRow:
 
 @dataclass(frozen=True, slots=True)
 class ServerModel:
-    """A model on a server; or, with a `problem`, why there is none, perhaps none yet. `ctx` 0: it does not say."""
+    """A model on a server; or, with a `problem`, why there is none, perhaps none yet. `ctx` 0: it does not say.
+
+    `endpoint` is the server as it is kept, which may name another model, or none.
+    """
 
     endpoint: Endpoint
+    model: str = ""
     problem: str = ""
     hint: str = ""
     ctx: int = 0
     asking: bool = False
+
+    @property
+    def choice(self) -> Endpoint:
+        """The server, to answer with this model."""
+        return replace(self.endpoint, model=self.model)
 
 
 def disk_rows() -> list[DiskRow]:

@@ -1,7 +1,6 @@
 """The four lists of models, each filled in the background."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 from textual.content import Content
 
 from localrun.backends.registry import usual_memory
-from localrun.base.errors import LocalrunError
+from localrun.base.errors import LocalrunError, NotFoundError
 from localrun.base.machine import memory
 from localrun.base.settings import read_settings
 from localrun.client.endpoint import Endpoint
@@ -164,7 +163,7 @@ class RemoteSection(Section[ServerModel]):
 
     def _ask(self, endpoints: list[Endpoint]) -> None:
         for endpoint in endpoints:
-            self._found[endpoint.name] = [ServerModel(endpoint, "asking…", asking=True)]
+            self._found[endpoint.name] = [ServerModel(endpoint, problem="asking…", asking=True)]
             run_in_background(self, partial(_models_of, endpoint), partial(self._answer, endpoint.name))
         self._show_found()
 
@@ -182,16 +181,20 @@ class RemoteSection(Section[ServerModel]):
 
 
 def _models_of(endpoint: Endpoint, task: Task) -> list[ServerModel]:
-    """Models that a server offers; a line that says why when it cannot be asked."""
+    """Models that a server offers, and the one that its user names; a line that says why when it cannot be asked."""
+    from localrun.client.http_errors import ServerFailedError
     from localrun.client.remote_models import list_models
 
+    named = ServerModel(endpoint, endpoint.model)
     try:
-        models = list_models(endpoint)
+        models = [ServerModel(endpoint, model.id, ctx=model.ctx) for model in list_models(endpoint)]
     except LocalrunError as error:
-        return [ServerModel(endpoint, error.message, error.hint)]
-    return [ServerModel(replace(endpoint, model=model.id), ctx=model.ctx) for model in models] or [
-        ServerModel(endpoint, "offers no models")
-    ]
+        may_answer = endpoint.model and isinstance(error, NotFoundError | ServerFailedError)
+        return [named if may_answer else ServerModel(endpoint, problem=error.message, hint=error.hint)]
+    if models:
+        return models
+    nothing = "press Enter and give the model's name, if it has one that it does not list"
+    return [named if endpoint.model else ServerModel(endpoint, problem="offers no models", hint=nothing)]
 
 
 SECTIONS: dict[str, type[Section[Any]]] = {

@@ -116,7 +116,7 @@ class ModelsScreen(Screen[ModelChoice | None]):
             if value.problem and not value.asking:
                 self.action_change_server()
             elif not value.problem:
-                self.dismiss(ModelChoice(value.endpoint))
+                self.dismiss(ModelChoice(value.choice))
         else:
             self.app.push_screen(PrecisionMenu(subject_of(value), self.budget), self._chosen)
 

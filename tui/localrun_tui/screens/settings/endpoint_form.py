@@ -1,4 +1,4 @@
-"""A server to add or to change: name, address and key, each checked while it is typed."""
+"""A server to add or to change: name, address, key and model, each checked while it is typed."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -19,6 +19,7 @@ _FIELDS = (
     ("name", "Name", "what you call it, such as lab"),
     ("url", "Address", "https://host:8000/v1"),
     ("key", "Key", "none, if the server wants none"),
+    ("model", "Model", "any it lists; a name, if it lists none"),
 )
 
 
@@ -39,7 +40,7 @@ class EndpointForm(ModalScreen[Endpoint | None]):
 
     def compose(self) -> ComposeResult:
         known = self.endpoint
-        values = {"name": known.name, "url": known.url, "key": known.key} if known else {}
+        values = {field: getattr(known, field) for field, _, _ in _FIELDS} if known else {}
         with Vertical(id="box"):
             yield Static("A server that speaks the OpenAI protocol", id="question")
             for key, title, hint in _FIELDS:
@@ -57,10 +58,10 @@ class EndpointForm(ModalScreen[Endpoint | None]):
     @on(Input.Changed)
     def _check(self) -> Endpoint | None:
         """The server as typed; None, and why, while it is none."""
-        name, url, key = (self.query_one(f"#{field}", Input).value for field, _, _ in _FIELDS)
+        name, url, key, model = (self.query_one(f"#{field}", Input).value for field, _, _ in _FIELDS)
         warning, found = "", None
         try:
-            found = check_endpoint(name, url, key, self.taken)
+            found = check_endpoint(name, url, key, self.taken, model)
         except ValueError as error:
             warning = str(error) if name and url else ""
         if found is not None and travels_in_the_clear(found):
