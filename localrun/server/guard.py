@@ -16,6 +16,7 @@ from localrun.server.refusal import Refusal
 from localrun.server.request_headers import key_of
 
 MAX_HEADERS = 100
+MAX_HEADER_BYTES = 16 << 10
 OPEN_PATHS = ("/health",)  # that need no key, and reveal nothing
 _LOOPBACK_NAMES = ("localhost", "ip6-localhost")
 _ALLOWED_HEADERS = (
@@ -62,6 +63,8 @@ class Guard:
         headers = request.headers
         if len(headers.raw) > MAX_HEADERS:
             raise Refusal(431, f"more than {MAX_HEADERS} headers", "too_many_headers")
+        if sum(len(name) + len(value) for name, value in headers.raw) > MAX_HEADER_BYTES:
+            raise Refusal(431, f"more than {MAX_HEADER_BYTES >> 10} kB of headers", "headers_too_large")
         if not self._is_for_here(headers.get("host", "")):
             raise Refusal(421, "this server is not that host: call it by its address, or as localhost", "wrong_host")
         if origin and origin not in self._options.allow_origins:

@@ -13,6 +13,7 @@ from localrun.server.options import seconds
 from localrun.server.refusal import Refusal
 
 MAX_BYTES = 32 << 20
+MAX_VALUES = 2_000_000  # counted by their commas and brackets, before any of them takes memory
 MAX_DEPTH = 64
 MAX_ITEMS = 4_096  # of a list of messages, tools or prompts
 
@@ -30,6 +31,8 @@ async def read_json(request: HttpRequest) -> "Body":
 
 def parse_json(data: bytes) -> "Body":
     """A JSON object. Raises Refusal."""
+    if sum(data.count(mark) for mark in (b",", b"[", b"{")) > MAX_VALUES:
+        raise Refusal(413, f"the body has more than {MAX_VALUES:,} values", "request_too_large")
     try:
         values = json.loads(data)
     except RecursionError:
@@ -40,7 +43,7 @@ def parse_json(data: bytes) -> "Body":
         raise Refusal(400, "the body has to be a JSON object", "invalid_json")
     level: list[Any] = [values]
     for _ in range(MAX_DEPTH):
-        level = [inner for outer in level for inner in _within(outer) if isinstance(inner, dict | list)]
+        level = [inner for outer in level for inner in _within(outer) if type(inner) in (dict, list)]
         if not level:
             return Body(values)
     raise _too_deep()

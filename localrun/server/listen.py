@@ -15,12 +15,11 @@ from starlette.types import ASGIApp
 
 from localrun.base.errors import UsageError
 from localrun.server.connection import BoundedConnection
-from localrun.server.guard import is_loopback
+from localrun.server.guard import MAX_HEADER_BYTES, is_loopback
 from localrun.server.options import ServerOptions
 
 DRAIN_SECONDS = 10
 KEEP_ALIVE_SECONDS = 15
-MAX_HEADER_BYTES = 16 << 10
 BACKLOG = 512
 
 

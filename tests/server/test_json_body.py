@@ -4,7 +4,7 @@ import httpx
 import pytest
 from localrun_testing.waiting import PATIENCE
 
-from localrun.server.json_body import MAX_BYTES, MAX_DEPTH
+from localrun.server.json_body import MAX_BYTES, MAX_DEPTH, MAX_VALUES
 
 JSON = {"content-type": "application/json"}
 
@@ -31,3 +31,11 @@ def test_bodies_that_are_no_request(http: httpx.Client, body: bytes, status: int
 def test_long_bodies_are_not_read_to_their_end(http: httpx.Client) -> None:
     answer = http.post("/v1/chat/completions", content=b" " * (MAX_BYTES + 1), headers=JSON, timeout=PATIENCE)
     assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(("value", "n"), [(b"1,", MAX_VALUES), (b"[],", MAX_VALUES // 2), (b"{},", MAX_VALUES // 2)])
+def test_too_many_values_are_not_made(http: httpx.Client, value: bytes, n: int) -> None:
+    """Ten million empty lists are 32 MB on the wire, and 700 MB and seconds in which no one is answered here."""
+    body = b'{"x":[' + value * n + b"1]}"
+    answer = http.post("/v1/chat/completions", content=body, headers=JSON, timeout=PATIENCE)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
