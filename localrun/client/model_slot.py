@@ -37,17 +37,25 @@ class ModelSlot:
         self._load: _Load | None = None
         self.client: EngineClient | None = None
         self.choice: ModelChoice | None = None
-        self.info: ModelInfo | None = None
+        self._info: ModelInfo | None = None
         self.on_freed: Callable[[str], None] = lambda what: None  # called with the reason before the model is freed
 
     @property
     def loading(self) -> bool:
         return self._load is not None
 
+    @property
+    def info(self) -> ModelInfo | None:
+        """The loaded model as it is now: an engine that died is loaded again, maybe from another file. After it is
+        freed, as it was last; None before the first load and during one."""
+        if self.client is not None:
+            self._info = self.client.info
+        return self._info
+
     async def load(self, choice: "ModelChoice", progress: ProgressCallback) -> ModelInfo:
         """Load; LoadGivenUpError after `give_up` or another load. `progress` is called on the event loop."""
         self.give_up()
-        before, self.client, self.info, self.choice = self.client, None, None, choice
+        before, self.client, self._info, self.choice = self.client, None, None, choice
         if before is not None:
             self.on_freed("has loaded another model")
         load = self._load = _Load(self._open_client, choice, before, progress)
@@ -59,8 +67,8 @@ class ModelSlot:
         finally:
             if self._load is load:
                 self._load = None
-        self.client, self.info = client, client.info
-        return self.info
+        self.client = client
+        return client.info
 
     async def view(self) -> CacheView | None:
         """Contents of the KV cache."""
@@ -88,7 +96,7 @@ class ModelSlot:
     def close(self) -> None:
         """Free the model; blocks a little."""
         self.give_up()
-        client, self.client = self.client, None
+        client, self._info, self.client = self.client, self.info, None
         if client is not None:
             self.on_freed("has unloaded its model")
             client.close()

@@ -95,6 +95,7 @@ class AnswerResponse(Response):
                 completions: dict[int, Completion] = {}
                 while len(completions) < len(answers):
                     await wire.wait(mailbox.wait())
+                    wire.info = client.info  # of the engine that answers: one that died was loaded again for it
                     await self._pass_on(mailbox.take(), wire, completions)
                 await self.complete(wire, [completions[index] for index in range(len(answers))])
                 was_cancelled = any(one.stop_reason == "cancelled" for one in completions.values())
@@ -106,6 +107,7 @@ class AnswerResponse(Response):
         """Send all events so far in one piece. Raises LocalrunError where an answer failed."""
         if self._asked.is_stream and not isinstance(said[0][1], LocalrunError):
             await wire.begin()
+        self._codec.know(wire.info)
         frames: list[bytes] = []
         for index, event in said:
             if isinstance(event, LocalrunError):

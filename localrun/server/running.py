@@ -66,10 +66,9 @@ class RunningAnswer:
 
     def _read(self, client: EngineClient, request: Request, memory: AnswerMemory) -> None:
         try:
-            info = client.info
-            for event in self._cancellation.watch(client.generate(memory.recall(info, request))):
+            for event in self._cancellation.watch(client.generate(memory.recall(client.info, request))):
                 if isinstance(event, Done):
-                    memory.keep(info, request, event)  # before the client can go on from it
+                    memory.keep(client.info, request, event)  # before the client can go on from it
                     self._put(event)
                     return
                 self._put(event)

@@ -1,15 +1,21 @@
 """Chat completions, as OpenAI's own client reads them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
 import openai
 import pytest
 from localrun_testing.fake_client import FakeClient
-from localrun_testing.served import Served
+from localrun_testing.protocols import frames
+from localrun_testing.served import Served, serving
 from localrun_testing.waiting import until
 from openai.types.chat import ChatCompletionMessageParam
+
+from localrun.base.events import ModelInfo
+from localrun.base.request import LoadOptions
 
 
 def user(text: str) -> list[ChatCompletionMessageParam]:
@@ -142,3 +148,23 @@ def test_models_are_listed_and_shown(client: openai.OpenAI) -> None:
     assert any(name.partition(":")[0] == "builtin" for name in names)
     for name in names:
         assert client.models.retrieve(name).id == name
+
+
+class Reborn(FakeClient):
+    """An engine that is dead before each request, and loaded again for it from a file that has changed."""
+
+    @property
+    def info(self) -> ModelInfo:
+        n_lives = len(self.requests)
+        return replace(super().info, fingerprint=f"life {n_lives}", ctx=100 + n_lives)
+
+
+def test_an_engine_that_was_loaded_again_is_told_of_as_it_is_now() -> None:
+    body = {"messages": user("hi")}
+    with serving(lambda choice: Reborn(LoadOptions(Path()), lambda request: "ho")) as running:
+        whole = httpx.post(f"{running.url}/v1/chat/completions", json=body).json()
+        stream = httpx.post(f"{running.url}/v1/chat/completions", json={**body, "stream": True}).text
+        loaded = httpx.get(f"{running.url}/v1/localrun/requests").json()["model"]
+    assert whole["system_fingerprint"] == "life 1"
+    assert {chunk["system_fingerprint"] for chunk in frames(stream)} == {"life 2"}
+    assert loaded["ctx"] == 102

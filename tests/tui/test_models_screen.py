@@ -234,7 +234,7 @@ def test_what_the_loaded_model_holds_counts_as_free() -> None:
     assert screen.budget() == (10 << 30) + (5 << 30)
     slot = ModelSlot(lambda choice, progress: ScriptedClient())
     assert slot.held_bytes() == 0
-    slot.info = INFO
+    slot.client = ScriptedClient()
     assert slot.held_bytes() == INFO.weights_bytes, "what is known of an engine that is no process"
     held = worker_client()
     slot.client = held
@@ -244,6 +244,7 @@ def test_what_the_loaded_model_holds_counts_as_free() -> None:
 def worker_client() -> WorkerClient:
     client = object.__new__(WorkerClient)
     client.held_bytes = lambda: 7 << 30  # type: ignore[method-assign]
+    client._info = INFO
     return client
 
 
