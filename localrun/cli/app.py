@@ -25,6 +25,7 @@ COMMANDS = {
     "chat": ("chat", "chat", _CHAT),
     "serve": ("serve", "serve", _CHAT),
     "launch": ("launch", "launch", _CHAT),
+    "host": ("host", "host", _CHAT),
     "mcp": ("mcp", "mcp", _CHAT),
     "search": ("search", "search", _MODELS),
     "fit": ("fit", "fit", _MODELS),

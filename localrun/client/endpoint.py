@@ -11,12 +11,16 @@ _PAGES = ("/chat/completions", "/completions", "/models")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """`url` is the address of the API or of one of its pages; without a `model`, the server's first one answers."""
+    """`url` is the address of the API or of one of its pages; without a `model`, the server's first one answers.
+
+    `key_env` is the environment variable that the key was read from; empty where the key is kept beside the address.
+    """
 
     name: str
     url: str
     key: str = field(default="", repr=False)
     model: str = ""
+    key_env: str = ""
 
 
 @dataclass(frozen=True, slots=True)

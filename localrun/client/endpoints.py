@@ -37,7 +37,9 @@ def write_endpoints(endpoints: Sequence[Endpoint]) -> Path:
 
     document = tomlkit.document()
     for endpoint in endpoints:
-        table = {"url": endpoint.url, "key": endpoint.key, "model": endpoint.model}
+        table = {"url": endpoint.url, "model": endpoint.model, "key_env": endpoint.key_env}
+        if not endpoint.key_env:
+            table["key"] = endpoint.key
         document[endpoint.name] = {key: value for key, value in table.items() if value}
     try:
         write_whole(home / FILE_NAME, tomlkit.dumps(document))  # readable by its owner
@@ -59,17 +61,23 @@ def change_endpoint(before: Endpoint | None, after: Endpoint | None) -> None:
 
 def server_named(text: str) -> Endpoint:
     """An added server by its name, else the one at that address. Raises NotFoundError."""
-    known = read_endpoints()
-    for endpoint in known:
-        if endpoint.name == text:
-            return endpoint
     if "://" not in text:
-        names = ", ".join(endpoint.name for endpoint in known)
-        hint = f"there {'are' if len(known) > 1 else 'is'} {names}; " if known else ""
-        raise NotFoundError(f"there is no server {text}", f"{hint}an address looks like https://HOST:PORT/v1")
+        return added_server(text)
+    known = next((endpoint for endpoint in read_endpoints() if endpoint.name == text), None)
+    if known is not None:
+        return known
     endpoint = Endpoint(text, text, os.environ.get(KEY_VARIABLE, ""))
     place_of(endpoint)
     return endpoint
+
+
+def added_server(name: str) -> Endpoint:
+    """A server that was added. Raises NotFoundError, which names those that there are."""
+    known = {endpoint.name: endpoint for endpoint in read_endpoints()}
+    if name in known:
+        return known[name]
+    hint = f"there {'are' if len(known) > 1 else 'is'} {', '.join(known)}; " if known else ""
+    raise NotFoundError(f"there is no server {name}", f"{hint}an address looks like https://HOST:PORT/v1")
 
 
 def check_endpoint(name: str, url: str, key: str, taken: Sequence[str] = (), model: str = "") -> Endpoint:
@@ -102,11 +110,12 @@ def masked(key: str) -> str:
 
 def _read(path: Path, name: str, table: object) -> Endpoint:
     values = table if isinstance(table, dict) else {}
-    url, key, model = (values.get(field, "") for field in ("url", "key", "model"))
+    texts = [values.get(field, "") for field in ("url", "key", "model", "key_env")]
     hint = 'it needs url = "https://host:8000/v1", and may have a key'
-    if not isinstance(url, str) or not isinstance(key, str) or not isinstance(model, str):
+    if not all(isinstance(text, str) for text in texts):
         raise UsageError(f"{path}: [{name}] is no server", hint)
-    endpoint = Endpoint(name, url, key, model)
+    url, key, model, key_env = texts
+    endpoint = Endpoint(name, url, os.environ.get(key_env, "") if key_env else key, model, key_env)
     try:
         place_of(endpoint)
     except UsageError as error:

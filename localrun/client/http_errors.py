@@ -29,7 +29,8 @@ def status_error(status: int, headers: Message, body: bytes, endpoint: Endpoint,
         return EngineError(f"{host} sends us on to {to}", "if you trust that address, use it for the server instead")
     if status in (401, 403):
         what = f"{host} does not accept the key" if endpoint.key else f"{host} wants a key"
-        return UsageError(f"{what}{said}", "correct the key in the settings of this server")
+        hint = f"set {endpoint.key_env} to it" if endpoint.key_env else "correct the key in the settings of this server"
+        return UsageError(f"{what}{said}", hint)
     if status in (400, 413, 422) and any(sign in body.decode("utf-8", "replace").lower() for sign in _TOO_LONG):
         return PromptTooLongError(f"the chat is too long for {host}{said}", "shorten it, or begin a new chat")
     if status == 404 and "model" in words.lower():

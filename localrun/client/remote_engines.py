@@ -11,6 +11,7 @@ _CONTINUES: Json = {"continue_final_message": True, "add_generation_prompt": Fal
 class RemoteEngine:
     """`streaming` are fields for a streamed answer; `continues` those that ask for the end of the last message."""
 
+    name: str = ""
     streaming: Json = field(default_factory=dict)
     continues: Json | None = None
 
@@ -20,8 +21,10 @@ UNKNOWN = RemoteEngine()
 # By `owned_by` of its models. vLLM counts the tokens of an answer while it streams, so that one which is stopped is
 # counted, too; llama.cpp tells how far it has read the prompt.
 _ENGINES = {
-    "vllm": RemoteEngine({"stream_options": {"include_usage": True, "continuous_usage_stats": True}}, _CONTINUES),
-    "llamacpp": RemoteEngine({"return_progress": True}, _CONTINUES),
+    "vllm": RemoteEngine(
+        "vLLM", {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}, _CONTINUES
+    ),
+    "llamacpp": RemoteEngine("llama.cpp", {"return_progress": True}, _CONTINUES),
 }
 
 

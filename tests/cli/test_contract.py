@@ -81,7 +81,7 @@ def test_every_option_that_a_page_names_exists() -> None:
 
 def _ours(text: str) -> str:
     """A page without the commands of other programs."""
-    return re.sub(r"(?m)^.*\b(pip|git|llama-|cmake|python -m|pytest|ollama|make|launch) .*$", "", text)
+    return re.sub(r"(?m)^.*\b(pip|git|llama-|cmake|python -m|pytest|ollama|vllm serve|make|launch) .*$", "", text)
 
 
 def test_the_page_of_exit_codes_has_every_kind_of_failure() -> None:

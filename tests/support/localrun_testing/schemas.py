@@ -596,6 +596,28 @@ MCP_SHOW = record(
     problems=rows("tools that are left out, and why", field(TEXT, "sentence")),
 )
 
+HOST = {
+    "name": field(TEXT, "what `--server` takes"),
+    "url": field(TEXT, "its address"),
+    "model": field([TEXT, "null"], "the model there that answers; null: the first that it lists"),
+    "key_from": field([TEXT, "null"], "the environment variable, or endpoints.toml; null where it has no key"),
+    "has_key": field("boolean", "whether there is a key now"),
+}
+HOST_LIST = rows("`host list --json`: servers that were added", record("one server", **HOST))
+HOST_SHOW = record(
+    "`host show --json`",
+    **HOST,
+    engine=field([TEXT, "null"], "the engine that its list of models names; null where it names none we know"),
+    models=rows(
+        "models that it offers",
+        record(
+            "one model",
+            name=field(TEXT, "its name there"),
+            ctx=field([WHOLE, "null"], "tokens of its context; null where the server does not say"),
+        ),
+    ),
+)
+
 CACHE_LIST = rows(
     "`cache list --json`: what is kept on disk of what was computed, the model used last first",
     record(
@@ -707,6 +729,8 @@ SCHEMAS: dict[str, Schema] = {
     "history show": HISTORY_SHOW,
     "history search": HISTORY_SEARCH,
     "history rm": HISTORY_RM,
+    "host list": HOST_LIST,
+    "host show": HOST_SHOW,
     "mcp list": MCP_LIST,
     "mcp show": MCP_SHOW,
     "cache list": CACHE_LIST,

@@ -1,6 +1,7 @@
 """A server to add or to change: name, address, key and model, each checked while it is typed."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -62,6 +63,8 @@ class EndpointForm(ModalScreen[Endpoint | None]):
         warning, found = "", None
         try:
             found = check_endpoint(name, url, key, self.taken, model)
+            if self.endpoint is not None and found.key == self.endpoint.key:
+                found = replace(found, key_env=self.endpoint.key_env)
         except ValueError as error:
             warning = str(error) if name and url else ""
         if found is not None and travels_in_the_clear(found):

@@ -1,0 +1,112 @@
+"""`localrun host`: servers that answer instead of a model on this machine, by the names that `--server` takes."""
+
+import os
+import re
+from typing import Annotated, Any
+
+import typer
+
+from localrun.base.errors import UsageError
+from localrun.cli.console import note, write_json, write_table
+from localrun.cli.groups import JsonSwitch, command
+from localrun.cli.text_input import typed_text
+from localrun.client.endpoint import Endpoint
+from localrun.client.endpoints import (
+    added_server,
+    change_endpoint,
+    check_endpoint,
+    read_endpoints,
+    travels_in_the_clear,
+)
+
+host = typer.Typer(name="host", help="Servers for --server, by name: list, show, add, remove.")
+
+_NAME = Annotated[str, typer.Argument(metavar="NAME", help="what you call the server")]
+_VARIABLE = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
+
+
+def list_hosts(json: JsonSwitch = False) -> int:
+    """The servers that were added; none of them is asked."""
+    known = read_endpoints()
+    if json:
+        write_json([as_row(endpoint) for endpoint in known])
+    elif known:
+        write_table([("NAME", "ADDRESS", "MODEL", "KEY"), *map(_columns, known)])
+    else:
+        note("there are no servers yet: `localrun host add NAME URL` adds one")
+    return 0
+
+
+def show_host(name: _NAME, json: JsonSwitch = False) -> int:
+    """Ask a server what it is, and which models it offers."""
+    from localrun.client.remote_models import list_models
+
+    endpoint = added_server(name)
+    models = list_models(endpoint)
+    engine = next((model.engine.name for model in models if model.engine.name), "")
+    if json:
+        offered = [{"name": model.id, "ctx": model.ctx or None} for model in models]
+        write_json({**as_row(endpoint), "engine": engine or None, "models": offered})
+        return 0
+    note(f"{endpoint.url}: {engine or 'an engine that does not say its name'}")
+    if models:
+        write_table([("MODEL", "CONTEXT"), *((one.id, f"{one.ctx:,}" if one.ctx else "") for one in models)])
+    else:
+        note("it lists no models: give the name of one with -m, if it has one")
+    return 0
+
+
+def add_host(
+    name: _NAME,
+    url: Annotated[str, typer.Argument(metavar="URL", help="of its API, such as http://lab:8000/v1")],
+    key_env: Annotated[
+        str, typer.Option("--key-env", metavar="VARIABLE", help="the environment variable that holds its key")
+    ] = "",
+    model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="the model there that answers")] = "",
+) -> int:
+    """Add a server. Keys are read from the environment each time, and kept nowhere."""
+    if key_env and not _VARIABLE.fullmatch(key_env):
+        raise UsageError("--key-env needs the name of a variable, not the key itself", "such as LAB_KEY")
+    taken = [endpoint.name for endpoint in read_endpoints()]
+    try:
+        key = os.environ.get(key_env, "") if key_env else ""
+        checked = check_endpoint(typed_text(name), typed_text(url), key, taken, typed_text(model))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    change_endpoint(None, Endpoint(checked.name, checked.url, key, checked.model, key_env))
+    if key_env and not key:
+        note(f"{key_env} is not set yet: set it before you ask")
+    elif key and travels_in_the_clear(checked):
+        note("http: others on the network can read what you send, the key included")
+    note(f"{checked.name} added\n`localrun host show {checked.name}` asks it for its models")
+    return 0
+
+
+def remove_hosts(names: Annotated[list[str], typer.Argument(metavar="NAME…")]) -> int:
+    """Forget servers."""
+    for endpoint in [added_server(typed_text(name)) for name in names]:
+        change_endpoint(endpoint, None)
+        note(f"{endpoint.name} forgotten")
+    return 0
+
+
+def as_row(endpoint: Endpoint) -> dict[str, Any]:
+    """The fields of `host list --json`: where the key comes from, never the key."""
+    kept = "endpoints.toml" if endpoint.key else None
+    return {
+        "name": endpoint.name,
+        "url": endpoint.url,
+        "model": endpoint.model or None,
+        "key_from": endpoint.key_env or kept,
+        "has_key": bool(endpoint.key),
+    }
+
+
+def _columns(endpoint: Endpoint) -> tuple[str, str, str, str]:
+    row = as_row(endpoint)
+    missing = f"{endpoint.key_env}, which is not set" if endpoint.key_env and not endpoint.key else ""
+    return endpoint.name, endpoint.url, endpoint.model, missing or row["key_from"] or "none"
+
+
+for name, function in (("list", list_hosts), ("show", show_host), ("add", add_host), ("rm", remove_hosts)):
+    host.command(name)(command(function))
