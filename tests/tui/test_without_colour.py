@@ -12,10 +12,12 @@ from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, type_te
 from localrun_testing.model_screens import known_machine
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import Script
+from rich.segment import Segment
 from rich.style import Style
 from textual.app import App
 from textual.geometry import Region
 from textual.pilot import Pilot
+from textual.strip import Strip
 from textual.widgets import Button, OptionList, RadioSet
 
 import localrun_tui
@@ -123,6 +125,14 @@ def test_every_list_marks_its_row() -> None:
                 assert issubclass(value, MarkedOptions), value
     for path in Path(localrun_tui.__file__).parent.rglob("*.py"):
         assert not re.search(r"\bOptionList\(", path.read_text("utf-8")), path
+
+
+def test_a_row_without_width_is_drawn_without_its_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OptionList, "render_line", lambda options, y: Strip([Segment("")]))
+    options = MarkedOptions("a row")
+    options.highlighted = 0
+    monkeypatch.setattr(options, "_option_at", lambda y: 0)
+    assert options.render_line(0).cell_length == 0
 
 
 def test_the_first_screen_and_one_questions_mark_what_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:

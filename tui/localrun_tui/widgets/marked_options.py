@@ -24,8 +24,8 @@ class MarkedOptions(OptionList):
 
     def render_line(self, y: int) -> Strip:
         strip = super().render_line(y)
-        if self.highlighted is None or self._option_at(y) != self.highlighted:
-            return strip
+        if self.highlighted is None or self._option_at(y) != self.highlighted or not strip.cell_length:
+            return strip  # no cell: the list lost its width, and is drawn once more before it is laid out anew
         return _marked(strip, Style(color=self.get_component_rich_style("marked-options--mark").color))
 
     def _option_at(self, y: int) -> int | None:
