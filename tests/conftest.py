@@ -1,5 +1,6 @@
 """Every test: its own LOCALRUN_HOME, no network but loopback, one thread; in CI no skip that hides a missing oracle."""
 
+import gc
 import itertools
 import os
 import re
@@ -55,6 +56,18 @@ def pytest_xdist_auto_num_workers() -> int:
     """Tests of processes, terminals and servers wait as long as they compute: half as many workers again as cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores + cores // 2
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without looking for garbage, and never look at what is there then: modules and tests, a million objects
+    that last as long as the run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -202,29 +203,28 @@ def test_an_oversized_vocabulary_is_refused_unread(kind: str, tmp_path: Path, mo
 
 
 def entries(n: int) -> bytes:
-    return b",\n".join(b'"t%d": %d' % (i, i) for i in range(n))
+    vocab = b",\n".join(b'"t%d": %d' % (i, i) for i in range(n))
+    return b'{"model": {"type": "BPE", "merges": [], "vocab": {' + vocab + b"}}}"
 
 
 def scored(n: int) -> bytes:
-    return b",\n".join(b'["t%d", -1.5]' % i for i in range(n))
+    vocab = b",\n".join(b'["t%d", -1.5]' % i for i in range(n))
+    return b'{"model": {"type": "Unigram", "vocab": [' + vocab + b"]}}"
 
 
 @pytest.mark.parametrize(
-    "raw",
-    [
-        b'{"model": {"type": "BPE", "merges": [], "vocab": {' + entries(MOST_TOKENS + OTHER_KEYS + 10) + b"}}}",
-        b'{"model": {"type": "Unigram", "vocab": [' + scored(2 * MOST_TOKENS + 2) + b"]}}",
-    ],
+    ("write", "n"),
+    [(entries, MOST_TOKENS + OTHER_KEYS + 10), (scored, 2 * MOST_TOKENS + 2)],
     ids=["map", "list"],
 )
 def test_a_tokenizer_json_of_too_many_tokens_is_refused_before_it_is_parsed(
-    raw: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    write: Callable[[int], bytes], n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def parse(*arguments: object, **options: object) -> None:
         raise AssertionError("it was parsed")
 
     monkeypatch.setattr("localrun.text.folder_tokenizer.parse_json", parse)
-    (tmp_path / "tokenizer.json").write_bytes(raw)
+    (tmp_path / "tokenizer.json").write_bytes(write(n))
     with pytest.raises(ModelFileError, match=f"tokens; {MOST_TOKENS:,} can be read") as caught:
         tokenizer_from_folder(tmp_path)
     assert caught.value.code == "BAD_TOKENIZER"
