@@ -5,18 +5,18 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from localrun.base.errors import ModelFileError, NotFoundError
 from localrun.formats.chat_templates import folder_templates, spare_template
-from localrun.formats.checkpoints.beside import with_declared
-from localrun.formats.checkpoints.joined import JoinedTensor
-from localrun.formats.checkpoints.registry import join_quantised, with_joined
 from localrun.formats.files import Stamp, bad_file, list_folder, open_regular, shown, stamp_at
 from localrun.formats.json_files import read_json, read_optional
 from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors_shards import Shard, join_tensors, open_set, open_shard, read_index
 from localrun.formats.weights import WeightFiles, rows_of
+
+if TYPE_CHECKING:
+    from localrun.formats.checkpoints.joined import JoinedTensor
 
 INDEX_NAME = "model.safetensors.index.json"
 # What tells how ids come about.
@@ -37,7 +37,7 @@ class SafetensorsFolder(WeightFiles):
     tokenizer_json: Path | None
     chat_templates: Mapping[str, str]  # by name; the usual one is "default"
     spare_template: str | None  # where chat_template.jinja turns out to be wrong; empty: the model has no other
-    joined: Mapping[str, JoinedTensor]  # those of `tensors` that are several in the files
+    joined: "Mapping[str, JoinedTensor]"  # those of `tensors` that are several in the files
     format: Literal["safetensors"] = "safetensors"
 
     @property
@@ -66,6 +66,9 @@ def open_safetensors(path: str | Path) -> SafetensorsFolder:
     Nothing stays open, and no weight is read. A file that the folder's index names opens the whole set.
     Raises NotFoundError when there is nothing to open, ModelFileError for everything wrong with what there is.
     """
+    from localrun.formats.checkpoints.beside import with_declared  # a run from a GGUF starts without them
+    from localrun.formats.checkpoints.registry import join_quantised, with_joined
+
     path = Path(path)
     if os.path.isdir(path):
         folder, asked = path, None

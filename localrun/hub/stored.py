@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from localrun.base.errors import LocalrunError
-from localrun.formats.checkpoints.beside import with_declared
-from localrun.formats.checkpoints.registry import precision_label
 from localrun.formats.gguf_names import is_gguf, part_names
 from localrun.formats.helper_files import helper_at, helper_beside_model
 from localrun.formats.json_files import read_object
@@ -113,6 +111,8 @@ def safetensors_in(place: Path, source: Source, name: str) -> Iterator[StoredMod
     """The model of weights beside a config.json; `stored_obstacle` says why one cannot be read."""
     weights, names = weights_in(place), {path.name for path in entries(place)}
     if weights and "config.json" in names:
+        from localrun.formats.checkpoints.beside import with_declared  # a run from a GGUF starts without it
+
         size = sum(path.stat().st_size for path in weights)
         model = name or place.absolute().name.lower()
         config = with_declared(read_object(place / "config.json"), names, lambda file: read_object(place / file))
@@ -121,6 +121,8 @@ def safetensors_in(place: Path, source: Source, name: str) -> Iterator[StoredMod
 
 def config_precision(config: Mapping[str, Any]) -> str:
     """How the weights of a safetensors model are stored, by its config.json; empty where it does not say."""
+    from localrun.formats.checkpoints.registry import precision_label
+
     if label := precision_label(config):
         return label
     dtype = str(config.get("dtype") or config.get("torch_dtype") or "")

@@ -61,9 +61,8 @@ def test_a_quant_type_is_a_decoder_and_a_row(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setitem(QUANT_TYPES, "TOY", row)
     monkeypatch.setitem(BY_GGUF_ID, TOY_ID, row)
     with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.ndim == 2:
-                parameter.copy_(torch.from_numpy(by_hand(parameter.numpy())))
+        for matrix in (parameter for parameter in model.parameters() if parameter.ndim == 2):
+            matrix.copy_(torch.from_numpy(by_hand(matrix.numpy())))
     for layout in (FILE, F32):
         found = difference(Stepper(path, layout=layout).logits(ids), model_logits(model, ids))
         assert found.within(1e-4, 1e-9), found

@@ -225,7 +225,10 @@ def test_asking_what_would_run_takes_neither_torch_nor_numpy(module: str) -> Non
         ("localrun.cli.app", ("localrun.cli.run", "localrun.hub", "localrun.backends")),
         ("localrun.cli.run", ("localrun.hub.http", "localrun.fit.estimate", "localrun.diagnose.bench")),
         ("localrun.tools.mcp.servers", ("mcp", "httpx2", "pydantic", "asyncio")),
-        ("localrun.client.local", ("torch", "importlib.metadata", "http.client", "jinja2")),
+        (
+            "localrun.client.local",
+            ("torch", "importlib.metadata", "http.client", "jinja2", "localrun.formats.checkpoints"),
+        ),
     ],
 )
 def test_what_a_start_does_not_need_is_not_imported_for_it(module: str, spared: tuple[str, ...]) -> None:

@@ -6,8 +6,6 @@ from typing import Any, ClassVar, Literal
 
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
-from localrun.formats.checkpoints.joined import HINT
-from localrun.formats.checkpoints.registry import unread_method
 from localrun.formats.source import TensorSource
 from localrun.model.archs.experts import ExpertRules
 from localrun.model.archs.gguf_keys import check_keys
@@ -59,8 +57,8 @@ class Arch:
     def config(self, source: TensorSource) -> ModelConfig:
         """Read and check the hyperparameters of `source`. Raises ModelFileError."""
         fields = self.read_fields(source)
-        if source.format != "gguf" and (why := unread_method(source.metadata)):
-            raise ModelFileError("UNSUPPORTED", why, path=fields.path, hint=HINT)
+        if source.format != "gguf":
+            _check_method(source, fields)
         self.check_supported(fields)
         layers = self.layers(fields)
         config = ModelConfig(
@@ -225,3 +223,11 @@ class Arch:
 
     def logit_scale(self, fields: Fields) -> float:
         return 1.0
+
+
+def _check_method(source: TensorSource, fields: Fields) -> None:
+    from localrun.formats.checkpoints.joined import HINT  # a run from a GGUF starts without them
+    from localrun.formats.checkpoints.registry import unread_method
+
+    if why := unread_method(source.metadata):
+        raise ModelFileError("UNSUPPORTED", why, path=fields.path, hint=HINT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -62,6 +62,11 @@ HALF_SCALES = {
 
 def sample(qtype: str, n_rows: int, n_cols: int, seed: int = 0) -> Tensor:
     """A matrix of ordinary size in a quant type's own bytes: uint8 [n_rows, row_bytes]."""
+    return _sample(qtype, n_rows, n_cols, seed).clone()
+
+
+@lru_cache(maxsize=128)  # the next instruction set asks for the same: to quantise takes longer than what is tested
+def _sample(qtype: str, n_rows: int, n_cols: int, seed: int) -> Tensor:
     row = QUANT_TYPES[qtype]
     generator = torch.Generator().manual_seed(seed)
     if row.encodes:
