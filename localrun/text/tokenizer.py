@@ -11,7 +11,6 @@ from typing import Any
 import tokenizers
 
 from localrun.base.errors import EngineError, UsageError
-from localrun.text.folder_tokenizer import read_folder_tokenizer
 from localrun.text.gguf_encoder import build_encoder
 from localrun.text.gguf_vocabulary import read_gguf_vocabulary
 from localrun.text.specials import TokenType, ids_of_kind
@@ -146,4 +145,6 @@ def tokenizer_from_folder(folder: str | Path) -> Tokenizer:
 
     Raises ModelFileError UNSUPPORTED, BAD_TOKENIZER or BAD_CONFIG; NotFoundError without a tokenizer.json.
     """
+    from localrun.text.folder_tokenizer import read_folder_tokenizer  # a run from a GGUF starts without it
+
     return Tokenizer(*read_folder_tokenizer(Path(folder)))
