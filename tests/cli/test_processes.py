@@ -181,36 +181,6 @@ def test_tokenize_reads_stdin_in_every_form() -> None:
     assert "line 2" in ran.err
 
 
-def test_config_writes_what_run_reads(home: Path) -> None:
-    assert localrun("config", "ctx").out == ""
-    assert localrun("config", "ctx", "512").code == 0
-    assert localrun("config", "ctx").out == "512\n"
-    assert localrun("config", "--json").json["ctx"] == 512
-    assert (home / "config.toml").read_text() == "ctx = 512\n"
-    assert localrun("config", "ctx", LOCALRUN_CTX="64").out == "64\n"
-    ran = localrun("config", "model", "nonsense")
-    assert (ran.code, "no model nonsense" in ran.err) == (3, True)
-    assert localrun("config", "model", "buitlin").err.count("did you mean builtin?") == 1
-    ran = localrun("config", "model", "qwen3-4b")
-    assert (ran.code, "`localrun pull qwen3-4b`" in ran.err) == (0, True)
-    assert localrun("config", "--unset", "model").code == 0
-    write_setting("model", "nonsense")
-    ran = localrun("show")
-    assert ran.code == 3
-    assert "nonsense" in ran.err
-    assert localrun("config", "--unset", "model").code == 0
-    (home / "config.toml").write_text('ctx = 512\nseed = "red"\n')
-    ran = localrun("list")
-    assert ran.code == 0, "listing needs no settings"
-    ran = localrun("show")
-    assert ran.code == 2
-    assert f"{home / 'config.toml'}, line 2" in ran.err
-    (home / "config.toml").write_text("ctx = 512\ncolour = 1\n")
-    ran = localrun("show", "--json")
-    assert (ran.code, ran.err.count("there is no setting 'colour'"), ran.err.count("\n")) == (0, 1, 2)
-    check(ran.json, "show")
-
-
 def test_names_from_disk_are_cleaned_on_a_terminal_and_raw_in_json(home: Path) -> None:
     path = home / "models/evil\x1b]0;pwned\x07\u202e-Q8_0.gguf"
     path.parent.mkdir(parents=True)
