@@ -3,13 +3,14 @@
 import asyncio
 
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from localrun.server.anthropic_diagnosis import CacheDiagnostics, SentMessages
 from localrun.server.anthropic_messages import MessageCodec
 from localrun.server.anthropic_request import read_messages
 from localrun.server.json_body import read_json
+from localrun.server.json_response import JsonResponse
 from localrun.server.respond import AnswerResponse
 from localrun.server.service import Service
 
@@ -28,7 +29,7 @@ def anthropic_routes(service: Service) -> list[Route]:
         asked = read_messages(await read_json(request))
         async with service.models.use(asked.model, asked.keep_alive) as client:
             n_tokens, n_cached = await asyncio.to_thread(service.count, client, asked.requests[0])
-        return JSONResponse({"input_tokens": n_tokens, "cache_read_input_tokens": n_cached})
+        return JsonResponse({"input_tokens": n_tokens, "cache_read_input_tokens": n_cached})
 
     return [
         Route("/v1/messages", messages, methods=["POST"]),

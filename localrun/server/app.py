@@ -5,7 +5,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from localrun.base.errors import LocalrunError
@@ -14,6 +14,7 @@ from localrun.server.anthropic_models import as_anthropic
 from localrun.server.anthropic_routes import anthropic_routes
 from localrun.server.guard import ErrorShapes, Guard, error_response
 from localrun.server.json_body import Body, read_json
+from localrun.server.json_response import JsonResponse
 from localrun.server.model_list import list_models, show_model
 from localrun.server.monitor import monitor_routes
 from localrun.server.ollama_answers import error_body as ollama_error
@@ -34,7 +35,7 @@ def build_app(service: Service) -> Starlette:
     """The ASGI application of a service."""
 
     async def health(request: HttpRequest) -> Response:
-        return JSONResponse({"status": "ok"})
+        return JsonResponse({"status": "ok"})
 
     async def chat(request: HttpRequest) -> Response:
         body = await read_json(request)
@@ -47,21 +48,21 @@ def build_app(service: Service) -> Starlette:
         return AnswerResponse(service, asked, CompletionCodec(asked, _wants_usage(body), body.flag("echo")), request)
 
     async def ids(request: HttpRequest) -> Response:
-        return JSONResponse(await tokenize(service, await read_json(request)))
+        return JsonResponse(await tokenize(service, await read_json(request)))
 
     async def text(request: HttpRequest) -> Response:
-        return JSONResponse(await detokenize(service, await read_json(request)))
+        return JsonResponse(await detokenize(service, await read_json(request)))
 
     async def vocabulary(request: HttpRequest) -> Response:
-        return JSONResponse(await tokenizer_info(service))
+        return JsonResponse(await tokenizer_info(service))
 
     async def models(request: HttpRequest) -> Response:
         found = await list_models(service)
-        return JSONResponse(as_anthropic(found) if "anthropic-version" in request.headers else found)
+        return JsonResponse(as_anthropic(found) if "anthropic-version" in request.headers else found)
 
     async def model(request: HttpRequest) -> Response:
         found = await show_model(service, request.path_params["name"])
-        return JSONResponse(as_anthropic(found) if "anthropic-version" in request.headers else found)
+        return JsonResponse(as_anthropic(found) if "anthropic-version" in request.headers else found)
 
     async def refused(request: HttpRequest, error: Exception) -> Response:
         return error_response(ERROR_SHAPES, request.url.path, _as_refusal(error))

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 
 from starlette.datastructures import Headers
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from localrun.base.request import Json
+from localrun.server.json_response import JsonResponse
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal
 from localrun.server.request_headers import key_of
@@ -30,7 +31,7 @@ ErrorShapes = Mapping[str, Callable[[Refusal], Json]]  # by the beginning of a p
 def error_response(shapes: ErrorShapes, path: str, refusal: Refusal) -> Response:
     """A refusal in the error shape of the protocol of a path."""
     shape = shapes[max((start for start in shapes if path.startswith(start)), key=len)]
-    return JSONResponse(shape(refusal), refusal.status, headers=refusal.headers)
+    return JsonResponse(shape(refusal), refusal.status, headers=refusal.headers)
 
 
 class Guard:

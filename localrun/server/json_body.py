@@ -34,7 +34,7 @@ def parse_json(data: bytes) -> "Body":
     if sum(data.count(mark) for mark in (b",", b"[", b"{")) > MAX_VALUES:
         raise Refusal(413, f"the body has more than {MAX_VALUES:,} values", "request_too_large")
     try:
-        values = json.loads(data)
+        values = json.loads(data, parse_constant=_no_number, parse_float=_finite)
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
@@ -146,6 +146,15 @@ class Body:
 
 def _within(value: Any) -> Iterator[Any]:
     return iter(value.values()) if isinstance(value, dict) else iter(value)
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _no_number(digits)
 
 
 def _too_deep() -> Refusal:

@@ -3,9 +3,10 @@
 from dataclasses import asdict
 
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
+from localrun.server.json_response import JsonResponse
 from localrun.server.metrics import MEDIA_TYPE
 from localrun.server.refusal import Refusal
 from localrun.server.request_rows import rows_of
@@ -20,14 +21,14 @@ def monitor_routes(service: Service) -> list[Route]:
         rows = rows_of(list(service.registry.requests.values()))
         loaded = None if info is None else {"name": info.name, "precision": info.precision, "ctx": info.ctx}
         attached = [asdict(program) for program in service.programs]
-        return JSONResponse({"model": loaded, "attached": attached, "requests": [row.as_json() for row in rows]})
+        return JsonResponse({"model": loaded, "attached": attached, "requests": [row.as_json() for row in rows]})
 
     async def cancel(request: HttpRequest) -> Response:
         live = service.registry.requests.get(request.path_params["number"])
         if live is None:
             raise Refusal(404, "that request is over", "not_found")
         live.cancel()
-        return JSONResponse({"cancelled": live.number})
+        return JsonResponse({"cancelled": live.number})
 
     async def metrics(request: HttpRequest) -> Response:
         return Response(service.metrics.text(service.registry.requests.values()), media_type=MEDIA_TYPE)

@@ -1,6 +1,5 @@
 """Codecs of Ollama's chat and generate: one JSON object a line, the last with all figures."""
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import assert_never
@@ -21,6 +20,7 @@ from localrun.base.events import (
 )
 from localrun.base.request import Json, RequestMessage
 from localrun.server.inference import Codec, InferenceRequest
+from localrun.server.json_response import to_json
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.refusal import Refusal
 from localrun.server.tool_arguments import arguments_of
@@ -143,7 +143,7 @@ def error_body(refusal: Refusal) -> Json:
 
 def line(values: Json) -> bytes:
     """One object of a stream."""
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+    return to_json(values) + b"\n"
 
 
 def now() -> str:

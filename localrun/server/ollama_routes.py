@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 import localrun
 from localrun.base.errors import LocalrunError, NotFoundError
 from localrun.hub.resolve import resolve_listed
 from localrun.server.json_body import Body, read_json
+from localrun.server.json_response import JsonResponse
 from localrun.server.ollama_answers import (
     AnswerFields,
     OllamaCodec,
@@ -61,20 +62,20 @@ class Ollama:
         return PlainTextResponse("Ollama is running")
 
     async def version(self, request: HttpRequest) -> Response:
-        return JSONResponse({"version": OLLAMA_VERSION, "localrun": localrun.__version__})
+        return JsonResponse({"version": OLLAMA_VERSION, "localrun": localrun.__version__})
 
     async def status(self, request: HttpRequest) -> Response:
-        return JSONResponse({"cloud": {"disabled": True, "source": "none"}})
+        return JsonResponse({"cloud": {"disabled": True, "source": "none"}})
 
     async def tags(self, request: HttpRequest) -> Response:
-        return JSONResponse(await asyncio.to_thread(tags, self._models))
+        return JsonResponse(await asyncio.to_thread(tags, self._models))
 
     async def ps(self, request: HttpRequest) -> Response:
-        return JSONResponse(await asyncio.to_thread(ps, self._models))
+        return JsonResponse(await asyncio.to_thread(ps, self._models))
 
     async def show(self, request: HttpRequest) -> Response:
         name = _named(await read_json(request))
-        return JSONResponse(await asyncio.to_thread(lambda: show(self._models.find(name))))
+        return JsonResponse(await asyncio.to_thread(lambda: show(self._models.find(name))))
 
     async def chat(self, request: HttpRequest) -> Response:
         return await self._answer(request, read_chat(await read_json(request)), chat_said)
@@ -93,13 +94,13 @@ class Ollama:
         body = await read_json(request)
         name, is_stream = _named(body), body.flag("stream", True)
         if await asyncio.to_thread(_is_here, name):
-            return _lines(_success()) if is_stream else JSONResponse({"status": "success"})
+            return _lines(_success()) if is_stream else JsonResponse({"status": "success"})
         require_manage(self._service.options.manage, "pull", name)
         if is_stream:
             return _lines(_progress(name))
         async for news in pulled(name):
             last = news
-        return JSONResponse(last)
+        return JsonResponse(last)
 
     async def delete(self, request: HttpRequest) -> Response:
         name = _named(await read_json(request))
@@ -122,7 +123,7 @@ class Ollama:
         else:
             async with self._models.use(wanted.model, wanted.keep_alive):
                 pass
-        return JSONResponse(nothing_said(wanted.model, said, "unload" if asked.unloads else "load"))
+        return JsonResponse(nothing_said(wanted.model, said, "unload" if asked.unloads else "load"))
 
 
 def _named(body: Body) -> str:

@@ -1,6 +1,5 @@
 """One answer over HTTP: whole or as a stream, in any protocol; ended when the client leaves."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -15,6 +14,7 @@ from localrun.base.request import Request
 from localrun.client.interface import EngineClient
 from localrun.server.figures import headers_of, localrun_object
 from localrun.server.inference import Codec, InferenceRequest
+from localrun.server.json_response import to_json
 from localrun.server.live import DONE, LEFT, LiveRequest
 from localrun.server.refusal import CANCELLED, Refusal, refusal_of
 from localrun.server.request_headers import with_headers
@@ -80,8 +80,7 @@ class AnswerResponse(Response):
         whole = self._codec.whole(wire.info, completions)
         if self._codec.figures is not None:
             whole["localrun"] = self._codec.figures
-        data = json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
-        await wire.whole(data, headers_of(completions[0]) if completions else {})
+        await wire.whole(to_json(whole), headers_of(completions[0]) if completions else {})
 
     async def _answer(self, wire: Wire) -> None:
         """Load the model, generate, and send the events."""

@@ -4,13 +4,14 @@ import asyncio
 from dataclasses import replace
 
 from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from localrun.base.request import Request
 from localrun.client.interface import EngineClient
 from localrun.server.json_body import Body, read_json
+from localrun.server.json_response import JsonResponse
 from localrun.server.refusal import CANCELLED, Refusal
 from localrun.server.respond import AnswerResponse
 from localrun.server.responses_codec import ResponsesCodec
@@ -55,21 +56,21 @@ class Responses:
             async with self._service.models.use(asked.model, asked.keep_alive) as client:
                 n_tokens, n_cached = await asyncio.to_thread(self._service.count, client, asked.requests[0])
         body = {"object": "response.input_tokens", "input_tokens": n_tokens, "localrun": {"cached": n_cached}}
-        return JSONResponse(body)
+        return JsonResponse(body)
 
     async def show(self, request: HttpRequest) -> Response:
         if request.query_params.get("stream") == "true":
             raise Refusal(400, "a stored response comes whole", "invalid_value", "stream")
         id = request.path_params["id"]
         if answer := self._under_way(id):
-            return JSONResponse(answer.codec.response)
+            return JsonResponse(answer.codec.response)
         stored = await asyncio.to_thread(self.stored.get, id)
-        return JSONResponse(stored.response)
+        return JsonResponse(stored.response)
 
     async def delete(self, request: HttpRequest) -> Response:
         id = request.path_params["id"]
         await asyncio.to_thread(self.stored.remove, id)
-        return JSONResponse({"id": id, "object": "response", "deleted": True})
+        return JsonResponse({"id": id, "object": "response", "deleted": True})
 
     async def list_items(self, request: HttpRequest) -> Response:
         """The input of a response, the newest item first unless the oldest is asked for."""
@@ -82,16 +83,16 @@ class Responses:
         page = items[start : start + limit]
         ids = [item["id"] for item in page] or [None]
         body = {"object": "list", "data": page, "first_id": ids[0], "last_id": ids[-1]}
-        return JSONResponse({**body, "has_more": start + limit < len(items)})
+        return JsonResponse({**body, "has_more": start + limit < len(items)})
 
     async def cancel(self, request: HttpRequest) -> Response:
         """Cancel an answer that is under way; one that is over does not change."""
         id = request.path_params["id"]
         if answer := self._under_way(id):
             answer.cancel()
-            return JSONResponse({**answer.codec.response, "status": "cancelled"})
+            return JsonResponse({**answer.codec.response, "status": "cancelled"})
         stored = await asyncio.to_thread(self.stored.get, id)
-        return JSONResponse(stored.response)
+        return JsonResponse(stored.response)
 
     def _under_way(self, id: str) -> "StatefulAnswer | None":
         answer = self.under_way.get(id)

@@ -1,10 +1,10 @@
 """Frames of server-sent events."""
 
-import json
+from localrun.server.json_response import to_json
 
 
 def data_frame(values: object, event: str = "") -> bytes:
     """One event. A string is sent unchanged, anything else as JSON on one line."""
-    text = values if isinstance(values, str) else json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-    name = f"event: {event}\n" if event else ""
-    return f"{name}data: {text}\n\n".encode("utf-8", "replace")
+    data = values.encode() if isinstance(values, str) else to_json(values)
+    name = f"event: {event}\n".encode() if event else b""
+    return name + b"data: " + data + b"\n\n"

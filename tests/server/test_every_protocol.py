@@ -39,6 +39,17 @@ def test_the_localrun_object_names_what_had_no_effect(http: httpx.Client, path: 
     assert "localrun" not in http.post(path, json={**body, "localrun": False}).json()
 
 
+@pytest.mark.parametrize("path", PROTOCOLS)
+def test_half_a_character_fails_nothing(http: httpx.Client, path: str) -> None:
+    """As the end of a text that a client has cut within an emoji, or in a name."""
+    answer = http.post(path, content=json.dumps({**question(path, "ab \ud83d"), "model": "builtin"}))
+    assert answer.status_code == 200
+    assert "ab ?" in answer.text
+    answer = http.post(path, content=json.dumps({**question(path, "hi"), "model": "no \ud83d"}))
+    assert answer.status_code == 404
+    assert "no ?" in answer.text
+
+
 PINGS = {
     "/v1/chat/completions": ": ping",
     "/v1/completions": ": ping",

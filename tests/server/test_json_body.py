@@ -17,11 +17,13 @@ JSON = {"content-type": "application/json"}
         (b"[]", 400),
         (b"null", 400),
         (b"\xff\xfe{}", 400),
+        (b'{"metadata":{"a":NaN}}', 400),
+        (b'{"metadata":{"a":1e999}}', 400),
         (b'{"a":' * 100_000, 400),
         (b'{"a":' * MAX_DEPTH + b"1" + b"}" * MAX_DEPTH, 400),
         (b"[" * 200 + b"]" * 200, 400),
     ],
-    ids=["empty", "cut", "list", "null", "no text", "endless", "deep", "deep list"],
+    ids=["empty", "cut", "list", "null", "no text", "no number", "beyond numbers", "endless", "deep", "deep list"],
 )
 def test_bodies_that_are_no_request(http: httpx.Client, body: bytes, status: int) -> None:
     answer = http.post("/v1/chat/completions", content=body, headers=JSON)
