@@ -36,7 +36,7 @@ def test_a_request_is_seen_and_cancelled(http: httpx.Client, served: Served) -> 
     assert http.delete(f"/v1/localrun/requests/{row['number']}").json() == {"cancelled": row["number"]}
     thread.join()
     assert answers[0].json()["choices"][0]["message"]["content"] == "ab"
-    assert http.get("/v1/localrun/requests").json()["requests"] == []
+    until(lambda: http.get("/v1/localrun/requests").json()["requests"] == [])
     assert http.delete(f"/v1/localrun/requests/{row['number']}").status_code == 404
 
 
