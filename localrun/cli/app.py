@@ -113,11 +113,17 @@ def run_command_line(arguments: list[str], begin: Callable[[], None] = lambda: N
 
 def _invoke(arguments: list[str]) -> int:
     """Run typer's own call, which also turns Ctrl-C and an end of input into bare exit codes."""
-    named = arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS
-    line = typer.main.get_command(command_line(named))
+    line = typer.main.get_command(command_line(_needed(arguments)))
     try:
         with line.make_context("localrun", arguments) as context:
             code = line.invoke(context)
     except typer.Exit as end:  # --help, --version
         code = end.exit_code
     return code if isinstance(code, int) else 0
+
+
+def _needed(arguments: list[str]) -> Iterable[str]:
+    """Commands to import: the one that is named, none for the version, and all for the help and what is no command."""
+    if arguments == ["--version"]:
+        return ()
+    return arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS

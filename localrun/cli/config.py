@@ -10,9 +10,6 @@ from localrun.cli.completion import complete_setting, complete_value
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
 from localrun.cli.text_input import typed_text
-from localrun.hub.compatibility import stored_obstacle
-from localrun.hub.preview import find_on_hub
-from localrun.hub.resolve import resolve
 from localrun.storage.erase import erase_unwanted
 
 
@@ -58,6 +55,10 @@ def config(
 
 def _check_model(name: str) -> None:
     """A default that nothing is called would end every later call. One that can be downloaded is said to be missing."""
+    from localrun.hub.compatibility import stored_obstacle  # no other key waits for them
+    from localrun.hub.preview import find_on_hub
+    from localrun.hub.resolve import resolve
+
     try:
         if why := stored_obstacle(resolve(name)):
             raise UsageError(f"{name} cannot be the default model: {why}", "`localrun list` shows what is on disk")

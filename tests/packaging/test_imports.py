@@ -237,6 +237,19 @@ def test_what_a_start_does_not_need_is_not_imported_for_it(module: str, spared: 
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["config"]], ids=" ".join)
+def test_quick_commands_import_no_others(arguments: list[str]) -> None:
+    code = f"""
+import contextlib, io, sys
+from localrun.cli.app import run_command_line
+
+with contextlib.redirect_stdout(io.StringIO()):
+    code = run_command_line({arguments!r})
+print(code, [name for name in ("localrun.cli.run", "localrun.hub.library", "numpy") if name in sys.modules])"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
+    assert done.stdout == "0 []\n", done.stderr
+
+
 def test_only_a_server_imports_its_framework() -> None:
     commands = ["list", "show builtin", "fit builtin", "config", "history list", "search --help"]
     code = f"""
