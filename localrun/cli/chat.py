@@ -14,9 +14,9 @@ from localrun.cli.groups import AnswerOptions, EngineFlags, HubOptions, ModelArg
 from localrun.cli.line_chat import LineChat
 from localrun.cli.line_input import piped_messages, typed_messages
 from localrun.cli.line_model import LineModel
+from localrun.cli.line_tools import LineTools
 from localrun.cli.output import OutputOptions
 from localrun.cli.session import Answering, CancelOnInterrupt
-from localrun.cli.tool_consent import AskedInLines
 from localrun.cli.tool_options import ToolOptions
 
 _SHOWN_AT_START = 2
@@ -42,13 +42,13 @@ def chat(
         raise UsageError("--continue writes to the last chat", "leave --no-history out")
     shared = Answering(answer, as_data=output.as_data)
     at_keyboard = is_terminal(sys.stdin)
-    chat_tools = tools.chat_tools(AskedInLines() if at_keyboard else None)
+    line_tools = LineTools(tools, at_keyboard)
     store = open_store(kept=go_on or (at_keyboard if history is None else history))
     talk = begin(store, go_on, answer.system, shared.system)
     choice = choice_for(talk, replace(model, model=named or model.model), hub, load, server)
     model_slot = LineModel(choice, load, talk)
-    with closing(chat_tools), model_slot:
-        session = LineChat(model_slot, store, talk, shared, output, answer.show_thinking, chat_tools, talks=at_keyboard)
+    with closing(line_tools), model_slot:
+        session = LineChat(model_slot, store, talk, shared, output, answer.show_thinking, line_tools, talks=at_keyboard)
         if not at_keyboard:
             code = _follow_script(session)
         else:

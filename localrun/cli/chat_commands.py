@@ -26,7 +26,6 @@ from localrun.cli.chat_prompts import keep_last, use_prompt
 from localrun.cli.console import is_terminal, note, tell
 from localrun.cli.line_chat import LineChat
 from localrun.cli.stats import show_stats
-from localrun.tools.tools_command import change_tools, tools_lines
 
 
 def take(chat: LineChat, text: str) -> None:
@@ -131,9 +130,12 @@ def _chat_settings(chat: LineChat, change: str) -> None:
 
 
 def _tools(chat: LineChat, wanted: str) -> None:
+    from localrun.tools.tools_command import change_tools, tools_lines
+
+    tools = chat.tools.wanted()
     if wanted:
-        change_tools(chat.tools, wanted)
-    note("\n".join(tools_lines(chat.tools)))
+        change_tools(tools, wanted)
+    note("\n".join(tools_lines(tools)))
 
 
 def _stats(chat: LineChat, _: str) -> None:

@@ -15,12 +15,11 @@ from localrun.chat.turn import may_go_on
 from localrun.cli.console import note, write_json
 from localrun.cli.line_input import ask_line
 from localrun.cli.line_model import LineModel
+from localrun.cli.line_tools import LineTools
 from localrun.cli.output import OutputOptions, as_fields, stream_answer
 from localrun.cli.session import Answering
-from localrun.cli.tool_servers import ready_tools
 from localrun.cli.turn import answer_in, reuse_line
 from localrun.client.interface import EngineClient
-from localrun.tools.chat_tools import ChatTools
 
 
 class LineChat:
@@ -34,7 +33,7 @@ class LineChat:
         shared: Answering,
         output: OutputOptions,
         show_thinking: bool,
-        tools: ChatTools,
+        tools: LineTools,
         talks: bool = False,
     ) -> None:
         self.model = model
@@ -113,11 +112,11 @@ class LineChat:
     def _answer(self, question: str, begun: Message | None = None, temperature: float | None = None) -> None:
         self.unanswered = question
         self.tell_problem()
-        options = self.shared.options(self.chat, tools=ready_tools(self.tools))
+        options = self.shared.options(self.chat, tools=self.tools.ready())
         if temperature is not None:
             options = replace(options, sampling=replace(options.sampling, temperature=temperature))
         stream = partial(
-            stream_answer, show_thinking=self._show_thinking, as_text=not self.output.as_data, tools=self.tools
+            stream_answer, show_thinking=self._show_thinking, as_text=not self.output.as_data, tools=self.tools.known
         )
         done = answer_in(self.chat, question, self.client, options, stream, self._choose, begun)
         c = self.last = done.completion

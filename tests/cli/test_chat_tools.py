@@ -1,5 +1,7 @@
 """Tools in plain chat: chosen with /tools, asked about in a line."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,21 @@ def test_tools_are_off_until_they_are_chosen(
     assert "* calculator" in err
     assert "Tools, all of them off" in err
     assert "xyz means no tool" in err
+
+
+def test_a_chat_without_tools_loads_none() -> None:
+    code = "import sys, localrun.cli.chat; print([name for name in sys.modules if name.startswith('localrun.tools.')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['localrun.tools.words']\n", "which says how a call is shown"
+
+
+def test_a_folder_is_allowed_for_the_chat_that_is_open(
+    faces: Faces, server: FakeChatServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    err = talk(faces, server, monkeypatch, f"/tools allow {folder}", "hi", "/new", "/tools")
+    _, before, after = err.split("Folders that they may read in:\n")
+    assert before.startswith(f"  {folder}\n")
+    assert after.startswith("  none yet\n")
 
 
 def test_a_folder_is_asked_for_in_a_line(
