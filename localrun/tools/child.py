@@ -2,7 +2,6 @@
 everything that it started."""
 
 import os
-import re
 import secrets
 import signal
 import subprocess
@@ -16,13 +15,9 @@ from typing import IO
 
 import psutil
 
+from localrun.tools.environment import minimal_environment
 from localrun.tools.running_call import RunningCall, ToolError
 
-# What programs need to find their way about; anything else may be a token or a key.
-_KEPT_ENVIRONMENT = re.compile(
-    r"PATH|HOME|USER|LOGNAME|SHELL|LANG(UAGE)?|LC_\w+|TZ|TMPDIR|TE?MP|(DY)?LD_LIBRARY_PATH|SYSTEM(ROOT|DRIVE)|COMSPEC"
-    r"|PATHEXT|WINDIR|USERPROFILE|(LOCAL)?APPDATA|PROGRAMFILES"
-)
 _MARK = "LOCALRUN_CALL"  # tells which processes are of a call, wherever they went
 _LOOK_SECONDS = 0.05
 _TERM_SECONDS = 1.0  # between asking a process to end and ending it
@@ -43,12 +38,6 @@ class ChildOutput:
     left: int = 0
 
 
-def minimal_environment() -> dict[str, str]:
-    """Environment variables without tokens and keys."""
-    kept = {name: value for name, value in os.environ.items() if _KEPT_ENVIRONMENT.fullmatch(name.upper())}
-    return {**kept, "TERM": "dumb"}
-
-
 def run_child(
     command: Sequence[str],
     call: RunningCall,
@@ -67,7 +56,7 @@ def run_child(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env={**minimal_environment(), _MARK: mark},
+            env={**minimal_environment(), "TERM": "dumb", _MARK: mark},
             start_new_session=True,
         )
     except (OSError, ValueError) as error:

@@ -111,8 +111,8 @@ def test_variables_have_their_values() -> None:
 
 
 def test_a_server_inherits_what_it_needs_and_no_secret() -> None:
-    ours = {"PATH": "/bin", "HF_TOKEN": "t", "OPENAI_API_KEY": "k", "LOCALRUN_SERVER_KEY": "k", "AWS_PROFILE": "p"}
-    assert server_environment(ServerEntry("s", "x", env={"A": "b"}), ours) == {"PATH": "/bin", "A": "b"}
+    ours = {"PATH": "/bin", "LC_ALL": "C", "HF_TOKEN": "t", "OPENAI_API_KEY": "k", "LOCALRUN_SERVER_KEY": "k"}
+    assert server_environment(ServerEntry("s", "x", env={"A": "b"}), ours) == {"PATH": "/bin", "LC_ALL": "C", "A": "b"}
 
 
 def test_a_list_is_kept_for_the_entry_it_is_of(home: Path) -> None:

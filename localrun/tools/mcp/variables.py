@@ -2,33 +2,14 @@
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from localrun.base.errors import UsageError
+from localrun.tools.environment import minimal_environment
 from localrun.tools.mcp.config import ServerEntry
 
-# What programs need to find themselves and their user; nothing that holds a token or a key.
-INHERITED = (
-    (
-        *("APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT", "PROCESSOR_ARCHITECTURE"),
-        *(
-            "PROGRAMDATA",
-            "PROGRAMFILES",
-            "SYSTEMDRIVE",
-            "SYSTEMROOT",
-            "TEMP",
-            "TMP",
-            "USERNAME",
-            "USERPROFILE",
-            "WINDIR",
-        ),
-    )
-    if sys.platform == "win32"
-    else ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER")
-)
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _HOME = "userHome"  # as Cursor and VS Code call it
 
@@ -66,5 +47,4 @@ def expand(entry: ServerEntry, environment: Mapping[str, str] = os.environ) -> S
 
 def server_environment(entry: ServerEntry, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment of a server: what every program needs, and `env` of its entry."""
-    kept = {name: environment[name] for name in INHERITED if name in environment}
-    return {**kept, **entry.env}
+    return {**minimal_environment(environment), **entry.env}
