@@ -1,5 +1,6 @@
 """MCP servers: what a call comes to with servers that have every fault, and that nothing of them is left."""
 
+import io
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from localrun_testing import fake_mcp_server
 from localrun_testing.waiting import PATIENCE, until
 
 from localrun.tools.mcp.config import ServerEntry
+from localrun.tools.mcp.guard import running_groups
 from localrun.tools.mcp.listed import keep_list
 from localrun.tools.mcp.process import McpProcess
 from localrun.tools.mcp.servers import McpServers
@@ -167,9 +169,26 @@ time.sleep(600)
         assert main.stdout
         assert main.stdout.readline() == b"1\n"
         family = psutil.Process(main.pid).children(recursive=True)
-        assert len(family) == 3
         main.kill()
+    assert len(family) == 4, "a process, its guard, a server, and one that this started"
     until(lambda: not any(one.is_running() for one in family))
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+def test_servers_that_are_stuck_end_with_the_process_that_is_killed() -> None:
+    with closing(McpServers([fake("stays"), fake("fine")], use_kept=False)) as servers:
+        servers.wait()
+        process = servers._process._process
+        assert process
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+        assert len(family) == 4, "a guard, two servers, and one that a server started"
+        until(lambda: not any(one.is_running() for one in family))
+
+
+def test_a_guard_knows_who_runs() -> None:
+    assert running_groups(io.BytesIO(b"+12\n+3\n+45\n-3\n-7\n")) == {12, 45}
 
 
 def test_calls_go_on_after_the_process_was_killed(servers: McpServers) -> None:

@@ -11,9 +11,11 @@ import os
 import signal
 import threading
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from localrun.base.request import Json
+from localrun.tools.mcp.guard import ServerGuard
 from localrun.tools.mcp.limits import ServerError
 
 if TYPE_CHECKING:
@@ -25,20 +27,21 @@ STUCK_SECONDS = 15.0  # that one step may compute; a server that makes it take l
 def main() -> None:
     """Answer questions until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    guard = ServerGuard()
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(2, 1)  # whatever a library prints
     logging.disable()
-    asyncio.run(McpChild(answers).serve(questions))
+    asyncio.run(McpChild(answers, guard).serve(questions))
     os._exit(0)  # the thread that reads may still wait
 
 
 class McpChild:
     """The servers that were asked for, each by its name."""
 
-    def __init__(self, answers: BinaryIO) -> None:
-        self._answers = answers
+    def __init__(self, answers: BinaryIO, guard: ServerGuard) -> None:
+        self._answers, self._guard = answers, guard
         self._connections: dict[str, McpConnection] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -101,9 +104,12 @@ class McpChild:
             if connection is not None:
                 self._closing.add(closing := asyncio.create_task(connection.close()))
                 closing.add_done_callback(self._closing.discard)
-            connection = McpConnection(server, lambda listed: self._say({"server": server["name"], **listed}))
+            connection = McpConnection(server, partial(self._tell, server["name"]), self._guard)
             self._connections[key] = connection
         return connection
+
+    def _tell(self, server: str, listed: Json) -> None:
+        self._say({"server": server, **listed})
 
     def _say(self, answer: Json) -> None:
         self._answers.write(json.dumps(answer).encode() + b"\n")

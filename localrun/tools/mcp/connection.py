@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 import localrun
 from localrun.base.request import Json
+from localrun.tools.mcp.guard import ServerGuard
 from localrun.tools.mcp.http import UrlServer
 from localrun.tools.mcp.limits import (
     MAX_DESCRIPTION,
@@ -34,9 +35,9 @@ _WORDS = 300  # characters of what a server says that the user is shown
 class McpConnection:
     """A server that is started by the first question. `on_change` hears the tools when the server changes them."""
 
-    def __init__(self, server: Json, on_change: Callable[[Json], None]) -> None:
+    def __init__(self, server: Json, on_change: Callable[[Json], None], guard: ServerGuard) -> None:
         self._server, self._on_change = server, on_change
-        self._transport = _transport(server)
+        self._transport = _transport(server, guard)
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._leave = asyncio.Event()
         self._changes = asyncio.Event()
@@ -173,10 +174,10 @@ class McpConnection:
         return f"{self._transport.problem or said}{f'; it said: {words}' if words else ''}"
 
 
-def _transport(server: Json) -> StdioServer | UrlServer:
+def _transport(server: Json, guard: ServerGuard) -> StdioServer | UrlServer:
     if server.get("url"):
         return UrlServer(server["url"], server["headers"])
-    return StdioServer(server["command"], server["args"], server["env"], server["cwd"])
+    return StdioServer(server["command"], server["args"], server["env"], server["cwd"], guard)
 
 
 async def _list_tools(client: Client) -> Json:

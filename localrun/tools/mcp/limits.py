@@ -7,6 +7,8 @@ MAX_SCHEMA = 64 << 10  # characters of the schema of a tool's arguments
 MAX_DESCRIPTION = 16 << 10  # characters of what a server says about a tool
 MAX_TEXT = 1 << 20  # characters of a result; what a model gets of it is less
 START_SECONDS = 60.0  # for a server to start and to list its tools
+FINISH_SECONDS = 1.0  # for a server to end when its input does
+TERMINATE_SECONDS = 0.5  # and when it is told to
 
 
 class ServerError(Exception):

@@ -18,10 +18,9 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
 from localrun.base.units import gib
-from localrun.tools.mcp.limits import MAX_MESSAGE, ServerError
+from localrun.tools.mcp.guard import ServerGuard
+from localrun.tools.mcp.limits import FINISH_SECONDS, MAX_MESSAGE, TERMINATE_SECONDS, ServerError
 
-FINISH_SECONDS = 1.0  # for a server to end when its input does
-TERMINATE_SECONDS = 0.5  # and when it is told to
 _POLL_SECONDS = 0.01
 _LAST_WORDS = 2048
 
@@ -32,8 +31,11 @@ Sent = MemoryObjectSendStream[SessionMessage]
 class StdioServer:
     """One program that is a server. `problem` says why it is of no use any more; empty while it is."""
 
-    def __init__(self, command: str, args: list[str], environment: Mapping[str, str], cwd: str = "") -> None:
+    def __init__(
+        self, command: str, args: list[str], environment: Mapping[str, str], cwd: str, guard: ServerGuard
+    ) -> None:
         self._command, self._args, self._environment, self._cwd = command, args, dict(environment), cwd
+        self._guard = guard
         self._said = b""
         self._printed = b""  # the last line of its output that was no message
         self._was_ended = self._is_left = False
@@ -43,6 +45,7 @@ class StdioServer:
     async def connect(self) -> AsyncIterator[tuple[Received, Sent]]:
         """Start it, and give the streams of its messages; it is ended when the block is left. Raises ServerError."""
         process = await self._start()
+        self._guard.watch(process.pid)
         to_us, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         sent, from_us = anyio.create_memory_object_stream[SessionMessage](0)
         tasks = [
@@ -56,6 +59,7 @@ class StdioServer:
             self._is_left = True
             with anyio.CancelScope(shield=True):
                 await _end(process)
+                self._guard.forget(process.pid)
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
@@ -107,10 +111,12 @@ class StdioServer:
                 if self.problem:
                     self._was_ended = True
                     _signal(process, "kill")
+                    self._guard.forget(process.pid)
                     return
                 if self._is_left:
                     return
-                has_ended = await _ends_within(process, FINISH_SECONDS)
+                if has_ended := await _ends_within(process, FINISH_SECONDS):
+                    self._guard.forget(process.pid)
                 self.problem = f"it ended with exit code {process.returncode}" if has_ended else "it closed its output"
 
     async def _pass_on(self, line: bytes, to_us: MemoryObjectSendStream[SessionMessage]) -> None:
