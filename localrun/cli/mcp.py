@@ -10,7 +10,7 @@ from localrun.cli.completion import complete_word
 from localrun.cli.console import agreed, can_ask, note, write_json, write_table
 from localrun.cli.groups import JsonSwitch, command, switch
 from localrun.cli.text_input import typed_text
-from localrun.tools.mcp.config import ServerEntry, parse_entry, read_servers, remove_server, write_server
+from localrun.tools.mcp.config import ServerEntry, read_servers, remove_server, typed_server, write_server
 from localrun.tools.mcp.listed import forget_list, kept_list
 from localrun.tools.mcp.other_programs import OTHER_PROGRAMS, offers
 from localrun.tools.mcp.servers import McpServers
@@ -65,19 +65,8 @@ def add_server(
     ] = None,
 ) -> int:
     """Add a server to mcp.json. It is started when a chat needs it."""
-    if any(entry.name == name for entry in read_servers().servers):
-        raise UsageError(f"there is an MCP server {name} already", f"`localrun mcp rm {name}` removes it")
-    given = [typed_text(word) for word in target]
-    is_url = len(given) == 1 and given[0].startswith(("http://", "https://"))
-    values: dict[str, Any] = {"url": given[0], "headers": _pairs(header, ":", "--header")}
-    if not is_url:
-        values = {"command": given[0], "args": given[1:], "env": _pairs(env, "=", "--env")}
-    if (env and is_url) or (header and not is_url):
-        raise UsageError("--env is for a command, and --header is for a URL")
-    try:
-        path = write_server(parse_entry(name, values))
-    except ValueError as error:
-        raise UsageError(f"{name}: {error}") from None
+    words = [typed_text(word) for word in target]
+    path = write_server(typed_server(name, words, _pairs(env, "=", "--env"), _pairs(header, ":", "--header")))
     note(f"{name} added to {path}\n`localrun mcp show {name}` starts it and shows its tools")
     return 0
 

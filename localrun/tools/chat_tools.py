@@ -9,7 +9,7 @@ from localrun.tools.built_in.registry import built_in_tools, chosen_tools
 from localrun.tools.consent import Consent
 from localrun.tools.folders import Folders
 from localrun.tools.loop import ToolLoop, UnderWay
-from localrun.tools.mcp.chosen import choose_servers, names_servers
+from localrun.tools.mcp.chosen import ALL, PREFIX, choose_servers, names_servers
 from localrun.tools.mcp.servers import McpServers
 from localrun.tools.permissions import Permissions
 from localrun.tools.running_call import LIMIT
@@ -28,15 +28,33 @@ class ChatTools:
         self.known: list[Tool] = built_in_tools(folders)
         self.servers = McpServers(())
         self.built_in: list[Tool] = []
+        self._of_servers: list[str] = []
         self._permissions = Permissions(consent, folders, always)
         self._given: list[Path] | None = None  # folders that were allowed before the first chat
 
     def choose(self, names: Sequence[str]) -> None:
         """Let the model call these tools and no others. Raises UsageError for a name that means none."""
-        self.built_in = chosen_tools(self.known, [name for name in names if not names_servers(name)])
-        before, self.servers = self.servers, choose_servers([name for name in names if names_servers(name)])
-        before.close()
-        self.servers.start()
+        built_in = chosen_tools(self.known, [name for name in names if not names_servers(name)])
+        of_servers = [name for name in names if names_servers(name)]
+        if of_servers != self._of_servers:
+            before, self.servers = self.servers, choose_servers(of_servers)
+            self._of_servers = of_servers
+            before.close()
+            self.servers.start()
+        self.built_in = built_in
+
+    @property
+    def names(self) -> list[str]:
+        """The chosen ones as `choose` takes them."""
+        return [*(tool.name for tool in self.built_in), *self._of_servers]
+
+    def switch(self, name: str) -> None:
+        """Turn a tool, or a server as `mcp:SERVER`, on or off; the others stay as they are."""
+        names = self.names
+        if ALL in names:
+            names = [*(tool.name for tool in self.built_in), *(f"{PREFIX}{server}" for server in self.servers.names)]
+        kept = [one for one in names if one.partition("/")[0] != name]
+        self.choose(kept if len(kept) < len(names) else [*names, name])
 
     def allow(self, name: str) -> None:
         """Let a tool run without asking in this chat."""

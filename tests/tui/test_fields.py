@@ -38,10 +38,11 @@ from localrun_tui.screens.models.storage_screen import StorageScreen
 from localrun_tui.screens.requests.requests_screen import RequestsScreen
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
 from localrun_tui.screens.settings.settings_screen import SettingsScreen
+from localrun_tui.screens.tools.tools_screen import ToolsScreen
 
 SIGNS = "".join(sign for sign in string.printable if sign.isprintable()) + "éßñж中€"
 WITHOUT_FIELDS = {AskOne, CompareScreen, ConfirmScreen, DownloadsScreen, ExplainScreen, FirstRunScreen, HelpScreen}
-WITHOUT_FIELDS |= {PrecisionMenu, PromptScreen, RequestsScreen, StorageScreen}
+WITHOUT_FIELDS |= {PrecisionMenu, PromptScreen, RequestsScreen, StorageScreen, ToolsScreen}
 Field = Input | TextArea
 Place = tuple[str, int]  # a file, and the line where a field is made
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,23 @@ def write_server(entry: ServerEntry) -> Path:
     that cannot be done."""
     parse_name(entry.name)
     return _change(lambda entries: {**entries, entry.name: entry.as_json()})
+
+
+def typed_server(
+    name: str, words: Sequence[str], env: Mapping[str, str] = {}, headers: Mapping[str, str] = {}
+) -> ServerEntry:
+    """The server that a person typed: a URL, or what starts a program. UsageError where it is none, or one of this
+    name is there."""
+    if any(entry.name == name for entry in read_servers().servers):
+        raise UsageError(f"there is an MCP server {name} already", f"`localrun mcp rm {name}` removes it")
+    is_url = len(words) == 1 and words[0].startswith(("http://", "https://"))
+    if (env and is_url) or (headers and not is_url):
+        raise UsageError("--env is for a command, and --header is for a URL")
+    values: Json = {"url": words[0], "headers": dict(headers)} if is_url else {"env": dict(env), "args": [*words[1:]]}
+    try:
+        return parse_entry(name, values if is_url else {"command": "".join(words[:1]), **values})
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
 
 
 def remove_server(name: str) -> Path:

@@ -91,6 +91,10 @@ class McpServers:
             if not self._only.get(name) or one["name"] in self._only[name]
         ]
 
+    def problem(self, name: str) -> str:
+        """Why a server is of no use; empty where it is, and before that is known."""
+        return clean(self._states[name].problem, keep_newlines=False)
+
     def problems(self) -> list[str]:
         """A sentence about each server that is of no use, and about tools that are left out or not there."""
         said = []

@@ -1,5 +1,6 @@
 """Commands that set properties of the open chat: name, folder, prompt, numbers, context policy."""
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -102,14 +103,14 @@ class OwnCommands:
 
     async def tools(self, wanted: str) -> None:
         from localrun.tools.tools_command import change_tools
-        from localrun_tui.screens.chat.tools_choice import choose_tools
+        from localrun_tui.screens.tools.tools_screen import ToolsScreen
 
         tools = self._session.tools.tools
         if not wanted:
-            await choose_tools(self._screen.app, tools)
+            await self._screen.app.push_screen_wait(ToolsScreen(tools))
         else:
-            change_tools(tools, wanted)
-        names = ", ".join([*(tool.name for tool in tools.built_in), *tools.servers.names])
+            await asyncio.to_thread(change_tools, tools, wanted)  # servers take their time to end
+        names = ", ".join(tools.names)
         self._screen.notify(f"The model may call {names or 'no tools'}", timeout=3, markup=False)
 
     async def keep(self, name: str) -> None:
