@@ -29,6 +29,7 @@ from localrun.chat.tree import Message
 
 TurnPhase = Literal["starting", "waiting", "reading", "thinking", "writing", "calling"]
 
+_SHORTEST_PACE = 0.2  # seconds that a rate is told of
 _NOT_STATS = ("text", "thinking", "tool_calls", "token_ids", "path", "notes")  # kept elsewhere, or not worth keeping
 
 
@@ -121,6 +122,7 @@ class Answer:
         self.first_token: float | None = None  # when it came, as `began`
         self.first_word: float | None = None  # when the first text came that is no thinking
         self.n_tokens = 0
+        self._pace: tuple[float, int] | None = None  # first token of this generation: when, and how many came before
         self.loop: Loop | None = None
         self._open: set[str] = set()  # ids of calls that have no result yet
         self.done: Done | None = None
@@ -163,6 +165,12 @@ class Answer:
             return "reading"
         return "waiting" if self.info.engine == "remote" else "starting"
 
+    def tps(self, now: float) -> float:
+        """Tokens a second of the generation under way, as of `now`; 0 before that can be told."""
+        began, before = self._pace or (now, self.n_tokens)
+        n_more = self.n_tokens - before - 1
+        return n_more / (now - began) if n_more > 0 and now - began > _SHORTEST_PACE else 0.0
+
     @property
     def ttft(self) -> float | None:
         """Seconds that the user waited for the first token."""
@@ -190,6 +198,7 @@ class Answer:
                 self.first_token = self.first_token or now
                 if text and channel == "answer":
                     self.first_word = self.first_word or now
+                self._pace = self._pace or (now, self.n_tokens)
                 self.n_tokens += 1
                 self._texts[channel].append(text)
             case Loop():
@@ -199,6 +208,7 @@ class Answer:
                 self._ended += [TextPart(text)] if (text := "".join(said)) else []
                 self._ended += [replace(call, thought_end=len(self.thinking)) for call in calls]
                 self._texts["answer"], self._n_begun = [], 0
+                self._pace = None
                 self._open = {call.id for call in calls}
             case ToolDone(result):
                 self._open.discard(result.id)

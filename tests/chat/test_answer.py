@@ -2,9 +2,11 @@
 
 from localrun_testing.scripted_client import COMPLETION, INFO
 
+from localrun.base.content import CallPart, ResultPart
 from localrun.base.errors import EngineDiedError
 from localrun.base.events import Accepted, Done, Event, Prefill, Token
 from localrun.base.request import Sampling
+from localrun.base.tool_events import CallsMade, ToolDone
 from localrun.chat.journal import ChatStore
 from localrun.chat.tree import Message
 from localrun.chat.turn import Answer, TurnOptions, begin_turn
@@ -44,6 +46,22 @@ def test_the_time_of_its_first_word_is_that_of_the_first_only() -> None:
     first = answer.first_word
     answer.take(Token(2, "b", "answer"))
     assert answer.first_word == first
+
+
+def test_a_rate_is_that_of_the_generation_under_way() -> None:
+    answer = begin()
+    for number in range(5):
+        answer.take(Token(number, "a", "answer"))
+    assert answer.first_token is not None
+    assert answer.tps(answer.first_token + 2.0) == 2.0
+    assert answer.tps(answer.first_token) == 0.0
+    answer.take(CallsMade(Done(COMPLETION, ()), (CallPart("c", "time", "{}"),)))
+    assert (answer.phase, answer.tps(answer.first_token + 2.0)) == ("calling", 0.0)
+    answer.take(ToolDone(ResultPart("c", "time", "now")))
+    answer.take(Token(6, "b", "answer"))
+    assert answer.tps(answer.first_token + 60.0) == 0.0, "one token has no rate"
+    answer.take(Token(7, "b", "answer"))
+    assert answer.tps(answer.first_token + 60.0) > 1 / 60, "the time of the tool does not count"
 
 
 def test_half_an_answer_is_kept_with_what_ended_it() -> None:

@@ -16,6 +16,7 @@ _CHATS = ("chat.new", "chat.history", "chat.settings", "chat.rename", "chat.find
 def groups() -> list[tuple[str, list[BindingType]]]:
     """Bindings by task."""
     from localrun_tui.screens.chat.chat_screen import ChatScreen
+    from localrun_tui.screens.chat.consent_card import ConsentCard
     from localrun_tui.screens.chat.editor import Editor
     from localrun_tui.screens.chat.find_bar import FindBar
     from localrun_tui.screens.chat.history_list import ChatOptions, SearchBox
@@ -29,6 +30,7 @@ def groups() -> list[tuple[str, list[BindingType]]]:
         ("Answers, and where one is", list(rest)),
         ("A message (Ctrl+↑ in the editor goes there)", list(MessageView.BINDINGS)),
         ("A message that waits for the answer", list(WaitingList.BINDINGS)),
+        ("A tool that waits for consent (F6 goes there)", list(ConsentCard.BINDINGS)),
         ("Chats", [binding for binding in chat if binding.id in _CHATS]),
         ("In the list of chats", [*ChatOptions.BINDINGS, *SearchBox.BINDINGS]),
         ("Finding in a chat", list(FindBar.BINDINGS)),

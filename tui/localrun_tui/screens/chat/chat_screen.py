@@ -224,7 +224,9 @@ class ChatScreen(Screen[None]):
         self.panels.toggle_inspector()
 
     def action_scroll(self, pages: int) -> None:
-        scrolled = self.inspector if self.inspector.has_focus else self.transcript
+        consent = self.pane.consent
+        scrolled = consent.text if consent.has_focus_within else self.transcript
+        scrolled = self.inspector if self.inspector.has_focus else scrolled
         scrolled.scroll_relative(y=pages * max(scrolled.size.height - 2, 1), animate=False)
 
     def action_regenerate(self) -> None:

@@ -40,11 +40,11 @@ class ConsentCard(Vertical):
         super().__init__(id="consent")
         self.pending: PendingConsent | None = None
         self._what = Static("", id="consent-what")
+        self.text = VerticalScroll(self._what, id="consent-scroll", can_focus=False)
         self._options = MarkedOptions(id="consent-choices", compact=True)
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(id="consent-scroll", can_focus=False):
-            yield self._what
+        yield self.text
         yield self._options
 
     def show(self, pending: "PendingConsent") -> None:
@@ -53,12 +53,13 @@ class ConsentCard(Vertical):
         question = pending.question
         tool = question.tool
         self.border_title = clean(f"The model wants to call {' '.join(filter(None, (tool.server, tool.name)))}", False)
-        self.border_subtitle = "F6 goes here, Esc stops the answer"
+        self.border_subtitle = "F6 goes here, then Page↓ reads on; Esc stops the answer"
         self._what.update(_what(question))
         self._options.clear_options()
         self._options.add_options([Option(_choice(one, question)) for one in question.choices])
         self._options.highlighted = question.choices.index("no")
         self.display = True
+        self.text.scroll_home(animate=False)
         self.refresh_bindings()
 
     def settle(self) -> None:

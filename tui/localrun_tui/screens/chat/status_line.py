@@ -53,12 +53,12 @@ def waiting_parts(n: int, held: bool) -> list[Content]:
 def live_parts(answer: Answer) -> list[Content]:
     """Progress of an answer under way."""
     now = time.monotonic()
+    if answer.phase == "calling":
+        return [Content.styled("● calling", "$text-warning"), Content(f"{answer.n_tokens:,} tokens")]
     if answer.first_token is None:
         return prefill_parts(answer.prefill, now - answer.began, answer.phase)
-    seconds = now - answer.first_token
-    rate = (answer.n_tokens - 1) / seconds if seconds > 0.2 and answer.n_tokens > 1 else 0.0
     parts = [Content.styled("● writing", "$success")]
-    if rate:
+    if rate := answer.tps(now):
         parts.append(Content(tps(rate)))
     return [*parts, Content(f"{answer.n_tokens:,} tokens"), Content(f"began after {ms(1000 * (answer.ttft or 0.0))}")]
 

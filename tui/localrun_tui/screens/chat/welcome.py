@@ -22,10 +22,8 @@ class Welcome(Static):
 
     def __init__(self, info: ModelInfo | None, loading: bool, problem: str) -> None:
         if info is not None:
-            model = Content.assemble(
-                model_name(info.name, info.precision),
-                f" is ready: it sees up to {info.ctx:,} tokens at once.",
-            )
+            room = f": it sees up to {info.ctx:,} tokens at once" if info.ctx else ""  # a server may not say
+            model = Content.assemble(model_name(info.name, info.precision), f" is ready{room}.")
         elif loading:
             model = Content("The model is being loaded. You may type already.")
         else:
