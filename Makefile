@@ -59,6 +59,7 @@ clients: $(CLIENTS)/built
 screenshots: $(VENV)/installed
 	$(BIN)/python -m tools.write_screenshot
 	$(BIN)/python -m tools.write_screens
+	$(BIN)/python -m tools.write_consent_picture
 	$(BIN)/python -m tools.write_top_picture
 	$(BIN)/python -m tools.write_recording
 
