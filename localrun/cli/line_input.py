@@ -1,11 +1,13 @@
 """Lines a person types, and lines that come through a pipe."""
 
 import os
+import select
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
 from localrun.base.errors import UsageError
-from localrun.cli.console import at_terminal, note, tell
+from localrun.cli.console import at_terminal, is_terminal, note, tell
 from localrun.cli.text_input import piped_lines, typed_text
 
 
@@ -44,6 +46,23 @@ def ask_line(prompt: str) -> str:
         return typed_text(input())
     except UnicodeDecodeError:
         raise UsageError("that line was not UTF-8 text") from None
+
+
+def drop_typed_ahead() -> None:
+    """Drop what was typed at the terminal before now: it is no answer to a question that was not there yet."""
+    if not is_terminal(sys.stdin):
+        return
+    if sys.platform == "win32":
+        import msvcrt
+
+        while msvcrt.kbhit():
+            msvcrt.getwch()
+    else:
+        import termios
+
+        if select.select([sys.stdin], [], [], 0.0)[0]:
+            note("(what was typed before this question is left out)")
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def piped_messages() -> Iterator[str]:

@@ -4,17 +4,26 @@ import json
 
 from localrun.base.sanitize import clean
 from localrun.cli.console import note
-from localrun.cli.line_input import ask_line
+from localrun.cli.line_input import ask_line, drop_typed_ahead
 from localrun.cli.session import unless_interrupted
 from localrun.tools.consent import Allowed, ConsentQuestion
 from localrun.tools.words import argument_rows
 
 _WORDS: dict[Allowed, str] = {"once": "once", "chat": "this chat", "always": "always", "no": "no"}
-_LETTERS: dict[str, Allowed] = {"o": "once", "c": "chat", "t": "chat", "a": "always", "n": "no", "y": "once"}
+_ANSWERS: dict[str, Allowed] = {
+    **{word: choice for choice, word in _WORDS.items()},
+    "o": "once",
+    "y": "once",
+    "yes": "once",
+    "c": "chat",
+    "chat": "chat",
+    "a": "always",
+}
 
 
 class AskedInLines:
-    """A person at a terminal. Only what is typed is an answer; Enter, the end of input and Ctrl-C say no."""
+    """A person at a terminal. Only what is typed to the question is an answer; all but its words says no, as do Enter,
+    the end of input and Ctrl-C."""
 
     def ask(self, question: ConsentQuestion) -> Allowed:
         """Show what would run, and wait for a line."""
@@ -31,7 +40,7 @@ class AskedInLines:
         where = f" for {clean(question.scope, keep_newlines=False)}" if question.scope else ""
         ways = " / ".join(_WORDS[choice] for choice in question.choices)
         answer = _line(f"Allow{where}? {ways} [no] ").strip().lower()
-        chosen = _LETTERS.get(answer[:1], "no")
+        chosen = _ANSWERS.get(answer, "no")
         return chosen if chosen in question.choices else "no"
 
 
@@ -40,6 +49,7 @@ def _line(prompt: str) -> str:
 
     def ask() -> str:
         try:
+            drop_typed_ahead()
             return ask_line(prompt)
         except EOFError:
             return ""

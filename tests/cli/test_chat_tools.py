@@ -1,5 +1,7 @@
 """Tools in plain chat: chosen with /tools, asked about in a line."""
 
+import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +9,9 @@ from pathlib import Path
 import pytest
 from localrun_testing.faces import Faces, type_in
 from localrun_testing.fake_chat_server import FakeChatServer, calling, said
+from localrun_testing.waiting import PATIENCE
+
+from localrun.cli.line_input import ask_line, drop_typed_ahead
 
 SAY = said("Done.")
 
@@ -89,7 +94,7 @@ def test_always_is_listed_and_taken_back(
     assert "The model wants" in talk(faces, server, monkeypatch, "/tools read", "1", "n")
 
 
-@pytest.mark.parametrize("answer", ["", "no", "x", "chat", "always", "1", "\x1b[A"])
+@pytest.mark.parametrize("answer", ["", "no", "x", "chat", "always", "1", "\x1b[A", "o no", "oh?"])
 def test_a_command_is_run_for_a_clear_yes_only(
     faces: Faces, server: FakeChatServer, folder: Path, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
@@ -102,6 +107,23 @@ def test_a_command_is_run_for_a_clear_yes_only(
     err = talk(faces, server, monkeypatch, "/tools run", "1", answer, "2", "once")
     assert f"  in {folder}\n  $ touch ran" in err
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "once"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no terminals in files")
+def test_what_was_typed_before_a_question_is_no_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "wb", buffering=0) as keyboard, os.fdopen(theirs) as terminal:
+        monkeypatch.setattr("sys.stdin", terminal)
+        keyboard.write(b"always\n")
+        assert select.select([terminal], [], [], PATIENCE)[0]
+        drop_typed_ahead()
+        assert "typed before" in capsys.readouterr().err
+        keyboard.write(b"no\n")
+        assert ask_line("") == "no"
+        drop_typed_ahead()
+        assert capsys.readouterr().err == ""
 
 
 def test_the_end_of_input_says_no(

@@ -103,6 +103,14 @@ def test_tools_are_known_by_their_names(servers: McpServers) -> None:
     assert some.news() == []
 
 
+def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localrun.tools.mcp.servers.START_SECONDS", 0.2)
+    with closing(McpServers([fake("silent")], use_kept=False)) as others:
+        others.wait()
+        assert others.problem("silent") == "it did not answer within 0.2 seconds"
+        assert others.tools() == []
+
+
 def test_a_call_that_is_stopped_ends(servers: McpServers) -> None:
     call = RunningCall(PATIENCE)
     call.cancel()

@@ -19,3 +19,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def chats_are_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that is busy makes a test long enough for the app to ask the model for a title in the middle of it."""
     monkeypatch.setattr(title_giver, "IDLE", 86_400.0)
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the app is started, with one file in it."""
+    folder = tmp_path_factory.mktemp("here")
+    (folder / "notes.txt").write_text("buy milk")
+    monkeypatch.chdir(folder)
+    return folder

@@ -1,37 +1,24 @@
-"""Tools in the app: chosen on one screen, asked about in a card while typing stays possible, shown folded."""
+"""Tools in the app: asked about in a card while typing stays possible, shown folded."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing import fake_mcp_server
-from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, send, text_of, views
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, text_of, views
 from localrun_testing.pilots import LARGE, drive, until
 from localrun_testing.scripted_client import Script
 from textual.pilot import Pilot
 
 from localrun.base.events import ToolCall
-from localrun.tools.mcp.config import ServerEntry, read_servers, write_server
 from localrun_tui.screens.chat.call_lines import answer_markdown
 from localrun_tui.screens.chat.editor import Editor
-from localrun_tui.screens.dialogs.ask import AskOne, AskText
-from localrun_tui.screens.dialogs.confirm import ConfirmScreen
-from localrun_tui.screens.tools.tools_screen import ToolsScreen
-from localrun_tui.widgets.model_list import ModelList
+from localrun_tui.state.messages import ToolAsked
+from localrun_tui.state.pending_consent import PendingConsent
 
 
 def calling(name: str, text: str = "", /, **arguments: object) -> Script:
     return Script(text, calls=(ToolCall("c1", name, json.dumps(arguments)),))
-
-
-@pytest.fixture
-def folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path_factory.mktemp("here")
-    (folder / "notes.txt").write_text("buy milk")
-    monkeypatch.chdir(folder)
-    return folder
 
 
 async def choose(pilot: Pilot[Any], names: str) -> None:
@@ -129,6 +116,28 @@ def test_a_long_difference_is_read_to_its_end_beside_the_editor(folder: Path, si
     drive(app, go, size=size)
 
 
+def test_each_question_is_gone_to_before_it_is_answered(folder: Path) -> None:
+    app, _ = chat_app(calling("run_command", command="touch ran"))
+
+    async def go(pilot: Pilot[Any]) -> None:
+        await choose(pilot, "run")
+        await send(pilot, "run it")
+        await asked(pilot)
+        await pilot.press("f6")
+        screen = chat_screen(pilot)
+        first = screen.pane.consent.pending
+        assert first
+        screen.post_message(ToolAsked(second := PendingConsent(first.question)))
+        await until(pilot, lambda: screen.pane.consent.pending is second)
+        await pilot.press("o")
+        assert screen.query_one(Editor).text == "o"
+        assert second.is_open
+        await pilot.press("escape")
+        assert "stopped" in await answered(pilot)
+
+    drive(app, go, size=LARGE)
+
+
 @pytest.mark.parametrize("way", ["no", "escape"])
 def test_a_command_that_is_not_allowed_is_not_run(folder: Path, way: str) -> None:
     app, client = chat_app(calling("run_command", command="touch ran"), Script("As you like."))
@@ -159,108 +168,6 @@ def test_escape_stops_a_tool_that_runs(folder: Path) -> None:
         await until(pilot, lambda: (folder / "ran").exists())
         await pilot.press("escape")
         assert "stopped" in await answered(pilot)
-
-    drive(app, go, size=LARGE)
-
-
-async def open_tools(pilot: Pilot[Any]) -> ToolsScreen:
-    await ready(pilot)
-    await send(pilot, "/tools")
-    await until(pilot, lambda: isinstance(pilot.app.screen, ToolsScreen))
-    screen = pilot.app.screen
-    assert isinstance(screen, ToolsScreen)
-    return screen
-
-
-def states(screen: ToolsScreen) -> dict[str, str]:
-    return {item.value.name: item.value.state for item in screen.query_one(ModelList).items}
-
-
-def test_tools_are_switched_on_one_screen(folder: Path) -> None:
-    app, _ = chat_app()
-
-    async def go(pilot: Pilot[Any]) -> None:
-        screen = await open_tools(pilot)
-        await pilot.press("enter")
-        await until(pilot, lambda: states(screen)["calculator"] == "on")
-        tools = chat_screen(pilot).session.tools.tools
-        assert [tool.name for tool in tools.built_in] == ["calculator"]
-        await pilot.press("enter")
-        await until(pilot, lambda: states(screen)["calculator"] == "off")
-        await pilot.press("escape")
-        await until(pilot, lambda: app.screen is chat_screen(pilot))
-        await send(pilot, "/tools teleport")
-        await until(pilot, lambda: "teleport means no tool" in notice(pilot))
-
-    drive(app, go, size=LARGE)
-
-
-def test_servers_are_added_watched_and_removed_there(home: Path) -> None:
-    write_server(ServerEntry("ends", sys.executable, (fake_mcp_server.__file__, "ends")))
-    app, _ = chat_app()
-
-    async def go(pilot: Pilot[Any]) -> None:
-        screen = await open_tools(pilot)
-        assert states(screen)["ends"] == "off"
-        await pilot.press("a")
-        await until(pilot, lambda: isinstance(app.screen, AskText))
-        await pilot.press(*f"fine '{sys.executable}' '{fake_mcp_server.__file__}'", "enter")
-        await until(pilot, lambda: screen.current and screen.current.name == "fine")
-        await pilot.press("enter")
-        await until(pilot, lambda: states(screen)["fine"] == "on, 1 tool")
-        await pilot.press("up", "enter")
-        await until(pilot, lambda: states(screen)["ends"] == "on, of no use")
-        assert screen.current
-        assert "exit code 3" in screen.current.about
-        assert "\x1b" not in screen.current.about
-        await pilot.press("down", "delete")
-        await until(pilot, lambda: isinstance(app.screen, ConfirmScreen))
-        await pilot.press("y")
-        await until(pilot, lambda: "fine" not in states(screen))
-        await until(pilot, lambda: chat_screen(pilot).session.tools.tools.names == ["mcp:ends"])
-        assert [entry.name for entry in read_servers().servers] == ["ends"]
-
-    drive(app, go, size=LARGE)
-
-
-def test_servers_of_other_programs_are_taken_over_there(home: Path) -> None:
-    cursor = Path.home() / ".cursor" / "mcp.json"
-    cursor.parent.mkdir(parents=True)
-    cursor.write_text(json.dumps({"mcpServers": {"notes": {"command": "notes"}, "odd": {"command": ""}}}))
-    app, _ = chat_app()
-
-    async def go(pilot: Pilot[Any]) -> None:
-        screen = await open_tools(pilot)
-        await pilot.press("i")
-        await until(pilot, lambda: isinstance(app.screen, AskOne))
-        assert isinstance(app.screen, AskOne)
-        assert app.screen.text == "Cursor: odd: the command is empty"
-        await pilot.press("enter")
-        await until(pilot, lambda: states(screen).get("notes") == "off")
-        assert read_servers().find("notes").command == "notes"
-
-    drive(app, go, size=LARGE)
-
-
-def test_what_is_allowed_is_taken_back_there(folder: Path) -> None:
-    app, _ = chat_app()
-
-    async def go(pilot: Pilot[Any]) -> None:
-        await ready(pilot)
-        tools = chat_screen(pilot).session.tools.tools
-        tools.always.add(next(tool for tool in tools.known if tool.name == "fetch_url"), "example.org")
-        screen = await open_tools(pilot)
-        await pilot.press("f")
-        await until(pilot, lambda: isinstance(app.screen, AskText))
-        await pilot.press("enter")
-        await until(pilot, lambda: states(screen)[str(folder)] == "is read")
-        assert states(screen)["fetch_url example.org"] == "is allowed"
-        await pilot.press("end", "delete")
-        await until(pilot, lambda: "fetch_url example.org" not in states(screen))
-        await pilot.press("end", "enter")
-        await until(pilot, lambda: str(folder) not in states(screen))
-        assert not list(tools.always)
-        assert not tools.folders.allowed
 
     drive(app, go, size=LARGE)
 

@@ -26,6 +26,7 @@ from localrun_tui.screens.chat.transcript import NewText, Transcript
 from localrun_tui.screens.chat.waiting_list import WaitingList
 from localrun_tui.state.branches import Branches
 from localrun_tui.state.desktop import Desktop
+from localrun_tui.state.pending_consent import PendingConsent
 from localrun_tui.state.session import Session
 from localrun_tui.state.turn import Turn
 
@@ -135,6 +136,12 @@ class ChatPane(Vertical):
     def on_click(self, event: Click) -> None:
         if event.widget is self.new_text:
             self.to_end()
+
+    def ask(self, pending: PendingConsent) -> None:
+        """Show a question. Keys that are pressed by now were meant for the one before."""
+        if self.consent.has_focus_within:
+            self.screen.set_focus(self.composer.editor)
+        self.consent.show(pending)
 
     @on(Changed)
     @on(ConsentCard.Answered)

@@ -119,7 +119,7 @@ class ChatScreen(Screen[None]):
 
     def on_tool_asked(self, event: messages.ToolAsked) -> None:
         if event.pending.is_open:
-            self.pane.consent.show(event.pending)
+            self.pane.ask(event.pending)
             self.refresh_bindings()
 
     async def on_turn_began(self, event: messages.TurnBegan) -> None:
