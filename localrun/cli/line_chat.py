@@ -153,14 +153,14 @@ class LineChat:
 def status_line(c: Completion, policy: Policy) -> str:
     """The figures of a turn that matter in a chat."""
     used = (c.prompt_tokens or 0) + c.completion_tokens
-    context = f"context {used:,} of {c.ctx:,}"
-    if used > c.ctx:
+    context = f"context {used:,} of {c.ctx:,}" if c.ctx else ""  # a server may not say
+    if 0 < c.ctx < used:
         context = f"rolling: the model sees the first and the newest, {c.ctx:,} of {used:,} tokens"
     rate = f", {tps(c.timings.decode_tps)}" if c.timings.decode_tps else ""
     line = f"({'; '.join(part for part in (f'{c.completion_tokens:,} tokens{rate}', reuse_line(c), context) if part)})"
     if c.stop_reason != "length":
         return line
-    if used < c.ctx:
+    if used < c.ctx or not c.ctx:
         return f"{line}\n(the answer was cut at its longest length, see --max-tokens)"
     if policy == "roll":
         return line

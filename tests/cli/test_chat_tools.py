@@ -44,6 +44,7 @@ def test_tools_are_off_until_they_are_chosen(
     faces: Faces, server: FakeChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     err = talk(faces, server, monkeypatch, "hi", "/tools calc, time", "hi", "/tools none", "hi", "/tools xyz")
+    assert "rolling" not in err, "of a context that the server does not name"
     asked = [len(seen.body.get("tools", ())) for seen in server.seen if seen.body]
     assert asked == [0, 2, 0]
     assert "* calculator" in err
