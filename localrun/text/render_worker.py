@@ -18,11 +18,11 @@ from jinja2.exceptions import TemplateSyntaxError
 from jinja2.meta import find_undeclared_variables
 
 from localrun.text.template_environment import TemplateRefusal, make_environment
-from localrun.text.template_fallbacks import TemplateContext, variants
+from localrun.text.template_fallbacks import TemplateContext, split_texts, variants
 
 _MAX_TEMPLATES = 16
 _ORPHAN_SECONDS = 5
-_PROBE = "localrun probes for a system role"
+_PROBE = "localrun probes for a role"
 
 
 class OutputLimitError(Exception):
@@ -36,10 +36,13 @@ class Renderer:
         self._now: str | None = None
         self._environments = {lenient: make_environment(self._date, lenient) for lenient in (False, True)}
         self._templates: dict[tuple[str, bool], Template] = {}
+        self._reads_parts: dict[str, bool] = {}
 
     def render(self, source: str, context: TemplateContext, max_chars: int, now: str | None) -> dict[str, Any]:
         """As the template was meant to be called; where that fails, in the ways others call it."""
         self._now = now
+        if self._wants_parts(source):
+            split_texts(context)
         try:
             return {"text": self._render(source, False, context, max_chars)}
         except (MemoryError, OutputLimitError):
@@ -72,6 +75,24 @@ class Renderer:
             "literals": sorted(literals),
             "system": has_system,
         }
+
+    def _wants_parts(self, source: str) -> bool:
+        """Whether a template, as those of some models that see, shows parts of a message and of a text nothing."""
+        if source not in self._reads_parts:
+            if len(self._reads_parts) >= _MAX_TEMPLATES:
+                del self._reads_parts[next(iter(self._reads_parts))]
+            self._reads_parts[source] = not self._shows(source, _PROBE) and self._shows(
+                source, [{"type": "text", "text": _PROBE}]
+            )
+        return self._reads_parts[source]
+
+    def _shows(self, source: str, content: object) -> bool:
+        """Whether a template puts the content of a message into the prompt."""
+        context = {"messages": [{"role": "user", "content": content}], "add_generation_prompt": True, "tools": None}
+        try:
+            return _PROBE in self._render(source, True, context, 1 << 20)
+        except Exception:
+            return False
 
     def _date(self) -> datetime:
         return datetime.fromisoformat(self._now) if self._now else datetime.now()

@@ -57,6 +57,13 @@ def _join_parts(context: TemplateContext) -> bool:
     return changed
 
 
+def split_texts(context: TemplateContext) -> None:
+    """Content as a list of one text, for templates that know only parts."""
+    for message in context["messages"]:
+        if isinstance(text := message.get("content"), str):
+            message["content"] = [{"type": "text", "text": text}]
+
+
 def _merge_system(context: TemplateContext) -> bool:
     """The system message in front of the first user message, for models that have no system role."""
     messages = context["messages"]

@@ -104,6 +104,21 @@ def test_templates_of_published_models_are_rendered_as_transformers_does(shared_
     assert len(failed) < same / 5
 
 
+SEEING = (  # SmolVLM's, in short
+    "{% for m in messages %}{{ m.role|capitalize }}{% if m.content[0]['type'] == 'image' %}:{% else %}: {% endif %}"
+    "{% for part in m.content %}{% if part['type'] == 'text' %}{{ part['text'] }}{% endif %}{% endfor %}<end>\n"
+    "{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}"
+)
+
+
+def test_a_template_that_knows_only_parts_is_given_some() -> None:
+    messages = [SYSTEM, *HI, {"role": "assistant", "content": ""}, {"role": "user", "content": "type"}]
+    in_parts = [{**m, "content": [{"type": "text", "text": m["content"]}]} for m in messages]
+    expected = transformers_renders(SEEING, in_parts, {})
+    assert expected == "System: Be brief.<end>\nUser: hi<end>\nAssistant: <end>\nUser: type<end>\nAssistant:"
+    assert render(SEEING, messages) == render(SEEING, in_parts) == expected
+
+
 def test_dates_are_now_or_frozen() -> None:
     source = "{{ strftime_now('%Y-%m-%d %H') }}"
     assert render(source).startswith(str(datetime.now().year))
