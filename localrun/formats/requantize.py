@@ -44,7 +44,7 @@ class RequantizedSource(RequantizingSource):
         if not is_matrix or info.qtype not in FLOAT_TYPES + SMALL_FLOAT_TYPES or info.name.endswith(MAPPED_NAME):
             return info
         if len(shape) == 3 and self.turned and not info.name.endswith(".weight"):  # MLX's are not turned
-            shape = (shape[0], shape[2], shape[1])
+            info, shape = replace(info, is_turned=True), (shape[0], shape[2], shape[1])
         if shape[-1] % GROUP:
             return info
         whole = shape[-1] % QUANT_TYPES[self.qtype].block_size == 0

@@ -13,6 +13,7 @@ class TensorInfo:
     """One tensor of a file. `shape` is in torch order (rows first), `offset` absolute in `file`, sizes in bytes.
 
     `is_joined`: the file has it in several tensors (formats/checkpoints), and `nbytes` are those that reading gives.
+    `is_turned`: the file has it as [n, columns, rows], and `read_turned` reads its rows.
     """
 
     name: str
@@ -22,6 +23,7 @@ class TensorInfo:
     file: Path
     offset: int
     is_joined: bool = False
+    is_turned: bool = False
 
 
 class TensorSource(Protocol):

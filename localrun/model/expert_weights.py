@@ -17,6 +17,7 @@ class ExpertNamer:
         assert arch.experts is not None
         self.arch, self.rules, self.source = arch, arch.experts, source
         self.gguf, self.prefix, self.index = source.format == "gguf", prefix, index
+        self.transposed = not self.gguf and self.rules.are_transposed(source.tensors)
 
     def refs(self, mixture: Mixture, shapes: Shapes) -> Iterator[tuple[str, WeightRef]]:
         """Everything but the norms of the block, by our names, of the layer's `shapes`."""
@@ -55,7 +56,7 @@ class ExpertNamer:
             return WeightRef(names[0], shape, 0, None, 0.0, names, *counts, file_shape=(rows, columns))
         name, first, every, in_file = self.in_one(weight, rows)
         qtype = self.source.tensors[name].qtype if name in self.source.tensors else ""
-        turned = not self.gguf and self.rules.transposed and qtype != "MXFP4" and not name.endswith(".weight")  # of MLX
+        turned = self.transposed and qtype != "MXFP4" and not name.endswith(".weight")  # of MLX
         file_shape = (n, columns, in_file) if turned and qtype in FLOAT_TYPES else (n, in_file, columns)
         return WeightRef(name, shape, first, None, 0.0, (), *counts, file_shape, every, turned)
 

@@ -19,5 +19,5 @@ def in_precision(source: TensorSource, precision: str) -> TensorSource:
     transposed = False
     with suppress(ModelFileError):  # sizes are told of architectures that cannot run, too
         rules = arch_of(source).experts
-        transposed = rules is not None and rules.transposed
+        transposed = rules is not None and rules.are_transposed(source.tensors)
     return RequantizedSource(source, PRECISIONS[precision], transposed)

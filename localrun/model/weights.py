@@ -35,7 +35,8 @@ NOT_WEIGHTS = {  # tensors of checkpoints that an answer in words does without, 
     ROUNDED_ACTIVATIONS: "how activations were rounded, which are rounded less here",
     r"rotary_emb\.inv_freq$": "the table of a rope, which is computed",
     r"^(model\.)?(visual|vision_tower|vision_model|vision_embedder)\.": "eyes",
-    r"^(model\.)?(multi_modal_projector|embed_vision|embed_audio|audio_tower)\.": "between eyes, ears and the model",
+    r"^(model\.)?(multi_modal_projector|connector|embed_vision)\.": "between eyes and the model",
+    r"^(model\.)?(embed_audio|audio_tower)\.": "ears, and between them and the model",
     r"^(model\.|language_model\.)?mtp\.": "layers that only draft",
 }
 CONV_NAME = ".conv1d.weight"

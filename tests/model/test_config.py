@@ -100,6 +100,9 @@ def test_text_side_of_a_multimodal_checkpoint(tmp_path: Path) -> None:
         ("qwen2-window", {"layer_types": ..., "max_window_layers": ...}, [None] * 4),
         ("qwen2-window", {"use_sliding_window": False}, [None] * 4),
         ("qwen2-window", {"use_sliding_window": ...}, [None] * 4),
+        ("qwen2-moe", {"layer_types": ...}, [16, None, None]),
+        ("qwen2-moe", {"layer_types": ..., "max_window_layers": 3}, [16, None, 16]),
+        ("qwen2-moe", {"layer_types": ..., "use_sliding_window": False}, [None] * 3),
         ("llama", {"sliding_window": 16}, [None, None, None]),  # left over from another architecture
         ("gemma2", {"layer_types": ...}, [16, None, 16, None]),
         ("gemma3", {"sliding_window_pattern": 3}, [16, 16, None, 16, 16, None, 16, 16]),

@@ -1,6 +1,6 @@
 """Mixtures as files have them, against transformers: shared experts, biases, dense layers among others, fused tensors.
 
-The architectures are toys of these tests: what a row of the table needs beside the rules of its experts.
+One architecture is a toy of these tests: what a row of the table needs beside the rules of its experts.
 """
 
 import json
@@ -16,7 +16,7 @@ from localrun_testing.mxfp4_checkpoint import save_mxfp4
 from localrun_testing.oracle import difference, model_logits, reference_logits, token_ids
 from localrun_testing.small_model import reference_executor, small_model
 from localrun_testing.stepper import Stepper
-from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, TinyModel, build, save
+from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, TinyModel, build, save, save_tokenizer
 from safetensors.torch import load_file, save_file
 
 from localrun.backends.cpu.backend import CpuBackend
@@ -30,7 +30,6 @@ from localrun.model import archs
 from localrun.model.archs.base import Arch
 from localrun.model.archs.experts import ExpertRules
 from localrun.model.archs.gpt_oss import GptOss
-from localrun.model.archs.granite import Granite
 from localrun.model.archs.names import HF_EXPERT_NAMES
 from localrun.model.config import Mixture
 from localrun.model.expert_weights import ExpertNamer
@@ -65,67 +64,28 @@ class Glm4Moe(Arch):
     experts = ExpertRules("sigmoid", choice_bias=True)
 
 
-class Qwen2Moe(Arch):
-    """A shared expert behind a gate; layers without experts where the file says so."""
-
-    name = "qwen2moe"
-    gguf = ("qwen2moe",)
-    hf = ("Qwen2MoeForCausalLM",)
-    hf_names = {  # noqa: RUF012
-        **HF_EXPERT_NAMES,
-        **{name: template.replace("experts", "expert") for name, template in SHARED_NAMES.items()},
-        "shared_router": "layers.{}.mlp.shared_expert_gate.weight",
-    }
-    experts = ExpertRules(normalize=False, hf_normalize=False, shared_gate=True)
-
-
-class GraniteMoeShared(Granite):
-    """All experts in two tensors, gate and up in one; the shared one likewise."""
-
-    name = "granitemoeshared"
-    gguf = ("granitemoe",)
-    hf = ("GraniteMoeSharedForCausalLM",)
-    hf_names = {  # noqa: RUF012
-        "router": "layers.{}.block_sparse_moe.router.layer.weight",
-        "experts_gate_up": "layers.{}.block_sparse_moe.input_linear.weight",
-        "experts_down": "layers.{}.block_sparse_moe.output_linear.weight",
-        "shared_gate_up": "layers.{}.shared_mlp.input_linear.weight",
-        "shared_down": "layers.{}.shared_mlp.output_linear.weight",
-    }
-    experts = ExpertRules()
-
-
-TOYS: dict[str, tuple[Arch, dict[str, Any]]] = {
-    "glm4_moe": (
-        Glm4Moe(),
-        {
-            **COMMON, "n_routed_experts": 8, "n_group": 4, "topk_group": 2, "n_shared_experts": 2,
-            "routed_scaling_factor": 2.5, "first_k_dense_replace": 1, "use_qk_norm": True, "attention_bias": True,
-        },
-    ),
-    "qwen2_moe": (
-        Qwen2Moe(),
-        {**COMMON, "num_experts": 6, "shared_expert_intermediate_size": 80, "mlp_only_layers": [1]},
-    ),
-    "granitemoeshared": (
-        GraniteMoeShared(),
-        {
-            **TINY_MODELS["granite"].config, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 48,
-            "shared_intermediate_size": 80,
-        },
-    ),
+CONFIGS: dict[str, dict[str, Any]] = {
+    "glm4_moe": {
+        **COMMON, "n_routed_experts": 8, "n_group": 4, "topk_group": 2, "n_shared_experts": 2,
+        "routed_scaling_factor": 2.5, "first_k_dense_replace": 1, "use_qk_norm": True, "attention_bias": True,
+    },
+    "qwen2_moe": {**COMMON, "num_experts": 6, "shared_expert_intermediate_size": 80, "mlp_only_layers": [1]},
+    "granitemoeshared": {
+        **TINY_MODELS["granite"].config, "num_local_experts": 4, "num_experts_per_tok": 2, "intermediate_size": 48,
+        "shared_intermediate_size": 80,
+    },
 }  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
-def _toys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind, (_, config) in TOYS.items():
+def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind, config in CONFIGS.items():
         monkeypatch.setitem(TINY_MODELS, kind, TinyModel(kind, config))
-    monkeypatch.setattr(archs, "ARCHS", (*archs.ARCHS, *(arch for arch, _ in TOYS.values())))
+    monkeypatch.setattr(archs, "ARCHS", (*archs.ARCHS, Glm4Moe()))
 
 
 @pytest.mark.parametrize("layout", [FILE, F32], ids=["file", "f32"])
-@pytest.mark.parametrize("kind", TOYS)
+@pytest.mark.parametrize("kind", CONFIGS)
 def test_a_checkpoint_gives_the_logits_of_transformers(kind: str, layout: Layout, tmp_path: Path) -> None:
     folder, ids = save(kind, tmp_path), token_ids(40, VOCAB_SIZE)
     found = difference(Stepper(folder, layout=layout).logits(ids), reference_logits(folder, ids))
@@ -134,7 +94,7 @@ def test_a_checkpoint_gives_the_logits_of_transformers(kind: str, layout: Layout
 
 @pytest.mark.parametrize("kind", ["glm4_moe", "qwen2_moe"])
 def test_a_gguf_gives_the_logits_of_transformers(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alike = {**TOYS[kind][1], "mlp_only_layers": []}  # no GGUF names them
+    alike = {**CONFIGS[kind], "mlp_only_layers": []}  # no GGUF names them
     monkeypatch.setitem(TINY_MODELS, kind, TinyModel(kind, alike))
     folder, ids = save(kind, tmp_path), token_ids(40, VOCAB_SIZE)
     found = difference(Stepper(convert(folder, tmp_path / "model.gguf")).logits(ids), model_logits(build(kind), ids))
@@ -185,7 +145,7 @@ def test_experts_in_one_tensor_are_quantised_as_each_would_be(
     kind, n = "granitemoeshared", 4
     ffn, hidden = WHOLE_BLOCKS[precision]
     sizes = {"hidden_size": hidden, "intermediate_size": ffn}
-    monkeypatch.setitem(TINY_MODELS, kind, TinyModel(kind, {**TOYS[kind][1], **sizes}))
+    monkeypatch.setitem(TINY_MODELS, kind, TinyModel(kind, {**CONFIGS[kind], **sizes}))
     source, qtype = open_safetensors(save(kind, tmp_path, dtype=torch.bfloat16)), PRECISIONS[precision]
     small = in_precision(source, precision)
     weights = load_model(small, FILE).weights
@@ -230,6 +190,28 @@ def test_transposed_experts_are_quantised_as_each_would_be(
         assert loaded.qtype == qtype
         assert torch.equal(loaded.planes[0].flatten(), torch.cat(encoded))
     assert allocated_bytes(weights) == held_bytes(small, read_weight_refs(small, read_config(small)), FILE.nbytes)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8", "int4"])
+@pytest.mark.parametrize("sizes", [{}, {"hidden_size": 64, "moe_intermediate_size": 32}], ids=["oblong", "square"])
+def test_experts_may_be_transposed_or_not(sizes: dict[str, int], precision: str, tmp_path: Path) -> None:
+    """Qwen3-VL's mixtures as they are published, and as transformers 5 writes them."""
+    model = build("qwen3-vl-moe", **sizes)
+    model.save_pretrained(tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    ids, found = token_ids(40, VOCAB_SIZE), []
+    for _ in range(2):
+        source = in_precision(open_safetensors(tmp_path), precision)
+        found.append(load_model(source, FILE).weights.layers[1])
+        if precision == "bf16":
+            save_tokenizer(tmp_path, VOCAB_SIZE)
+            assert difference(Stepper(tmp_path).logits(ids), model_logits(model, ids)).within(MAX_ABS, NMSE)
+        turned = {name: t.transpose(1, 2).contiguous() if ".experts." in name else t for name, t in tensors.items()}
+        save_file(turned, tmp_path / "model.safetensors", {"format": "pt"})
+    for weight in ("gate", "up", "down"):
+        before, after = (getattr(layer, weight).packed for layer in found)
+        assert before.qtype == after.qtype
+        assert torch.equal(before.unpack(), after.unpack())
 
 
 def test_transposed_experts_of_odd_sizes_stay_floats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,7 +267,7 @@ def test_a_number_that_is_none_in_a_transposed_expert_is_found(tmp_path: Path) -
             load_model(in_precision(open_safetensors(folder), precision), FILE)
 
 
-@pytest.mark.parametrize("kind", TOYS)
+@pytest.mark.parametrize("kind", CONFIGS)
 def test_the_kernels_know_shared_experts_and_groups(kind: str, tmp_path: Path) -> None:
     if why := BACKENDS["cpu"].why_unavailable():
         pytest.skip(why)

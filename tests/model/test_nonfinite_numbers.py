@@ -31,10 +31,12 @@ FILES = ("config.json", "generation_config.json", "tokenizer_config.json")
 
 
 def written(folder: Path, target: Path, file: str, changes: str) -> Path:
-    """A copy of `folder` whose `file` has some more keys at its end."""
+    """A copy of `folder` whose `file` has some more keys at its end, or at that of the language model's."""
     for path in folder.iterdir():
         (target / path.name).write_bytes(path.read_bytes())
     values = json.loads((folder / file).read_text()) if (folder / file).exists() else {}
+    if text := values.pop("text_config", None):
+        changes = f'"text_config": {json.dumps(text).removesuffix("}")}, {changes}}}'
     before = json.dumps(values).removesuffix("}")
     (target / file).write_text(f"{before}{', ' * bool(values)}{changes}}}")
     return target
@@ -88,6 +90,7 @@ def test_in_a_key_that_is_used(key: str, tiny_folder: TinyFile, tmp_path: Path) 
 TINY = {
     "granitemoehybrid": "granite-hybrid",
     "qwen3_moe": "qwen3-moe",
+    "qwen3_vl_moe_text": "qwen3-vl-moe",
     "gpt_oss": "gpt-oss",
     "nemotron_h": "nemotron-h",
 }

@@ -52,10 +52,13 @@ SPELLINGS: dict[str, Spelling] = {
         }
     ),
     "qwen2": Spelling(),
+    "qwen2-moe": Spelling(),
     "qwen2.5-vl": Spelling(arch="qwen25vl", keys={"rope.dimension_sections": "rope.mrope_section"}),
     "qwen3": Spelling(),
     "qwen3-vl": Spelling(keys={"rope.dimension_sections": ""}),
     "qwen3-moe": Spelling(values={"norm_top_k_prob": True}),
+    "qwen3-vl-moe": Spelling(keys={"rope.dimension_sections": ""}),
+    "gemma": Spelling(),
     "gemma2": Spelling(),
     "gemma3": Spelling(keys={"rope.freq_base": "rope.global.freq_base", "rope.freq_base_swa": "rope.local.freq_base"}),
     "gemma4": Spelling(),
@@ -65,6 +68,7 @@ SPELLINGS: dict[str, Spelling] = {
     "olmo2": Spelling(),
     "olmo3": Spelling(arch="olmo3"),
     "granite": Spelling(),
+    "granite-moe-shared": Spelling(),
     "granite-hybrid": Spelling(),
     "nemotron-h": Spelling(arch="nemotron_h_omni"),
     "nemotron-h-moe": Spelling(arch="nemotron_h_omni"),
@@ -119,9 +123,10 @@ def test_every_architecture_with_a_name_in_ggufs_is_here() -> None:
     spelled = {SPELLINGS[kind].arch for kind in SPELLINGS}
     usual = {gguf for arch in ARCHS for gguf in arch.gguf} - spelled
     assert {"gptoss", "olmo3", "qwen25vl", "nemotron_h_omni"} <= spelled
-    kinds = {"llama", "mistral3", "qwen2", "qwen2vl", "qwen3", "qwen3vl", "gemma2", "gemma3", "gemma4", "phi3", "olmo2",
-             "granite", "granitehybrid", "nemotron_h", "nemotron_h_moe", "smollm3", "qwen3moe", "qwen35", "qwen35moe",
-             "qwen3next", "lfm2", "lfm2moe", "gpt-oss"}  # fmt: skip
+    kinds = {"llama", "mistral3", "qwen2", "qwen2moe", "qwen2vl", "qwen3", "qwen3vl", "gemma", "gemma2", "gemma3",
+             "gemma4", "phi3", "olmo2", "granite", "granitemoe", "granitehybrid", "nemotron_h", "nemotron_h_moe",
+             "smollm3", "qwen3moe", "qwen3vlmoe", "qwen35", "qwen35moe", "qwen3next", "lfm2", "lfm2moe",
+             "gpt-oss"}  # fmt: skip
     assert usual == kinds, "a new architecture wants a row of SPELLINGS"
 
 

@@ -5,12 +5,14 @@ from localrun.base.sanitize import clean
 from localrun.formats.helper_files import declared_helper
 from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
+from localrun.model.archs.gemma import Gemma
 from localrun.model.archs.gemma2 import Gemma2
 from localrun.model.archs.gemma3 import Gemma3
 from localrun.model.archs.gemma4 import Gemma4
 from localrun.model.archs.gpt_oss import GptOss
 from localrun.model.archs.granite import Granite
 from localrun.model.archs.granite_hybrid import GraniteHybrid
+from localrun.model.archs.granite_moe import GraniteMoe
 from localrun.model.archs.hf_classes import architecture_of
 from localrun.model.archs.lfm2 import Lfm2, Lfm2Moe
 from localrun.model.archs.llama import Llama
@@ -20,9 +22,10 @@ from localrun.model.archs.nemotron_h import NemotronH
 from localrun.model.archs.olmo2 import Olmo2
 from localrun.model.archs.phi3 import Phi3
 from localrun.model.archs.qwen2 import Qwen2
+from localrun.model.archs.qwen2_moe import Qwen2Moe
 from localrun.model.archs.qwen3 import Qwen3
 from localrun.model.archs.qwen3_5 import Qwen35, Qwen35Moe
-from localrun.model.archs.qwen3_moe import Qwen3Moe
+from localrun.model.archs.qwen3_moe import Qwen3Moe, Qwen3VLMoe
 from localrun.model.archs.qwen3_next import Qwen3Next
 from localrun.model.archs.smollm3 import SmolLM3
 
@@ -31,16 +34,20 @@ ARCHS: tuple[Arch, ...] = (
     Mistral(),
     Qwen2(),
     Qwen3(),
+    Gemma(),
     Gemma2(),
     Gemma3(),
     Gemma4(),
     Phi3(),
     Olmo2(),
     Granite(),
+    GraniteMoe(),
     GraniteHybrid(),
     NemotronH(),
     SmolLM3(),
+    Qwen2Moe(),
     Qwen3Moe(),
+    Qwen3VLMoe(),
     Qwen35(),
     Qwen35Moe(),
     Qwen3Next(),

@@ -1,9 +1,11 @@
 """Mixtures of experts: what sets those of an architecture apart, and what a layer of them is. Torch-free."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from localrun.base.errors import ModelFileError
+from localrun.formats.source import TensorInfo
 from localrun.model.config import LayerSpec, Mixture
 from localrun.model.fields import Fields
 from localrun.ops.types import Routing
@@ -23,7 +25,7 @@ class ExpertRules:
     choice_bias: bool = False
     biases: bool = False  # of the router and of every expert
     shared_gate: bool = False  # the shared expert counts as much as a gate of its own says
-    transposed: bool = False  # checkpoints keep matrices of all experts as [n_experts, columns, rows]
+    transposed: bool | None = False  # checkpoints have all experts as [n_experts, columns, rows]; None: some of them
     beside_dense: bool = False  # the dense network stays, as an expert that all tokens use; each has norms of its own
     in_turns: bool = False  # there gate and up, where they are one tensor, take turns row by row
 
@@ -45,6 +47,18 @@ class ExpertRules:
             apart=self.beside_dense,
         )
         return replace(dense, ffn_size=ffn_size, mixture=mixture)
+
+    def are_transposed(self, tensors: Mapping[str, TensorInfo]) -> bool:
+        """Whether the tensors of a checkpoint are [n_experts, columns, rows], by their shapes where only they tell."""
+        if self.transposed is not None:
+            return self.transposed
+        gate_up, down = (
+            next((info for name, info in tensors.items() if name.endswith(f".experts.{part}")), None)
+            for part in ("gate_up_proj", "down_proj")
+        )
+        if gate_up is None or down is None or not len(gate_up.shape) == len(down.shape) == 3:
+            return False
+        return gate_up.is_turned or gate_up.shape[2] == 2 * down.shape[1]
 
     def shared_size(self, fields: Fields, ffn_size: int) -> int:
         """Of the shared experts together, `ffn_size` that of another."""

@@ -2,20 +2,17 @@
 
 from typing import ClassVar
 
-from localrun.base.errors import ModelFileError
-from localrun.model.archs.base import Arch
+from localrun.model.archs.gemma import Gemma
 from localrun.model.archs.names import HF_POST_NORM_NAMES
 from localrun.model.fields import Fields
 
 
-class Gemma2(Arch):
+class Gemma2(Gemma):
     name = "gemma2"
-    gguf = ("gemma2",)
+    gguf: ClassVar[tuple[str, ...]] = ("gemma2",)
     hf: ClassVar[tuple[str, ...]] = ("Gemma2ForCausalLM",)
     hf_names = HF_POST_NORM_NAMES
-    hf_norm_offset = 1.0
     post_norm = True
-    activation = "gelu"
     windows = "always"
     full_every = 2
     defaults: ClassVar = {
@@ -24,13 +21,7 @@ class Gemma2(Arch):
         "logit_softcap": 30.0,
         "query_pre_attn_scalar": 256.0,
     }
-    bidirectional: ClassVar[tuple[object, ...]] = (True, "all", "vision")  # `use_bidirectional_attention` of a text
     n_layers_27b = 46  # the one size whose GGUF needs another attention scale
-
-    def check_supported(self, fields: Fields) -> None:
-        super().check_supported(fields)
-        if fields.format != "gguf" and fields.value("use_bidirectional_attention") in self.bidirectional:
-            raise ModelFileError("UNSUPPORTED", "its tokens see those after them, too", path=fields.path)
 
     def attn_scale(self, fields: Fields, head_dim: int) -> float:
         if fields.format != "gguf":
@@ -38,6 +29,3 @@ class Gemma2(Arch):
         if fields["n_layers"] == self.n_layers_27b:
             return float((fields["hidden_size"] / fields["n_heads"]) ** -0.5)
         return float(head_dim**-0.5)
-
-    def embed_scale(self, fields: Fields) -> float:
-        return float(fields["hidden_size"] ** 0.5)

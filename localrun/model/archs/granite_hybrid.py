@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from localrun.model.archs.experts import ExpertRules
-from localrun.model.archs.granite import Granite
+from localrun.model.archs.granite_moe import GraniteMoe
 from localrun.model.archs.mamba import MambaArch, mamba_names
 from localrun.model.archs.reading import is_recurrent
 from localrun.model.config import LayerSpec
@@ -13,24 +12,16 @@ from localrun.model.fields import Fields
 KINDS = {"mamba": True, "linear_attention": True, "attention": False, "full_attention": False}
 
 
-class GraniteHybrid(MambaArch, Granite):
+class GraniteHybrid(MambaArch, GraniteMoe):
     name = "granite_hybrid"
     gguf: ClassVar[tuple[str, ...]] = ("granitehybrid",)
     hf: ClassVar[tuple[str, ...]] = ("GraniteMoeHybridForCausalLM",)
     hf_names: ClassVar = {
+        **GraniteMoe.hf_names,
         **mamba_names("mamba"),
         "gate_up": "layers.{}.shared_mlp.input_linear.weight",
         "down": "layers.{}.shared_mlp.output_linear.weight layers.{}.mlp.down_proj.weight",
-        "router": "layers.{}.block_sparse_moe.router.layer.weight",
-        "experts_gate_up": "layers.{}.block_sparse_moe.input_linear.weight",
-        "experts_down": "layers.{}.block_sparse_moe.output_linear.weight "
-        "layers.{}.block_sparse_moe.switch_mlp.down_proj.weight",
-        "experts_gate": "layers.{}.block_sparse_moe.switch_mlp.gate_proj.weight",
-        "experts_up": "layers.{}.block_sparse_moe.switch_mlp.up_proj.weight",
-        "shared_gate_up": "layers.{}.shared_mlp.input_linear.weight",
-        "shared_down": "layers.{}.shared_mlp.output_linear.weight",
     }
-    experts = ExpertRules()
 
     def base_layer(self, fields: Fields) -> LayerSpec:
         """Without experts a checkpoint calls the dense part a shared one."""

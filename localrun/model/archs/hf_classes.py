@@ -9,20 +9,25 @@ from localrun.model.shapes import BIASED
 
 MODEL_TYPES: dict[str, str] = {  # of the architectures that are read: `model_type` of their config.json
     "LlamaForCausalLM": "llama",
+    "Idefics3ForConditionalGeneration": "idefics3",
+    "SmolVLMForConditionalGeneration": "smolvlm",
     "MistralForCausalLM": "mistral",
     "Ministral3ForCausalLM": "ministral3",
     "Mistral3ForConditionalGeneration": "mistral3",
     "Qwen2ForCausalLM": "qwen2",
+    "Qwen2MoeForCausalLM": "qwen2_moe",
     "Qwen2VLForConditionalGeneration": "qwen2_vl",
     "Qwen2_5_VLForConditionalGeneration": "qwen2_5_vl",
     "Qwen3ForCausalLM": "qwen3",
     "Qwen3VLForConditionalGeneration": "qwen3_vl",
     "Qwen3MoeForCausalLM": "qwen3_moe",
+    "Qwen3VLMoeForConditionalGeneration": "qwen3_vl_moe",
     "Qwen3NextForCausalLM": "qwen3_next",
     "Qwen3_5ForCausalLM": "qwen3_5_text",
     "Qwen3_5ForConditionalGeneration": "qwen3_5",
     "Qwen3_5MoeForCausalLM": "qwen3_5_moe_text",
     "Qwen3_5MoeForConditionalGeneration": "qwen3_5_moe",
+    "GemmaForCausalLM": "gemma",
     "Gemma2ForCausalLM": "gemma2",
     "Gemma3ForCausalLM": "gemma3_text",
     "Gemma3ForConditionalGeneration": "gemma3",
@@ -34,6 +39,8 @@ MODEL_TYPES: dict[str, str] = {  # of the architectures that are read: `model_ty
     "Olmo2ForCausalLM": "olmo2",
     "Olmo3ForCausalLM": "olmo3",
     "GraniteForCausalLM": "granite",
+    "GraniteMoeForCausalLM": "granitemoe",
+    "GraniteMoeSharedForCausalLM": "granitemoeshared",
     "GraniteMoeHybridForCausalLM": "granitemoehybrid",
     "NemotronHForCausalLM": "nemotron_h",
     "SmolLM3ForCausalLM": "smollm3",
@@ -44,10 +51,13 @@ MODEL_TYPES: dict[str, str] = {  # of the architectures that are read: `model_ty
     "GptOssForCausalLM": "gpt_oss",
 }
 TEXT_TYPES: dict[str, str] = {  # of models that also see: that of their language model, where text_config does not say
+    "idefics3": "llama",
+    "smolvlm": "llama",
     "mistral3": "mistral",
     "qwen2_vl": "qwen2_vl_text",
     "qwen2_5_vl": "qwen2_5_vl_text",
     "qwen3_vl": "qwen3_vl_text",
+    "qwen3_vl_moe": "qwen3_vl_moe_text",
     "qwen3_5": "qwen3_5_text",
     "qwen3_5_moe": "qwen3_5_moe_text",
     "gemma3": "gemma3_text",
@@ -56,8 +66,8 @@ TEXT_TYPES: dict[str, str] = {  # of models that also see: that of their languag
     "lfm2_vl": "lfm2",
 }
 TIED = (  # the classes whose output is the embedding by default
-    *("mistral3", "gemma2", "gemma3", "gemma3_text", "gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"),
-    *("smollm3", "lfm2", "lfm2_moe", "lfm2_vl"),
+    *("gemma", "gemma2", "gemma3", "gemma3_text", "gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"),
+    *("mistral3", "smollm3", "lfm2", "lfm2_moe", "lfm2_vl"),
 )
 LAYER_LISTS = ("layers_block_type", "hybrid_override_pattern")  # what each layer is, in words, or a letter a layer
 _ALWAYS_BIASED = dict.fromkeys(("qwen2", "qwen2_vl_text", "qwen2_5_vl_text"), ("q", "k", "v"))
@@ -66,6 +76,7 @@ ALIASES: dict[str, Mapping[str, str]] = {  # other spellings, by class; they go 
     "mixtral": {"num_experts": "num_local_experts"},
     "gpt_oss": {"num_experts": "num_local_experts"},
     "qwen3_moe": {"num_local_experts": "num_experts"},
+    "qwen3_vl_moe_text": {"num_local_experts": "num_experts"},
     "granitemoehybrid": {"layers_block_type": "layer_types"},
     "lfm2": {"block_ff_dim": "intermediate_size"},
     "nemotron_h": {
@@ -158,5 +169,6 @@ def hf_biases(config: Values) -> Sequence[str]:
     model_type, values = model_type_of(config), class_values(config)
     if values is None:
         return BIASED
-    attention = BIASED[:4] if values.get("attention_bias") else _ALWAYS_BIASED.get(model_type or "", ())
+    qkv = BIASED[:3] if values.get("qkv_bias") else _ALWAYS_BIASED.get(model_type or "", ())
+    attention = BIASED[:4] if values.get("attention_bias") else qkv
     return (*attention, *(BIASED[4:] if values.get("mlp_bias") else ()))

@@ -81,6 +81,15 @@ GEMMA4: Values = {
 GRANITE: Values = dict.fromkeys(
     ("embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"), 1.0
 )
+GRANITE_MOE: Values = {
+    **sizes(32000, 4096, 11008, 32, 32, None, None, 2048),
+    **rope(1e4),
+    **USUAL,
+    **BIAS,
+    **GRANITE,
+    "num_local_experts": 8,
+    "num_experts_per_tok": 2,
+}
 LFM2: Values = {
     **rope(1e6),
     "norm_eps": 1e-5,

@@ -31,12 +31,14 @@ ARCHS = {
     "qwen3": "qwen3",
     "qwen3_vl_text": "qwen3vl",
     "qwen3_moe": "qwen3moe",
+    "qwen3_vl_moe_text": "qwen3vlmoe",
     "qwen3_5_text": "qwen35",
     "qwen3_5_moe_text": "qwen35moe",
     "qwen3_next": "qwen3next",
     "qwen2_moe": "qwen2moe",
     "glm4_moe": "glm4moe",
     "mixtral": "llama",
+    "gemma": "gemma",
     "gemma2": "gemma2",
     "gemma3_text": "gemma3",
     "gemma4_text": "gemma4",
@@ -46,6 +48,8 @@ ARCHS = {
     "olmo3": "olmo2",
     "granite": "granite",
     "smollm3": "smollm3",
+    "granitemoe": "granitemoe",
+    "granitemoeshared": "granitemoe",
     "granitemoehybrid": "granitehybrid",
     "nemotron_h": "nemotron_h",
     "lfm2": "lfm2",
@@ -56,11 +60,12 @@ PAIRS_INTERLEAVED = {
     "llama",
     "mistral3",
     "granite",
+    "granitemoe",
     "granitehybrid",
     "smollm3",
 }  # their Q and K rows are stored in the order 0, d/2, 1, d/2+1, …
 DELTA_NETS = {"qwen35", "qwen35moe", "qwen3next"}
-NORMS_AROUND_ZERO = {"gemma2", "gemma3", *DELTA_NETS}  # the checkpoint stores w - 1, the GGUF stores w
+NORMS_AROUND_ZERO = {"gemma", "gemma2", "gemma3", *DELTA_NETS}  # the checkpoint stores w - 1, the GGUF stores w
 POST_NORMED = {"gemma2", "gemma3", "gemma4", "olmo2", "gpt-oss", *DELTA_NETS}  # or what would be ffn_norm is called so
 
 MODEL_TENSORS = {
@@ -253,7 +258,7 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
         add_mamba(writer, config)
     if nemotron:
         add_nemotron_mamba(writer, config)
-    if arch in {"granite", "granitehybrid"}:
+    if arch in {"granite", "granitemoe", "granitehybrid"}:
         writer.add_embedding_scale(config.embedding_multiplier)
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_attention_scale(config.attention_multiplier)
@@ -268,6 +273,8 @@ def add_experts(writer: gguf.GGUFWriter, config: Any, n_experts: int) -> None:
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
     if hasattr(config, "shared_expert_intermediate_size"):
         writer.add_expert_shared_feed_forward_length(config.shared_expert_intermediate_size)
+    if config.model_type == "granitemoeshared":
+        writer.add_expert_shared_feed_forward_length(config.shared_intermediate_size)
     if config.model_type == "lfm2_moe":
         writer.add_leading_dense_block_count(config.num_dense_layers)
         writer.add_expert_gating_func(gguf.ExpertGatingFuncType.SIGMOID)
@@ -455,13 +462,14 @@ def tensors(parts: Iterable[tuple[str, torch.Tensor]], arch: str, config: Any) -
         if hf_name.endswith("in_proj_qkvz.weight"):
             yield from qkv_and_z(f"blk.{hf_name.split('.')[2]}", data, config)
             continue
-        if arch == "gpt-oss" and (fused := hf_name.partition(".mlp.experts."))[1]:
-            yield from fused_experts(fused[0], fused[2], data)
+        if arch in {"gpt-oss", "qwen3vlmoe"} and (fused := hf_name.partition(".mlp.experts."))[1]:
+            yield from fused_experts(fused[0], fused[2], data, arch)
             continue
         if hf_name.endswith(("input_linear.weight", "shared_mlp.output_linear.weight")):
             yield from granite_parts(hf_name, data, config)
             continue
-        name = gguf_name(hf_name.replace("language_model.", "").replace("model.model.", "model."), arch)
+        of_text = re.sub(r"(language|text)_model\.", "", hf_name)
+        name = gguf_name(of_text.replace("model.model.", "model."), arch)
         short = name.split(".")[-2]
         if arch in PAIRS_INTERLEAVED and short in heads:
             data = interleave_pairs(data, heads[short])
@@ -483,11 +491,12 @@ def tensors(parts: Iterable[tuple[str, torch.Tensor]], arch: str, config: Any) -
         yield name, data.numpy()
 
 
-def fused_experts(layer: str, part: str, data: torch.Tensor) -> Iterator[tuple[str, Array]]:
-    """The experts of gpt-oss: matrices lie transposed, and rows of gate and up take turns."""
+def fused_experts(layer: str, part: str, data: torch.Tensor, arch: str) -> Iterator[tuple[str, Array]]:
+    """All experts of a layer. Those of gpt-oss lie transposed, and their rows of gate and up take turns."""
     kind, number = "bias" if part.endswith("_bias") else "weight", layer.rpartition(".")[2]
-    data = data if kind == "bias" else data.transpose(1, 2)
-    parts = {"gate": data[:, ::2], "up": data[:, 1::2]} if part.startswith("gate_up") else {"down": data}
+    data = data.transpose(1, 2) if kind == "weight" and arch == "gpt-oss" else data
+    gate, up = (data[:, ::2], data[:, 1::2]) if arch == "gpt-oss" else data.chunk(2, 1)
+    parts = {"gate": gate, "up": up} if part.startswith("gate_up") else {"down": data}
     for name, rows in parts.items():
         yield f"blk.{number}.ffn_{name}_exps.{kind}", rows.contiguous().numpy()
 
@@ -507,10 +516,8 @@ def stacked(every: Iterable[tuple[str, Array]]) -> Iterator[tuple[str, Array]]:
 
 def is_text(hf_name: str) -> bool:
     """Not of the eyes of a model that sees: a GGUF has those in a file of their own."""
-    return not any(
-        part.startswith(("visual", "vision_tower", "embed_vision", "multi_modal_projector"))
-        for part in hf_name.split(".")
-    )
+    others = ("visual", "vision_tower", "vision_model", "connector", "embed_vision", "multi_modal_projector")
+    return not any(part.startswith(others) for part in hf_name.split("."))
 
 
 def gguf_name(hf_name: str, arch: str) -> str:

@@ -70,6 +70,10 @@ def _config(**changes: Any) -> dict[str, Any]:
     }
 
 
+def _llama_that_sees(**changes: Any) -> dict[str, Any]:
+    return {**_config(head_dim=24, **changes), "model_type": "llama"}
+
+
 def _gemma(**changes: Any) -> dict[str, Any]:
     return _config(
         head_dim=24,
@@ -85,8 +89,13 @@ def _granite_hybrid(**changes: Any) -> dict[str, Any]:
     kinds = ["linear_attention", "full_attention", "linear_attention", "linear_attention"]
     settings = _config(num_hidden_layers=4, layer_types=kinds, tie_word_embeddings=True, shared_intermediate_size=160)
     mamba = {"mamba_n_heads": 6, "mamba_n_groups": 2, "mamba_d_state": 24, "mamba_d_head": 32, "mamba_d_conv": 4}
-    scales = {"embedding_multiplier": 6.0, "residual_multiplier": 0.4, "attention_multiplier": 0.15}
-    return {**settings, **mamba, **scales, "logits_scaling": 2.5, **changes}
+    return {**settings, **mamba, **_GRANITE_SCALES, **changes}
+
+
+def _granite_moe(**changes: Any) -> dict[str, Any]:
+    experts = {"num_local_experts": 6, "num_experts_per_tok": 3}
+    settings = {**experts, **_GRANITE_SCALES, **changes}
+    return _config(tie_word_embeddings=True, **settings) | {"intermediate_size": 48}
 
 
 def _nemotron_h(kinds: str, **changes: Any) -> dict[str, Any]:
@@ -111,6 +120,12 @@ def _gemma4(**changes: Any) -> dict[str, Any]:
     return {key: value for key, value in _gemma(**changes).items() if key != "query_pre_attn_scalar"}
 
 
+_GRANITE_SCALES = {
+    "embedding_multiplier": 6.0,
+    "residual_multiplier": 0.4,
+    "attention_multiplier": 0.15,
+    "logits_scaling": 2.5,
+}
 _GEMMA4_ROPE = {
     "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 50_000.0},
     "sliding_attention": {"rope_type": "default", "rope_theta": 1000.0},
@@ -153,6 +168,14 @@ _PIXTRAL_EYES = {
     "num_attention_heads": 2,
     "head_dim": 16,
 }
+_SIGLIP_EYES = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "image_size": 32,
+    "patch_size": 8,
+}
 _LFM2_EYES = {
     "model_type": "siglip2_vision_model",
     "hidden_size": 32,
@@ -190,10 +213,26 @@ TINY_MODELS: dict[str, TinyModel] = {
     ),
     "mistral": TinyModel("mistral", _config(head_dim=24, sliding_window=16), gguf_view=_FULL, llama_cpp_view=_FULL),
     "mistral-full": TinyModel("mistral", _config(head_dim=24, sliding_window=None)),
+    "idefics3": TinyModel("idefics3", _llama_that_sees(), vision=_SIGLIP_EYES),
+    "smolvlm": TinyModel("smolvlm", _llama_that_sees(tie_word_embeddings=True), vision=_SIGLIP_EYES),
     "qwen2": TinyModel("qwen2", _config(tie_word_embeddings=True)),
     "qwen2-window": TinyModel(
         "qwen2",
         _config(num_hidden_layers=4, use_sliding_window=True, sliding_window=16, max_window_layers=2),
+        gguf_view=_NO_WINDOW,
+        llama_cpp_view=_NO_WINDOW,
+    ),
+    "qwen2-moe": TinyModel(
+        "qwen2_moe",
+        _config(
+            use_sliding_window=True,
+            sliding_window=16,
+            max_window_layers=2,
+            num_experts=6,
+            num_experts_per_tok=3,
+            moe_intermediate_size=48,
+            shared_expert_intermediate_size=80,
+        ),
         gguf_view=_NO_WINDOW,
         llama_cpp_view=_NO_WINDOW,
     ),
@@ -301,6 +340,17 @@ TINY_MODELS: dict[str, TinyModel] = {
             sliding_window=None,
         ),
     ),
+    "qwen3-vl-moe": TinyModel(
+        "qwen3_vl_moe",
+        _config(
+            head_dim=32,
+            rope_parameters={**_MROPE, "mrope_section": [6, 5, 5], "mrope_interleaved": True},
+            num_experts=6,
+            num_experts_per_tok=3,
+            moe_intermediate_size=48,
+        ),
+        vision={**_QWEN_EYES, "out_hidden_size": 96, "deepstack_visual_indexes": [0]},
+    ),
     "mixtral": TinyModel(
         "mixtral",
         _config(head_dim=24, num_local_experts=4, num_experts_per_tok=2, sliding_window=None),
@@ -329,6 +379,9 @@ TINY_MODELS: dict[str, TinyModel] = {
             rope_parameters={**_UNEVEN_YARN, "truncate": False},
         ),
         llama_cpp_view={"rope_parameters": {**_UNEVEN_YARN, "truncate": True}},
+    ),
+    "gemma": TinyModel(
+        "gemma", _config(head_dim=24, tie_word_embeddings=True, hidden_act="gelu_pytorch_tanh", pad_token_id=0)
     ),
     "gemma2": TinyModel("gemma2", _gemma(num_hidden_layers=4, **_GEMMA2_CAPS)),
     # 46 layers is how a GGUF reader recognises the 27B model, whose score scale is not 1/sqrt(head_dim).
@@ -393,16 +446,9 @@ TINY_MODELS: dict[str, TinyModel] = {
             },
         ),
     ),
-    "granite": TinyModel(
-        "granite",
-        _config(
-            tie_word_embeddings=True,
-            embedding_multiplier=6.0,
-            residual_multiplier=0.4,
-            attention_multiplier=0.15,
-            logits_scaling=2.5,
-        ),
-    ),
+    "granite": TinyModel("granite", _config(tie_word_embeddings=True, **_GRANITE_SCALES)),
+    "granite-moe": TinyModel("granitemoe", _granite_moe()),
+    "granite-moe-shared": TinyModel("granitemoeshared", _granite_moe(shared_intermediate_size=80)),
     "granite-hybrid": TinyModel("granitemoehybrid", _granite_hybrid(num_local_experts=0)),
     "granite-hybrid-moe": TinyModel(
         "granitemoehybrid",
@@ -454,7 +500,7 @@ def build(name: str, **config_changes: Any) -> Any:
 def randomise(model: torch.nn.Module, seed: int) -> None:
     """Replace every weight so that each matters: norms spread around 1, biases are not zero, logits are well apart."""
     generator = torch.Generator().manual_seed(seed)
-    zero_centred_norms = type(model).__name__.startswith(("Gemma2", "Gemma3", "Qwen3_5", "Qwen3Next"))
+    zero_centred_norms = type(model).__name__.startswith(("GemmaFor", "Gemma2", "Gemma3", "Qwen3_5", "Qwen3Next"))
     unscaled_scores = type(model).__name__.startswith("Gemma4")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
