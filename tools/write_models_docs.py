@@ -1,4 +1,4 @@
-"""Write docs/models.md from the table of architectures, the types of weights and the codecs of the cache."""
+"""Write docs/models.md from the table of architectures, the types of weights, the codecs of the cache and downloads."""
 
 import inspect
 import sys
@@ -10,6 +10,7 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.model.archs import ARCHS
 from localrun.model.archs.base import Arch
 from localrun.ops.kv import KV_CODECS
+from tools.coverage import coverage
 
 PAGE = Path(__file__).parents[1] / "docs" / "models.md"
 SQUARE = 4096  # rows and columns of the matrix whose bytes are told
@@ -27,26 +28,6 @@ safetensors folder. Of models that also see or hear, the language model is read 
 
 | | what it is | in GGUF | in `config.json` |
 |---|---|---|---|
-"""
-COVERAGE = """
-How much of what people download that is: of 532.6 million downloads of models up to 40 billion parameters, counted by
-architecture in the table that the `llmfit` package 1.1.17 carries (2026-10-08), and of those of models released in
-2026:
-
-| | of all | of 2026 |
-|---|---|---|
-| Llama 3, Mistral, Qwen2.5 and 3, Gemma 2 and 3, Phi-4, OLMo 2, Granite 3, SmolLM3 | 43.0 % | 5.7 % |
-| Qwen3.5, 3.6 and 3.8, dense and 35B-A3B | 24.3 % | 60.7 % |
-| Gemma 4 | 9.2 % | 23.0 % |
-| the language models of Qwen2-VL, Qwen2.5-VL and Qwen3-VL | 8.5 % | 0.5 % |
-| gpt-oss | 1.5 % | 0.1 % |
-| Qwen3's mixtures | 1.5 % | 0 |
-| Nemotron 3 Nano | 1.6 % | 2.5 % |
-| LFM2 and LFM2.5 | 0.4 % | 0.8 % |
-| Mistral Small, Magistral, Ministral 3 | 0.3 % | 0.1 % |
-
-The others above have less than 0.3 % each. Most is missing of GLM-4.7-Flash (0.5 and 1.2 %). Repositories that hold
-nothing but GGUF files are hardly in that table, and downloads of servers and tests are.
 """
 TYPES = """
 ## Weights
@@ -108,7 +89,7 @@ def page() -> str:
     sections = (
         HEAD,
         *map(architecture, ARCHS),
-        COVERAGE,
+        coverage(),
         TYPES,
         *(weights(name) for name, row in QUANT_TYPES.items() if row.number is not None),
         METHOD_HEAD,
