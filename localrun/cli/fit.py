@@ -1,20 +1,23 @@
 """`localrun fit`: which precision and context fit this machine, before a download and offline."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from localrun.backends.registry import usual_memory
+from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import NotFoundError, UsageError
+from localrun.base.machine import memory as main_memory
 from localrun.base.settings import read_settings
 from localrun.base.units import gib, tps
 from localrun.cli.completion import complete_any_model, complete_precision
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.failure import DOES_NOT_FIT
-from localrun.cli.groups import JsonSwitch, OfflineSwitch, switch
+from localrun.cli.groups import JsonSwitch, LoraOption, OfflineSwitch, adapters_named, switch
 from localrun.fit.estimate import Fit, FitRow
 from localrun.fit.machine_rates import machine_rates
 from localrun.fit.precisions import is_extreme
@@ -53,6 +56,7 @@ def fit(
     precision: _Precision = "auto",
     ctx: ContextOption = None,
     parallel: Parallel = 1,
+    lora: LoraOption = None,
     memory: MemoryOption = None,
     check: Check = False,
     offline: OfflineSwitch = False,
@@ -62,8 +66,9 @@ def fit(
     if named and model:
         raise UsageError("two models are named", "leave one out")
     name = named or model or read_settings().model or BUILTIN
-    machine = _machine(memory)
-    table = _table(name, precision, machine["budget_bytes"], ctx, parallel, offline)
+    adapters = adapters_named(lora) or ()
+    machine = _machine(memory, adapters)
+    table = _table(name, precision, machine["budget_bytes"], ctx, parallel, offline, adapters)
     made_for = max((row.ctx for row in table.rows), default=0)
     if ctx and made_for < ctx:
         asked = f"a context of {ctx:,} tokens is more than the {made_for:,} this model was made for"
@@ -85,8 +90,8 @@ def parse_size(text: str) -> int:
     return int(size)
 
 
-def _machine(what_if: str | None) -> dict[str, Any]:
-    now, rates = usual_memory(), machine_rates()
+def _machine(what_if: str | None, adapters: Sequence[AdapterChoice]) -> dict[str, Any]:
+    now, rates = main_memory() if adapters else usual_memory(), machine_rates()  # no GPU computes adapters
     return {
         "total_bytes": now.total,
         "available_bytes": now.available,
@@ -97,7 +102,15 @@ def _machine(what_if: str | None) -> dict[str, Any]:
     }
 
 
-def _table(name: str, precision: str, budget: int, ctx: int | None, parallel: int, offline: bool) -> Fit:
+def _table(
+    name: str,
+    precision: str,
+    budget: int,
+    ctx: int | None,
+    parallel: int,
+    offline: bool,
+    adapters: Sequence[AdapterChoice],
+) -> Fit:
     """From the disk for a path and for what only the disk knows; from the hub, or offline the catalogue, otherwise."""
     wanted = find_on_hub(name, precision)
     try:
@@ -108,21 +121,21 @@ def _table(name: str, precision: str, budget: int, ctx: int | None, parallel: in
         stored = []
     with open_hub(offline) as http:
         if wanted is None or (stored and (http.access.offline or stored[0].source == "path")):
-            return fit_stored(stored, budget, ctx, parallel)
+            return fit_stored(stored, budget, ctx, parallel, adapters)
         try:
             found = preview(http, wanted) if stored else preview_or_guess(http, wanted)
         except NetworkError as error:
             if not stored:
                 raise
             note(f"{error.message}: this is what is on disk")
-            return fit_stored(stored, budget, ctx, parallel)
+            return fit_stored(stored, budget, ctx, parallel, adapters)
     if found.approximate:
         note(f"{found.unreachable or 'offline'}: weights are estimated from the public shape (≈)")
     if found.obstacle and found.shape is not None:
         note(f"this version cannot run it: {found.obstacle}")
     for unread, why in found.unreadable.items():
         note(f"{unread} cannot be read: {why}")
-    return fit_preview(found, budget, ctx, parallel)
+    return fit_preview(found, budget, ctx, parallel, adapters)
 
 
 def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
@@ -145,6 +158,8 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
     write_table(lines)
     from_disk = " with * weights stay on disk, and it is slow;" if any(row.verdict == "disk" for row in rows) else ""
     write(f"\nA number fits; (in brackets) only with everything else closed;{from_disk} - does not.\n")
+    if rows and rows[0].adapter_bytes:
+        write(f"Weights include {gib(rows[0].adapter_bytes)} of adapters, which every token reads.\n")
     guessed = any(not row.est_is_measured for row in rows)
     write(f"Speeds {'with ~ are estimated from the limits of this machine' if guessed else 'are measured here'}.\n")
     if any(weight_kld(row.precision) is not None for row in rows):

@@ -113,6 +113,24 @@ def _adapter(value: object) -> AdapterChoice | str:
     return NO_ADAPTER if value == NO_ADAPTER else read_adapter(value)
 
 
+LoraOption = Annotated[
+    list[Any] | None,
+    typer.Option(
+        "--lora",
+        parser=checked(_adapter, "FILE[:SCALE]"),
+        metavar="FILE[:SCALE]",
+        help="an adapter beside its weights: of PEFT, MLX or a GGUF; repeatable, none for none",
+        rich_help_panel=_MODEL,
+        show_default=False,
+    ),
+]
+
+
+def adapters_named(lora: list[Any] | None) -> tuple[AdapterChoice, ...] | None:
+    """The adapters that were typed; None where nothing was."""
+    return None if lora is None else tuple(one for one in lora if one != NO_ADAPTER)
+
+
 @dataclass(frozen=True, slots=True)
 class LoadOptionFlags:
     """How to hold it; None leaves a choice to LOCALRUN_*, config.toml or the default."""
@@ -122,17 +140,7 @@ class LoadOptionFlags:
     window: Annotated[int | None, _setting("window", "N", _MACHINE)] = None
     backend: Annotated[str | None, _setting("backend", "NAME", _MACHINE)] = None
     threads: Annotated[int | None, _setting("threads", "N", _MACHINE)] = None
-    lora: Annotated[
-        list[Any] | None,
-        typer.Option(
-            "--lora",
-            parser=checked(_adapter, "FILE[:SCALE]"),
-            metavar="FILE[:SCALE]",
-            help="an adapter beside its weights: of PEFT, MLX or a GGUF; repeatable, none for none",
-            rich_help_panel=_MODEL,
-            show_default=False,
-        ),
-    ] = None
+    lora: LoraOption = None
     no_prefix_cache: Annotated[
         bool, switch("--no-prefix-cache", "compute every prompt from its first token", panel=_MACHINE)
     ] = False
@@ -140,7 +148,7 @@ class LoadOptionFlags:
     @property
     def adapters(self) -> tuple[AdapterChoice, ...] | None:
         """None where nothing was typed."""
-        return None if self.lora is None else tuple(one for one in self.lora if one != NO_ADAPTER)
+        return adapters_named(self.lora)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,18 @@ from typing import Literal
 
 from localrun.backends.registry import usual_backend
 from localrun.base.units import gib
+from localrun.fit.adapters import NO_ADAPTERS, AddedByAdapters
 from localrun.fit.blocks import CacheShape
 from localrun.fit.bytes import cache_bytes, layer_codecs
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
 from localrun.fit.mapped import Mappable, first_of, missed_bytes, total_bytes
 from localrun.fit.plan import USUAL_THREADS, CacheSizes, longest_context, margin_of, spare_share
 from localrun.fit.rates import Rates
-from localrun.fit.roofline import roofline
+from localrun.fit.roofline import Roofline, roofline
 from localrun.fit.shape import ModelShape
 from localrun.model.config import ModelConfig
 from localrun.model.recording import record_shapes
+from localrun.model.shapes import Ranks
 from localrun.ops.kv import KV_CODECS, KVCodec
 from localrun.ops.largest_step import max_sequences
 
@@ -77,6 +79,7 @@ class FitRow:
     recommended: bool = False
     file_bytes: int = 0  # to download; `weights_bytes` are as they are held in memory
     mapped_bytes: int = 0
+    adapter_bytes: int = 0  # of `weights_bytes`
     est_is_measured: bool = False  # answers of models of this size here say how fast it is; else the machine's limits
 
 
@@ -96,7 +99,8 @@ class Fit:
 class Question:
     """A question about one machine: bytes that are free, how fast it is; for which context, and how many chats.
 
-    `disk` tells the bytes a second of weights that stay on disk, 0 where that is not known; None: none may.
+    `disk` tells the bytes a second of weights that stay on disk, 0 where that is not known; None: none may. `added` is
+    what adapters beside the weights take.
     """
 
     budget: int
@@ -104,6 +108,7 @@ class Question:
     ctx: int | None = None
     parallel: int = 1
     disk: Callable[[], float] | None = None
+    added: AddedByAdapters = NO_ADAPTERS
 
 
 class UnsupportedSizes:
@@ -127,9 +132,9 @@ class UnsupportedSizes:
         return usual_backend().scratch_bytes(record_shapes(self.config), ctx, layers, threads, max_sequences(ctx))
 
 
-def usual_sizes(config: ModelConfig) -> CacheSizes:
+def usual_sizes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> CacheSizes:
     """As the usual backend of this machine keeps the cache of a model."""
-    return CacheShape(config, usual_backend(record_shapes(config)))
+    return CacheShape(config, usual_backend(record_shapes(config, adapters)), adapters=adapters)
 
 
 def fit_table(shape: ModelShape, candidates: Sequence[Candidate], question: Question) -> Fit:
@@ -137,19 +142,30 @@ def fit_table(shape: ModelShape, candidates: Sequence[Candidate], question: Ques
     most, ctx = shape.config.max_context, question.ctx
     usual = [n for n in CONTEXTS if n < most] + [min(most, CONTEXTS[-1])]
     contexts = [min(ctx, most)] if ctx else usual
-    sizes = UnsupportedSizes(shape) if shape.caches else usual_sizes(shape.config)
+    sizes = UnsupportedSizes(shape) if shape.caches else usual_sizes(shape.config, question.added.ranks)
     codecs = [codec for codec in CODECS if sizes.holds(codec)]
     rows = [
         row
         for candidate in candidates
         for codec in codecs
-        for row in _rows(sizes, candidate, codec, contexts, shape.active_params, question)
+        for row in _rows(sizes, _with_adapters(candidate, question), codec, contexts, shape.active_params, question)
     ]
     wanted = contexts[0] if ctx else max(n for n in contexts if n <= max(USUAL_CONTEXT, contexts[0]))
     best, reason = _recommend([row for row in rows if row.ctx == wanted], candidates, shape.config)
     if best is None and (short := _short_of_disk(shape, candidates, question)):
         reason = short
     return Fit(tuple(replace(row, recommended=True) if row is best else row for row in rows), reason)
+
+
+def _with_adapters(candidate: Candidate, question: Question) -> Candidate:
+    """A candidate with adapters beside its weights: every token reads them whole."""
+    weights, active = candidate.weights_bytes, candidate.active_bytes
+    return replace(
+        candidate,
+        weights_bytes=weights + question.added.nbytes,
+        active_bytes=active + question.added.nbytes,
+        file_bytes=candidate.file_bytes or weights,
+    )
 
 
 def _rows(
@@ -180,7 +196,7 @@ def _rows(
         in_memory: Verdict = "fits" if total <= usable else "tight" if total <= budget else "no"
         missed = missed_bytes(mapped, budget - (total - total_bytes(mapped)))
         seconds = limits.reading(candidate.active_bytes + sizes.nbytes(ctx, codec) - missed)
-        first_seconds = limits.multiplying(min(PROMPT_TOKENS, ctx) * active_params)
+        first_seconds = _reading_prompt(limits, min(PROMPT_TOKENS, ctx), active_params, question)
         if missed:
             assert question.disk is not None
             disk = question.disk() or USUAL_DISK
@@ -205,12 +221,18 @@ def _rows(
                 est_decode_tps=round(1 / seconds, 1 if seconds < 1 else 3),
                 est_ttft_ms=round(1000 * first_seconds, 0),
                 mapped_bytes=total_bytes(mapped),
+                adapter_bytes=question.added.nbytes,
                 approximate=candidate.approximate,
                 file_bytes=candidate.file_bytes or candidate.weights_bytes,
                 est_is_measured=is_measured,
             )
         )
     return rows
+
+
+def _reading_prompt(limits: Roofline, n_tokens: int, active_params: float, question: Question) -> float:
+    """Seconds until a prompt is read, adapters included."""
+    return limits.multiplying(n_tokens * active_params, n_tokens * question.added.macs)
 
 
 def _short_of_disk(shape: ModelShape, candidates: Sequence[Candidate], question: Question) -> str:

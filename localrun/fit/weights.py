@@ -10,6 +10,7 @@ from localrun.fit.mapped import Mappable, mappable
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo, TensorSource
 from localrun.model.recording import record_shapes
+from localrun.model.shapes import Ranks
 from localrun.model.weight_ref import WeightRef
 
 _SAMPLE = 4096  # rows and columns of a matrix that tells how a type is held
@@ -26,8 +27,9 @@ class HeldWeights:
     mappable: tuple[Mappable, ...] = ()
 
 
-def held(source: TensorSource) -> HeldWeights:
-    """As the usual backend of this machine holds them. Of a model that cannot run all tensors count, as if loaded."""
+def held(source: TensorSource, adapters: tuple[Ranks, ...] = ()) -> HeldWeights:
+    """As the usual backend of this machine holds them, that of a model with these adapters. Of a model that cannot run
+    all tensors count, as if loaded."""
     from localrun.model import load  # with numpy, which is for models that are here
 
     try:
@@ -35,7 +37,7 @@ def held(source: TensorSource) -> HeldWeights:
         refs = load.read_weight_refs(source, config)
     except ModelFileError:
         return HeldWeights(sum(_held(info) for info in source.tensors.values()))
-    backend = usual_backend(record_shapes(config))
+    backend = usual_backend(record_shapes(config, adapters))
 
     def nbytes(ref: WeightRef) -> int:
         return backend.matrix_bytes(source.tensors[ref.name].qtype, *ref.shape)

@@ -17,6 +17,7 @@ from localrun.formats.requantize import ODD_ROWS_TYPE, PRECISIONS, VOCABULARY_TY
 from localrun.hub.disk_space import packing_room
 from localrun.hub.variants import Variant
 from localrun.model.precision import in_precision
+from localrun.model.shapes import Ranks
 
 if TYPE_CHECKING:
     from localrun.formats.gguf import GgufFile
@@ -24,17 +25,26 @@ if TYPE_CHECKING:
     from localrun.formats.source import TensorSource
 
 
-def in_memory(source: GgufFile | SafetensorsFolder, precision: str, shape: ModelShape) -> Candidate:
-    """A precision of a model that is here: its bytes as a load would hold them."""
-    found = by_tensors(in_precision(source, precision), precision, shape, source.nbytes)
+def in_memory(
+    source: GgufFile | SafetensorsFolder, precision: str, shape: ModelShape, adapters: tuple[Ranks, ...] = ()
+) -> Candidate:
+    """A precision of a model that is here: its bytes as a load would hold them beside these adapters."""
+    found = by_tensors(in_precision(source, precision), precision, shape, source.nbytes, adapters=adapters)
     if precision in PRECISIONS:  # a large vocabulary, which stays in 8 bits, does not make the rest better
         return replace(found, bits=bits_of(precision))
     return found
 
 
-def by_tensors(source: TensorSource, precision: str, shape: ModelShape, file_bytes: int, missing: int = 0) -> Candidate:
+def by_tensors(
+    source: TensorSource,
+    precision: str,
+    shape: ModelShape,
+    file_bytes: int,
+    missing: int = 0,
+    adapters: tuple[Ranks, ...] = (),
+) -> Candidate:
     """A precision whose tensors are known: its bytes as a load would hold them. `missing` bytes of it are not here."""
-    weights = held(source)
+    weights = held(source, adapters)
     n_params = sum(prod(tensor.shape) for tensor in source.tensors.values())
     return Candidate(
         precision,

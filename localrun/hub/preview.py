@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from localrun.backends.registry import usual_backend
+from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import HubError, LocalrunError, ModelFileError, NotFoundError
 from localrun.base.sanitize import clean
+from localrun.fit.adapters import NO_ADAPTERS, added_by
 from localrun.fit.disk_rate import disk_rate, may_map
 from localrun.fit.estimate import Candidate, Fit, Question, fit_table
 from localrun.fit.machine_rates import machine_rates
@@ -127,8 +129,14 @@ def preview(http: Http, wanted: Wanted) -> RepoPreview:
     )
 
 
-def fit_preview(found: RepoPreview, budget: int, ctx: int | None = None, parallel: int = 1) -> Fit:
-    """The table for a model on the hub; with a precision in its name only rows of that one."""
+def fit_preview(
+    found: RepoPreview,
+    budget: int,
+    ctx: int | None = None,
+    parallel: int = 1,
+    adapters: Sequence[AdapterChoice] = (),
+) -> Fit:
+    """The table for a model on the hub; with a precision in its name only rows of that one. Raises like `added_by`."""
     if found.shape is None:
         raise HubError(f"cannot tell what {found.wanted.name} needs: {found.obstacle}", "choose another model")
     candidates = found.candidates
@@ -138,25 +146,34 @@ def fit_preview(found: RepoPreview, budget: int, ctx: int | None = None, paralle
     readable = [one for one in candidates if one.precision not in found.unreadable]
     if not readable:
         return Fit((), found.obstacle)
-    fit = _fit(found.shape, readable, budget, ctx, parallel)
+    question = Question(budget, machine_rates(), ctx, parallel, added=added_by(adapters, found.shape))
+    fit = _fit(found.shape, readable, question)
     return replace(fit, reason=found.obstacle) if found.obstacle else fit
 
 
-def fit_stored(stored: Sequence[StoredModel], budget: int, ctx: int | None = None, parallel: int = 1) -> Fit:
-    """The table for precisions of one model that are on disk, and for those made of them while they are loaded."""
+def fit_stored(
+    stored: Sequence[StoredModel],
+    budget: int,
+    ctx: int | None = None,
+    parallel: int = 1,
+    adapters: Sequence[AdapterChoice] = (),
+) -> Fit:
+    """The table for precisions of one model that are on disk, and for those made of them while they are loaded. Raises
+    like `added_by`."""
     from localrun.formats.detect import open_model_file
 
-    candidates, shape = [], None
+    candidates, shape, added = [], None, NO_ADAPTERS
     made: dict[str, Candidate] = {}
     for model in stored:
         source = open_model_file(model.path)
         shape = shape_of(source)
-        candidates.append(in_memory(source, model.precision, shape))
+        added = added_by(adapters, shape)
+        candidates.append(in_memory(source, model.precision, shape, added.ranks))
         if model.format == "safetensors" and _is_wide(candidates[-1]):
-            made |= {precision: in_memory(source, precision, shape) for precision in PRECISIONS}
+            made |= {precision: in_memory(source, precision, shape, added.ranks) for precision in PRECISIONS}
     if shape is None:
         raise NotFoundError("there is no model to fit")
-    return _fit(shape, [*candidates, *made.values()], budget, ctx, parallel)
+    return _fit(shape, [*candidates, *made.values()], Question(budget, machine_rates(), ctx, parallel, added=added))
 
 
 def recommended_variant(http: Http, found: RepoPreview, budget: int) -> tuple[Variant, str]:
@@ -177,10 +194,11 @@ def recommended_variant(http: Http, found: RepoPreview, budget: int) -> tuple[Va
     return usual or found.variants[0], fit.reason if fit else "the usual balance"
 
 
-def _fit(shape: ModelShape, candidates: Sequence[Candidate], budget: int, ctx: int | None, parallel: int) -> Fit:
+def _fit(shape: ModelShape, candidates: Sequence[Candidate], question: Question) -> Fit:
     """Models that cannot be run have sizes, too, but are never recommended."""
-    disk = cache(disk_rate) if may_map(usual_backend(record_shapes(shape.config))) else None
-    fit = fit_table(shape, candidates, Question(budget, machine_rates(), ctx, parallel, disk))
+    backend = usual_backend(record_shapes(shape.config, question.added.ranks))
+    disk = cache(disk_rate) if may_map(backend) else None
+    fit = fit_table(shape, candidates, replace(question, disk=disk))
     if not shape.obstacle:
         return fit
     return Fit(tuple(replace(row, recommended=False) for row in fit.rows), shape.obstacle)

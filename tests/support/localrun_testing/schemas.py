@@ -402,6 +402,7 @@ FIT = record(
             total_bytes=field(WHOLE, "these and the program itself"),
             budget_bytes=field(WHOLE, "what there is"),
             mapped_bytes=field(WHOLE, "of total_bytes, weights that a load would leave on disk, and need no memory"),
+            adapter_bytes=field(WHOLE, "of weights_bytes, those of adapters (--lora)", minimum=0),
             verdict={
                 "enum": ["fits", "tight", "disk", "no"],
                 "description": "tight: only with everything else closed; disk: with weights that are read from disk",
