@@ -28,7 +28,6 @@ ENCODERS = {
     *("blip-2", "xlnet", "deepseek_vl_v2", "GOT", "molformer", "hyenadna", "nemotron_parse"),
 }
 FORMATS = (  # the first whose pattern is found in `owner/name`, in small letters
-    ("MLX of 1 bit", r"mlx.*\b1-?bit|\b1-?bit.*mlx"),
     ("MLX", r"mlx"),
     ("GGUF", r"gguf"),
     ("ONNX", r"onnx"),

@@ -66,6 +66,7 @@ def mlx_samples() -> Iterator[Sample]:
         ("affine", 32, 4, mx.bfloat16, (2, ROWS, 64)),
         *((mode, group, bits, mx.bfloat16, (ROWS, COLUMNS)) for mode, group, bits in FLOAT_MODES),
         ("nvfp4", 16, 4, mx.bfloat16, (ROWS, 96)),
+        ("affine", 128, 1, mx.float16, (ROWS, COLUMNS)),
     ]
     for number, (mode, group, bits, dtype, shape) in enumerate(cases):
         parts = mx.quantize(mx.array(weights(number, shape)).astype(dtype), group, bits, mode)

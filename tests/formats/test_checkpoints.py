@@ -48,6 +48,7 @@ HELD = {
     "mlx-02-affine-4-g64": "INT4_G64",
     "mlx-07-affine-4-g128": "INT4_G64",
     "mlx-06-affine-4-g32": "Q4_1",
+    "mlx-14-affine-1-g128": "INT2_G64",
     "compressed-00-int4-g64": "Q4_0",
     "compressed-01-int4-g64-zeros": "Q5_0",
     "compressed-02-int4-rows": "Q4_0",

@@ -24,7 +24,6 @@ def repository(name: str, **values: Any) -> dict[str, Any]:
         ("Qwen/Qwen3-0.6B", "gguf", "floats"),
         ("mlx-community/Qwen3-4B-4bit", "mlx", "MLX"),
         ("mlx-community/gpt-oss-20b-MXFP4-Q8", "mlx", "MLX"),
-        ("someone/Bonsai-8B-mlx-1bit", "mlx", "MLX of 1 bit"),
         ("someone/Qwen3-4B-4bit", "mlx", "MLX"),
         ("someone/Qwen3-4B-4bit", "gguf", "unknown packing"),
         ("openai/gpt-oss-20b-mxfp4", "gguf", "MXFP4"),

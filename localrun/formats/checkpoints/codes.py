@@ -27,6 +27,15 @@ def unpack(raw: np.ndarray, bits: int) -> np.ndarray:
     return (words >> shifts & np.uint64(mask)).astype(np.uint8).reshape(len(raw), -1)
 
 
+def packed(codes: np.ndarray, bits: int) -> np.ndarray:
+    """Codes of 1, 2 or 4 bits in bytes, the first in the lowest bits. uint8 [n, c] -> uint8 [n, c · bits / 8]"""
+    per_byte = 8 // bits
+    found = codes[:, ::per_byte].copy()
+    for place in range(1, per_byte):
+        found |= codes[:, place::per_byte] << np.uint8(bits * place)
+    return found
+
+
 def unpack_words(words: np.ndarray, bits: int, count: int) -> np.ndarray:
     """The first codes of rows of 32-bit words, the lowest bits first. uint32 [n, words] -> uint8 [n, count]"""
     raw = np.ascontiguousarray(words, "<u4").view(np.uint8)

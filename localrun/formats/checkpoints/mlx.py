@@ -26,11 +26,12 @@ from localrun.formats.source import TensorInfo
 if TYPE_CHECKING:
     import numpy as np
 
-_BITS = {"affine": (2, 3, 4, 5, 6, 8), "mxfp4": (4,), "nvfp4": (4,), "mxfp8": (8,)}
+_BITS = {"affine": (1, 2, 3, 4, 5, 6, 8), "mxfp4": (4,), "nvfp4": (4,), "mxfp8": (8,)}
 _USUAL = {"affine": (64, 4), "mxfp4": (32, 4), "nvfp4": (16, 4), "mxfp8": (32, 8)}  # group size and bits
 # Types of codes of so many bits with an fp16 scale and minimum for 32 or 64 of them: of a GGUF where it has one.
-_OF_32 = {2: "Q4_1", 3: "Q4_1", 4: "Q4_1", 5: "Q5_1", 6: "INT6_G32", 8: "INT8_G32"}
-_OF_64 = {2: "INT2_G64", 3: "INT4_G64", 4: "INT4_G64", 5: "INT5_G64", 6: "INT6_G64", 8: "INT8_G64"}
+_OF_32 = {1: "Q4_1", 2: "Q4_1", 3: "Q4_1", 4: "Q4_1", 5: "Q5_1", 6: "INT6_G32", 8: "INT8_G32"}
+_OF_64 = {1: "INT2_G64", 2: "INT2_G64", 3: "INT4_G64", 4: "INT4_G64", 5: "INT5_G64", 6: "INT6_G64", 8: "INT8_G64"}
+_WIDENED = {1: 2, 3: 4}  # bits of codes that INT types have no room of their own for
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class AffineCodes(ScaledCodes):
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         import numpy as np
 
-        from localrun.formats.checkpoints.codes import affine_blocks, in_blocks, unpack
+        from localrun.formats.checkpoints.codes import affine_blocks, in_blocks, packed, unpack
         from localrun.formats.checkpoints.parts import read_bytes, read_numbers
 
         raw = read_bytes(read_rows, self.parts[0], first_row, n_rows).reshape(n_rows, -1)
@@ -133,9 +134,8 @@ class AffineCodes(ScaledCodes):
         in_fp16 = (self.in_fp16(read_rows, part, self.packing.group) for part in (scales, biases))
         if not self.info.qtype.startswith("INT"):
             return in_blocks(self.info.qtype, unpack(raw, self.packing.bits), *in_fp16)
-        if self.packing.bits == 3:
-            codes = unpack(raw, 3)
-            raw = codes[:, ::2] | codes[:, 1::2] << 4
+        if wider := _WIDENED.get(self.packing.bits):
+            raw = packed(unpack(raw, self.packing.bits), wider)
         return affine_blocks(raw, *in_fp16)
 
     def all_scales(self, read_rows: ReadRows) -> np.ndarray:

@@ -54,9 +54,9 @@ _ROWS = (
         (MLX,),
         join_mlx,
         "",
-        "affine of 2, 3, 4, 5, 6 and 8 bits, mxfp4, nvfp4 and mxfp8; also different ones of each layer",
-        "groups of 64 or more INT2_G64 to INT8_G64 (3 bits INT4_G64), of 32 Q4_1, Q5_1, INT6_G32 and INT8_G32; mxfp4 "
-        "MXFP4, nvfp4 NVFP4, mxfp8 MXFP8",
+        "affine of 1, 2, 3, 4, 5, 6 and 8 bits, mxfp4, nvfp4 and mxfp8; also different ones of each layer",
+        "groups of 64 or more INT2_G64 to INT8_G64 (1 bit INT2_G64, 3 bits INT4_G64), of 32 Q4_1, Q5_1, INT6_G32 and "
+        "INT8_G32; mxfp4 MXFP4, nvfp4 NVFP4, mxfp8 MXFP8",
     ),
     Method(
         ("fp8", "fbgemm_fp8", "compressed-tensors float-quantized", "modelopt FP8"),
