@@ -38,10 +38,11 @@ from localrun.ops.layouts import F32
 TinyFile = Callable[..., Path]
 SAMPLES = Path(__file__).parent / "adapter_samples"
 IDS = token_ids(70, VOCAB_SIZE)
-# Biases, experts beside attention, fused matrices, mixers of three kinds, gates in turns with queries, per-layer ones.
+# Biases, experts beside attention, fused matrices, mixers of three kinds, gates in turns with queries, per-layer ones,
+# layers beside eyes.
 KINDS = (
     "llama-biases", "phi3", "qwen3-moe", "gpt-oss", "granite-hybrid", "nemotron-h", "qwen3.5", "qwen3-next", "lfm2",
-    "gemma2", "gemma4-e2b",
+    "gemma2", "gemma4-e2b", "smolvlm",
 )  # fmt: skip
 
 

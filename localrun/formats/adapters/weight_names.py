@@ -6,7 +6,7 @@ from pathlib import Path
 from localrun.formats.adapters.adapter_file import unsupported
 from localrun.formats.files import shown
 
-_OF_LAYERS = re.compile(r"(?:(?:model|language_model|backbone)\.){0,2}(layers\.\d.*)")
+_OF_LAYERS = re.compile(r"(?:(?:model|language_model|text_model|backbone)\.){0,2}(layers\.\d.*)")
 _PARTS = {  # what a module outside layers, or within some, belongs to
     r"embed_tokens|wte|embeddings": "embeddings",
     r"lm_head": "the output matrix (lm_head)",
