@@ -125,7 +125,8 @@ class Meter:
 
         def counted(plan, cancel=None):  # type: ignore[no-untyped-def]
             logits = run(plan, cancel)
-            for sequence, n in plan.work:
+            for work in plan.work:
+                sequence, n = work.sequence, work.n
                 if sequence.request.is_warm_up:
                     self.background += n
                 elif sequence.n_computed < sequence.n_prompt:

@@ -30,7 +30,7 @@ from localrun.base.events import Token
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.client.local import LocalClient
 from localrun.engine.generation import GenerationRequest, GenerationState
-from localrun.engine.next_tokens import sample_next
+from localrun.engine.next_tokens import NextRow, sample_next
 from localrun.engine.sampler import SamplerSettings
 from localrun.ops.interface import Logits
 from localrun.ops.largest_step import MAX_CANDIDATES
@@ -121,7 +121,7 @@ class Choice:
         self.native = native.logits(n_rows)
         self.plain = Logits(*(getattr(self.native, field.name) for field in dataclasses.fields(Logits)))
         requests = [GenerationRequest((1,), 9, frozenset(), chain, seed=row) for row in range(n_rows)]
-        self.wanted = list(enumerate(map(GenerationState, requests)))
+        self.wanted = [NextRow(row, GenerationState(request)) for row, request in enumerate(requests)]
 
     def close(self) -> None:
         self.calls.threads_destroy(self.threads)

@@ -54,6 +54,11 @@ class Executor(Protocol):
         """Tokens of a span of a prompt that are read in bulk, whole blocks; 0 where one arithmetic serves all rows."""
         ...
 
+    @property
+    def exact_rows(self) -> bool:
+        """Whether the rows beside a row change no bit of its result, so that several tokens may be verified at once."""
+        ...
+
     def block_bytes(self, group: int) -> int:
         """Bytes of one coded block of a group."""
         ...

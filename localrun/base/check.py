@@ -9,6 +9,7 @@ from localrun.base.constraint import Constraint, check_constraint
 from localrun.base.errors import UsageError
 from localrun.base.request import (
     BackendName,
+    DraftName,
     KVCodecName,
     LoadOptions,
     Overflow,
@@ -70,6 +71,7 @@ def check_load(options: LoadOptions) -> None:
     """Types and ranges of how a model is to be held."""
     check_choice("backend", options.backend, get_args(BackendName))
     check_choice("kv", options.kv, get_args(KVCodecName))
+    check_choice("draft", options.draft, get_args(DraftName))
     for name in ("threads", "ctx", "window"):
         check_number(name, getattr(options, name))
     is_count = isinstance(options.parallel, int) and not isinstance(options.parallel, bool) and options.parallel > 0

@@ -200,6 +200,14 @@ class CacheFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftFigures:
+    """Tokens of an answer that were guessed, to be verified several in a step."""
+
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0  # of these, the right ones: each saved a step
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryFigures:
     """Bytes that an answer took. None is what a server does not tell."""
 
@@ -238,14 +246,20 @@ class Completion:
     engine: WhoseEngine = "own"
     timings: Timings = Timings()
     cache: CacheFigures = CacheFigures()
+    drafts: DraftFigures = DraftFigures()
     memory: MemoryFigures = MemoryFigures()
 
     def flat(self) -> dict[str, Any]:
-        """All fields as plain data on one level, those of timings, cache and memory among them."""
+        """All fields as plain data on one level, those of timings, cache, drafts and memory among them."""
         fields: dict[str, Any] = {}
         for name, value in asdict(self).items():
-            fields |= value if name in ("timings", "cache", "memory") else {name: value}
+            fields |= value if name in ("timings", "cache", "drafts", "memory") else {name: value}
         return fields
+
+    @property
+    def n_steps(self) -> int:
+        """Steps that decoded the tokens after the first one."""
+        return self.completion_tokens - self.drafts.accepted_tokens - 1
 
     @property
     def ends_in_calls(self) -> bool:

@@ -20,7 +20,7 @@ from localrun.base.lock import locked
 from localrun.base.nearest import did_you_mean
 from localrun.base.parsers import context, on_off, one_of, real, text, whole
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
-from localrun.base.request import BackendName, KVCodecName
+from localrun.base.request import BackendName, DraftName, KVCodecName
 from localrun.base.sanitize import clean
 from localrun.base.toml_file import MAX_BYTES, line_of, read_toml
 
@@ -40,6 +40,7 @@ class Settings:
     threads: int | None = None
     backend: str | None = None
     isa: str | None = None
+    draft: str | None = None
     system: str | None = None
     max_tokens: int | None = None
     temperature: float | None = None
@@ -98,6 +99,11 @@ SETTINGS: dict[str, Setting] = {
     "threads": Setting("CPU threads to compute with", whole(1, 1024), "one a core"),
     "backend": Setting("what to compute on", one_of(*get_args(BackendName)), "auto"),
     "isa": Setting("CPU instruction set of the native library", text, "the best this CPU has"),
+    "draft": Setting(
+        "guess tokens from the text so far, to verify several in a step: answers stay the same",
+        one_of(*get_args(DraftName)),
+        "auto, which is off",
+    ),
     "system": Setting("system message at the start of every chat", text, "none"),
     "max_tokens": Setting("longest answer in tokens", whole(1, 1 << 24), "to the end of the context"),
     "temperature": Setting("0 always takes the likeliest token", real(0, 2)),

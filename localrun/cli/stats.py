@@ -23,6 +23,12 @@ def show_stats(completion: Completion) -> None:
         f" then every {ms(speed.itl_ms_p50)} (95 %: {ms(speed.itl_ms_p95)})\n"
         f"model   {model} on {c.backend}{context}, loaded in {ms(speed.load_ms)}"
     )
+    if c.drafts.drafted_tokens:
+        a_step = (c.completion_tokens - 1) / max(1, c.n_steps)
+        note(
+            f"drafts  {c.drafts.accepted_tokens:,} of {c.drafts.drafted_tokens:,} guessed tokens were right:"
+            f" {a_step:.2f} tokens a step"
+        )
     if memory.peak_rss is not None:
         note(
             f"memory  {gib(memory.peak_rss)} at most; KV cache as {c.kv_codec}: {gib(memory.kv_bytes or 0)} of this"

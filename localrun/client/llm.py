@@ -12,7 +12,16 @@ from localrun.base.constraint import Constraint, of_schema, one_constraint
 from localrun.base.errors import UsageError
 from localrun.base.events import Accepted, Completion, Done, Loop, Prefill, PromptLogprobs, Token, ToolCallDelta
 from localrun.base.options import python_spelling
-from localrun.base.request import BackendName, KVCodecName, LoadOptions, Request, RequestMessage, Sampling, Think
+from localrun.base.request import (
+    BackendName,
+    DraftName,
+    KVCodecName,
+    LoadOptions,
+    Request,
+    RequestMessage,
+    Sampling,
+    Think,
+)
 from localrun.base.tool_choice import names_of, tool_wish
 from localrun.client.interface import Generation
 from localrun.client.schemas import schema_of
@@ -66,6 +75,7 @@ class LLM:
         prefix_cache: bool = True,
         disk_cache: int = 0,
         packed_weights: int | None = 0,
+        draft: DraftName = "auto",
         lora: str | Path | Sequence[str | Path] = (),
     ) -> None:
         """`model`: a path, a name of `localrun list`, or org/repo; `precision` chooses among those on disk.
@@ -73,7 +83,8 @@ class LLM:
         `ctx=None`: as much as the model allows and memory holds. `window`: see only the first block and the last so
         many tokens. `disk_cache`: bytes of disk that what was computed may take, to be there the next time;
         `packed_weights`: those that weights may take as the kernels read them, for the next start, None: an eighth of
-        what is free. `lora`: adapters beside its weights, FILE or FILE:SCALE each.
+        what is free. `draft`: guess tokens from the text so far, and verify several in a step, which changes no answer.
+        `lora`: adapters beside its weights, FILE or FILE:SCALE each.
         """
         check(isinstance(model, str | Path), "model", model, "a name or a path is needed")
         check(isinstance(precision, str), "precision", precision, "a text is needed, such as Q4_K_M")
@@ -88,6 +99,7 @@ class LLM:
             prefix_cache=prefix_cache,
             disk_cache=disk_cache,
             packed_weights=packed_weights,
+            draft=draft,
             adapters=adapters_of(lora),
         )
         check_load(self.options)

@@ -63,6 +63,7 @@ def difference(wanted: LoadOptions, engine: LoadedEngine) -> str:
         (wanted.backend in (loaded.backend, info.backend), f"the {info.backend} backend"),
         (wanted.threads == loaded.threads, f"{loaded.threads or 'the usual number of'} threads"),
         (wanted.prefix_cache == loaded.prefix_cache, f"{'a' if loaded.prefix_cache else 'no'} prefix cache"),
+        (wanted.draft in ("auto", loaded.draft), "drafts of another kind"),
         (not wanted.disk_cache or bool(loaded.disk_cache), "nothing of chats on disk"),
     )
     return next((words for is_same, words in checks if not is_same), "")

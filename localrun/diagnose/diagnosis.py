@@ -77,8 +77,7 @@ def _pace(facts: Facts, stage: Stage) -> Pace | None:
         n = facts.computed_tokens
         return pace("prefill", facts.work, n, seconds, facts.rates, seen=facts.cached_tokens + n / 2)
     if stage == "decode":
-        n = facts.completion_tokens - 1
-        return pace("decode", facts.work, n, seconds, facts.rates, facts.held_tokens, facts.kv_bytes)
+        return pace("decode", facts.work, facts.n_steps, seconds, facts.rates, facts.held_tokens, facts.kv_bytes)
     return None
 
 

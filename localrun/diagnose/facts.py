@@ -40,6 +40,12 @@ class Facts:
     work: Work | None = None
     rates: Rates | None = None
     meanwhile: Meanwhile = field(default_factory=Meanwhile)
+    accepted_tokens: int = 0  # of completion_tokens
+
+    @property
+    def n_steps(self) -> int:
+        """Steps that decoded the tokens after the first one: a draft that was right saved one."""
+        return self.completion_tokens - self.accepted_tokens - 1
 
 
 def stages(stats: Mapping[str, Any]) -> dict[Stage, float]:
@@ -68,6 +74,7 @@ def facts_of(stats: Mapping[str, Any], rates: Rates | None) -> Facts | None:
         computed_tokens=whole("computed_tokens"),
         restored_tokens=whole("restored_tokens"),
         completion_tokens=whole("completion_tokens"),
+        accepted_tokens=whole("accepted_tokens"),
         held_tokens=whole("held_tokens"),
         kv_bytes=whole("kv_bytes"),
         kv_codec=str(stats.get("kv_codec") or ""),

@@ -9,6 +9,7 @@ from localrun.base.events import (
     CacheFigures,
     Channel,
     Completion,
+    DraftFigures,
     Loop,
     MemoryFigures,
     ModelInfo,
@@ -159,6 +160,7 @@ def completion(
         cache=CacheFigures(
             figures.note, figures.n_restored, figures.n_replayed, figures.prefill_rows, held_tokens=state.n_computed
         ),
+        drafts=DraftFigures(figures.n_drafted, figures.n_accepted),
         memory=MemoryFigures(peak_rss, figures.kv_bytes, figures.kept_kv_bytes, kv_budget, info.mapped_bytes),
     )
 

@@ -15,7 +15,9 @@ from localrun.engine.generations import Generations
 from localrun.engine.handle import GenerationHandle
 from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.scheduler import Scheduler, StepPlan
+from localrun.engine.scheduler import Scheduler
+from localrun.engine.speculation.speculation import Speculation
+from localrun.engine.step_plan import StepPlan
 from localrun.engine.view import StoreView
 from localrun.ops.interface import CancelFlag, Logits, StepCancelled
 from localrun.ops.largest_step import MAX_ROWS, max_sequences
@@ -42,9 +44,12 @@ class Engine:
         disk: DiskCache | None = None,
         files: MappedFiles | None = None,
         parallel: int | None = None,
+        speculation: Speculation | None = None,
     ) -> None:
         """The store's `copy` must be the runner's. `endless`: positions may grow past the context. `files`: those that
-        weights are mapped from. `parallel`: sequences that run at once at most, as far as memory was planned for."""
+        weights are mapped from. `parallel`: sequences that run at once at most, as far as memory was planned for.
+        `speculation`: drafts tokens; the runner's rows have to be exact."""
+        assert speculation is None or runner.executor.exact_rows
         self.runner, self.store, self.ctx = runner, store, ctx
         self.can_roll = endless and all(group.kind.is_bounded for group in store.groups)
         self.disk = disk
@@ -53,7 +58,8 @@ class Engine:
         # None: look what there is to do
         self.inbox: queue.SimpleQueue[GenerationHandle | Stop | None] = queue.SimpleQueue()
         most = min(parallel or MAX_ROWS, max_sequences(ctx))
-        self.scheduler = Scheduler(store, most, disk, partial(self.inbox.put, None), runner.bulk_span)
+        wake = partial(self.inbox.put, None)
+        self.scheduler = Scheduler(store, most, disk, wake, runner.bulk_span, speculation=speculation)
         self.generations = Generations(self.scheduler, runner.block_sizes, ctx)
         self.cancel_step = CancelFlag()
         self.in_step: tuple[GenerationState, ...] = ()  # what the running step computes
@@ -245,7 +251,7 @@ class Engine:
         except StepCancelled:
             return
         except Exception as error:  # of no known generation
-            self.generations.fail([sequence for sequence, _ in plan.work], error)
+            self.generations.fail([work.sequence for work in plan.work], error)
             return
         seconds = time.perf_counter() - started
         if self._why_wrong(plan, logits) is not None:
@@ -274,7 +280,7 @@ class Engine:
 
     def _run(self, plan: StepPlan) -> Logits:
         with self.step_lock:
-            self.in_step = tuple(sequence for sequence, _ in plan.work)
+            self.in_step = tuple(work.sequence for work in plan.work)
             self.cancel_step.clear()
         self.interrupt()  # requests since this step was planned
         try:

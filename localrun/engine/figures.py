@@ -23,6 +23,8 @@ class GenerationFigures:
     restore_seconds: float = 0.0
     prefill_seconds: float = 0.0
     prefill_rows: int = 0  # computed in that time, replayed ones included
+    n_drafted: int = 0  # tokens of drafts that were verified
+    n_accepted: int = 0  # of these, part of the answer
     token_times: list[float] = field(default_factory=list)  # seconds, when each token was known
     kv_bytes: int = 0  # of its blocks, once it has ended
     kept_kv_bytes: int = 0  # of the blocks of others, then

@@ -89,7 +89,7 @@ class GenerationState:
     keys: list[int] = field(init=False)  # what names them in the cache: the same list where nothing is read in bulk
     n_computed: int = 0  # tokens whose keys and values are in the cache
     n_scored: int = field(init=False)  # tokens, from the first on, after which no logprobs are wanted any more
-    n_forced: int = 0  # newest tokens that were not chosen, so that several may be computed at once
+    n_behind: int = 0  # tokens before the newest that a decode computes with it: forced, or taken back with a state
     restore: Restore | None = None  # what is kept on disk of the prompt, on its way back
     turn: int = 0  # when it gets the next chunk of its prompt: the lowest goes first
     admitted: bool = False
@@ -139,8 +139,8 @@ class GenerationState:
 
     @property
     def prefilling(self) -> bool:
-        """More than the newest token, and those forced after it, still have to be computed."""
-        return len(self.token_ids) - self.n_computed > 1 + self.n_forced
+        """More than the newest token, and those that go with it, still have to be computed."""
+        return len(self.token_ids) - self.n_computed > 1 + self.n_behind
 
     @property
     def reads_logprobs(self) -> bool:

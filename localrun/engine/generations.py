@@ -1,7 +1,8 @@
 """All generations under way: choose their next tokens from the logits of a step, and send the events."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from localrun.base.errors import ModelFileError
 from localrun.base.events import Loop, Prefill, PromptLogprobs, StopReason, TokenLogprob
@@ -9,8 +10,9 @@ from localrun.engine.constrained import Constrained
 from localrun.engine.generation import GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken, as_localrun_error
 from localrun.engine.logprobs import token_logprob, token_logprobs
-from localrun.engine.next_tokens import sample_next
-from localrun.engine.scheduler import Scheduler, StepPlan
+from localrun.engine.next_tokens import Ended, next_rows, sample_next
+from localrun.engine.scheduler import Scheduler
+from localrun.engine.step_plan import LogitsRows, StepPlan, Work
 from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
 from localrun.ops.interface import Logits
 
@@ -25,7 +27,7 @@ class Generations:
         self.scheduler, self.store = scheduler, scheduler.store
         self.block_sizes, self.ctx = block_sizes, ctx
         self.handles: dict[int, GenerationHandle] = {}
-        self.late: dict[int, tuple[GenerationState, Logits]] = {}  # whose constraint was not ready when its logits were
+        self.late: dict[int, tuple[Work, Logits]] = {}  # whose constraint was not ready when its logits were
         self.last: GenerationState | None = None  # the latest that was waited for
         self.last_states: tuple[str, ...] = ("",) * len(self.store.groups)  # of its blocks, once it has ended
 
@@ -65,48 +67,56 @@ class Generations:
 
     def take(self, plan: StepPlan, logits: Logits, seconds: float) -> None:
         """Take the logits of a step; an error with one row ends that generation alone."""
-        n_read = sum(n for _, n in plan.work if n > 1)
-        self.scheduler.cost.observe(plan.n_rows - n_read, n_read, seconds)
-        ended: list[tuple[int, GenerationState]] = []  # rows after which there is a token to choose
-        raw_rows: dict[int, int] = {}  # the same as the model gives them, by number of the sequence
-        n_rows = len(plan.work)
-        for row, (sequence, n) in enumerate(plan.work):
-            positions = sequence.scored(n)
-            scored = range(n_rows, n_rows + len(positions))
-            n_rows = scored.stop
+        self.scheduler.observe(plan, seconds)
+        ended = []
+        for work, rows in zip(plan.work, plan.logits_rows(), strict=True):
             try:
-                if not all(bool(logits.finite[each]) for each in (row, *scored)):
-                    raise ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")
-                sequence.figures.n_beside += plan.n_rows - n
-                self._commit(sequence, n, seconds)
-                self._tell_prompt_logprobs(sequence, logits, scored, positions)
-                raw_rows[sequence.number] = scored.stop - 1
+                if one := self._take_rows(work, logits, rows, seconds):
+                    ended.append(one)
+                work.sequence.figures.n_beside += plan.n_rows - work.n_rows
             except Exception as error:
-                self.fail([sequence], error)
-            else:
-                if sequence.n_computed == sequence.n_tokens:
-                    ended.append((row, sequence))
-        self._choose(logits, [one for one in ended if self._is_ready(logits, *one, raw_rows)], raw_rows)
+                self.fail([work.sequence], error)
+        self._choose(logits, [one for one in ended if self._is_ready(logits, one)])
 
-    def _is_ready(self, logits: Logits, row: int, sequence: GenerationState, raw_rows: Mapping[int, int]) -> bool:
+    def _take_rows(self, work: Work, logits: Logits, rows: LogitsRows, seconds: float) -> Ended | None:
+        """Take what was computed of one sequence -> what to choose its next tokens from, if that is next.
+
+        Rows after drafts may decide nothing: that they are not finite is no error yet.
+        """
+        sequence, positions = work.sequence, work.sequence.scored(work.n)
+        scored = rows.scored[: len(positions)]
+        if not all(bool(logits.finite[row]) for row in (rows.chosen[0], *scored)):
+            raise not_finite()
+        ended = None
+        if work.ends:
+            finite = [*takewhile(lambda row: bool(logits.finite[row]), rows.chosen)]
+            ended = Ended(work, finite, rows.scored[-len(rows.chosen) :])
+        if not work.drafts:
+            self._commit(sequence, work.n, seconds)
+        self._tell_prompt_logprobs(sequence, logits, scored, positions)
+        return ended
+
+    def _is_ready(self, logits: Logits, ended: Ended) -> bool:
         """Whether the next token can be chosen; else the logits are kept, and only this one waits."""
+        sequence = ended.work.sequence
         constraint = sequence.constraint
         if constraint is None or constraint.can_choose():
             return True
         if constraint.skips and constraint.forced is not None:  # the token is fixed, whatever the logits are
             return False
-        rows = [row] if sequence.request.logprobs is None else [row, raw_rows[sequence.number]]
-        self.late[sequence.number] = sequence, logits.copied(rows)
+        raw_rows = [] if sequence.request.logprobs is None else ended.raw_rows
+        self.late[sequence.number] = ended.work, logits.copied([*ended.rows, *raw_rows])
         return False
 
     def choose_late(self) -> None:
         """Choose the next tokens of those whose constraint was late, and is ready now."""
-        for number, (sequence, logits) in list(self.late.items()):
+        for number, (work, logits) in list(self.late.items()):
+            sequence = work.sequence
             if sequence.cache is None or sequence.n_uncomputed:  # it goes on already, or has to compute them again
                 del self.late[number]
             elif sequence.constraint is None or sequence.constraint.can_choose():
                 del self.late[number]
-                self._choose(logits, [(0, sequence)], {number: 1})
+                self._choose(logits, [Ended(work, [0], [1])])
 
     def wait_for_forced(self) -> None:
         """Give constraints a moment to compute the tokens after the newest ones: too short to matter."""
@@ -128,7 +138,7 @@ class Generations:
         while sequence.stop_reason is None and (token := constraint.forced) is not None:
             self._go_on(sequence, token, None)
         if sequence.n_tokens > n_before:
-            sequence.n_forced = sequence.n_tokens - n_before
+            sequence.n_behind = sequence.n_tokens - n_before
 
     @property
     def deadline(self) -> float | None:
@@ -174,6 +184,21 @@ class Generations:
             sequence.figures.prefill_rows += n
             self._tell_progress(sequence, min(sequence.n_computed, sequence.n_prompt))
 
+    def _commit_accepted(self, work: Work, n_accepted: int) -> None:
+        """Count work as computed with the drafts that the answer went on with; the others leave no trace.
+
+        Where a layer has a state, which no step can take a part of, it is that from before, and the tokens since are
+        computed again with the next one.
+        """
+        sequence = work.sequence
+        assert sequence.cache is not None
+        n_computed = sequence.n_computed + work.n + n_accepted
+        if sequence.request.logprobs is not None:
+            sequence.n_scored = n_computed
+        sequence.n_computed = self.store.commit(sequence.cache, sequence.keys, n_computed)
+        sequence.n_behind = n_computed - sequence.n_computed
+        self.scheduler.settle(work, n_accepted)
+
     def _tell_prompt_logprobs(
         self, sequence: GenerationState, logits: Logits, rows: Sequence[int], positions: range
     ) -> None:
@@ -186,25 +211,35 @@ class Generations:
             self.handles[sequence.number].put(PromptLogprobs(token_logprobs(logits, rows, after, n_top)))
         sequence.n_scored = positions.stop
 
-    def _choose(
-        self, logits: Logits, ended: Sequence[tuple[int, GenerationState]], raw_rows: Mapping[int, int]
-    ) -> None:
-        """Choose the next tokens for these rows: all at once, or one by one where that fails."""
+    def _choose(self, logits: Logits, ended: Sequence[Ended]) -> None:
+        """Choose the next tokens for these rows: all at once, or one sequence at a time where that fails."""
         try:
-            tokens = sample_next(logits, ended)
+            tokens = iter(sample_next(logits, next_rows(ended)))
         except Exception as error:
             for one in ended if len(ended) > 1 else ():
-                self._choose(logits, [one], raw_rows)
+                self._choose(logits, [one])
             if len(ended) == 1:
-                self.fail([ended[0][1]], error)
+                self.fail([ended[0].work.sequence], error)
             return
-        for (_, sequence), token in zip(ended, tokens, strict=True):
+        for one in ended:
+            chosen = [next(tokens) for _ in one.rows]
             try:
-                wanted = sequence.request.logprobs
-                logprob = None if wanted is None else token_logprob(logits, raw_rows[sequence.number], token, wanted)
-                self._go_on(sequence, token, logprob)
+                self._take_chosen(logits, one, chosen)
             except Exception as error:
-                self.fail([sequence], error)
+                self.fail([one.work.sequence], error)
+
+    def _take_chosen(self, logits: Logits, ended: Ended, tokens: Sequence[int]) -> None:
+        """Go on with the tokens that were chosen, as long as the one before was drafted."""
+        work, wanted = ended.work, ended.work.sequence.request.logprobs
+        for n_accepted, token in enumerate(tokens):
+            logprob = None if wanted is None else token_logprob(logits, ended.raw_rows[n_accepted], token, wanted)
+            self._go_on(work.sequence, token, logprob)
+            if work.sequence.stop_reason is not None or work.drafts[n_accepted : n_accepted + 1] != (token,):
+                break
+        else:  # the row after the last of them is not finite
+            raise not_finite()
+        if work.drafts:
+            self._commit_accepted(work, n_accepted)
 
     def _go_on(self, sequence: GenerationState, token_id: int, logprob: TokenLogprob | None) -> None:
         """Take the next token, or end."""
@@ -243,3 +278,7 @@ class Generations:
     def _tell_progress(self, sequence: GenerationState, done: int) -> None:
         figures = sequence.figures
         self.handles[sequence.number].put(Prefill(done, figures.n_cached, sequence.n_prompt, figures.note))
+
+
+def not_finite() -> ModelFileError:
+    return ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")

@@ -21,6 +21,7 @@ from localrun.engine.engine import Engine
 from localrun.engine.opened_model import OpenedModel, open_model
 from localrun.engine.packed_weights import changed_note, files_of, kept_weights, mappable_weights
 from localrun.engine.runner import Runner, cache_layers
+from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.view import StoreView
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import LoadRequest, plan_load
@@ -29,6 +30,7 @@ from localrun.model.decoder import Model
 from localrun.model.load import allocated_bytes, files_in_use, load_model, work_per_token
 from localrun.model.recording import record_shapes
 from localrun.ops.kv import KVPlan
+from localrun.ops.largest_step import max_sequences
 from localrun.ops.layouts import F32, Layout
 from localrun.ops.types import NUMERICS_VERSION
 from localrun.storage.block_files import DISK_FOLDER, BlockFiles
@@ -171,7 +173,16 @@ def start_engine(
         changed_by = (*opened.own_types, *(adapter.identity for adapter in opened.adapters))
         disk = open_disk_cache(store, runner, fingerprint(weights, *bits, *changed_by), label, options.disk_cache)
     endless = all(rope.endless for rope in plan.config.ropes)
-    return Engine(runner, store, plan.ctx, endless, disk, mapped, options.parallel)
+    drafts = speculation(options, runner, plan.ctx)
+    return Engine(runner, store, plan.ctx, endless, disk, mapped, options.parallel, drafts)
+
+
+def speculation(options: LoadOptions, runner: Runner, ctx: int) -> Speculation | None:
+    """Drafts by lookup where they are asked for, and a step verifies several tokens as it would compute them one by
+    one."""
+    if options.draft != "lookup" or not runner.executor.exact_rows:
+        return None
+    return Speculation(ctx, max_sequences(ctx))
 
 
 def start_executor(backend: Backend, model: Model, plan: MemoryPlan, threads: int) -> Executor:

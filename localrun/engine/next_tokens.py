@@ -1,31 +1,61 @@
 """Choose the next tokens of sequences from the logits of a step."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from localrun.engine.generation import GenerationState
 from localrun.engine.philox import uniforms
+from localrun.engine.step_plan import Work
 from localrun.ops.interface import Logits
 from localrun.ops.sampling import Draw
 
 
-def sample_next(logits: Logits, wanted: Sequence[tuple[int, GenerationState]]) -> list[int]:
-    """The next token of each sequence, chosen by its settings from its row; neighbours change nothing."""
-    held = [(row, s) for row, s in wanted if s.constraint is not None and s.constraint.restricts]
-    rows = {row for row, _ in held}
-    sampled = [(row, s) for row, s in wanted if s.request.settings.temperature > 0 and row not in rows]
-    drawn = dict(zip([row for row, _ in sampled], logits.choose(draws_of(sampled)), strict=True)) if sampled else {}
-    for draw, (row, sequence) in zip(draws_of(held), held, strict=True):
-        assert sequence.constraint is not None
-        drawn[row] = sequence.constraint.choose(logits, draw)
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Work after which tokens are chosen from `rows` of logits: after the planned tokens, and after each draft.
+
+    `raw_rows`: the same as the model gives them, where logprobs are wanted.
+    """
+
+    work: Work
+    rows: Sequence[int]
+    raw_rows: Sequence[int]
+
+
+class NextRow(NamedTuple):
+    """A row of logits, and whose next token is chosen from it, once `ahead` drafted tokens have been answered."""
+
+    row: int
+    sequence: GenerationState
+    ahead: int = 0
+
+
+def next_rows(ended: Iterable[Ended]) -> list[NextRow]:
+    """The rows of all, one sequence after the other."""
+    return [NextRow(row, one.work.sequence, ahead) for one in ended for ahead, row in enumerate(one.rows)]
+
+
+def sample_next(logits: Logits, wanted: Sequence[NextRow]) -> list[int]:
+    """The token after each row, chosen by the settings of its sequence; neighbours change nothing."""
+    held = [each for each in wanted if each.sequence.constraint is not None and each.sequence.constraint.restricts]
+    rows = {each.row for each in held}
+    sampled = [each for each in wanted if each.sequence.request.settings.temperature > 0 and each.row not in rows]
+    found = logits.choose(draws_of(sampled)) if sampled else []
+    drawn = {each.row: token for each, token in zip(sampled, found, strict=True)}
+    for draw, each in zip(draws_of(held), held, strict=True):
+        assert each.sequence.constraint is not None
+        drawn[each.row] = each.sequence.constraint.choose(logits, draw)
     best = logits.argmax
-    return [drawn[row] if row in drawn else int(best[row]) for row, _ in wanted]
+    return [drawn[each.row] if each.row in drawn else int(best[each.row]) for each in wanted]
 
 
-def draws_of(sampled: Sequence[tuple[int, GenerationState]]) -> list[Draw]:
-    """How the next token of each sequence is drawn."""
-    numbers = uniforms([s.request.seed for _, s in sampled], [s.n_tokens for _, s in sampled])
+def draws_of(sampled: Sequence[NextRow]) -> list[Draw]:
+    """How the token after each row is drawn: its random number belongs to the seed and the position."""
+    positions = [each.sequence.n_tokens + each.ahead for each in sampled]
+    numbers = uniforms([each.sequence.request.seed for each in sampled], positions)
     draws = []
-    for (row, sequence), u in zip(sampled, numbers, strict=True):
-        chain = sequence.request.settings
-        draws.append(Draw(row, chain.top_k, chain.temperature, chain.top_p, chain.min_p, u))
+    for each, u in zip(sampled, numbers, strict=True):
+        chain = each.sequence.request.settings
+        draws.append(Draw(each.row, chain.top_k, chain.temperature, chain.top_p, chain.min_p, u))
     return draws

@@ -7,7 +7,7 @@ from localrun.cache.blocks import NO_BLOCK, BlockTable
 from localrun.cache.groups import Group, ring_pools
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.generation import GenerationState
-from localrun.engine.scheduler import StepPlan
+from localrun.engine.step_plan import StepPlan
 from localrun.model.config import ModelConfig, group_layers
 from localrun.ops.cache_layer import NOWHERE, CacheLayer
 from localrun.ops.interface import Angles, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
@@ -30,31 +30,27 @@ class Runner:
         self.sink_window = next((spec.sink_window for spec in config.layers if spec.sink_window is not None), None)
 
     def run(self, plan: StepPlan, cancel: CancelFlag | None = None) -> Logits:
-        """One step; the logits of the last token of every sequence of the plan, and after these, as the model gives
-        them, those that logprobs are read of. Raises StepCancelled."""
+        """One step -> the rows of logits that the plan says. Raises StepCancelled."""
         return self.submit(plan, cancel).result()
 
-    def submit(self, plan: StepPlan, cancel: CancelFlag | None = None, drafts: Sequence[Sequence[int]] = ()) -> Handle:
+    def submit(self, plan: StepPlan, cancel: CancelFlag | None = None) -> Handle:
         """Begin a step; its result may be read later, and is valid until the next one is submitted.
 
-        `drafts`: token ids to verify after those planned, one entry a sequence (or none at all), that its cache has
-        room for. Logits are those of the last planned token of each sequence and of every drafted one after it,
-        1 + len(draft) rows, adjusted as if the drafted tokens before had been answered; after them come the rows that
-        logprobs are read of. Commit what is accepted, no
-        more: the rest is overwritten. The plan's sequences must not change before the result is read.
+        Rows after drafts are adjusted as if the drafts before had been answered. Commit what is accepted, no more: the
+        rest is overwritten. The plan's sequences must not change before the result is read.
         """
         spans, views, adjust, end = [], [], [], 0
         rows: list[int] = []
         scored: list[int] = []
-        for (s, n), draft in zip(plan.work, drafts or [()] * len(plan.work), strict=True):
+        for work in plan.work:
+            s, drafts = work.sequence, work.drafts
             assert s.cache is not None
-            spans.append(([*s.token_ids[s.n_computed : s.n_computed + n], *draft], s.n_computed))
-            views.append(cache_input(self.groups, s.cache, s.n_computed, n + len(draft), s.n_bulk))
-            scored += [end + position - s.n_computed for position in s.scored(n)]
-            end += n + len(draft)
-            rows += range(end - 1 - len(draft), end)
-            adjust.append(adjust_of(s))
-            adjust += [adjust_of(s, draft[: n_before + 1]) for n_before in range(len(draft))]
+            spans.append(([*s.token_ids[s.n_computed : s.n_computed + work.n], *drafts], s.n_computed))
+            views.append(cache_input(self.groups, s.cache, s.n_computed, work.n_rows, s.n_bulk))
+            scored += [end + position - s.n_computed for position in work.scored]
+            end += work.n_rows
+            rows += range(end - 1 - len(drafts), end)
+            adjust += [adjust_of(s, drafts[:n_before]) for n_before in range(1 + len(drafts))]
         return self.submit_spans(spans, views, rows + scored, adjust + [None] * len(scored), cancel)
 
     def compute(
@@ -166,9 +162,10 @@ def adjust_of(sequence: GenerationState, draft: Sequence[int] = ()) -> LogitAdju
     settings = sequence.request.settings
     if not settings.adjusts_logits and not sequence.request.logit_bias:
         return None
+    is_counted = settings.presence_penalty or settings.frequency_penalty
     return LogitAdjust(
-        seen=sequence.seen.plus(draft) if draft else sequence.seen,
-        counts=sequence.counts.plus(draft) if draft else sequence.counts,
+        seen=sequence.seen.plus(draft) if draft and settings.repeat_penalty != 1.0 else sequence.seen,
+        counts=sequence.counts.plus(draft) if draft and is_counted else sequence.counts,
         repeat=settings.repeat_penalty,
         presence=settings.presence_penalty,
         frequency=settings.frequency_penalty,

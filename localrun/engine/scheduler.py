@@ -5,15 +5,17 @@ Ints only, no tensors.
 
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.store import CacheStore
 from localrun.engine.admission import has_room
 from localrun.engine.generation import GenerationState
 from localrun.engine.shared_prefix import SharedPrefixes
+from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.step_cost import ALONE_SECONDS, LEAST_ROWS, StepCost
+from localrun.engine.step_plan import StepPlan, Work
 from localrun.engine.waiting_line import WaitingLine, class_of
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, SCORED_ROWS, max_rows
 from localrun.storage.disk_cache import DiskCache
@@ -24,17 +26,6 @@ HEADROOM_TOKENS = 256  # of free room required beside a new prompt
 RETRY_STEPS = 32  # after which a sequence without room is tried again though none has ended
 FORCED_ROWS = 31  # of one answer in a step, beside that of a chosen token
 TURNS = (1, 4, 16)  # between two chunks of a prompt, by its class, where there are fewer chunks than prompts
-
-
-@dataclass(frozen=True, slots=True)
-class StepPlan:
-    """Sequences of a step and how many of their tokens, from n_computed on, it computes."""
-
-    work: tuple[tuple[GenerationState, int], ...]
-
-    @property
-    def n_rows(self) -> int:
-        return sum(n for _, n in self.work)
 
 
 class Scheduler:
@@ -54,12 +45,14 @@ class Scheduler:
         wake: Callable[[], None] = lambda: None,
         span: int = 0,
         clock: Callable[[], float] = time.perf_counter,
+        speculation: Speculation | None = None,
     ) -> None:
         """`max_running`: sequences that there is working memory for. `wake` is called from another thread, when there
         is more to do. `span`: tokens of a span of a prompt that are read in bulk, best all at once; 0: none are.
-        `clock`: seconds, for those that wait."""
+        `clock`: seconds, for those that wait. `speculation`: drafts tokens; None: nothing does."""
         self.store = store
         self.disk = disk
+        self.speculation = speculation
         self.wake = wake
         self.max_running = max_running
         self.waiting = WaitingLine(lambda sequence: store.n_known(sequence.reusable), clock)
@@ -85,20 +78,34 @@ class Scheduler:
     def schedule(self) -> StepPlan:
         """The next step; empty when nothing can run."""
         self._admit()
-        work: list[tuple[GenerationState, int]] = []
+        decoding: list[Work] = []
         scored = SCORED_ROWS  # that are left to those whose logprobs are wanted
         decodes = [s for s in self.running if s.n_uncomputed and not s.prefilling]
         room = self.max_rows - len(decodes)
         for sequence in decodes:
             wish = min(sequence.n_uncomputed, 1 + min(room, FORCED_ROWS))
             if scorable(sequence, 1, scored) and (n := self._make_room(sequence, wish)):
-                work.append((sequence, n))
+                decoding.append(Work(sequence, n))
                 scored -= len(sequence.scored(n))
                 room -= n - 1
-        # A sequence that lost its blocks to an older one waits again.
-        work = [(s, n) for s, n in work if s.cache is not None]
-        work += self._chunks(self.max_rows - sum(n for _, n in work), [s for s, _ in work], scored)
-        return StepPlan(tuple((s, n) for s, n in work if s.cache is not None))
+        decoding = placed(decoding)
+        reading = self._chunks(self.max_rows - sum(w.n for w in decoding), [w.sequence for w in decoding], scored)
+        if not reading and self.speculation is not None:
+            decoding = self._drafted(decoding, self.speculation)
+        return StepPlan(tuple(placed([*decoding, *reading])))
+
+    def observe(self, plan: StepPlan, seconds: float) -> None:
+        """Record what a step has taken."""
+        if not any(work.drafts for work in plan.work):
+            n_read = sum(work.n for work in plan.work if work.n > 1)
+            self.cost.observe(plan.n_rows - n_read, n_read, seconds)
+        if self.speculation is not None:
+            self.speculation.observe(plan, seconds)
+
+    def settle(self, work: Work, n_accepted: int) -> None:
+        """Record how many drafts an answer went on with."""
+        if self.speculation is not None:
+            self.speculation.settle(work, n_accepted)
 
     def finish(self, sequence: GenerationState) -> None:
         """Release an ended sequence; its computed tokens stay in the prefix tree."""
@@ -124,6 +131,8 @@ class Scheduler:
         self.waiting.forget(sequence)
         self.waiting.look_again()
         self.prefixes.forget(sequence)
+        if self.speculation is not None:
+            self.speculation.forget(sequence)
         if sequence.restore is not None:
             sequence.restore.give_up()
         self.retry = 0
@@ -209,13 +218,28 @@ class Scheduler:
                 return n
         return 0
 
+    def _drafted(self, decoding: Sequence[Work], speculation: Speculation) -> list[Work]:
+        """Decodes with drafts, as far as there is room for these: nothing gives way to them."""
+        drafted = []
+        for work, drafts in zip(decoding, speculation.propose(decoding), strict=True):
+            cache, start = work.sequence.cache, work.sequence.n_computed
+            assert cache is not None
+            try:
+                if drafts:
+                    self.store.extend(cache, start, start + work.n + len(drafts))
+                drafted.append(replace(work, drafts=drafts))
+            except OutOfBlocks:
+                self.store.extend(cache, start, start + work.n)
+                drafted.append(work)
+        return drafted
+
     def _preempt(self, sequence: GenerationState) -> None:
         self._give_back(sequence)
         self.running.remove(sequence)
-        self.retry, sequence.n_computed, sequence.n_forced = 0, 0, 0
+        self.retry, sequence.n_computed, sequence.n_behind = 0, 0, 0
         (self.warm_ups.appendleft if sequence.is_warm_up else self.waiting.put_back)(sequence)
 
-    def _chunks(self, room: int, decodes: list[GenerationState], scored: int) -> list[tuple[GenerationState, int]]:
+    def _chunks(self, room: int, decodes: list[GenerationState], scored: int) -> list[Work]:
         """At most `room` rows of prompts, and no more than go beside these decodes: shared by all that are being read.
         After at most `scored` of them logprobs are wanted.
 
@@ -228,14 +252,14 @@ class Scheduler:
         rows = min(room, self.cost.rows_beside_watched() if is_watched else self.cost.rows(bool(decodes)))
         least = LEAST_ROWS if is_watched else self.block_tokens
         prefills.sort(key=lambda s: (s.turn, s.n_tokens - s.n_computed))
-        work = []
+        work: list[Work] = []
         for index, sequence in enumerate(prefills):
             share = max(self.span or self.block_tokens, rows // (len(prefills) - index))
             most = scorable(sequence, min(rows, share), scored)
             wish = self._chunk(sequence, most, least, room) if most > 0 else 0
             n = self._make_room(sequence, wish) if wish else 0
             if n:
-                work.append((sequence, n))
+                work.append(Work(sequence, n))
                 self.turn = sequence.turn
                 sequence.turn += TURNS[self.awaited.get(sequence.number, class_of(sequence))]
                 rows, room, scored = rows - n, room - n, scored - len(sequence.scored(n))
@@ -258,3 +282,8 @@ def scorable(sequence: GenerationState, n: int, rows: int) -> int:
     """Most of the next `n` tokens such that logprobs are wanted after no more than `rows` of them."""
     scored = sequence.scored(n)
     return n if len(scored) <= rows else scored.start + rows - sequence.n_computed
+
+
+def placed(work: Iterable[Work]) -> list[Work]:
+    """Work whose sequence still has its blocks: one that lost them to an older one waits again."""
+    return [one for one in work if one.sequence.cache is not None]

@@ -53,7 +53,7 @@ def learn(answer: Completion) -> None:
         return
     work, kv_bytes = answer.work, answer.memory.kv_bytes or 0
     better = known.after("prefill", work, answer.cache.computed_tokens or 0, answer.timings.prefill_ms / 1000)
-    better = better.after("decode", work, answer.completion_tokens - 1, answer.timings.decode_ms / 1000, kv_bytes)
+    better = better.after("decode", work, answer.n_steps, answer.timings.decode_ms / 1000, kv_bytes)
     before, after = _figures(known), _figures(better)
     if any(value > GAIN * before.get(name, 0.0) for name, value in after.items()):
         _keep(better, measured_at)

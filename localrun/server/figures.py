@@ -17,6 +17,8 @@ def localrun_object(completion: Completion, broken: CacheBreak | None = None, ig
         "computed": cache.computed_tokens,
         "replayed": cache.replayed_tokens,
         "cache_note": cache.cache_note or None,
+        "drafted": completion.drafts.drafted_tokens,
+        "accepted": completion.drafts.accepted_tokens,
         "cache_break": None if broken is None else broken.as_json(),
         "load_ms": timings.load_ms,
         "queue_ms": timings.queue_ms,

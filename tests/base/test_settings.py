@@ -128,6 +128,7 @@ def test_every_setting_reads_back_what_was_written(key: str, home: Path) -> None
         "window": 64,
         "backend": "reference",
         "isa": "generic",
+        "draft": "lookup",
         "theme": "nord",
     }
     example["system"] = "Be brief.\n"

@@ -94,7 +94,7 @@ def test_every_flag_arrives(faces: Faces, tmp_path: Path) -> None:
         "--system brief --max-tokens 5 --temperature 0.5 --top-k 3 --top-p 0.9 --min-p 0.1 --repeat-penalty 1.1"
         " --presence-penalty 0.2 --frequency-penalty -0.3 --logit-bias 5:-2.5 --logit-bias 7:1e3 --seed 11"
         " --stop a --stop b --think off --ctx 64 --kv Q8 --window 99 --backend reference --threads 2"
-        " --lora /a.gguf --lora /b:0.5 --no-prefix-cache --file"
+        " --lora /a.gguf --lora /b:0.5 --no-prefix-cache --draft lookup --file"
     )
     code, *_ = faces.run("run", *flags.split(), str(tmp_path / "text.md"), "builtin", "hello")
     assert code == 0
@@ -109,7 +109,7 @@ def test_every_flag_arrives(faces: Faces, tmp_path: Path) -> None:
     assert dict(s.logit_bias) == {5: -2.5, 7: 1000.0}
     assert (request.max_tokens, request.stop, request.think) == (5, ("a", "b"), "off")
     assert (options.ctx, options.kv, options.backend, options.threads) == (64, "q8", "reference", 2)
-    assert options.window == 99
+    assert (options.window, options.draft) == (99, "lookup")
     assert options.adapters == (AdapterChoice(Path("/a.gguf")), AdapterChoice(Path("/b"), 0.5))
     assert (options.prefix_cache, options.name) == (False, "builtin")
 

@@ -19,7 +19,7 @@ from localrun.engine import generation
 from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationState
 from localrun.engine.runner import Runner
-from localrun.engine.scheduler import StepPlan
+from localrun.engine.step_plan import StepPlan
 from localrun.ops.interface import CancelFlag, Logits
 from localrun.storage.block_files import BlockFiles
 from localrun.storage.disk_cache import DiskCache
@@ -48,7 +48,8 @@ class Watched:
 
     def watched(self, plan: StepPlan, cancel: CancelFlag | None = None) -> Logits:
         logits = self.run(plan, cancel)
-        for (sequence, n), found in zip(plan.work, self.executor.found, strict=True):
+        for work, found in zip(plan.work, self.executor.found, strict=True):
+            sequence, n = work.sequence, work.n
             self.computed.update(range(sequence.n_computed, sequence.n_computed + n))
             n_bulk = bulk_tokens(sequence.n_prompt, self.executor.bulk_span)
             self.wrong += found != truth(sequence.token_ids[: sequence.n_computed + n], n_bulk)

@@ -22,8 +22,9 @@ from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import NewToken
 from localrun.engine.philox import uniform
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.scheduler import Scheduler, StepPlan
+from localrun.engine.scheduler import Scheduler
 from localrun.engine.scratch_runs import ScratchRuns
+from localrun.engine.step_plan import StepPlan
 from localrun.ops.interface import CancelFlag, LogitAdjust, Logits
 from localrun.ops.sampling import Draw, choose
 from localrun.ops.token_counts import TokenCounts

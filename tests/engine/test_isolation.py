@@ -54,7 +54,7 @@ def discarded_steps(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[int
         try:
             return run(plan, cancel)
         except StepCancelled:
-            if not all(generation.cancelled.is_set() for generation, _ in plan.work):
+            if not all(work.sequence.cancelled.is_set() for work in plan.work):
                 found.append(plan.n_rows)
             raise
 
@@ -101,10 +101,10 @@ def test_an_exception_while_choosing_ends_its_own_answer_only(
 ) -> None:
     prompts = [text(n, seed=n) for n in (5, 70, 20)]
     alone = [answer(engine.submit(greedy(prompt, 12))) for prompt in prompts]
-    from localrun.engine.next_tokens import sample_next
+    from localrun.engine.next_tokens import NextRow, sample_next
 
-    def broken(logits: Any, wanted: list[tuple[int, GenerationState]]) -> list[int]:
-        if any(sequence.request.seed == 666 and sequence.n_generated == 3 for _, sequence in wanted):
+    def broken(logits: Any, wanted: list[NextRow]) -> list[int]:
+        if any(each.sequence.request.seed == 666 and each.sequence.n_generated == 3 for each in wanted):
             raise error
         return sample_next(logits, wanted)
 
@@ -147,7 +147,7 @@ def test_a_step_that_fails_ends_those_in_it_and_the_engine_goes_on(
 
     def broken_once(plan: Any, cancel: Any) -> Any:
         nonlocal n_failed
-        if any(s.request.seed == 666 for s, _ in plan.work):
+        if any(s.request.seed == 666 for s in (w.sequence for w in plan.work)):
             n_failed += 1
             raise ValueError("broken on purpose")
         return run(plan, cancel)

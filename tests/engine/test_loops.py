@@ -54,7 +54,7 @@ def test_what_people_ask_for_is_no_loop(ids: list[int]) -> None:
 def circling(monkeypatch: pytest.MonkeyPatch) -> Engine:
     """An engine whose answers are 3 random ids, then five ids over and over."""
     ids = [11, 12, 13, *[1, 2, 3, 2, 4] * 1000]
-    sample_next = lambda _logits, wanted: [ids[sequence.n_generated] for _, sequence in wanted]  # noqa: E731
+    sample_next = lambda _logits, wanted: [ids[each.sequence.n_generated] for each in wanted]  # noqa: E731
     monkeypatch.setattr("localrun.engine.generations.sample_next", sample_next)
     return small_engine(ctx=1024, n_blocks=17)
 

@@ -27,8 +27,8 @@ from localrun.base.errors import EngineError, ModelFileError, UsageError
 from localrun.base.events import Prefill
 from localrun.engine.engine import Engine
 from localrun.engine.handle import NewToken
-from localrun.engine.scheduler import StepPlan
 from localrun.engine.step_cost import LEAST_ROWS
+from localrun.engine.step_plan import StepPlan
 from localrun.model.config import LayerSpec
 from localrun.ops.interface import StepCancelled
 
@@ -73,7 +73,8 @@ def watch(engine: Engine) -> Rows:
 
     def watched(plan, cancel=None):  # type: ignore[no-untyped-def]
         logits = run(plan, cancel)
-        for index, (sequence, n) in enumerate(plan.work):
+        for index, work in enumerate(plan.work):
+            sequence, n = work.sequence, work.n
             if sequence.n_computed + n > sequence.cache.reuse.n_tokens:  # not of what is replayed for others to read
                 rows[tuple(sequence.token_ids[: sequence.n_computed + n])] = logits.row(index).tobytes()
         return logits
@@ -141,7 +142,7 @@ def in_small_chunks(engine: Engine, fresh: Engine, n_turns: int, n_prompt: int, 
 
     def watched() -> StepPlan:
         plan = schedule()
-        sizes.extend(n for _, n in plan.work if n > 1)
+        sizes.extend(work.n for work in plan.work if work.n > 1)
         return plan
 
     engine.scheduler.schedule = watched  # type: ignore[method-assign]
@@ -267,7 +268,7 @@ def test_a_request_hits_what_another_is_still_computing(engines: list[Engine], m
     prompt, run, both_there = text(300), engine.runner.run, threading.Event()
 
     def run_both(plan, cancel=None):  # type: ignore[no-untyped-def]
-        if all(n == 1 for _, n in plan.work):
+        if all(work.n == 1 for work in plan.work):
             both_there.wait(PATIENCE)  # a small model would have ended before
         return run(plan, cancel)
 
@@ -371,7 +372,7 @@ def test_warming_fills_the_cache_and_gives_way_at_once(engines: list[Engine], mo
     run, may_warm = engine.runner.run, threading.Event()
 
     def held(plan, cancel=None):  # type: ignore[no-untyped-def]
-        while plan.work[0][0].request.is_warm_up and not (may_warm.is_set() or cancel.is_set()):
+        while plan.work[0].sequence.request.is_warm_up and not (may_warm.is_set() or cancel.is_set()):
             may_warm.wait(0.001)
         return run(plan, cancel)
 
@@ -395,7 +396,7 @@ def test_a_step_without_waiting_requests_is_cancelled(engines: list[Engine], mon
     cut: list[object] = []
 
     def slow(plan, cancel=None):  # type: ignore[no-untyped-def]
-        if plan.work[0][0].request.is_warm_up and not cut:
+        if plan.work[0].sequence.request.is_warm_up and not cut:
             while not cancel.is_set():
                 pass
             cut.append(plan)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from localrun.backends.reference.logits import finish_logits
 from localrun.base.request import Sampling
 from localrun.engine.generation import GenerationRequest, GenerationState
-from localrun.engine.next_tokens import sample_next
+from localrun.engine.next_tokens import NextRow, sample_next
 from localrun.engine.philox import uniform
 from localrun.engine.sampler import SamplerSettings, resolve_settings
 from localrun.ops.interface import LogitAdjust
@@ -150,10 +150,10 @@ def test_a_whole_step_is_sampled_as_its_rows_alone() -> None:
     chains = [[SamplerSettings(temperature=0.0), *CHAINS][n % 7] for n in range(40)]
     step = finish_logits(logits.clone(), [LogitAdjust(temperature=chain.temperature) for chain in chains])
     requests = [GenerationRequest((1, 2, 3), 5, frozenset(), chain, seed=n) for n, chain in enumerate(chains)]
-    wanted = list(enumerate(map(GenerationState, requests)))[3:]
+    wanted = [NextRow(row, GenerationState(request)) for row, request in enumerate(requests)][3:]
     found = sample_next(step, wanted)
     assert found == [sample_next(step, [one])[0] for one in wanted]
-    for (row, sequence), token in zip(wanted, found, strict=True):
+    for (row, sequence, _), token in zip(wanted, found, strict=True):
         chain = chains[row]
         greedy = chain.temperature == 0
         expected = logits[row].argmax() if greedy else full_choice(logits[row], chain, uniform(row, sequence.n_tokens))

@@ -21,6 +21,7 @@ class CpuExecutor:
     """A model's program, arena and cache in the native library. Logits stay valid until the next step."""
 
     bulk_span = 0  # prompts and answers are computed alike
+    exact_rows = True
 
     def __init__(self, layout: CpuLayout, request: ExecutorRequest, max_rows: int) -> None:
         self.calls = layout.calls

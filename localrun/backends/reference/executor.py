@@ -7,6 +7,7 @@ import torch
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
+from localrun.backends.reference.rows import RowReferenceOps
 from localrun.base.errors import ran_out
 from localrun.ops.interface import PlainKV, StepInput
 from localrun.ops.program import Handle, Program, Segment
@@ -32,6 +33,10 @@ class TorchExecutor(Generic[ProgramT]):
     @property
     def bulk_span(self) -> int:
         return 0
+
+    @property
+    def exact_rows(self) -> bool:
+        return False
 
     @property
     def kv_nbytes(self) -> int:
@@ -101,6 +106,11 @@ class ReferenceExecutor(TorchExecutor[Program]):
         interpreter = ops(pool, device)
         program = Program([Segment.of(interpreter, segment) for segment in request.segments])
         super().__init__(program, pool, device)
+        self.row_by_row = issubclass(ops, RowReferenceOps)
+
+    @property
+    def exact_rows(self) -> bool:
+        return self.row_by_row
 
 
 def pool_of(cache: CachePlan, device: torch.device) -> KVPool:

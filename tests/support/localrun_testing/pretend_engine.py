@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from localrun.base.request import Priority
 from localrun.cache.store import CacheStore
 from localrun.engine.generation import GenerationState
-from localrun.engine.scheduler import Scheduler, StepPlan
+from localrun.engine.scheduler import Scheduler
+from localrun.engine.step_plan import StepPlan
 from localrun.engine.waiting_line import class_of
 from localrun.model.config import LayerSpec, group_layers
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS
@@ -76,10 +77,11 @@ class PretendEngine:
         self.n_steps += 1
         self.n_rows += plan.n_rows
         assert plan.n_rows <= MAX_ROWS
-        assert len({s.number for s, _ in plan.work}) == len(plan.work)
+        assert len({work.sequence.number for work in plan.work}) == len(plan.work)
         self._pass_time(plan)
-        for sequence, n in plan.work:
-            sequence.n_computed += n
+        for work in plan.work:
+            sequence = work.sequence
+            sequence.n_computed += work.n
             assert sequence.cache is not None
             self.store.commit(sequence.cache, sequence.token_ids, sequence.n_computed)
             if sequence.n_computed == sequence.n_tokens:
@@ -89,12 +91,12 @@ class PretendEngine:
                     sequence.append(self.rng.randrange(97), self.now)
         for sequence in [s for s in self.scheduler.running if s.stop_reason is not None]:
             self.scheduler.finish(sequence)
-        return list(plan.work)
+        return [(work.sequence, work.n) for work in plan.work]
 
     def _pass_time(self, plan: StepPlan) -> None:
-        n_read = sum(n for sequence, n in plan.work if sequence.prefilling)
+        n_read = sum(work.n for work in plan.work if work.sequence.prefilling)
         if self.cost is not None:
             seconds = self.cost.of(plan.n_rows - n_read, n_read)
             self.now += seconds
             self.scheduler.cost.observe(plan.n_rows - n_read, n_read, seconds)
-            self.steps.append((seconds, {sequence.number: n for sequence, n in plan.work}))
+            self.steps.append((seconds, {work.sequence.number: work.n for work in plan.work}))

@@ -68,6 +68,8 @@ COMPLETION = {
     "cache_note": field(TEXT, "why no more of the prompt was cached; empty when nothing was in the way"),
     "restored_tokens": field(WHOLE, "of the cached tokens, those read back from disk", minimum=0),
     "replayed_tokens": field(WHOLE, "computed again for layers whose window had moved on", minimum=0),
+    "drafted_tokens": field(WHOLE, "guessed tokens of the answer, verified several in a step", minimum=0),
+    "accepted_tokens": field(WHOLE, "of the drafted tokens, the right ones: each saved a step", minimum=0),
     "render_ms": field(NUMBER, "time of the chat template"),
     "tokenize_ms": field(NUMBER, "time to turn its text into tokens"),
     "queue_ms": field(NUMBER, "waiting for other answers"),

@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "backend": "Compute on",
         "threads": "CPU threads",
         "isa": "Instruction set",
+        "draft": "Drafts",
     },
 }
 

@@ -1,0 +1,123 @@
+"""Answers with drafts beside the same answers without: `python -m benchmarks.drafts MODEL… [--rounds N] [--tokens N]`.
+
+Quoting work on texts of this repository, and free prose; greedy and at temperature 0.7. Ids have to be equal. A ratio
+is the time of decoding without drafts by that with them, of answers one after the other; medians are of pairs. An
+answer counts as quoting where at least 60 % of its tokens stand in its prompt, four in a row, and no loop check ended
+it.
+"""
+
+import argparse
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from localrun.base.events import Completion
+from localrun.client.llm import LLM
+from localrun.formats.detect import open_model_file
+from localrun.formats.gguf import GgufFile
+from localrun.text.tokenizer import Tokenizer, tokenizer_from_gguf
+
+ROOT = Path(__file__).parent.parent
+QUOTED_SHARE, IN_A_ROW = 0.6, 4
+CODE = (ROOT / "localrun/engine/loops.py").read_text()
+JSON = (
+    '{"models": [' + ", ".join(f'{{"name": "model-{n}", "layers": {12 + n}, "codec": "q8"}}' for n in range(12)) + "]"
+)
+LOG = "\n".join(
+    f"07:{n:02}:11 INFO  worker {n % 4}: block {64 * n} of 4096 written, {n % 7} waiting" for n in range(20)
+)
+PAGE = "\n".join((ROOT / "docs/kv-cache.md").read_text().splitlines()[:40])
+QUOTING = {
+    "edit a file": f"Rename loop_period to period_of_loop in this file. Answer with the whole file:\n\n{CODE}",
+    "repeat with a change": f"Repeat this text word for word, but write CACHE for cache:\n\n{PAGE}",
+    "fix the JSON": f"A bracket is missing at the end of this JSON. Answer with the corrected JSON only:\n\n{JSON}",
+    "go on with a log": f"Go on with this log for twenty more lines:\n\n{LOG}\n",
+}
+PROSE = {
+    "story": "Write a long story about a lighthouse keeper who finds a letter.",
+    "letter": "Write a letter to a friend about a week in the mountains.",
+    "explain": "Explain in a few paragraphs why the sky is blue and the sunset red.",
+    "history": "Tell the history of bread from the beginning.",
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One answer, without drafts and with them."""
+
+    plain: Completion
+    drafted: Completion
+
+    @property
+    def ratio(self) -> float:
+        return self.plain.timings.decode_ms / max(1e-9, self.drafted.timings.decode_ms)
+
+
+def measure(model: str, rounds: int, n_tokens: int, kinds: Sequence[str]) -> None:
+    """Print the ratios of all tasks on one GGUF model."""
+    source = open_model_file(Path(model))
+    assert isinstance(source, GgufFile), "a GGUF file is needed"
+    tokenizer = tokenizer_from_gguf(source.metadata, source.path)
+    with LLM(model, draft="off", ctx=4096) as plain, LLM(model, draft="lookup", ctx=4096) as drafting:
+        for kind, tasks in (("quoting", QUOTING), ("prose", PROSE)):
+            if kind not in kinds:
+                continue
+            for temperature in (0.0, 0.7):
+                ratios: list[float] = []
+                for name, prompt in tasks.items():
+                    counted = kind == "prose"
+                    for number in range(rounds):
+                        pair = ask(plain, drafting, prompt, temperature, n_tokens, number)
+                        share = quoted_share(tokenizer, prompt, pair.plain)
+                        counts = counted or (share >= QUOTED_SHARE and pair.plain.stop_reason != "loop")
+                        ratios += [pair.ratio] * counts
+                        print(line(model, kind, name, temperature, pair, share, counts), flush=True)
+                if ratios:
+                    shown = f"{statistics.median(ratios):.2f} (worst {min(ratios):.2f}, {len(ratios)} pairs)"
+                    print(f"{Path(model).stem}  {kind}  temperature {temperature}: {shown}", flush=True)
+
+
+def ask(plain: LLM, drafting: LLM, prompt: str, temperature: float, n_tokens: int, number: int) -> Pair:
+    """The same answer twice, who goes first in turns; the seed is the number of the round."""
+    found: dict[LLM, Completion] = {}
+    for llm in (plain, drafting) if number % 2 else (drafting, plain):
+        found[llm] = llm.generate(prompt, temperature=temperature, max_tokens=n_tokens, seed=number, stop_on_loop=True)
+    pair = Pair(found[plain], found[drafting])
+    assert pair.plain.token_ids == pair.drafted.token_ids, "drafts changed the answer"
+    return pair
+
+
+def quoted_share(tokenizer: Tokenizer, prompt: str, answer: Completion) -> float:
+    """The share of an answer's tokens that stand in its prompt, four in a row."""
+    ids, known = answer.token_ids, tokenizer.encode(prompt)
+    runs = {tuple(known[n : n + IN_A_ROW]) for n in range(len(known))}
+    quoted = {
+        n + i for n in range(len(ids) - IN_A_ROW + 1) if tuple(ids[n : n + IN_A_ROW]) in runs for i in range(IN_A_ROW)
+    }
+    return len(quoted) / max(1, len(ids))
+
+
+def line(model: str, kind: str, name: str, temperature: float, pair: Pair, share: float, counts: bool) -> str:
+    drafts, n = pair.drafted.drafts, pair.drafted.completion_tokens
+    return (
+        f"  {Path(model).stem[:20]:20} {name:21} t={temperature}  {pair.ratio:5.2f}{'' if counts else ' (not counted)'}"
+        f"  {n} tokens, {share:.0%} in the prompt, {drafts.accepted_tokens} of {drafts.drafted_tokens} drafted,"
+        f" {n / max(1, pair.drafted.n_steps):.2f} a step, {pair.plain.timings.itl_ms_p50:.2f} ms,"
+        f" {pair.plain.stop_reason}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="+", help="GGUF files")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tokens", type=int, default=300)
+    parser.add_argument("--kind", choices=("quoting", "prose"), action="append")
+    options = parser.parse_args()
+    for model in options.models:
+        measure(model, options.rounds, options.tokens, options.kind or ("quoting", "prose"))
+
+
+if __name__ == "__main__":
+    main()

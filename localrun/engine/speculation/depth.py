@@ -1,0 +1,116 @@
+"""Depth of drafts: as many as are expected to give the most tokens a second, none included. No tensors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from localrun.engine.generation import GenerationState
+from localrun.engine.speculation.drafter import Draft
+from localrun.engine.speculation.row_cost import RowCost
+from localrun.engine.step_plan import StepPlan, Work
+
+MOST_DEPTH = 15
+LEAST_GAIN = 1.04  # tokens a second with drafts, in those without: less is not worth a try
+HALF_EVIDENCE = 8  # tokens of a match after which the next is as likely right as wrong, as far as nothing else is known
+PRIOR_WEIGHT = 2.0  # drafts that this counts as
+FADING = 0.9  # of what was seen, with every further draft
+SHARE = 0.005  # of the time of steps without drafts, that may be lost on them
+FIRST_LOSS = 0.5  # likewise at the start of an answer, in steps
+MOST_LOSS = 8.0  # likewise at most, once drafts have gained as much
+
+
+@dataclass(eq=False, slots=True)
+class Record:
+    """What is known of drafts for one answer: how often they were right, and the seconds that further ones may lose."""
+
+    purse: float
+    right: dict[int, float] = field(default_factory=dict)  # by weight of evidence, lately
+    tried: dict[int, float] = field(default_factory=dict)
+    evidence: int = 0  # for the draft that is being verified
+
+    def likelihood(self, evidence: int) -> float:
+        """How likely a drafted token is right, those before it being so."""
+        key = evidence.bit_length()
+        prior = evidence / (evidence + HALF_EVIDENCE)
+        return (self.right.get(key, 0.0) + PRIOR_WEIGHT * prior) / (self.tried.get(key, 0.0) + PRIOR_WEIGHT)
+
+    def learn(self, n_drafted: int, n_accepted: int) -> None:
+        """Record a verified draft: the tokens after a wrong one say nothing."""
+        key = self.evidence.bit_length()
+        n_tried = min(n_drafted, n_accepted + 1)
+        self.right[key] = FADING * self.right.get(key, 0.0) + n_accepted
+        self.tried[key] = FADING * self.tried.get(key, 0.0) + n_tried
+
+
+class Depths:
+    """Weighs the tokens that drafts are expected to give against the measured cost of their rows.
+
+    So that answers without repetition take no longer, drafts may lose no more than a small share of the time of
+    steps without them, and what they have gained.
+    """
+
+    def __init__(self) -> None:
+        self.cost = RowCost()
+        self.records: dict[int, Record] = {}  # by number of the sequence
+        self.seconds = self.plain_seconds = 0.0  # of the last step, and what it would have taken without drafts
+        self.n_drafted = 0  # in it
+
+    def most(self, sequence: GenerationState) -> int:
+        """Tokens that are worth looking for."""
+        record = self.records.get(sequence.number)
+        return MOST_DEPTH if record is not None and record.purse > 0 else 0
+
+    def choose(self, decoding: Sequence[Work], drafts: Sequence[Draft], rows: int) -> list[int]:
+        """How many tokens of every draft are verified in one step, `rows` at most."""
+        depths = [0] * len(drafts)
+        n_plain = sum(work.n for work in decoding)
+        plain = self.cost.of(n_plain)
+        ranked = self._ranked(decoding, drafts)[:rows]
+        if not plain or not ranked:
+            return depths
+        purse = min(self.records[decoding[index].sequence.number].purse for _, index in ranked)
+        tokens, best, best_speed = float(len(decoding)), 0, LEAST_GAIN * len(decoding) / plain
+        for n, (likelihood, _) in enumerate(ranked, 1):
+            tokens += likelihood
+            seconds = self.cost.of(n_plain + n)
+            if seconds - plain > purse:
+                break
+            if tokens / seconds > best_speed:
+                best, best_speed = n, tokens / seconds
+        for _, index in ranked[:best]:
+            depths[index] += 1
+        return depths
+
+    def observe(self, plan: StepPlan, seconds: float) -> None:
+        """Record the seconds of a step."""
+        if any(work.sequence.prefilling or not work.sequence.n_generated for work in plan.work):
+            return
+        n_plain = sum(work.n for work in plan.work)
+        self.n_drafted = plan.n_rows - n_plain
+        self.cost.observe(plan.n_rows, seconds)
+        self.seconds, self.plain_seconds = seconds, self.cost.of(n_plain)
+        for work in plan.work if not self.n_drafted else ():
+            record = self.records.setdefault(work.sequence.number, Record(FIRST_LOSS * seconds))
+            record.purse = min(record.purse + SHARE * seconds, MOST_LOSS * seconds)
+
+    def settle(self, work: Work, n_accepted: int) -> None:
+        """Record how many drafts of the last step an answer went on with."""
+        record = self.records[work.sequence.number]
+        record.learn(len(work.drafts), n_accepted)
+        lost = (self.seconds - self.plain_seconds) * len(work.drafts) / self.n_drafted
+        gained = n_accepted * self.plain_seconds
+        record.purse = min(record.purse + gained - lost, MOST_LOSS * self.plain_seconds)
+
+    def forget(self, sequence: GenerationState) -> None:
+        """Forget a sequence that has ended."""
+        self.records.pop(sequence.number, None)
+
+    def _ranked(self, decoding: Sequence[Work], drafts: Sequence[Draft]) -> list[tuple[float, int]]:
+        """Every drafted token: how likely the answer gets so far, and the number of its draft; the likeliest first."""
+        ranked = []
+        for index, (work, draft) in enumerate(zip(decoding, drafts, strict=True)):
+            if draft.tokens:
+                record = self.records[work.sequence.number]
+                record.evidence = draft.evidence
+                likelihood = record.likelihood(draft.evidence)
+                ranked += [(likelihood**depth, index) for depth in range(1, len(draft.tokens) + 1)]
+        return sorted(ranked, key=lambda one: -one[0])

@@ -1,0 +1,40 @@
+"""Cost of steps by their rows, learnt from those that were run. No tensors."""
+
+SMOOTHING = 0.75  # weight of the old value beside a new measurement
+PRIOR_ROW = 0.06  # of a step of one row, that another is taken to cost until it is measured
+LASTING = 512  # steps after which a measurement counts no more: it may have been a bad one
+
+
+class RowCost:
+    """Seconds of steps that only decode, by their rows."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[int, float] = {}
+        self._measured: dict[int, int] = {}  # number of the step that it was measured in last
+        self._n_steps = 0
+
+    def observe(self, rows: int, seconds: float) -> None:
+        """Record a step."""
+        self._n_steps += 1
+        before = self._seconds.get(rows, seconds)
+        self._seconds[rows] = SMOOTHING * before + (1 - SMOOTHING) * seconds
+        self._measured[rows] = self._n_steps
+        for old in [r for r, step in self._measured.items() if self._n_steps - step > LASTING]:
+            del self._seconds[old], self._measured[old]
+
+    def of(self, rows: int) -> float:
+        """Seconds that a step of so many rows takes; 0 where nothing is known. More rows never take less."""
+        if not self._seconds:
+            return 0.0
+        return min(self._between(rows), *(s for r, s in self._seconds.items() if r >= rows), float("inf"))
+
+    def _between(self, rows: int) -> float:
+        """On the line between the nearest measurements, or as far beyond the last of them as further rows add."""
+        below = max((r for r in self._seconds if r <= rows), default=None)
+        above = min((r for r in self._seconds if r >= rows), default=None)
+        if below is not None and above is not None:
+            share = (rows - below) / (above - below) if above > below else 0.0
+            return (1 - share) * self._seconds[below] + share * self._seconds[above]
+        nearest = below if below is not None else above
+        assert nearest is not None
+        return self._seconds[nearest] * (1 + PRIOR_ROW * (rows - 1)) / (1 + PRIOR_ROW * (nearest - 1))

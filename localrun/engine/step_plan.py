@@ -1,0 +1,62 @@
+"""Plan of a step: the tokens that it computes of every sequence, and the rows of logits that come back. No tensors."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from localrun.engine.generation import GenerationState
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The next `n` tokens of a sequence, from n_computed on, and `drafts` of those after them, which are verified.
+
+    There are drafts only where `n` is all of the sequence: the logits after each token are those of an answer that
+    has come so far.
+    """
+
+    sequence: GenerationState
+    n: int
+    drafts: tuple[int, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        return self.n + len(self.drafts)
+
+    @property
+    def ends(self) -> bool:
+        """Whether the token after the planned ones is to be chosen."""
+        return self.sequence.n_computed + self.n == self.sequence.n_tokens
+
+    @property
+    def scored(self) -> range:
+        """Positions after which logprobs are wanted, those of drafts included."""
+        return self.sequence.scored(self.n_rows)
+
+
+class LogitsRows(NamedTuple):
+    """The rows of a step's logits that belong to one Work."""
+
+    chosen: range  # adjusted: after the last planned token, and after every draft
+    scored: range  # as the model gives them: after each position of `Work.scored`
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlan:
+    """The work of a step, one piece a sequence."""
+
+    work: tuple[Work, ...]
+
+    @property
+    def n_rows(self) -> int:
+        return sum(work.n_rows for work in self.work)
+
+    def logits_rows(self) -> list[LogitsRows]:
+        """Where each piece of work finds its logits: the chosen rows of all come first."""
+        rows, n_chosen = [], 0
+        n_scored = sum(1 + len(work.drafts) for work in self.work)
+        for work in self.work:
+            chosen = range(n_chosen, n_chosen + 1 + len(work.drafts))
+            scored = range(n_scored, n_scored + len(work.scored))
+            rows.append(LogitsRows(chosen, scored))
+            n_chosen, n_scored = chosen.stop, scored.stop
+        return rows

@@ -1,0 +1,62 @@
+"""Speculation for tests: drafters that know the answer and are wrong as often as wanted, at any depth."""
+
+import random
+from collections.abc import Callable, Sequence
+
+from localrun.engine.engine import Engine
+from localrun.engine.generation import GenerationState
+from localrun.engine.speculation.depth import MOST_DEPTH, Depths
+from localrun.engine.speculation.drafter import Draft, Drafter
+from localrun.engine.speculation.speculation import Speculation
+from localrun.engine.step_plan import Work
+from localrun_testing.small_model import VOCAB_SIZE
+
+
+class Deepest(Depths):
+    """Verifies every draft, whatever it costs, as far as there are rows."""
+
+    def most(self, sequence: GenerationState) -> int:
+        return MOST_DEPTH
+
+    def choose(self, decoding: Sequence[Work], drafts: Sequence[Draft], rows: int) -> list[int]:
+        depths = []
+        for draft in drafts:
+            depths.append(min(len(draft.tokens), rows))
+            rows -= depths[-1]
+        return depths
+
+    def settle(self, work: Work, n_accepted: int) -> None:
+        pass
+
+
+class Guesses:
+    """Drafts of 0 … `most` tokens of one of these texts, each right with some probability, else any token."""
+
+    def __init__(self, texts: Sequence[Sequence[int]], right: float, seed: int = 0) -> None:
+        self.texts, self.right, self.dice = texts, right, random.Random(seed)
+
+    def draft(self, token_ids: Sequence[int], most: int) -> Draft:
+        n, end, dice = self.dice.randint(0, most), len(token_ids), self.dice
+        text = next((one for one in self.texts if list(one[:end]) == list(token_ids)), token_ids)
+        known = [*text[end : end + n], *[0] * n][:n]
+        wrong = dice.choices(range(VOCAB_SIZE), k=n)
+        return Draft(tuple(t if dice.random() < self.right else w for t, w in zip(known, wrong, strict=True)), 1)
+
+
+class Exactly:
+    """Drafts of `depth` tokens of a text, of which the first `n_right` are right and no others."""
+
+    def __init__(self, text: Sequence[int], depth: int, n_right: int) -> None:
+        self.text, self.depth, self.n_right = text, depth, n_right
+
+    def draft(self, token_ids: Sequence[int], most: int) -> Draft:
+        end, depth = len(token_ids), min(self.depth, most)
+        right = self.text[end : end + depth]
+        wrong = [(token + 1) % VOCAB_SIZE for token in right[self.n_right :]]
+        return Draft((*right[: self.n_right], *wrong), 1)
+
+
+def speculate(engine: Engine, new_drafter: Callable[[], Drafter] | None, rows: int = 64) -> None:
+    """Let an engine draft as deep as it can, up to `rows` rows of logits; None: not at all."""
+    speculation = None if new_drafter is None else Speculation(engine.ctx, rows, new_drafter, Deepest())
+    engine.scheduler.speculation = speculation
