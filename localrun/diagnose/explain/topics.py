@@ -2,7 +2,17 @@
 
 from collections.abc import Callable, Mapping
 
-from localrun.diagnose.explain import batching, memory, phases, precision, reuse, token_cost, window, without_cache
+from localrun.diagnose.explain import (
+    batching,
+    drafts,
+    memory,
+    phases,
+    precision,
+    reuse,
+    token_cost,
+    window,
+    without_cache,
+)
 from localrun.diagnose.explain.topic_report import Ask, TopicReport
 from localrun.engine.load import LoadedModel
 
@@ -14,5 +24,6 @@ TOPICS: Mapping[str, Callable[[LoadedModel, Ask], TopicReport]] = {
     "reuse": reuse.explain,
     "window": lambda model, ask: window.explain(model),
     "batch": lambda model, ask: batching.explain(model),
+    "drafts": lambda model, ask: drafts.explain(model),
     "price": lambda model, ask: token_cost.explain(model),
 }

@@ -62,6 +62,13 @@ WORDS: dict[str, TopicWords] = {
         "read serves all of them: the total grows nearly with their number, until arithmetic or their caches are the "
         "limit.",
     ),
+    "drafts": TopicWords(
+        "Drafts",
+        "Why several tokens of one answer can come in a step",
+        "Reading the weights takes most of a step, and they serve further rows as they serve further answers. So "
+        "tokens can be guessed, and all verified in one step: as long as the model would have chosen the guess, the "
+        "next row counts, too.",
+    ),
     "price": TopicWords(
         "Price",
         "Why output tokens cost more than input tokens",

@@ -1,8 +1,9 @@
-"""Topics about time: two phases, the cache, turns of a chat, several answers at once, and prices. Torch-free."""
+"""Topics about time: two phases, the cache, turns of a chat, answers at once, drafts, and prices. Torch-free."""
 
 from dataclasses import replace
 
 from localrun.base.units import ms, percent
+from localrun.diagnose.explain.draft_gain import DEPTHS, report
 from localrun.diagnose.explain.topic_report import Bars, Curve, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun.diagnose.predict.times import Times
@@ -134,6 +135,11 @@ def batch(times: Times) -> TopicReport:
         f"{best} at once give {gain:.1f} times the tokens of one. Each chat brings a cache of its own, which every one "
         "of its tokens reads: the longer the chats, the less is gained.",
     )
+
+
+def drafts(times: Times) -> TopicReport:
+    """Steps that verify guessed tokens behind the newest one."""
+    return report({depth: times.prefill(1 + depth, times.what.ctx).longer for depth in DEPTHS}, is_measured=False)
 
 
 def price(times: Times) -> TopicReport:

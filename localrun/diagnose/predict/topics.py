@@ -14,5 +14,6 @@ PREDICTED: Mapping[str, Callable[[Times], TopicReport]] = {
     "reuse": time_topics.reuse,
     "window": memory_topics.window,
     "batch": time_topics.batch,
+    "drafts": time_topics.drafts,
     "price": time_topics.price,
 }
