@@ -153,7 +153,14 @@ class LoadOptionFlags:
 
 
 @dataclass(frozen=True, slots=True)
-class EngineFlags(LoadOptionFlags):
+class AnsweringFlags(LoadOptionFlags):
+    """How to hold it, and how it answers."""
+
+    draft: Annotated[str | None, _setting("draft", "HOW", _MACHINE)] = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFlags(AnsweringFlags):
     """How to hold it, and whose engine it may be."""
 
     no_attach: Annotated[bool, switch("--no-attach", NO_ATTACH, _MACHINE)] = False

@@ -17,7 +17,7 @@ from localrun.base.sanitize import clean
 from localrun.cli.completion import complete_word
 from localrun.cli.console import note, write_json
 from localrun.cli.failure import CANCELLED
-from localrun.cli.groups import HubOptions, LoadOptionFlags, ModelArgument, ModelOptions, checked, switch
+from localrun.cli.groups import AnsweringFlags, HubOptions, ModelArgument, ModelOptions, checked, switch
 from localrun.cli.session import find_choice, settings_with
 from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
@@ -136,7 +136,7 @@ def serve(
     server: ServerFlags,
     model: ModelOptions,
     hub: HubOptions,
-    load: LoadOptionFlags,
+    load: AnsweringFlags,
 ) -> int:
     """Answer other programs over HTTP, in the protocols of OpenAI, Anthropic and Ollama."""
     choice = find_choice(replace(model, model=named or model.model), hub, load)
@@ -147,7 +147,7 @@ def serve(
 async def _serve(
     choice: ModelChoice,
     options: ServerOptions,
-    load: LoadOptionFlags,
+    load: AnsweringFlags,
     jsonl: bool,
     log: Callable[["LiveRequest"], None],
 ) -> int:

@@ -17,10 +17,13 @@ def show_stats(completion: Completion) -> None:
     written = f", {tps(speed.decode_tps)}" if speed.decode_tps is not None else ""
     context = f", context {c.ctx}" if c.ctx else ""
     model = " ".join(filter(None, (c.model, c.precision)))
+    usual = f"every {ms(speed.itl_ms_p50)} (95 %: {ms(speed.itl_ms_p95)})"
+    if c.drafts.accepted_tokens:  # several come at once: most take no time at all
+        usual = f"every {ms(speed.decode_ms / (c.completion_tokens - 1))} on average"
     note(
         f"prompt  {'?' if c.prompt_tokens is None else c.prompt_tokens} tokens{cached}{read}\n"
         f"answer  {c.completion_tokens} tokens{written}, first after {ms(speed.ttft_ms)},"
-        f" then every {ms(speed.itl_ms_p50)} (95 %: {ms(speed.itl_ms_p95)})\n"
+        f" then {usual}\n"
         f"model   {model} on {c.backend}{context}, loaded in {ms(speed.load_ms)}"
     )
     if c.drafts.drafted_tokens:

@@ -37,11 +37,12 @@ class AnswerStream:
         self.stops = StopStrings(stops)
         self.hit, self._is_single = False, is_single
         self.texts: dict[Channel, list[str]] = {"answer": [], "thinking": []}
-        self.n_thinking = 0  # tokens
+        self.n_tokens = self.n_thinking = 0
         self._calls: list[list[ToolCallDelta]] = []
 
     def push(self, token_id: int) -> Iterator[Token | ToolCallDelta]:
         """The events of one new token: one, or more when its text spans thinking, answer and calls."""
+        self.n_tokens += 1
         pieces = self.parser.push(token_id)
         if not pieces or isinstance(pieces[0], ToolCallDelta):
             yield self.token(token_id, "answer", "")
@@ -132,8 +133,9 @@ def stream_answer(
 def completion(
     state: GenerationState, answer: AnswerStream, info: ModelInfo, prompt: PromptIds, kv_budget: int, peak_rss: int
 ) -> Completion:
-    """The figures of a finished generation."""
-    token_ids = tuple(state.token_ids[state.n_prompt :])
+    """The figures of a finished generation. Tokens after a stop string are no part of the answer."""
+    end = state.n_prompt + answer.n_tokens if answer.hit else None
+    token_ids = tuple(state.token_ids[state.n_prompt : end])
     figures = state.figures
     return Completion(
         model=info.name,

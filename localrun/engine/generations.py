@@ -193,8 +193,6 @@ class Generations:
         sequence = work.sequence
         assert sequence.cache is not None
         n_computed = sequence.n_computed + work.n + n_accepted
-        if sequence.request.logprobs is not None:
-            sequence.n_scored = n_computed
         sequence.n_computed = self.store.commit(sequence.cache, sequence.keys, n_computed)
         sequence.n_behind = n_computed - sequence.n_computed
         self.scheduler.settle(work, n_accepted)

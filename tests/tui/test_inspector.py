@@ -14,6 +14,7 @@ from localrun.base.events import Event, Meanwhile, Prefill
 from localrun.base.request import Request
 from localrun.base.views import GroupView
 from localrun_tui.screens.chat.cache_view import STATES, group_lines
+from localrun_tui.screens.chat.inspector import draft_lines
 from localrun_tui.screens.chat.status_line import eta, stats_parts
 from localrun_tui.state import session
 from localrun_tui.widgets.meters import bar, meter
@@ -79,6 +80,12 @@ def test_the_panel_shows_timeline_cache_and_memory_of_the_message_in_focus(monke
         assert "whole process   3.58 GiB   3.63 GiB" in below  # at most, so far
 
     drive(app, steps, LARGE)
+
+
+def test_guessed_tokens_are_counted_where_there_were_any() -> None:
+    assert draft_lines({}, 60) == draft_lines({"drafted_tokens": 0}, 60) == []
+    (line,) = draft_lines({"drafted_tokens": 1200, "accepted_tokens": 1100}, 60)
+    assert line.plain == "1,100 of 1,200 guessed tokens right, a step saved by each"
 
 
 class Growing(ScriptedClient):

@@ -81,8 +81,8 @@ class Depths:
         return depths
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
-        """Record the seconds of a step."""
-        if any(work.sequence.prefilling or not work.sequence.n_generated for work in plan.work):
+        """Record the seconds of a step; those that read prompts, too, say nothing, and have no drafts."""
+        if any(work.sequence.prefilling for work in plan.work):
             return
         n_plain = sum(work.n for work in plan.work)
         self.n_drafted = plan.n_rows - n_plain

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 from localrun_testing.cache_engine import (
     GEMMA,
@@ -21,11 +22,14 @@ from localrun_testing.drafts import Exactly, Guesses, speculate
 from localrun_testing.small_model import finish, greedy, text
 
 from localrun.backends.cpu.library import load_library
+from localrun.base.errors import ModelFileError
 from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationRequest
 from localrun.engine.handle import EngineEvent, Finished, GenerationHandle
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.speculation.lookup import Lookup
+from localrun.engine.step_plan import StepPlan
+from localrun.ops.interface import CancelFlag, Logits
 
 pytestmark = pytest.mark.skipif(load_library() is None, reason="no native library")
 
@@ -132,6 +136,24 @@ def test_every_split_of_eight_rows_at_every_distance_from_a_block_border(engine:
         speculate(engine, None)
 
 
+@pytest.mark.parametrize("engine", ["hybrid f16", "lfm f16"], indirect=True)
+def test_tokens_that_a_state_takes_back_are_no_prompt(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are computed again with the next token: the answer waits for no turn among prompts."""
+    request, run, again = greedy(text(100), 40), engine.runner.run, list[int]()
+    answer = finish(engine.submit(request)).token_ids
+
+    def watched(plan: StepPlan, cancel: CancelFlag | None = None) -> Logits:
+        for work in plan.work:
+            assert not (work.sequence.n_generated and work.sequence.prefilling)
+            again.append(work.n if work.sequence.n_generated else 0)
+        return run(plan, cancel)
+
+    monkeypatch.setattr(engine.runner, "run", watched)
+    speculate(engine, partial(Exactly, answer, 7, 3))
+    assert finish(engine.submit(request)).token_ids == answer
+    assert max(again) == 5, "three accepted, the one after them, and the newest"
+
+
 @pytest.mark.parametrize("engine", ["llama f16", "hybrid f16"], indirect=True)
 @pytest.mark.parametrize("n_tokens", range(1, 9))
 def test_an_answer_ends_at_its_limit_within_a_draft(engine: Engine, n_tokens: int) -> None:
@@ -146,16 +168,48 @@ def test_an_answer_ends_at_its_limit_within_a_draft(engine: Engine, n_tokens: in
     assert (done.token_ids, done.stop_reason) == (answer[:first], "stop")
 
 
+@pytest.mark.parametrize("engine", ["llama f16"], indirect=True)
+@pytest.mark.parametrize("n_finite", [2, 4])
+def test_rows_after_the_first_difference_decide_nothing(
+    engine: Engine, n_finite: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three drafts are right: that the row after the fourth token is no number is no error, an earlier one is."""
+    request, run = greedy(text(60), 20), engine.runner.run
+    answer = finish(engine.submit(request)).token_ids
+
+    def poisoned(plan: StepPlan, cancel: CancelFlag | None = None) -> Logits:
+        logits = run(plan, cancel)
+        return replace(logits, finite=np.arange(len(logits.finite)) < n_finite)
+
+    monkeypatch.setattr(engine.runner, "run", poisoned)
+    speculate(engine, partial(Exactly, answer, 7, 3))
+    handle = engine.submit(request)
+    if n_finite > 3:
+        assert finish(handle).token_ids == answer
+        return
+    with pytest.raises(ModelFileError, match="not numbers"):
+        finish(handle)
+    assert handle.sequence.token_ids == answer[: 60 + 1 + n_finite], "what came before it was told"
+
+
 @pytest.mark.parametrize("rolls", [False, True])
-def test_at_the_end_of_the_context(rolls: bool) -> None:
+def test_at_the_end_of_the_context(rolls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = CacheCase(LLAMA, ctx=256, rolls=rolls).engine(native=True)
+    ends, run = list[int](), engine.runner.run
+
+    def watched(plan: StepPlan, cancel: CancelFlag | None = None) -> Logits:
+        ends.extend(work.sequence.n_computed + work.n_rows for work in plan.work)
+        return run(plan, cancel)
+
     try:
         request = replace(greedy(text(200), 150), rolls=rolls)
         plain = finish(engine.submit(request))
         speculate(engine, partial(Exactly, plain.token_ids, 15, 15))
+        monkeypatch.setattr(engine.runner, "run", watched)
         drafted = finish(engine.submit(request))
         assert (drafted.token_ids, drafted.stop_reason) == (plain.token_ids, plain.stop_reason)
         assert drafted.n_generated == (150 if rolls else 56)
         assert drafted.figures.n_accepted > 30
+        assert max(ends) == drafted.n_tokens - 1, "no row for what cannot be part of the answer"
     finally:
         engine.close()

@@ -72,7 +72,7 @@ class Caches(RuleBasedStateMachine):
     @precondition(lambda self: self.running)
     @rule(which=st.integers(0, 9), n=st.integers(1, 200), keep=st.floats(0, 1))
     def compute(self, which: int, n: int, keep: float) -> None:
-        """A step, of which maybe only a part is accepted."""
+        """A step, of which maybe only a part is accepted: the tokens after that were others than those that come."""
         sequence = self.running[which % len(self.running)]
         start, n = sequence.n_computed, min(n, len(sequence.ids) - sequence.n_computed)
         if n == 0:
@@ -82,10 +82,13 @@ class Caches(RuleBasedStateMachine):
         except OutOfBlocks:
             self.end(which)
             return
-        found = self.model.step(sequence.cache, sequence.ids, start, n)
         exact = max(0, sequence.cache.reuse.n_tokens - start)
-        assert found[exact:] == self.model.truth(sequence.ids)[start : start + n][exact:]
-        sequence.n_computed += max(1, round(keep * n))
+        accepted, drafted = max(1, round(keep * n)), list(sequence.ids)
+        if not exact:
+            drafted[start + accepted : start + n] = [token + 1 for token in drafted[start + accepted : start + n]]
+        found = self.model.step(sequence.cache, drafted, start, n)
+        assert found[exact:] == self.model.truth(drafted)[start : start + n][exact:]
+        sequence.n_computed += accepted
         go_on = self.model.store.commit(sequence.cache, sequence.ids, sequence.n_computed)
         assert go_on <= sequence.n_computed
         sequence.n_computed = go_on

@@ -122,7 +122,7 @@ def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list
         room = max(width - 10 - len(number) - 1, 4)
         style = "$warning" if name == found.stage else "$primary"
         lines.append(Content.assemble(f"{name:<9} ", bar(milliseconds / whole, room, style), f" {number}"))
-    return [*lines, *_reuse(stats, width), *_advice(in_words(found, facts), width)]
+    return [*lines, *_reuse(stats, width), *draft_lines(stats, width), *_advice(in_words(found, facts), width)]
 
 
 def _remote(stats: Mapping[str, Any], width: int) -> list[Content]:
@@ -150,6 +150,15 @@ def _reuse(stats: Mapping[str, Any], width: int) -> list[Content]:
     note = clean(str(stats.get("cache_note") or ""), keep_newlines=False)
     words = f"{int(stats.get('cached_tokens') or 0):,} of {int(stats.get('prompt_tokens') or 0):,} prompt tokens reused"
     return wrap(Content.styled(f"{words}; the rest: {note}" if note else words, "$foreground-muted"), width)
+
+
+def draft_lines(stats: Mapping[str, Any], width: int) -> list[Content]:
+    """How many of the answer's tokens were guessed, and saved a step each; nothing where none were."""
+    drafted, accepted = int(stats.get("drafted_tokens") or 0), int(stats.get("accepted_tokens") or 0)
+    if not drafted:
+        return []
+    words = f"{accepted:,} of {drafted:,} guessed tokens right, a step saved by each"
+    return wrap(Content.styled(words, "$foreground-muted"), width)
 
 
 def _advice(advice: DiagnosisWords, width: int) -> list[Content]:

@@ -1,0 +1,102 @@
+"""The depth of drafts, in worlds where steps cost what a formula says and drafts are right as often as wanted."""
+
+import random
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from localrun_testing.small_model import greedy
+
+from localrun.engine.generation import GenerationState
+from localrun.engine.speculation.depth import FIRST_LOSS, SHARE, Depths
+from localrun.engine.speculation.drafter import Draft
+from localrun.engine.speculation.row_cost import RowCost
+from localrun.engine.step_plan import StepPlan, Work
+
+EVIDENCE = 8
+Seconds = Callable[[int], float]
+
+
+class World:
+    """One answer of `n` tokens; a step of so many rows takes `seconds`, a token is right with probability `right`."""
+
+    def __init__(self, seconds: Seconds, right: float, n: int = 400, seed: int = 0) -> None:
+        self.depths, self.dice = Depths(), random.Random(seed)
+        self.sequence = GenerationState(greedy([1, 2, 3], n))
+        self.sequence.n_computed = 3
+        self.time, self.chosen = 0.0, list[int]()
+        self.sequence.append(4, 0.0)
+        while self.sequence.n_generated < n:
+            self.step(seconds, right)
+
+    def step(self, seconds: Seconds, right: float) -> None:
+        sequence = self.sequence
+        draft = Draft((5,) * self.depths.most(sequence), EVIDENCE)
+        (depth,) = self.depths.choose([Work(sequence, 1)], [draft], 63)
+        work = Work(sequence, 1, draft.tokens[:depth])
+        self.chosen.append(depth)
+        self.time += seconds(1 + depth)
+        self.depths.observe(StepPlan((work,)), seconds(1 + depth))
+        accepted = 0
+        while accepted < depth and self.dice.random() < right:
+            accepted += 1
+        if depth:
+            self.depths.settle(work, accepted)
+        for _ in range(1 + accepted):
+            sequence.append(5, 0.0)
+        sequence.n_computed = sequence.n_tokens - 1
+
+
+def test_drafts_that_are_right_make_it_as_fast_as_the_best_depth() -> None:
+    found = World(lambda rows: 1 + 0.1 * (rows - 1), right=0.9, n=2000)
+    best = min((1 + 0.1 * d) / sum(0.9**k for k in range(d + 1)) for d in range(16))
+    assert found.time < 1.15 * best * 2000
+
+
+def test_rows_that_cost_a_step_each_are_not_tried_again_and_again() -> None:
+    found = World(lambda rows: float(rows), right=0.9)
+    assert sum(depth > 0 for depth in found.chosen) <= 3
+
+
+def test_one_that_begins_beside_a_draft_changes_nothing_for_it() -> None:
+    """Its prompt was all cached: the first step of its answer is one of decoding."""
+    world = World(lambda rows: 1.0, right=1.0, n=60)
+    begins, sequence = GenerationState(greedy([1, 2, 3])), world.sequence
+    begins.n_computed = 2
+    work = Work(sequence, 1, (5, 5))
+    world.depths.choose([Work(begins, 1), Work(sequence, 1)], [Draft(), Draft((5, 5), EVIDENCE)], 60)
+    world.depths.observe(StepPlan((Work(begins, 1), work)), 1.0)
+    world.depths.settle(work, 2)
+    assert world.depths.records[sequence.number].purse > 0
+
+
+def test_without_a_measured_step_nothing_is_drafted() -> None:
+    assert World(lambda rows: 1.0, right=1.0).chosen[0] == 0
+
+
+@given(st.floats(0.01, 1.0), st.floats(0.0, 0.4), st.integers(0, 99))
+def test_wrong_drafts_lose_no_more_than_is_allowed(row: float, right: float, seed: int) -> None:
+    """Half a percent and what the start of an answer may lose, plus one try that cost more than was thought."""
+    found = World(lambda rows: 1 + row * (rows - 1), right, n=150, seed=seed)
+    dearest = max(row * depth for depth in found.chosen)
+    assert found.time <= found.sequence.n_generated * (1 + SHARE) + FIRST_LOSS + dearest
+
+
+@given(st.dictionaries(st.integers(1, 16), st.floats(0.5, 4.0), min_size=1))
+def test_more_rows_never_take_less(measured: dict[int, float]) -> None:
+    cost = RowCost()
+    for rows, seconds in measured.items():
+        cost.observe(rows, seconds)
+    found = [cost.of(rows) for rows in range(1, 20)]
+    assert all(after >= before - 1e-9 for before, after in pairwise(found))
+    assert all(cost.of(rows) <= seconds for rows, seconds in measured.items())
+
+
+def test_between_two_measurements_is_a_line() -> None:
+    cost = RowCost()
+    for rows, seconds in ((1, 1.0), (5, 3.0)):
+        cost.observe(rows, seconds)
+    assert [cost.of(rows) for rows in (1, 2, 3, 5)] == pytest.approx([1.0, 1.5, 2.0, 3.0])
+    assert cost.of(9) > 3.0
