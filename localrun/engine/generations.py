@@ -10,9 +10,9 @@ from localrun.engine.constrained import Constrained
 from localrun.engine.generation import GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken, as_localrun_error
 from localrun.engine.logprobs import token_logprob, token_logprobs
-from localrun.engine.next_tokens import Ended, next_rows, sample_next
+from localrun.engine.next_tokens import EndedWork, next_rows, sample_next
 from localrun.engine.scheduler import Scheduler
-from localrun.engine.step_plan import LogitsRows, StepPlan, Work
+from localrun.engine.step_plan import LogitsRows, StepPlan, StepWork
 from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
 from localrun.ops.interface import Logits
 
@@ -27,7 +27,7 @@ class Generations:
         self.scheduler, self.store = scheduler, scheduler.store
         self.block_sizes, self.ctx = block_sizes, ctx
         self.handles: dict[int, GenerationHandle] = {}
-        self.late: dict[int, tuple[Work, Logits]] = {}  # whose constraint was not ready when its logits were
+        self.late: dict[int, tuple[StepWork, Logits]] = {}  # whose constraint was not ready when its logits were
         self.last: GenerationState | None = None  # the latest that was waited for
         self.last_states: tuple[str, ...] = ("",) * len(self.store.groups)  # of its blocks, once it has ended
 
@@ -78,7 +78,7 @@ class Generations:
                 self.fail([work.sequence], error)
         self._choose(logits, [one for one in ended if self._is_ready(logits, one)])
 
-    def _take_rows(self, work: Work, logits: Logits, rows: LogitsRows, seconds: float) -> Ended | None:
+    def _take_rows(self, work: StepWork, logits: Logits, rows: LogitsRows, seconds: float) -> EndedWork | None:
         """Take what was computed of one sequence -> what to choose its next tokens from, if that is next.
 
         Rows after drafts may decide nothing: that they are not finite is no error yet.
@@ -90,13 +90,13 @@ class Generations:
         ended = None
         if work.ends:
             finite = [*takewhile(lambda row: bool(logits.finite[row]), rows.chosen)]
-            ended = Ended(work, finite, rows.scored[-len(rows.chosen) :])
+            ended = EndedWork(work, finite, rows.scored[-len(rows.chosen) :])
         if not work.drafts:
             self._commit(sequence, work.n, seconds)
         self._tell_prompt_logprobs(sequence, logits, scored, positions)
         return ended
 
-    def _is_ready(self, logits: Logits, ended: Ended) -> bool:
+    def _is_ready(self, logits: Logits, ended: EndedWork) -> bool:
         """Whether the next token can be chosen; else the logits are kept, and only this one waits."""
         sequence = ended.work.sequence
         constraint = sequence.constraint
@@ -116,7 +116,7 @@ class Generations:
                 del self.late[number]
             elif sequence.constraint is None or sequence.constraint.can_choose():
                 del self.late[number]
-                self._choose(logits, [Ended(work, [0], [1])])
+                self._choose(logits, [EndedWork(work, [0], [1])])
 
     def wait_for_forced(self) -> None:
         """Give constraints a moment to compute the tokens after the newest ones: too short to matter."""
@@ -184,7 +184,7 @@ class Generations:
             sequence.figures.prefill_rows += n
             self._tell_progress(sequence, min(sequence.n_computed, sequence.n_prompt))
 
-    def _commit_accepted(self, work: Work, n_accepted: int) -> None:
+    def _commit_accepted(self, work: StepWork, n_accepted: int) -> None:
         """Count work as computed with the drafts that the answer went on with; the others leave no trace.
 
         Where a layer has a state, which no step can take a part of, it is that from before, and the tokens since are
@@ -209,7 +209,7 @@ class Generations:
             self.handles[sequence.number].put(PromptLogprobs(token_logprobs(logits, rows, after, n_top)))
         sequence.n_scored = positions.stop
 
-    def _choose(self, logits: Logits, ended: Sequence[Ended]) -> None:
+    def _choose(self, logits: Logits, ended: Sequence[EndedWork]) -> None:
         """Choose the next tokens for these rows: all at once, or one sequence at a time where that fails."""
         try:
             tokens = iter(sample_next(logits, next_rows(ended)))
@@ -226,7 +226,7 @@ class Generations:
             except Exception as error:
                 self.fail([one.work.sequence], error)
 
-    def _take_chosen(self, logits: Logits, ended: Ended, tokens: Sequence[int]) -> None:
+    def _take_chosen(self, logits: Logits, ended: EndedWork, tokens: Sequence[int]) -> None:
         """Go on with the tokens that were chosen, as long as the one before was drafted."""
         work, wanted = ended.work, ended.work.sequence.request.logprobs
         for n_accepted, token in enumerate(tokens):

@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 from localrun.engine.generation import GenerationState
 from localrun.engine.philox import uniforms
-from localrun.engine.step_plan import Work
+from localrun.engine.step_plan import StepWork
 from localrun.ops.interface import Logits
 from localrun.ops.sampling import Draw
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedWork:
     """Work after which tokens are chosen from `rows` of logits: after the planned tokens, and after each draft.
 
     `raw_rows`: the same as the model gives them, where logprobs are wanted.
     """
 
-    work: Work
+    work: StepWork
     rows: Sequence[int]
     raw_rows: Sequence[int]
 
@@ -31,7 +31,7 @@ class NextRow(NamedTuple):
     ahead: int = 0
 
 
-def next_rows(ended: Iterable[Ended]) -> list[NextRow]:
+def next_rows(ended: Iterable[EndedWork]) -> list[NextRow]:
     """The rows of all, one sequence after the other."""
     return [NextRow(row, one.work.sequence, ahead) for one in ended for ahead, row in enumerate(one.rows)]
 

@@ -15,7 +15,7 @@ from localrun.engine.generation import GenerationState
 from localrun.engine.shared_prefix import SharedPrefixes
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.step_cost import ALONE_SECONDS, LEAST_ROWS, StepCost
-from localrun.engine.step_plan import StepPlan, Work
+from localrun.engine.step_plan import StepPlan, StepWork
 from localrun.engine.waiting_line import WaitingLine, class_of
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, SCORED_ROWS, max_rows
 from localrun.storage.disk_cache import DiskCache
@@ -78,14 +78,14 @@ class Scheduler:
     def schedule(self) -> StepPlan:
         """The next step; empty when nothing can run."""
         self._admit()
-        decoding: list[Work] = []
+        decoding: list[StepWork] = []
         scored = SCORED_ROWS  # that are left to those whose logprobs are wanted
         decodes = [s for s in self.running if s.n_uncomputed and not s.prefilling]
         room = self.max_rows - len(decodes)
         for sequence in decodes:
             wish = min(sequence.n_uncomputed, 1 + min(room, FORCED_ROWS))
             if scorable(sequence, 1, scored) and (n := self._make_room(sequence, wish)):
-                decoding.append(Work(sequence, n))
+                decoding.append(StepWork(sequence, n))
                 scored -= len(sequence.scored(n))
                 room -= n - 1
         decoding = placed(decoding)
@@ -102,7 +102,7 @@ class Scheduler:
         if self.speculation is not None:
             self.speculation.observe(plan, seconds)
 
-    def settle(self, work: Work, n_accepted: int) -> None:
+    def settle(self, work: StepWork, n_accepted: int) -> None:
         """Record how many drafts an answer went on with."""
         if self.speculation is not None:
             self.speculation.settle(work, n_accepted)
@@ -218,7 +218,7 @@ class Scheduler:
                 return n
         return 0
 
-    def _drafted(self, decoding: Sequence[Work], speculation: Speculation) -> list[Work]:
+    def _drafted(self, decoding: Sequence[StepWork], speculation: Speculation) -> list[StepWork]:
         """Decodes with drafts, as far as there is room for these: nothing gives way to them."""
         drafted = []
         for work, drafts in zip(decoding, speculation.propose(decoding), strict=True):
@@ -239,7 +239,7 @@ class Scheduler:
         self.retry, sequence.n_computed, sequence.n_behind = 0, 0, 0
         (self.warm_ups.appendleft if sequence.is_warm_up else self.waiting.put_back)(sequence)
 
-    def _chunks(self, room: int, decodes: list[GenerationState], scored: int) -> list[Work]:
+    def _chunks(self, room: int, decodes: list[GenerationState], scored: int) -> list[StepWork]:
         """At most `room` rows of prompts, and no more than go beside these decodes: shared by all that are being read.
         After at most `scored` of them logprobs are wanted.
 
@@ -252,14 +252,14 @@ class Scheduler:
         rows = min(room, self.cost.rows_beside_watched() if is_watched else self.cost.rows(bool(decodes)))
         least = LEAST_ROWS if is_watched else self.block_tokens
         prefills.sort(key=lambda s: (s.turn, s.n_tokens - s.n_computed))
-        work: list[Work] = []
+        work: list[StepWork] = []
         for index, sequence in enumerate(prefills):
             share = max(self.span or self.block_tokens, rows // (len(prefills) - index))
             most = scorable(sequence, min(rows, share), scored)
             wish = self._chunk(sequence, most, least, room) if most > 0 else 0
             n = self._make_room(sequence, wish) if wish else 0
             if n:
-                work.append(Work(sequence, n))
+                work.append(StepWork(sequence, n))
                 self.turn = sequence.turn
                 sequence.turn += TURNS[self.awaited.get(sequence.number, class_of(sequence))]
                 rows, room, scored = rows - n, room - n, scored - len(sequence.scored(n))
@@ -284,6 +284,6 @@ def scorable(sequence: GenerationState, n: int, rows: int) -> int:
     return n if len(scored) <= rows else scored.start + rows - sequence.n_computed
 
 
-def placed(work: Iterable[Work]) -> list[Work]:
+def placed(work: Iterable[StepWork]) -> list[StepWork]:
     """Work whose sequence still has its blocks: one that lost them to an older one waits again."""
     return [one for one in work if one.sequence.cache is not None]

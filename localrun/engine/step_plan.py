@@ -7,7 +7,7 @@ from localrun.engine.generation import GenerationState
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class StepWork:
     """The next `n` tokens of a sequence, from n_computed on, and `drafts` of those after them, which are verified.
 
     There are drafts only where `n` is all of the sequence: the logits after each token are those of an answer that
@@ -34,17 +34,17 @@ class Work:
 
 
 class LogitsRows(NamedTuple):
-    """The rows of a step's logits that belong to one Work."""
+    """The rows of a step's logits that belong to one StepWork."""
 
     chosen: range  # adjusted: after the last planned token, and after every draft
-    scored: range  # as the model gives them: after each position of `Work.scored`
+    scored: range  # as the model gives them: after each position of `StepWork.scored`
 
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
     """The work of a step, one piece a sequence."""
 
-    work: tuple[Work, ...]
+    work: tuple[StepWork, ...]
 
     @property
     def n_rows(self) -> int:

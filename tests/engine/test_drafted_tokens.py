@@ -15,7 +15,7 @@ from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationState
 from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.step_plan import StepPlan, Work
+from localrun.engine.step_plan import StepPlan, StepWork
 from localrun.ops.interface import Logits
 
 CASES = {
@@ -44,7 +44,7 @@ class Text:
         s = self.sequence
         assert s.cache is not None
         self.store.extend(s.cache, s.n_computed, s.n_computed + n + len(draft))
-        logits = self.runner.run(StepPlan((Work(s, n, draft),)))
+        logits = self.runner.run(StepPlan((StepWork(s, n, draft),)))
         s.n_computed += n + accepted
         for token in draft[:accepted]:
             s.append(token, 0.0)

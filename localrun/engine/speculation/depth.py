@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from localrun.engine.generation import GenerationState
-from localrun.engine.speculation.drafter import Draft
+from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.row_cost import RowCost
-from localrun.engine.step_plan import StepPlan, Work
+from localrun.engine.step_plan import StepPlan, StepWork
 
 MOST_DEPTH = 15
 LEAST_GAIN = 1.04  # tokens a second with drafts, in those without: less is not worth a try
@@ -20,7 +20,7 @@ MOST_LOSS = 8.0  # likewise at most, once drafts have gained as much
 
 @dataclass(eq=False, slots=True)
 class Record:
-    """What is known of drafts for one answer: how often they were right, and the seconds that further ones may lose."""
+    """Success of the drafts for one answer, and the seconds that further ones may lose."""
 
     purse: float
     right: dict[int, float] = field(default_factory=dict)  # by weight of evidence, lately
@@ -59,7 +59,7 @@ class Depths:
         record = self.records.get(sequence.number)
         return MOST_DEPTH if record is not None and record.purse > 0 else 0
 
-    def choose(self, decoding: Sequence[Work], drafts: Sequence[Draft], rows: int) -> list[int]:
+    def choose(self, decoding: Sequence[StepWork], drafts: Sequence[DraftedTokens], rows: int) -> list[int]:
         """How many tokens of every draft are verified in one step, `rows` at most."""
         depths = [0] * len(drafts)
         n_plain = sum(work.n for work in decoding)
@@ -92,7 +92,7 @@ class Depths:
             record = self.records.setdefault(work.sequence.number, Record(FIRST_LOSS * seconds))
             record.purse = min(record.purse + SHARE * seconds, MOST_LOSS * seconds)
 
-    def settle(self, work: Work, n_accepted: int) -> None:
+    def settle(self, work: StepWork, n_accepted: int) -> None:
         """Record how many drafts of the last step an answer went on with."""
         record = self.records[work.sequence.number]
         record.learn(len(work.drafts), n_accepted)
@@ -104,7 +104,7 @@ class Depths:
         """Forget a sequence that has ended."""
         self.records.pop(sequence.number, None)
 
-    def _ranked(self, decoding: Sequence[Work], drafts: Sequence[Draft]) -> list[tuple[float, int]]:
+    def _ranked(self, decoding: Sequence[StepWork], drafts: Sequence[DraftedTokens]) -> list[tuple[float, int]]:
         """Every drafted token: how likely the answer gets so far, and the number of its draft; the likeliest first."""
         ranked = []
         for index, (work, draft) in enumerate(zip(decoding, drafts, strict=True)):

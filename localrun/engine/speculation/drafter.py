@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 
-class Draft(NamedTuple):
+class DraftedTokens(NamedTuple):
     """Tokens that may come next, and how much speaks for them: drafters have their own scale of that, 0 or more."""
 
     tokens: tuple[int, ...] = ()
@@ -14,6 +14,6 @@ class Draft(NamedTuple):
 class Drafter(Protocol):
     """Drafts of one text, which only grows."""
 
-    def draft(self, token_ids: Sequence[int], most: int) -> Draft:
+    def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
         """At most `most` tokens after these, which begin with those of the call before."""
         ...

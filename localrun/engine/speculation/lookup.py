@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from localrun.engine.speculation.drafter import Draft
+from localrun.engine.speculation.drafter import DraftedTokens
 
 GRAM = 3  # tokens that have to be the same
 LONGEST = 32  # tokens of a match that count
@@ -26,8 +26,8 @@ class Lookup:
         self._newest = array("i", [NOWHERE]) * (1 << SLOT_BITS)  # by slot: where three such tokens ended
         self._before = array("i")  # by place: the one before it in the same slot
 
-    def draft(self, token_ids: Sequence[int], most: int) -> Draft:
-        """What came after the place whose tokens before it are the same for longest, the latest of equal ones."""
+    def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
+        """The tokens after the place whose tokens before it are the same for longest, the latest of equal ones."""
         self._add(token_ids)
         end, best, length = len(token_ids), NOWHERE, GRAM - 1
         place = self._before[-1] if end >= GRAM else NOWHERE
@@ -38,9 +38,9 @@ class Lookup:
                 best, length = place, alike
             place = self._before[place - 1]
         if best == NOWHERE:
-            return Draft()
+            return DraftedTokens()
         period = end - best  # the draft may go on into itself
-        return Draft(tuple([token_ids[best + n % period] for n in range(most)]), length)
+        return DraftedTokens(tuple([token_ids[best + n % period] for n in range(most)]), length)
 
     def _add(self, token_ids: Sequence[int]) -> None:
         """Note the places after the tokens that are new."""

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import Depths
-from localrun.engine.speculation.drafter import Draft, Drafter
+from localrun.engine.speculation.drafter import DraftedTokens, Drafter
 from localrun.engine.speculation.lookup import Lookup
-from localrun.engine.step_plan import StepPlan, Work
+from localrun.engine.step_plan import StepPlan, StepWork
 
 MOST_ROWS = 64  # that a step chooses tokens from, drafts included
 
@@ -29,7 +29,7 @@ class Speculation:
         self.new_drafter, self.depths = new_drafter, depths or Depths()
         self.drafters: dict[int, Drafter] = {}  # by number of the sequence
 
-    def propose(self, decoding: Sequence[Work]) -> list[tuple[int, ...]]:
+    def propose(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
         """Drafts for each of those that decode in a step by themselves; none where they are not worth their rows."""
         rows = self.most_rows - len(decoding)
         drafts = [self._draft(work, rows) for work in decoding]
@@ -40,7 +40,7 @@ class Speculation:
         """Record the seconds of a step."""
         self.depths.observe(plan, seconds)
 
-    def settle(self, work: Work, n_accepted: int) -> None:
+    def settle(self, work: StepWork, n_accepted: int) -> None:
         """Record how many drafts an answer went on with."""
         figures = work.sequence.figures
         figures.n_drafted += len(work.drafts)
@@ -52,17 +52,17 @@ class Speculation:
         self.drafters.pop(sequence.number, None)
         self.depths.forget(sequence)
 
-    def _draft(self, work: Work, rows: int) -> Draft:
+    def _draft(self, work: StepWork, rows: int) -> DraftedTokens:
         sequence = work.sequence
         most = min(rows, most_drafts(work, self.ctx), self.depths.most(sequence))
         if most <= 0:
-            return Draft()
+            return DraftedTokens()
         if sequence.number not in self.drafters:
             self.drafters[sequence.number] = self.new_drafter()
         return self.drafters[sequence.number].draft(sequence.token_ids, most)
 
 
-def most_drafts(work: Work, ctx: int) -> int:
+def most_drafts(work: StepWork, ctx: int) -> int:
     """Most drafts that may all be right, with one more token after them, in what is left of an answer; 0 for work that
     is not the newest token alone, or whose constraint has to hear of every token first."""
     sequence, cache = work.sequence, work.sequence.cache

@@ -11,9 +11,9 @@ from localrun_testing.small_model import greedy
 
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import FIRST_LOSS, SHARE, Depths
-from localrun.engine.speculation.drafter import Draft
+from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.row_cost import RowCost
-from localrun.engine.step_plan import StepPlan, Work
+from localrun.engine.step_plan import StepPlan, StepWork
 
 EVIDENCE = 8
 Seconds = Callable[[int], float]
@@ -33,9 +33,9 @@ class World:
 
     def step(self, seconds: Seconds, right: float) -> None:
         sequence = self.sequence
-        draft = Draft((5,) * self.depths.most(sequence), EVIDENCE)
-        (depth,) = self.depths.choose([Work(sequence, 1)], [draft], 63)
-        work = Work(sequence, 1, draft.tokens[:depth])
+        draft = DraftedTokens((5,) * self.depths.most(sequence), EVIDENCE)
+        (depth,) = self.depths.choose([StepWork(sequence, 1)], [draft], 63)
+        work = StepWork(sequence, 1, draft.tokens[:depth])
         self.chosen.append(depth)
         self.time += seconds(1 + depth)
         self.depths.observe(StepPlan((work,)), seconds(1 + depth))
@@ -65,9 +65,11 @@ def test_one_that_begins_beside_a_draft_changes_nothing_for_it() -> None:
     world = World(lambda rows: 1.0, right=1.0, n=60)
     begins, sequence = GenerationState(greedy([1, 2, 3])), world.sequence
     begins.n_computed = 2
-    work = Work(sequence, 1, (5, 5))
-    world.depths.choose([Work(begins, 1), Work(sequence, 1)], [Draft(), Draft((5, 5), EVIDENCE)], 60)
-    world.depths.observe(StepPlan((Work(begins, 1), work)), 1.0)
+    work = StepWork(sequence, 1, (5, 5))
+    world.depths.choose(
+        [StepWork(begins, 1), StepWork(sequence, 1)], [DraftedTokens(), DraftedTokens((5, 5), EVIDENCE)], 60
+    )
+    world.depths.observe(StepPlan((StepWork(begins, 1), work)), 1.0)
     world.depths.settle(work, 2)
     assert world.depths.records[sequence.number].purse > 0
 

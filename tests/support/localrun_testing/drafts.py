@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import MOST_DEPTH, Depths
-from localrun.engine.speculation.drafter import Draft, Drafter
+from localrun.engine.speculation.drafter import DraftedTokens, Drafter
 from localrun.engine.speculation.speculation import Speculation
-from localrun.engine.step_plan import Work
+from localrun.engine.step_plan import StepWork
 from localrun_testing.small_model import VOCAB_SIZE
 
 
@@ -18,14 +18,14 @@ class Deepest(Depths):
     def most(self, sequence: GenerationState) -> int:
         return MOST_DEPTH
 
-    def choose(self, decoding: Sequence[Work], drafts: Sequence[Draft], rows: int) -> list[int]:
+    def choose(self, decoding: Sequence[StepWork], drafts: Sequence[DraftedTokens], rows: int) -> list[int]:
         depths = []
         for draft in drafts:
             depths.append(min(len(draft.tokens), rows))
             rows -= depths[-1]
         return depths
 
-    def settle(self, work: Work, n_accepted: int) -> None:
+    def settle(self, work: StepWork, n_accepted: int) -> None:
         pass
 
 
@@ -35,12 +35,14 @@ class Guesses:
     def __init__(self, texts: Sequence[Sequence[int]], right: float, seed: int = 0) -> None:
         self.texts, self.right, self.dice = texts, right, random.Random(seed)
 
-    def draft(self, token_ids: Sequence[int], most: int) -> Draft:
+    def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
         n, end, dice = self.dice.randint(0, most), len(token_ids), self.dice
         text = next((one for one in self.texts if list(one[:end]) == list(token_ids)), token_ids)
         known = [*text[end : end + n], *[0] * n][:n]
         wrong = dice.choices(range(VOCAB_SIZE), k=n)
-        return Draft(tuple(t if dice.random() < self.right else w for t, w in zip(known, wrong, strict=True)), 1)
+        return DraftedTokens(
+            tuple(t if dice.random() < self.right else w for t, w in zip(known, wrong, strict=True)), 1
+        )
 
 
 class Exactly:
@@ -49,11 +51,11 @@ class Exactly:
     def __init__(self, text: Sequence[int], depth: int, n_right: int) -> None:
         self.text, self.depth, self.n_right = text, depth, n_right
 
-    def draft(self, token_ids: Sequence[int], most: int) -> Draft:
+    def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
         end, depth = len(token_ids), min(self.depth, most)
         right = self.text[end : end + depth]
         wrong = [(token + 1) % VOCAB_SIZE for token in right[self.n_right :]]
-        return Draft((*right[: self.n_right], *wrong), 1)
+        return DraftedTokens((*right[: self.n_right], *wrong), 1)
 
 
 def speculate(engine: Engine, new_drafter: Callable[[], Drafter] | None, rows: int = 64) -> None:
