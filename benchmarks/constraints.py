@@ -1,6 +1,7 @@
 """Constraints on answers: how many schemas compile, what random models then write, and what a token of it costs.
 
     python benchmarks/constraints.py --suite FOLDER --bfcl WHEEL [--folder /tmp/models] [--answers 100] [--rounds 9]
+    python benchmarks/constraints.py --only-cost [--folder /tmp/models] [--rounds 9]
 
 FOLDER is the unpacked npm package `json-schema-test-suite` (draft 4), WHEEL that of `bfcl-eval`, whose tools are
 schemas of real programs. Compiling is timed with a vocabulary of 152k. Each answer is of a model with random weights,
@@ -193,26 +194,32 @@ def token_cost(client: LocalClient, rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--suite", type=Path, required=True)
-    parser.add_argument("--bfcl", type=Path, required=True)
+    parser.add_argument("--suite", type=Path)
+    parser.add_argument("--bfcl", type=Path)
+    parser.add_argument("--only-cost", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path("/tmp/models"))
     parser.add_argument("--answers", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=9)
     arguments = parser.parse_args()
+    if not (arguments.only_cost or (arguments.suite and arguments.bfcl)):
+        parser.error("--suite and --bfcl say whose schemas, unless it is --only-cost")
     print(machine())
-    suite, tools = list(suite_cases(arguments.suite)), list(bfcl_cases(arguments.bfcl))
+    kept: list[Case] = []
     with LocalClient(LoadOptions(model_file(arguments.folder, "qwen3-0.6b", "F16", None), ctx=1024)) as client:
         started = time.perf_counter()
         client.model.constraints.compile(LONG)
         print(f"152k tokens; the first constraint takes {1000 * (time.perf_counter() - started):.0f} ms")
-        print("json-schema-test-suite")
-        kept = compile_all(client, suite)
-        print("bfcl-eval")
-        kept += compile_all(client, tools)
+        if not arguments.only_cost:
+            print("json-schema-test-suite")
+            kept += compile_all(client, list(suite_cases(arguments.suite)))
+            print("bfcl-eval")
+            kept += compile_all(client, list(bfcl_cases(arguments.bfcl)))
         token_cost(client, arguments.rounds)
+    if not kept:
+        return
     step = max(1, len(kept) // arguments.answers)
     with LocalClient(LoadOptions(model_file(arguments.folder, "tiny-windows", "F16", None), ctx=8192)) as client:
-        print("random weights, 400 tokens")
+        print(f"random weights, {MOST_TOKENS:,} tokens at most")
         answer_all(client, kept[::step])
 
 
