@@ -118,14 +118,16 @@ COMMANDS: tuple[Command, ...] = (
         _APP,
         action="app.explain",
     ),
-    Command("/models", "Models", "on disk, in the catalogue, on the hub, on a server", "", _APP, action="app.models"),
+    Command("/models", "Models", "on disk, in the catalogue, on the hub, on a server", "[WORDS]", _APP, "app.models"),
     Command("/serve", "Serve this model", "other programs on this machine may ask it", "[PORT|stop]", _APP),
     Command("/requests", "Requests", "what other programs ask, and why one waits", "", _APP, action="app.requests"),
     Command("/downloads", "Downloads", "running, waiting and finished", "", _APP, action="app.downloads"),
     Command("/settings", "Settings", "everything in config.toml", "", _APP, action="app.settings"),
     Command("/theme", "Theme", "dark, light and many more", "", _APP, action="app.change_theme"),
-    Command("/quit", "Quit", "chats are kept", action="app.quit"),
+    Command("/quit", "Quit", "chats are kept; /bye and /exit, too", action="app.quit"),
 )
+
+_OTHER_NAMES = {"/bye": "/quit", "/exit": "/quit"}  # as other programs call them
 
 
 def commands_of(face: Face) -> dict[str, Command]:
@@ -144,6 +146,7 @@ def command_in(text: str, face: Face) -> tuple[Command, str] | None:
     name, _, rest = text.strip().partition(" ")
     if not _COMMAND.match(name):
         return None
+    name = _OTHER_NAMES.get(name, name)
     known = commands_of(face)
     if name not in known:
         there = next((command for command in COMMANDS if command.name == name), None)
@@ -153,6 +156,8 @@ def command_in(text: str, face: Face) -> tuple[Command, str] | None:
     command = known[name]
     if command.needs_arguments and not rest.strip():
         raise UsageError(f"{name} needs {command.arguments}", command.usage)
+    if not command.arguments and rest.strip():
+        raise UsageError(f"{name} stands alone: nothing goes behind it", f"// begins a message with a slash: /{name}")
     return command, rest.strip()
 
 

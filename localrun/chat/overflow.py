@@ -30,6 +30,7 @@ class OverflowPlan:
     n_hidden: int = 0
     n_turns: int = 0  # dropped, or out of sight
     horizon: str | None = None
+    is_middle: bool = False  # the very beginning is still seen, and some turns in part
 
     def __str__(self) -> str:
         """For the user; empty while the model sees everything."""
@@ -37,6 +38,7 @@ class OverflowPlan:
             return ""
         n_turns = self.n_turns - (self.horizon is None)  # the last one is seen in part
         turns = "the oldest turn" if n_turns == 1 else f"the {n_turns} oldest turns" if n_turns > 0 else ""
+        turns = "the middle of the chat" if turns and self.is_middle else turns
         rest = "" if self.horizon else "a part of the last message"
         hidden = " and ".join(filter(None, (turns, rest))) or "a part"
         return f"the model no longer sees {hidden} ({self.n_hidden:,} of {self.total:,} tokens)"
@@ -155,7 +157,7 @@ def _roll(messages: Sequence[Message], sizes: Sequence[int], limit: int, system:
     position, n_turns = system, 0
     for message, size in zip(messages, sizes, strict=True):
         if position >= unseen_until:
-            return OverflowPlan(True, total, unseen_until - SINK_TOKENS, n_turns, message.id)
+            return OverflowPlan(True, total, unseen_until - SINK_TOKENS, n_turns, message.id, is_middle=True)
         position += size
         n_turns += message.role == "user"
-    return OverflowPlan(True, total, unseen_until - SINK_TOKENS, n_turns)
+    return OverflowPlan(True, total, unseen_until - SINK_TOKENS, n_turns, is_middle=True)

@@ -16,12 +16,13 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 _TITLE_LENGTH = 60
 _MARKS = re.compile(r"^\s*(?:#+ |> ?|`{3,}\S*\s*$)|`", re.MULTILINE)  # that say nothing in a title
 _SENTENCE = re.compile(r".{15,}?[.?!…]+(?= )|.{6,}?[。？！]+")  # shorter ones, as Hello!, are no title of their own
-_MESSAGE = b'{"kind":"message"'
+_MESSAGE, _PIECE = b'{"kind":"message"', b'{"kind":"piece"'
 
 
 @dataclass(frozen=True, slots=True)
 class ChatSummary:
-    """One row of the list. Times are Unix times; `n_messages` counts all branches."""
+    """One row of the list. Times are Unix times, `updated` when it was last written in, or deleted; `n_messages` counts
+    all branches."""
 
     id: str
     title: str
@@ -98,11 +99,12 @@ def summarise(chat_id: str, data: bytes) -> ChatSummary:
     """From the bytes of a journal. Of messages only the first is parsed, for a title, and the last, for its time."""
     title, model, opening, created, n_messages, deleted = "", "", b"", 0.0, 0, False
     pinned, folder = False, ""
-    last = b""
+    last = said = b""
     for _, record in split(data):
         if record is None:
             continue
         last = record
+        said = record if record.startswith((_MESSAGE, _PIECE)) else said
         if record.startswith(_MESSAGE):
             n_messages += 1
             deleted = False
@@ -115,7 +117,7 @@ def summarise(chat_id: str, data: bytes) -> ChatSummary:
         deleted = fields["deleted"] is True if "deleted" in fields else deleted
         pinned = fields["pinned"] is True if "pinned" in fields else pinned
         folder = text if isinstance(text := fields.get("folder"), str) else folder
-    first, final = parse(opening) or {}, parse(last) or {}
+    first, final = parse(opening) or {}, parse(last if deleted or not said else said) or {}
     if not title and isinstance(text := first.get("text"), str):
         title = title_of(text)
     updated = as_time(final.get("at", final.get("created")))

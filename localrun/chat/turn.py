@@ -24,7 +24,7 @@ from localrun.base.tool_events import CallsMade, ToolDone, ToolStarted, TurnEven
 from localrun.chat.conversation import Chat
 from localrun.chat.draft import Draft
 from localrun.chat.overflow import OverflowPlan, make_room, reserve_of
-from localrun.chat.requests import in_turn
+from localrun.chat.requests import in_turn, request_messages
 from localrun.chat.tree import Message
 
 TurnPhase = Literal["starting", "waiting", "reading", "thinking", "writing", "calling"]
@@ -89,12 +89,16 @@ def continue_turn(chat: Chat, cut: Message, options: TurnOptions) -> Request:
     )
 
 
-def preview_request(chat: Chat, content: Content, options: TurnOptions) -> Request:
-    """The request that sending `content` would make; with no parts, that of the chat as it is."""
+def preview_request(chat: Chat, content: Content, options: TurnOptions, instead_of: str | None = None) -> Request:
+    """The request that sending `content`, if need be in the place of a message, would make; with no parts, that of the
+    chat as it is."""
     more: list[RequestMessage] = [{"role": "user", "content": as_message_content(content)}] if content else []
-    return options.request(
-        in_turn([*chat.request_messages(), *more]), known_ids=chat.known_ids(), now=chat.created, chat_id=""
-    )
+    before, known_ids = chat.request_messages(), chat.known_ids()
+    if instead_of is not None and instead_of in chat.tree:
+        parent = chat.tree[instead_of].parent
+        before = chat.request_messages(parent) if parent else request_messages((), chat.system)
+        known_ids = chat.known_ids(parent) if parent else ()
+    return options.request(in_turn([*before, *more]), known_ids=known_ids, now=chat.created, chat_id="")
 
 
 def may_go_on(message: Message) -> bool:

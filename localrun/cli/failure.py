@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # this is imported to tell that typer cannot be
 
 CANCELLED, READER_GONE = 130, 141
 DOES_NOT_FIT = DoesNotFitError.exit_code
+_CANCELLED_WORDS = {"pull": ("cancelled", "what has arrived is kept: the same command goes on from there")}
 TEXT_COMMANDS = ("localrun run", "localrun tokenize")  # whose argument may begin with anything
 
 
@@ -28,7 +29,9 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
         close_stdout()
         return READER_GONE
     if any(isinstance(cause, KeyboardInterrupt) for cause in causes):
-        return _say(CANCELLED, "cancelled", "cancelled before there was an answer", "", as_json)
+        first = arguments[0] if arguments else ""
+        message, hint = _CANCELLED_WORDS.get(first, ("cancelled before there was an answer", ""))
+        return _say(CANCELLED, "cancelled", message, hint, as_json)
     known = _as_localrun_error(error, arguments)
     if known is None:
         tell(clean("".join(traceback.format_exception(error))))

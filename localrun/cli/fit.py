@@ -18,7 +18,7 @@ from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.failure import DOES_NOT_FIT
 from localrun.cli.groups import JsonSwitch, LoraOption, OfflineSwitch, adapters_named, switch
-from localrun.fit.estimate import Fit, FitRow
+from localrun.fit.estimate import FLOOR_MEANING, Fit, FitRow, speed_mark
 from localrun.fit.machine_rates import machine_rates
 from localrun.fit.precisions import is_extreme
 from localrun.fit.quality import MEANING, kld_text, weight_kld
@@ -151,7 +151,7 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
         about = "≈" if first.approximate else ""
         longest = f"{first.max_ctx:,}" if first.max_ctx else "-"
         cells = [_cell(of_key[ctx]) for ctx in contexts]
-        speed = ("" if first.est_is_measured else "~") + tps(first.est_decode_tps)
+        speed = speed_mark(first) + tps(first.est_decode_tps)
         nats = weight_kld(first.precision)
         kld = "-" if nats is None else kld_text(nats)
         lines.append((*key, about + gib(first.weights_bytes), kld, *cells, longest, speed))
@@ -160,8 +160,9 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
     write(f"\nA number fits; (in brackets) only with everything else closed;{from_disk} - does not.\n")
     if rows and rows[0].adapter_bytes:
         write(f"Weights include {gib(rows[0].adapter_bytes)} of adapters, which every token reads.\n")
-    guessed = any(not row.est_is_measured for row in rows)
-    write(f"Speeds {'with ~ are estimated from the limits of this machine' if guessed else 'are measured here'}.\n")
+    guessed, busy = any(not row.est_is_measured for row in rows), any(row.est_is_floor for row in rows)
+    limits = "are estimated from the limits of this machine" if guessed else "are measured here"
+    write(f"Speeds {'with ~ ' if guessed and not busy else ''}{limits}{FLOOR_MEANING if busy else ''}.\n")
     if any(weight_kld(row.precision) is not None for row in rows):
         write(f"{MEANING}\n")
     extreme = dict.fromkeys(row.precision for row in rows if is_extreme(row.precision))

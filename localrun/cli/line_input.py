@@ -10,9 +10,12 @@ from localrun.base.errors import UsageError
 from localrun.cli.console import at_terminal, is_terminal, note, tell
 from localrun.cli.text_input import piped_lines, typed_text
 
+_QUOTES = '"""'
+
 
 def typed_messages() -> Iterator[str]:
-    """Messages typed at a terminal; a line that ends in a backslash goes on in the next one."""
+    """Messages typed at a terminal; a line that ends in a backslash goes on in the next one, and one that begins with
+    three quotes up to three quotes."""
     if os.environ.get("TERM") != "dumb":
         with suppress(ImportError):
             import readline  # noqa: F401  (gives input() editing and history)
@@ -28,12 +31,16 @@ def typed_messages() -> Iterator[str]:
             note("\n(Ctrl-D or /quit leaves)")
             continue
         lines.append(line)
-        if line.endswith("\\"):
+        text = "\n".join(lines).strip()
+        if text.startswith(_QUOTES):
+            text, is_closed, _ = text.removeprefix(_QUOTES).partition(_QUOTES)
+            if not is_closed:
+                continue
+        elif line.endswith("\\"):
             lines[-1] = line[:-1]
             continue
-        text = "\n".join(lines).strip()
         lines.clear()
-        if text:
+        if text := text.strip():
             yield text
 
 

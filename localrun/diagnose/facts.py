@@ -58,6 +58,11 @@ def stages(stats: Mapping[str, Any]) -> dict[Stage, float]:
     return {stage: wait if stage == "wait" else found[stage] for stage in order}
 
 
+def first_token_ms(stats: Mapping[str, Any]) -> float:
+    """Milliseconds from the request to the first token of an answer with these figures: all stages before decode."""
+    return sum(took for stage, took in stages(stats).items() if stage != "decode")
+
+
 def facts_of(stats: Mapping[str, Any], rates: Rates | None) -> Facts | None:
     """Those of an answer with these figures, which may have been kept as plain data. None for a remote one: its server
     knows."""

@@ -67,8 +67,12 @@ def _changed(facts: Facts) -> str:
 def _bound(found: Diagnosis) -> str:
     """`decode-bound at 87 % of memory bandwidth`"""
     limit = found.pace.bound if found.pace else None
-    what = {"memory": " of memory bandwidth", "arithmetic": " of arithmetic"}.get(limit or "")
-    return f"{found.stage}-bound" + (f" at {percent(found.share)}{what}" if what and found.share else "")
+    what = {"memory": "memory bandwidth", "arithmetic": "arithmetic"}.get(limit or "")
+    if not what or not found.share:
+        return f"{found.stage}-bound"
+    if found.share > 1:  # it was measured while other programs computed, or on larger data
+        return f"{found.stage}-bound by {what}, faster than it was measured to be"
+    return f"{found.stage}-bound at {percent(found.share)} of {what}"
 
 
 def _new(found: Diagnosis, facts: Facts) -> DiagnosisWords:

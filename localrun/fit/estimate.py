@@ -34,6 +34,7 @@ FLUENT_TPS = 8.0  # about as fast as one reads
 MOST_SEQUENCES = 4096
 PROMPT_TOKENS = 512  # of the prompt whose first token est_ttft_ms is about
 USUAL_DISK = 1e9  # bytes a second, where it was not measured
+FLOOR_MEANING = "; ≥ is at least: other programs computed while that was measured, and it is measured again later"
 _ENOUGH_BITS = 8.6  # bits a weight beyond which there is no visible difference
 _FEWEST_BITS = 4.0  # bits a weight below which answers suffer visibly
 
@@ -81,6 +82,7 @@ class FitRow:
     mapped_bytes: int = 0
     adapter_bytes: int = 0  # of `weights_bytes`
     est_is_measured: bool = False  # answers of models of this size here say how fast it is; else the machine's limits
+    est_is_floor: bool = False  # other programs computed while the limits were measured: it is at least as fast
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,11 @@ class UnsupportedSizes:
 def usual_sizes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> CacheSizes:
     """As the usual backend of this machine keeps the cache of a model."""
     return CacheShape(config, usual_backend(record_shapes(config, adapters)), adapters=adapters)
+
+
+def speed_mark(row: FitRow) -> str:
+    """The sign before its speed: ≥ for at least, ~ for estimated, none for measured."""
+    return "≥" if row.est_is_floor else "" if row.est_is_measured else "~"
 
 
 def fit_table(shape: ModelShape, candidates: Sequence[Candidate], question: Question) -> Fit:
@@ -225,6 +232,7 @@ def _rows(
                 approximate=candidate.approximate,
                 file_bytes=candidate.file_bytes or candidate.weights_bytes,
                 est_is_measured=is_measured,
+                est_is_floor=not question.rates.idle,
             )
         )
     return rows

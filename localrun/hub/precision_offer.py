@@ -161,7 +161,7 @@ def _hub_offer(subject: Subject, found: RepoPreview, budget: int, notes: list[st
             PrecisionChoice(one.precision, size, one.weights_bytes, one.bits, one.approximate, variant=variant)
         )
     try:
-        fit = fit_preview(found, budget)
+        fit = _with_wished(fit_preview(found, budget), lambda ctx: fit_preview(found, budget, ctx))
     except HubError as error:  # its shape cannot be read
         notes.append(error.message)
         fit = Fit((), "")
@@ -190,7 +190,18 @@ def _disk_offer(subject: Subject, stored: list[StoredModel], budget: int) -> Off
             precisions.append(PrecisionChoice(name, model.bytes, weights, bits_of(name), guess, stored=made))
     if not precisions:
         raise failures[0]
-    return Offer(subject, tuple(precisions), fit_stored(readable, budget))
+    fit = _with_wished(fit_stored(readable, budget), lambda ctx: fit_stored(readable, budget, ctx))
+    return Offer(subject, tuple(precisions), fit)
+
+
+def _with_wished(fit: Fit, fit_at: Callable[[int], Fit]) -> Fit:
+    """With rows of the context that the settings want, where it is none of the usual ones."""
+    wished = read_settings().ctx
+    if not wished or any(row.ctx == wished for row in fit.rows):
+        return fit
+    known = {row.ctx for row in fit.rows}
+    more = [replace(row, recommended=False) for row in fit_at(wished).rows if row.ctx not in known]
+    return replace(fit, rows=(*fit.rows, *more))
 
 
 def merge(subject: Subject, offers: list[Offer], found: RepoPreview | None, notes: list[str]) -> Offer:

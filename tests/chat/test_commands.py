@@ -14,7 +14,13 @@ def test_a_path_and_an_escaped_slash_are_messages(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "name", "rest"),
-    [("/retry", "/retry", ""), (" /title  My chat ", "/title", "My chat"), ("/save a b.md", "/save", "a b.md")],
+    [
+        ("/retry", "/retry", ""),
+        ("/bye", "/quit", ""),
+        ("/exit", "/quit", ""),
+        (" /title  My chat ", "/title", "My chat"),
+        ("/save a b.md", "/save", "a b.md"),
+    ],
 )
 def test_a_command_and_what_stands_behind_it(text: str, name: str, rest: str) -> None:
     found = command_in(text, "plain")
@@ -29,6 +35,7 @@ def test_a_command_and_what_stands_behind_it(text: str, name: str, rest: str) ->
         ("/zzzz", "there is no command /zzzz", "// begins a message"),
         ("/search", "/search needs WORDS", "/search WORDS"),
         ("/models", "/models works in the app only", ""),
+        ("/new day, new luck", "/new stands alone", "//new"),
     ],
 )
 def test_what_is_no_command_says_what_to_type(text: str, says: str, hint: str) -> None:

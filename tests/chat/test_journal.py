@@ -604,3 +604,14 @@ def test_seventy_long_chats_are_listed_quickly(tmp_path: Path, monkeypatch: pyte
     assert len(parsed) == 70 * 3
     monkeypatch.setattr("localrun.chat.summary.read_file", lambda path: pytest.fail("read again"))
     assert len(store.summaries()) == 70
+
+
+def test_a_chat_is_as_old_as_its_last_words(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path)
+    chat = store.create(title="One")
+    said = chat.add_answer(chat.add_user("hello").id, "hi").created
+    chat.set(title="Two", pinned=True)
+    store.delete(chat.id)
+    assert store.summaries(deleted=True)[0].updated > said, "when it was deleted"
+    store.restore(chat.id)
+    assert store.summaries()[0].updated == said

@@ -51,6 +51,7 @@ def test_a_plan_counts_what_it_hides(sizes: list[int], ctx: int, policy: Policy,
         assert plan.total == total
         assert plan.n_hidden == total + reserve - ctx
         assert ("a part of the last message" in str(plan)) == (plan.horizon is None)
+        assert "oldest" not in str(plan), "of the oldest turn the beginning is still seen"
         visible_from = total - (ctx - reserve - SINK_TOKENS)
         begin = system + sum(sizes[:seen_from])
         assert begin >= visible_from or plan.horizon is None

@@ -55,6 +55,7 @@ PROMPT = {"prefill": 40_000.0, "prompt_tokens": 2644, "cached_tokens": 0, "compu
         ),
         (facts(2000, work=TINY), "overhead-bound: decode kept neither memory nor arithmetic busy"),
         (facts(60_000, meanwhile=CROWD), "held up by other programs: decode had to share, other programs used 48 %"),
+        (facts(3000), "decode-bound by memory bandwidth, faster than it was measured to be: "),
         (facts(6000, meanwhile=CROWD), "decode-bound at 68 % of memory bandwidth"),  # at its limit all the same
         (facts(60_000, meanwhile=Meanwhile(stopped_ms=31_000)), "kept the engine from running for 31.0 s"),
         (

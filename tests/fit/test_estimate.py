@@ -6,7 +6,7 @@ import pytest
 
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.errors import DoesNotFitError
-from localrun.fit.estimate import CODECS, Candidate, Fit, Question, fit_table
+from localrun.fit.estimate import CODECS, Candidate, Fit, Question, fit_table, speed_mark
 from localrun.fit.plan import LoadRequest, plan_load
 from localrun.fit.precisions import bits_of, is_extreme
 from localrun.fit.rates import Rates
@@ -175,3 +175,9 @@ def test_a_small_model_is_not_recommended_with_4_bit_keys() -> None:
 @pytest.mark.parametrize(("name", "extreme"), [("int2", True), ("Q2_K", True), ("iq1_s", True), ("IQ3_XXS", False)])
 def test_which_precisions_are_extreme(name: str, extreme: bool) -> None:
     assert is_extreme(name) is extreme
+
+
+def test_speeds_of_a_machine_that_was_measured_while_busy_are_at_least_these() -> None:
+    idle, busy = (table(8 * GIB, replace(FAST, idle=idle)).rows[0] for idle in (True, False))
+    assert [speed_mark(row) for row in (idle, busy)] == ["~", "≥"]
+    assert speed_mark(replace(idle, est_is_measured=True)) == ""

@@ -9,6 +9,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from localrun.base.content import with_files_as_text
+from localrun.chat.files import read_files
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.editor import Editor
 
@@ -85,8 +86,27 @@ def test_alt_backspace_takes_a_file_back_as_terminals_send_it() -> None:
         composer.attach_paste("words")
         composer.write("two words")
         await pilot.press("ctrl+w")
-        assert (composer.attachments, composer.editor.text) == ([], "two words")
-        await pilot.press("ctrl+w")
-        assert composer.editor.text == "two "
+        assert (len(composer.attachments), composer.editor.text) == (1, "two ")
+        await pilot.press("ctrl+w", "ctrl+w")
+        assert (composer.attachments, composer.editor.text) == ([], "")
+
+    drive(app, steps)
+
+
+def test_a_key_that_takes_words_back_takes_files_only_before_the_text(tmp_path: Path) -> None:
+    notes = tmp_path / "notes.md"
+    notes.write_text("words\n")
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        composer = chat_screen(pilot).query_one(Composer)
+        composer.attach(read_files(str(notes), tmp_path))
+        composer.attach(read_files(str(notes), tmp_path))
+        assert len(composer.attachments) == 1, "the same file once"
+        await pilot.press(*"sum up", "ctrl+w")
+        assert (composer.editor.text, len(composer.attachments)) == ("sum ", 1)
+        await pilot.press("home", "ctrl+w")
+        assert (composer.editor.text, composer.attachments) == ("sum ", [])
 
     drive(app, steps)

@@ -193,3 +193,14 @@ def test_a_server_measures_nothing() -> None:
     assert measurable(None, lambda: False) is None
     elsewhere: Any = FakeClient(LoadOptions(Path()), lambda request: "")
     assert measurable(elsewhere, lambda: False) is None
+
+
+def test_the_cache_is_in_the_codec_that_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    known_machine(monkeypatch)
+    app, _ = chat_app(client=ScriptedClient(info=replace(INFO, path=str(BUILTIN), kv_codec="k8v4")))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        explain = await opened(pilot)
+        assert explain.what.codec == "k8v4"
+
+    drive(app, steps)

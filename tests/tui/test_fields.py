@@ -40,7 +40,7 @@ from localrun_tui.screens.settings.endpoint_form import EndpointForm
 from localrun_tui.screens.settings.settings_screen import SettingsScreen
 from localrun_tui.screens.tools.tools_screen import ToolsScreen
 
-SIGNS = "".join(sign for sign in string.printable if sign.isprintable()) + "éßñж中€"
+SIGNS = "".join(sign for sign in string.printable if sign.isprintable()) + "éßñж中€" + "\u200c\u200d"
 WITHOUT_FIELDS = {AskOne, CompareScreen, ConfirmScreen, DownloadsScreen, ExplainScreen, FirstRunScreen, HelpScreen}
 WITHOUT_FIELDS |= {PrecisionMenu, PromptScreen, RequestsScreen, StorageScreen, ToolsScreen}
 Field = Input | TextArea

@@ -29,10 +29,10 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "create_connection", refuse)
 
 
-@pytest.mark.parametrize(("keys", "answer"), [(["down", "enter"], "builtin"), (["down", "down", "enter"], "models")])
+@pytest.mark.parametrize(("keys", "answer"), [(["enter"], "builtin"), (["down", "enter"], "models")])
 def test_two_ways_to_begin(keys: list[str], answer: str) -> None:
     async def steps(pilot: Pilot[Any]) -> None:
-        await until_text(pilot, "Qwen3.5 4B")
+        await until_text(pilot, "Get Qwen3.5 4B")
         shown = screen_text(pilot.app)
         assert "16.0 GiB of memory, 10.0 GiB of it free" in shown
         assert "Apache-2.0" in shown
@@ -52,7 +52,7 @@ def test_the_first_way_is_to_get_the_recommended_model() -> None:
         await until_text(pilot, "Get Qwen3.5 4B")
         shown = screen_text(pilot.app)
         assert " ".join(shown.split()).count("≈2.39 GiB to download") == 2, "one size, wherever it is told"
-        await pilot.press("enter")
+        await pilot.press("up", "enter")
         await until(pilot, lambda: app.closed)
 
     app = ScreenApp(FirstRunScreen())
@@ -60,13 +60,16 @@ def test_the_first_way_is_to_get_the_recommended_model() -> None:
     assert app.answer.name == "qwen3.5-4b"
 
 
-def test_what_one_has_moved_to_stays_when_the_advice_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("keys", "answer"), [([], "builtin"), (["down"], "models")])
+def test_what_is_highlighted_stays_when_the_advice_comes(
+    keys: list[str], answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found, gate = first_run._find_first, threading.Event()
     monkeypatch.setattr(first_run, "_find_first", lambda task: found(task) if gate.wait(PATIENCE) else None)
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "Look around first")
-        await pilot.press("down")
+        await pilot.press(*keys)
         gate.set()
         await until_text(pilot, "Get Qwen3.5 4B")
         await pilot.press("enter")
@@ -74,7 +77,7 @@ def test_what_one_has_moved_to_stays_when_the_advice_comes(monkeypatch: pytest.M
 
     app = ScreenApp(FirstRunScreen())
     drive(app, steps)
-    assert app.answer == "models"
+    assert app.answer == answer
 
 
 def test_a_download_that_was_cut_off_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +89,7 @@ def test_a_download_that_was_cut_off_goes_first(monkeypatch: pytest.MonkeyPatch)
         shown = screen_text(pilot.app)
         assert "3.00 MiB of 12.0 MiB have arrived" in shown
         assert "Look around first" in shown
-        await pilot.press("enter")
+        await pilot.press("home", "enter")
         await until(pilot, lambda: app.closed)
 
     app = ScreenApp(FirstRunScreen())

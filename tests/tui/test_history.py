@@ -99,6 +99,35 @@ def test_find_open_rename_export_and_delete_by_keyboard(tmp_path: Path, monkeypa
     assert [chat.title for chat in ChatStore(tmp_path / "chats").summaries()] == ["why is the sky blue?"]
 
 
+def test_a_deleted_chat_comes_back_where_it_was_and_takes_no_place(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path)
+    for question in ("first", "second", "third"):
+        chat = store.create(model="qwen3-4b")
+        chat.add_answer(chat.add_user(question).id, f"an answer to the {question}")
+    store.close()
+    app, _ = chat_app(folder=tmp_path)
+
+    def highlighted() -> str:
+        option = app.screen.query_one(HistoryList).options.highlighted_option
+        return str(option.prompt) if option else ""
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+l")
+        await until_text(pilot, "third")
+        await pilot.press("enter", "ctrl+l", "down")
+        await until(pilot, lambda: "second" in highlighted())
+        await pilot.press("d")
+        await until(pilot, lambda: "second" not in screen_text(app).replace("“second”", ""))
+        assert "first" in highlighted()
+        await pilot.press("u")
+        await until_text(pilot, "“second” is back")
+        assert sources(pilot) == ["third", "an answer to the third"], "the open chat stays"
+        assert [chat.title for chat in ChatStore(tmp_path).summaries()] == ["third", "second", "first"]
+
+    drive(app, steps, LARGE)
+
+
 def test_where_it_is_narrow_a_panel_takes_the_place_of_the_messages(tmp_path: Path) -> None:
     filled(tmp_path)
     app, _ = chat_app(folder=tmp_path)

@@ -12,7 +12,9 @@ from textual.pilot import Pilot
 
 from localrun.base.events import Event, Meanwhile, Prefill
 from localrun.base.request import Request
+from localrun.base.units import ms
 from localrun.base.views import GroupView
+from localrun.diagnose.facts import stages
 from localrun_tui.screens.chat.cache_view import STATES, group_lines
 from localrun_tui.screens.chat.inspector import draft_lines
 from localrun_tui.screens.chat.status_line import eta, stats_parts
@@ -25,6 +27,13 @@ def test_unknown_figures_are_left_out() -> None:
     assert [part.plain for part in parts] == ["3 tokens", "began after 800 ms"]
 
 
+def test_the_status_line_and_the_inspector_count_the_same_wait() -> None:
+    stats = {"completion_tokens": 3, "render_ms": 28.0, "tokenize_ms": 9.7, "ttft_ms": 171.0, "prefill_ms": 159.0}
+    waited = sum(took for stage, took in stages(stats).items() if stage != "decode")
+    assert [part.plain for part in stats_parts(stats)] == ["3 tokens", f"began after {ms(waited)}"]
+    assert ms(waited) == "209 ms"
+
+
 def test_every_block_is_one_sign_and_signs_differ_without_colour() -> None:
     signs = {state: sign for state, (sign, _, _) in STATES.items()}
     assert len(set(signs.values()) | {"░"}) == len(signs) + 1
@@ -33,6 +42,8 @@ def test_every_block_is_one_sign_and_signs_differ_without_colour() -> None:
     assert title == "4 layers  6 blocks, 6.00 MiB"
     assert picture == "".join(signs[state] for state in group.states) + "░" * 5
     assert form == ["64 tokens a block: 4 quantised (q8), the first and the newest in f16"]
+    few = group_lines(replace(group, states="c"), 12, 80, 64)
+    assert few[-1].plain == "64 tokens a block: those between quantised (q8), the first and the newest in f16"
 
 
 def test_many_blocks_wrap_to_the_width() -> None:

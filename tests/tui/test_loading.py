@@ -5,12 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from localrun_testing.chat_app import CHOICE, chat_app, chat_screen, notice, ready, send, type_text, views
 from localrun_testing.pilots import drive, screen_text, until, until_text
+from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 
 from localrun.base.errors import DoesNotFitError
 from localrun.chat.journal import ChatStore
+from localrun_tui.state import session
 from localrun_tui.state.messages import LoadBegan
 
 
@@ -89,5 +92,22 @@ def test_what_a_failed_load_told_outlives_late_news_of_the_load_after_it() -> No
         screen.on_load_began(LoadBegan(CHOICE))
         screen.on_load_ended()
         assert "it needs 6 GiB" in notice(pilot)
+
+    drive(app, steps)
+
+
+def test_a_message_that_waited_for_the_model_is_never_called_unanswered(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded, may_answer = threading.Event(), threading.Event()
+    monkeypatch.setattr(session, "_known_rates", lambda: may_answer.wait(PATIENCE) and None)
+    app, _ = chat_app(gate=loaded)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await send(pilot, "are you there?")
+        await until_text(pilot, "waits until the model is loaded")
+        loaded.set()
+        await until(pilot, lambda: "waits until the model" not in screen_text(app))
+        assert "not answered" not in screen_text(app)
+        may_answer.set()
+        await until_text(pilot, "Hello!")
 
     drive(app, steps)

@@ -203,7 +203,8 @@ def test_the_context_that_is_set_is_the_first_and_auto_can_be_chosen_over_it(hub
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "‹ 5,000 ›")
-        assert "HERE is for 8,192 tokens" in screen_text(pilot.app)
+        assert "HERE is for 5,000 tokens" in screen_text(pilot.app)
+        assert "KV of 5,000 tokens" in screen_text(pilot.app)
         if ctx:
             await pilot.press("left", "left")
             await until_text(pilot, "‹ auto ›")

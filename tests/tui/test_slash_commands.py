@@ -122,7 +122,13 @@ def test_commands_change_the_chat(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "words"), [("models", "On disk"), ("help", "Models and settings"), ("list", "Search all chats")]
+    ("keys", "words"),
+    [
+        ("models", "On disk"),
+        ("models coder", "has the words “coder”"),
+        ("help", "Models and settings"),
+        ("list", "Search all chats"),
+    ],
 )
 def test_commands_open_screens(keys: str, words: str) -> None:
     app, _ = chat_app()

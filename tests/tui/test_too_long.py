@@ -1,17 +1,27 @@
 """A chat that no longer fits its context: the user is asked, and what is chosen is done."""
 
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from localrun_testing import REPOSITORY
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, sources
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, INFO, Script, ScriptedClient
+from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 
 from localrun.base.errors import PromptTooLongError
+from localrun.base.events import Event
+from localrun.base.request import Request
+from localrun.fit.shape import shape_of
+from localrun.formats.detect import open_model_file
 from localrun_tui.screens.chat.editor import Editor
+from localrun_tui.screens.chat.too_long import _is_at_longest
 
+BUILTIN = REPOSITORY / "localrun" / "builtin" / "localrun-tiny.gguf"
 TOO_LONG = Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=9000))
 HUGE = Script(fails=PromptTooLongError("too long", "use --ctx", n_tokens=24_310))
 
@@ -106,3 +116,32 @@ def test_where_dropping_was_chosen_and_one_turn_was_too_few_another_goes(tmp_pat
 
 def chat_screen_policy(app: Any) -> str:
     return str(app.session.chat.policy)
+
+
+def test_a_chat_left_behind_that_does_not_fit_says_so_without_holding_up_the_new_one() -> None:
+    class Gated(ScriptedClient):
+        def events(self, request: Request) -> Iterator[Event]:
+            assert may_fail.wait(PATIENCE)
+            yield from super().events(request)
+
+    may_fail = threading.Event()
+    app, _ = chat_app(client=Gated([TOO_LONG, Script("here")]))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "a long one")
+        await until(pilot, lambda: chat_screen(pilot).session.answering)
+        await pilot.press("ctrl+n")
+        may_fail.set()
+        await until_text(pilot, "“a long one” was not answered")
+        assert "--ctx" not in screen_text(app)
+        await ask(pilot, "a new one")
+        assert "here" in screen_text(app)
+
+    drive(app, steps, LARGE)
+
+
+def test_a_larger_context_is_offered_only_where_the_model_has_one() -> None:
+    longest = shape_of(open_model_file(BUILTIN)).config.max_context
+    small, full = (replace(INFO, path=str(BUILTIN), ctx=ctx) for ctx in (longest - 1, longest))
+    assert [_is_at_longest(info) for info in (small, full, INFO, None)] == [False, True, False, False]

@@ -171,13 +171,13 @@ class LocalrunApp(PlainEnd):
                 get_model(self, self.downloads, answer.name)
             await self.session.load(await self.session.disk.run(builtin))
 
-    def action_models(self, title: str = "Models") -> None:
-        self._chat_screen.run_guarded(self.choose_model(title=title))
+    def action_models(self, title: str = "Models", words: str = "") -> None:
+        self._chat_screen.run_guarded(self.choose_model(title=title, words=words))
 
-    async def choose_model(self, section: str = "disk", title: str = "Models") -> None:
+    async def choose_model(self, section: str = "disk", title: str = "Models", words: str = "") -> None:
         from localrun_tui.screens.models.models_screen import ModelsScreen
 
-        await self._load_from(ModelsScreen(self.session.info, section, self.session.model.held_bytes, title))
+        await self._load_from(ModelsScreen(self.session.info, section, self.session.model.held_bytes, title, words))
 
     def action_downloads(self) -> None:
         from localrun_tui.screens.downloads.downloads import DownloadsScreen

@@ -399,6 +399,7 @@ FIT = record(
             kv_bytes=field(WHOLE, "KV cache of all --parallel conversations"),
             file_bytes=field(WHOLE, "of the file; weights_bytes are as they are held in memory"),
             est_is_measured=field("boolean", "speeds rest on answers of models of this size here; else on its limits"),
+            est_is_floor=field("boolean", "it may be faster: other programs computed while the machine was measured"),
             kept_kv_bytes=field(WHOLE, "beside total_bytes, what chats kept in memory may take of what is left over"),
             scratch_bytes=field(WHOLE, "working memory"),
             total_bytes=field(WHOLE, "these and the program itself"),

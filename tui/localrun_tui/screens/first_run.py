@@ -88,12 +88,12 @@ class FirstRunScreen(Screen[FirstStep]):
             self._show()
 
     def _show(self) -> None:
-        """List the first steps; the highlighted one stays, if the user moved to it."""
+        """List the first steps. The highlighted one stays: Enter may be on its way to it."""
         ways = self.query_one(OptionList)
-        at = self._shown[ways.highlighted or 0] if ways.highlighted else None
+        at = self._shown[ways.highlighted or 0] if self._shown else self._ways[0][0]
         ways.set_options([_way(title, text) for _, title, text in self._ways])
         self._shown = [answer for answer, _, _ in self._ways]
-        ways.highlighted = self._shown.index(at) if at is not None else 0
+        ways.highlighted = self._shown.index(at)
 
     def _cannot_advise(self, error: LocalrunError) -> None:
         self.query_one("#advice", Fact).tell("", say(error.message, _MUTED))

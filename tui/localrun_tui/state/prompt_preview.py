@@ -35,34 +35,45 @@ class DraftSize:
         return f"{words} · {about}{left:,} left" if left > 0 else f"{words} · ⚠ {about}{1 - left:,} too many"
 
 
-async def preview(session: Session, content: Content, pieces: bool = False) -> PromptView | None:
-    """How the chat would be read if `content` was sent now; None where unknown, or where it could not be answered."""
+async def preview(
+    session: Session, content: Content, pieces: bool = False, instead_of: str | None = None
+) -> PromptView | None:
+    """How the chat would be read if `content` was sent now, perhaps in the place of a message; None where unknown, or
+    where it could not be answered."""
     client = session.model.client
     if client is None or session.answering:
         return None
     try:
-        request = await session.disk.run(_request, session.chat, content)
+        request = await session.disk.run(_request, session.chat, content, instead_of)
         request = replace(request, tools=session.tools.for_model)
         return await asyncio.to_thread(client.preview, request, pieces) if request.messages else None
     except LocalrunError:  # a server that is gone, a template that refuses: sending it will say so
         return None
 
 
-async def size_of_draft(session: Session, content: Content, held: int) -> DraftSize:
-    """The size of a message; `held` tokens are taken by the chat so far, as the engine counted them."""
+async def size_of_draft(session: Session, content: Content, held: int, instead_of: str | None = None) -> DraftSize:
+    """The size of a message, perhaps in the place of another one; `held` tokens are taken by the chat before it, as the
+    engine counted them."""
     ctx = session.info.ctx if session.info else 0
-    found = await preview(session, content)
+    found = await preview(session, content, instead_of=instead_of)
     if found is None:
         about = about_tokens(len(text_of(content).encode(errors="replace")))
         return DraftSize(about, held + about, ctx, is_exact=False)
-    known = len(session.chat.known_ids()) if session.chat else 0
+    known = _n_known(session.chat, instead_of) if session.chat else 0
     return DraftSize(max(found.n_tokens - known, 0), found.n_tokens, ctx, is_exact=True)
 
 
-def _request(chat: "Chat | None", content: Content) -> Request:
+def _n_known(chat: "Chat", instead_of: str | None) -> int:
+    if instead_of is None or instead_of not in chat.tree:
+        return len(chat.known_ids())
+    parent = chat.tree[instead_of].parent
+    return len(chat.known_ids(parent)) if parent else 0
+
+
+def _request(chat: "Chat | None", content: Content, instead_of: str | None) -> Request:
     from localrun.base.settings import read_settings
     from localrun.chat.journal import ChatStore
     from localrun_tui.state.answers import turn_options
 
     chat = chat or ChatStore(None).create(system=read_settings().system or "")
-    return preview_request(chat, content, turn_options(chat))
+    return preview_request(chat, content, turn_options(chat), instead_of)

@@ -126,6 +126,11 @@ class Session:
             self.asking = False
 
     @property
+    def about_to_answer(self) -> bool:
+        """Whether an answer begins by itself: one was asked for, or was waiting for the model, which is there now."""
+        return self.asking or (self.unanswered is not None and self.info is not None)
+
+    @property
     def _busy(self) -> bool:
         """Whether a message has to wait."""
         return self.answering or self.asking or self.unanswered is not None

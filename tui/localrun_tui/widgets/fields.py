@@ -8,6 +8,8 @@ from textual.widgets import Input, TextArea
 
 from localrun.base.sanitize import clean
 
+_JOINERS = "\u200c\u200d"  # typed in Persian, Indic scripts and emoji; Textual inserts only printable characters
+
 
 def pasted(text: str) -> str:
     """The text of a paste as a terminal sends it: many send CR where a line ends."""
@@ -29,11 +31,21 @@ class _InOrder:
                     event.prevent_default()
                     return
             if isinstance(node, Screen):
-                return
+                break
+        if event.character and event.character in _JOINERS:
+            event.stop()
+            event.prevent_default()
+            self._insert_typed(event.character)
+
+    def _insert_typed(self, text: str) -> None:
+        raise NotImplementedError
 
 
 class LineField(_InOrder, Input):
     """One line. A paste of several becomes one."""
+
+    def _insert_typed(self, text: str) -> None:
+        self.insert_text_at_cursor(text)
 
     def _on_paste(self, event: events.Paste) -> None:  # Textual goes on to Input's own handler
         event.text = clean(pasted(event.text).strip("\n"), keep_newlines=False)
@@ -41,6 +53,9 @@ class LineField(_InOrder, Input):
 
 class TextField(_InOrder, TextArea):
     """Several lines."""
+
+    def _insert_typed(self, text: str) -> None:
+        self.insert(text)
 
     async def _on_paste(self, event: events.Paste) -> None:  # Textual goes on to TextArea's own handler
         event.text = pasted(event.text)

@@ -48,14 +48,12 @@ def counts(view: CacheView) -> Counter[str]:
 def _form(group: GroupView, held: int, block_tokens: int) -> Content:
     """The first block and the newest are read in 16 bit, all others in the codec."""
     codec = clean(group.codec, keep_newlines=False)
-    if codec in _EXACT or held <= 2:
-        return Content.styled(
-            f"{block_tokens} tokens a block, all in {codec if codec in _EXACT else 'f16'}", "$foreground-muted"
-        )
-    return Content.styled(
-        f"{block_tokens} tokens a block: {held - 2} quantised ({codec}), the first and the newest in f16",
-        "$foreground-muted",
-    )
+    if codec in _EXACT:
+        words = f", all in {codec}"
+    else:
+        n_quantised = str(held - 2) if held > 2 else "those between"
+        words = f": {n_quantised} quantised ({codec}), the first and the newest in f16"
+    return Content.styled(f"{block_tokens} tokens a block{words}", "$foreground-muted")
 
 
 def _rows_of(n: int, width: int) -> int:

@@ -29,6 +29,7 @@ from localrun_tui.state.desktop import Desktop
 from localrun_tui.state.pending_consent import PendingConsent
 from localrun_tui.state.session import Session
 from localrun_tui.state.turn import Turn
+from localrun_tui.widgets.toast import toast
 
 
 class ChatPane(Vertical):
@@ -106,8 +107,12 @@ class ChatPane(Vertical):
             if not session.waiting.held:
                 await session.send_waiting()
             return
+        if turn.chat is not session.chat:
+            title = f"“{turn.chat.title}”" if turn.chat.title else "The other chat"
+            toast(self, f"{title} was not answered", f"{error.message}. Open it to ask again.", "warning")
+            return
         session.waiting.hold()
-        if isinstance(error, PromptTooLongError) and turn.chat is session.chat:
+        if isinstance(error, PromptTooLongError):
             from localrun_tui.screens.chat.too_long import mend_too_long
 
             if await mend_too_long(self.app, session, turn, error):

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -115,14 +115,12 @@ class ChatPath:
         """Number of context tokens in use, including an answer under way."""
         if turn is not None and turn.prefill is not None:
             return turn.prefill.done + turn.n_tokens
-        written = 0
-        for stats in (message.stats for message in reversed(self._path()) if message.stats):
-            if held := stats.get("held_tokens"):
-                return int(held) + written
-            written += int(stats.get("completion_tokens") or 0)
-            if prompt := stats.get("prompt_tokens"):
-                return int(prompt) + written
-        return written  # of answers whose prompts a server did not count
+        return _held(self._path())
+
+    def tokens_before(self, message_id: str) -> int:
+        """Number of context tokens that the messages before this one take."""
+        chat = self._session.chat
+        return _held(chat.tree.path(message_id)[:-1] if chat is not None and message_id in chat.tree else [])
 
     # ---- views
 
@@ -136,7 +134,7 @@ class ChatPath:
     def _mark_unanswered(self) -> None:
         """Say below an unanswered last question what it waits for."""
         session, views = self._session, self._transcript.views
-        on_its_way = session.asking or session.answering or self.live is not None
+        on_its_way = session.about_to_answer or session.answering or self.live is not None
         for view in views:
             if view.message is not None and view.message.role == "user":
                 note = unanswered_note(session) if view is views[-1] and not on_its_way else Content()
@@ -173,3 +171,15 @@ class ChatPath:
         assert self._session.chat is not None
         siblings = self._session.chat.tree.siblings(message.id)
         return siblings.index(message.id) + 1, len(siblings)
+
+
+def _held(messages: "Sequence[Message]") -> int:
+    """Tokens in the context after these messages, as far as they were counted."""
+    written = 0
+    for stats in (message.stats for message in reversed(messages) if message.stats):
+        if held := stats.get("held_tokens"):
+            return int(held) + written
+        written += int(stats.get("completion_tokens") or 0)
+        if prompt := stats.get("prompt_tokens"):
+            return int(prompt) + written
+    return written  # of answers whose prompts a server did not count

@@ -19,7 +19,8 @@ class Chips(Static):
         self.attachments: list[FilePart] = []
 
     def add(self, *attachments: FilePart) -> None:
-        self.replace([*self.attachments, *attachments])
+        """Attach files; one that is attached already stays the only one."""
+        self.replace(dict.fromkeys([*self.attachments, *attachments]))
 
     def add_paste(self, text: str) -> None:
         """A pasted text that is too long for the editor."""
@@ -33,6 +34,6 @@ class Chips(Static):
         """Replace the attached files."""
         self.attachments = list(attachments)
         names = "  ".join(f"▤ {attachment.chip}" for attachment in self.attachments)
-        self.update(f"{names}   (Alt+Backspace takes the last one back)" if names else "")
+        self.update(f"{names}   (Alt+Backspace before the text takes the last one back)" if names else "")
         self.display = bool(names)
         self.post_message(self.Changed())

@@ -3,7 +3,7 @@
 import asyncio
 
 from localrun_tui.screens.chat.chat_path import ChatPath
-from localrun_tui.screens.chat.composer import Composer
+from localrun_tui.screens.chat.composer import WAITING, Composer
 from localrun_tui.state.prompt_preview import size_of_draft
 from localrun_tui.state.session import Session
 
@@ -23,7 +23,8 @@ class DraftCount:
         content = self._composer.message
         if content:
             await asyncio.sleep(_AT_REST)
-        tokens = self._path.tokens(self._session.under_way)
-        size = await size_of_draft(self._session, content, tokens) if content else ""
+        edited = self._composer.edited if self._composer.edited != WAITING else None
+        tokens = self._path.tokens_before(edited) if edited else self._path.tokens(self._session.under_way)
+        size = await size_of_draft(self._session, content, tokens, edited) if content else ""
         if self._composer.message == content:
             self._composer.border_subtitle = str(size)

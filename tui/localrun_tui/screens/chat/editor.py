@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from localrun_tui.widgets.fields import TextField, pasted
 
 _NEW_LINE_TOO = "New line, where the terminal distinguishes it from Enter"
+_DETACH = "Detach, before the text"
 _LONG_PASTE = 4000  # characters; more becomes a chip instead of flooding the line
 
 
@@ -53,7 +54,7 @@ class Editor(TextField):
         Binding("ctrl+end", "to_end", "To the newest text", show=False, id="composer.to-end"),
         Binding("f4", "edit_outside", "Write in $EDITOR", show=False, id="composer.outside"),
         Binding("ctrl+u", "clear", "Clear", show=False, id="composer.clear"),
-        Binding("ctrl+backspace,alt+backspace,ctrl+w", "detach", "Detach", show=False, id="composer.detach"),
+        Binding("ctrl+backspace,alt+backspace,ctrl+w", "detach", _DETACH, show=False, id="composer.detach"),
         Binding("ctrl+backspace,alt+backspace,ctrl+w", "delete_word_left", show=False, id="composer.delete-word"),
     ]
 
@@ -118,8 +119,8 @@ class Editor(TextField):
             return self._writer.has_menu
         if action == "leave":
             return self.below_messages and self.wrapped_document.location_to_offset(self.cursor_location).y == 0
-        if action == "detach":  # else the key takes a word back
-            return self._writer.has_files
+        if action == "detach":  # elsewhere the key takes a word back
+            return self._writer.has_files and self.cursor_location == (0, 0)
         return super().check_action(action, parameters)
 
     async def _on_paste(self, event: events.Paste) -> None:

@@ -109,7 +109,11 @@ class HistoryActions:
             toast(self._list, "Nothing was deleted since the start", "localrun history restore ID brings back others.")
             return
         self._list.app.clear_notifications()  # they say that it is deleted
-        await self._session.open_chat(chat_id)
+        open_chat = self._session.chat
+        if open_chat is None or not len(open_chat.tree):  # it was the open one, whose place an empty one has taken
+            await self._session.open_chat(chat_id)
+        else:
+            toast(self._list, f"“{(await self._chat(chat_id)).title}” is back")
         await self.show()
 
     async def export(self, chat_id: str) -> None:

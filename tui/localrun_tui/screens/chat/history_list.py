@@ -103,12 +103,14 @@ class HistoryList(Vertical):
         """Chats, each with what was found in it, if anything. A long list is filled as one goes down."""
         now, options = time.time(), self.options
         at = options.highlighted_option.id if options.highlighted_option else None
+        before = options.highlighted or 0
         self._found = {chat.id: hit.message_id for chat, hit in rows if hit and hit.message_id}
         self._rest = _options(grouped(rows, now), words, current, now)
         options.set_options(list(islice(self._rest, _PAGE)))
         places = [number for number, option in enumerate(options.options) if not option.disabled]
         same = next((number for number in places if options.options[number].id == at), None)
-        options.highlighted = same if same is not None else places[0] if places else None
+        nearest = min(places, key=lambda number: abs(number - before), default=None)  # where that one is gone
+        options.highlighted = same if same is not None else nearest
         self.query_one("#history-note", Static).update(note)
 
     @on(OptionList.OptionHighlighted)

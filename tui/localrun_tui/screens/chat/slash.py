@@ -70,6 +70,7 @@ class SlashCommands:
             "/delete": self._of_chat("delete"),
             "/chat-settings": self._own.chat_settings,
             "/explain": self._explain,
+            "/models": self._models,
             "/serve": self._own.serve,
             "/tools": self._own.tools,
         }
@@ -96,6 +97,9 @@ class SlashCommands:
         if topic and topic not in WORDS:
             raise UsageError(f"there is no topic {topic}", f"one of {', '.join(WORDS)}")
         await self._screen.run_action(f"app.explain({topic!r})")
+
+    async def _models(self, words: str) -> None:
+        await self._screen.run_action(f"app.models('Models', {words!r})")
 
     # ---- the chat
 

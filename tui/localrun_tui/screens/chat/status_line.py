@@ -11,6 +11,7 @@ from textual.widget import Widget
 from localrun.base.events import ModelInfo, Prefill
 from localrun.base.units import ms, tps
 from localrun.chat.turn import Answer
+from localrun.diagnose.facts import first_token_ms
 from localrun_tui.widgets.meters import meter
 
 
@@ -91,7 +92,7 @@ def stats_parts(stats: Mapping[str, Any]) -> list[Content]:
     if rate := stats.get("decode_tps"):
         parts.append(Content(tps(float(rate))))
     parts.append(Content(f"{int(stats['completion_tokens']):,} tokens"))
-    parts.append(Content(f"began after {ms(float(stats.get('ttft_ms') or 0.0))}"))
+    parts.append(Content(f"began after {ms(first_token_ms(stats))}"))
     return parts
 
 

@@ -1,20 +1,24 @@
 """A prompt longer than the context: the user chooses among the policies that would work."""
 
+import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
-from localrun.base.errors import PromptTooLongError
+from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.settings import read_settings
 from localrun.chat.overflow import POLICIES, adopt, drop_turn
 from localrun.chat.too_long import describe_too_long
 from localrun_tui.screens.dialogs.ask import AskOne
 
 if TYPE_CHECKING:
+    from localrun.base.events import ModelInfo
     from localrun.chat.turn import Answer
     from localrun_tui.state.session import Session
 
 _LARGER = "Ctrl+O loads the model with a larger context, where memory has room for it."
+_LONGEST = "The model was made for no longer context; another one may hold more (Ctrl+O)."
 
 
 async def mend_too_long(app: App[Any], session: "Session", answer: "Answer", error: PromptTooLongError) -> bool:
@@ -29,10 +33,24 @@ async def mend_too_long(app: App[Any], session: "Session", answer: "Answer", err
     rows = [("edit", "Shorten the message", "it comes back into the editor")]
     rows += [(way, POLICIES[way][0], found.costs[way]) for way in found.plans]
     rows += [("stop", "Leave it as it is", "the message stays without an answer")]
-    text = f"{found.text}\n{_LARGER}" if error.n_tokens else found.text
+    way_out = _LONGEST if await asyncio.to_thread(_is_at_longest, session.info) else _LARGER
+    text = f"{found.text}\n{way_out}" if error.n_tokens else found.text
     choice = await app.push_screen_wait(AskOne(found.title, rows, text, unasked=True))
     policy = next((policy for policy in found.plans if policy == choice), None)
     if policy:
         await session.disk.run(adopt, chat, policy, found.plans[policy])
         await session.answer(chat, question)
     return choice == "edit"
+
+
+def _is_at_longest(info: "ModelInfo | None") -> bool:
+    """Whether the loaded model holds as much as it was made for; False where its file cannot tell."""
+    from localrun.fit.shape import shape_of
+    from localrun.formats.detect import open_model_file
+
+    if info is None or not info.path:
+        return False
+    try:
+        return info.ctx >= shape_of(open_model_file(Path(info.path))).config.max_context
+    except LocalrunError:
+        return False

@@ -25,7 +25,7 @@ from localrun_tui.screens.explain.drawing import MUTED, memory_line, report_cont
 from localrun_tui.screens.explain.machine_state import MachineState, read_machine_state
 from localrun_tui.screens.explain.measurement import Measurement, MeasureTopic
 from localrun_tui.screens.explain.parameter_label import ParameterLabel
-from localrun_tui.screens.explain.parameters import BY_FIELD, PARAMETERS, near, of_size, turned
+from localrun_tui.screens.explain.parameters import BY_FIELD, CODECS, PARAMETERS, near, of_size, turned
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_bar import KeyBar
@@ -101,7 +101,8 @@ class ExplainScreen(Screen[None]):
         self.here = here
         if here.loaded is not None:
             ctx = near(self._info.ctx) if self._info else self.what.ctx
-            self.what = replace(of_size(self.what, here.loaded), ctx=ctx)
+            codec = self._info.kv_codec if self._info and self._info.kv_codec in CODECS else self.what.codec
+            self.what = replace(of_size(self.what, here.loaded), ctx=ctx, codec=codec)
         self._draw()
 
     def _failed(self, error: LocalrunError) -> None:

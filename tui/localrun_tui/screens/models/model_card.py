@@ -13,7 +13,7 @@ from localrun.hub.catalogue_rows import CatalogueRow
 from localrun.hub.preview import fit_stored
 from localrun.hub.stored import StoredModel
 from localrun_tui.screens.models.memory_gauge import gauge
-from localrun_tui.screens.models.model_rows import size_of, speed
+from localrun_tui.screens.models.model_rows import size_of, speed, speed_words
 from localrun_tui.screens.models.verdicts import MEANING
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fact import lines
@@ -45,7 +45,7 @@ class ModelCard:
         shown = [first, *([say(self.note)] if self.note else [])]
         if self.fit is not None:
             shown.append(gauge(self.fit))
-        fits = f"{MEANING[self.fit.verdict]}, {speed(self.fit)}" if self.fit and speed(self.fit) else ""
+        fits = f"{MEANING[self.fit.verdict]}, {speed_words(self.fit)}" if self.fit and speed(self.fit) else ""
         return lines(*shown, say(" · ".join(filter(None, (fits, self.place))), _MUTED))
 
 

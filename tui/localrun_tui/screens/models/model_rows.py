@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from localrun.base.units import count, gib
 from localrun.client.endpoint import Endpoint
-from localrun.fit.estimate import FitRow, Verdict
+from localrun.fit.estimate import FitRow, Verdict, speed_mark
 from localrun.hub.aliases import without_aliases
 from localrun.hub.api import FoundModel
 from localrun.hub.compatibility import stored_obstacle
@@ -24,6 +24,9 @@ SOURCES = {
     "ollama": "Ollama",
     "path": "a file",
 }
+
+
+FLOOR_WORDS = "≥: other programs computed while this machine was measured; it is measured again later"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +109,18 @@ def size_of(n_params: int) -> str:
 
 
 def speed(row: FitRow | None) -> str:
-    """`~11 tok/s`, expected from the limits of the machine; without ~ from answers here; empty when nothing fits."""
+    """`~11 tok/s`, marked as by `speed_mark`; empty when nothing fits."""
     if row is None or row.verdict == "no":
         return ""
-    rate, about = row.est_decode_tps, "" if row.est_is_measured else "~"
+    rate, about = row.est_decode_tps, speed_mark(row)
     if rate >= 1000:
         return f"{about}{rate / 1000:.0f}k tok/s"
     return f"{about}{rate:.0f} tok/s" if rate >= 10 else f"{about}{rate:.{1 if rate >= 1 else 2}f} tok/s"
+
+
+def speed_words(row: FitRow) -> str:
+    """The same in a sentence, which says what ≥ means."""
+    return f"{speed(row)} ({FLOOR_WORDS})" if row.est_is_floor and speed(row) else speed(row)
 
 
 def sizes(row: FitRow) -> str:

@@ -41,7 +41,7 @@ class FilterBox(LineField):
 class ModelsScreen(Screen[ModelChoice | None]):
     """`loaded` is the model in use. The memory it holds counts as free, since another one takes its place.
 
-    `section` is the list to begin with: disk, catalogue, hub or remote.
+    `section` is the list to begin with: disk, catalogue, hub or remote; `words` are those to filter it by.
     """
 
     CSS_PATH = "models_screen.tcss"
@@ -68,19 +68,21 @@ class ModelsScreen(Screen[ModelChoice | None]):
         section: str = "disk",
         held_bytes: Callable[[], int] = lambda: 0,
         title: str = "Models",
+        words: str = "",
     ) -> None:
         super().__init__()
         self.asked = title
         self.held_bytes = held_bytes
         self.loaded = loaded
         self.first_section = section
+        self.first_words = words
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
             yield Static(self.asked, id="title")
             yield DownloadBadge()
             yield Static(machine_line(), id="machine")
-        yield FilterBox(id="filter", compact=True)
+        yield FilterBox(self.first_words, id="filter", compact=True)
         yield Tabs(*(Tab(section.TITLE, id=name) for name, section in SECTIONS.items()), active=self.first_section)
         with ContentSwitcher(initial=self.first_section):
             for name, section in SECTIONS.items():

@@ -21,6 +21,7 @@ from localrun.hub.precision_offer import Offer, PrecisionChoice, Subject, read_o
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.downloads.downloads import downloads_of
 from localrun_tui.screens.models.memory_gauge import gauge
+from localrun_tui.screens.models.model_rows import FLOOR_WORDS
 from localrun_tui.screens.models.precision_compare import compare
 from localrun_tui.screens.models.precision_items import COLUMNS, precision_item
 from localrun_tui.state.background import Task, run_in_background
@@ -120,6 +121,7 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
         lines = [
             say(reason, "$text-accent" if best else "$text-error"),
             *(say(n, "$text-warning") for n in offer.notes),
+            *([say(FLOOR_WORDS, "$foreground-muted")] if any(row.est_is_floor for row in offer.fit.rows) else []),
         ]
         self.query_one("#notes", Static).update(Content("\n").join(line for line in lines if line))
 
