@@ -13,7 +13,7 @@ from localrun.cli.completion import VARIABLE, complete
 from localrun.cli.console import ONE_OR_MANY, is_terminal, open_streams, write
 from localrun.cli.failure import leave_quietly, report
 from localrun.cli.groups import command
-from localrun.cli.open_app import is_plain, open_app
+from localrun.cli.open_app import is_plain, open_app, opens_model
 from localrun.cli.values import use_own_checks
 
 _CHAT, _MODELS, _MEASURE, _HIDDEN = "Chat", "Models", "Measure", ""
@@ -113,6 +113,8 @@ def run_command_line(arguments: list[str], begin: Callable[[], None] = lambda: N
 
 def _invoke(arguments: list[str]) -> int:
     """Run typer's own call, which also turns Ctrl-C and an end of input into bare exit codes."""
+    if opens_model(arguments, COMMANDS):
+        arguments = ["tui", *arguments]
     line = typer.main.get_command(command_line(_needed(arguments)))
     try:
         with line.make_context("localrun", arguments) as context:

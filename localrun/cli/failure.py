@@ -1,6 +1,7 @@
 """The one place where an exception becomes a message and an exit code."""
 
 import errno
+import os
 import shlex
 import sys
 import traceback
@@ -100,6 +101,9 @@ def _usage_error(error: "typer.TyperException", arguments: Sequence[str]) -> Usa
             near = f"a text that begins with - goes behind --: {command} -- {shlex.quote(word)};"
         return UsageError(f"there is no option {option}", f"{near} {hint}".lstrip())
     if message.startswith("No such command") and not getattr(context, "parent", None):
+        word = next(iter(first), "")
+        if os.sep in word or word.lower().endswith(".gguf"):
+            return UsageError(f"there is no file or folder {word}", "`localrun FILE` opens the app on the model in it")
         hint += ', or did you mean `localrun run "…"`?'
     return UsageError(message, hint)
 

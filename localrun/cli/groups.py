@@ -132,12 +132,18 @@ def adapters_named(lora: list[Any] | None) -> tuple[AdapterChoice, ...] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadOptionFlags:
-    """How to hold it; None leaves a choice to LOCALRUN_*, config.toml or the default."""
+class CacheFlags:
+    """How much of a text it holds, and in what form; None leaves a choice to LOCALRUN_*, config.toml or the default."""
 
     ctx: Annotated[int | None, _setting("ctx", "N|auto", _MACHINE)] = None
     kv: Annotated[str | None, _setting("kv", "CODEC", _MACHINE)] = None
     window: Annotated[int | None, _setting("window", "N", _MACHINE)] = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptionFlags(CacheFlags):
+    """How to hold it; None leaves a choice to LOCALRUN_*, config.toml or the default."""
+
     backend: Annotated[str | None, _setting("backend", "NAME", _MACHINE)] = None
     threads: Annotated[int | None, _setting("threads", "N", _MACHINE)] = None
     draft: Annotated[str | None, _setting("draft", "HOW", _MACHINE)] = None

@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Container, Mapping
+from typing import Any
 
 from localrun.cli.console import at_terminal, is_terminal
 
@@ -11,6 +13,15 @@ def begins_app(arguments: list[str]) -> bool:
     return not arguments and at_terminal() and not is_plain()
 
 
+def opens_model(arguments: list[str], commands: Container[str]) -> bool:
+    """Whether this call is `localrun FILE`: the app with the model in a file or folder that is there."""
+    word = arguments[0] if arguments else ""
+    if not word or word.startswith("-") or word in commands:
+        return False
+    looks_like_path = os.sep in word or word.startswith("~") or word.lower().endswith(".gguf")
+    return os.path.exists(os.path.expanduser(word)) and (looks_like_path or os.path.isdir(word))
+
+
 def is_plain() -> bool:
     """Whether lines are wanted, or all that can be shown: LOCALRUN_PLAIN, TERM=dumb or none, stderr led elsewhere."""
     lacks_term = os.name == "posix" and os.environ.get("TERM", "") in ("", "dumb", "unknown")
@@ -18,11 +29,14 @@ def is_plain() -> bool:
     return lacks_term or not draws or os.environ.get("LOCALRUN_PLAIN", "") not in ("", "0")
 
 
-def open_app(model: str | None = None, precision: str = "auto", attach: bool = True) -> int:
-    """Run the app until the user leaves; gives the exit code. `attach`: it may use the engine of a running localrun."""
+def open_app(
+    model: str | None = None, precision: str = "auto", attach: bool = True, held: Mapping[str, Any] | None = None
+) -> int:
+    """Run the app until the user leaves; gives the exit code. `attach`: it may use the engine of a running localrun.
+    `held`: context, codec and window of the first model, None where they are not named."""
     try:
         from localrun_tui.start import run
 
-        return run(model, precision, attach)
+        return run(model, precision, attach, held)
     except KeyboardInterrupt:
         return 130

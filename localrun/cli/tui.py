@@ -1,10 +1,11 @@
 """`localrun tui`: the app, with a model named."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from localrun.base.errors import UsageError
 from localrun.cli.console import ONE_OR_MANY, at_terminal
-from localrun.cli.groups import NO_ATTACH, ModelArgument, ModelOptions, switch
+from localrun.cli.groups import NO_ATTACH, CacheFlags, ModelArgument, ModelOptions, switch
 from localrun.cli.open_app import is_plain, open_app
 
 
@@ -12,6 +13,7 @@ def tui(
     named: ModelArgument = None,
     *,
     model: ModelOptions,
+    cache: CacheFlags,
     no_attach: Annotated[bool, switch("--no-attach", NO_ATTACH)] = False,
 ) -> int:
     """The app: pick a model, chat, see what happens. `localrun` alone does the same."""
@@ -21,4 +23,5 @@ def tui(
         raise UsageError("the app needs a terminal", ONE_OR_MANY)
     if is_plain():
         raise UsageError("this terminal shows plain lines only", "use localrun chat, or set TERM")
-    return open_app(named or model.model, model.precision, attach=not no_attach)
+    name, held = named or model.model, asdict(cache)
+    return open_app(name, model.precision, attach=not no_attach, held=held)

@@ -7,6 +7,7 @@ from localrun.base.units import gib, ms, percent
 from localrun.diagnose.diagnosis import Cause, Diagnosis
 from localrun.diagnose.facts import Facts
 
+FEWEST_STEPS = 8  # of an answer that has a speed
 SURE = 0.6  # of the bandwidth: from here on more threads do not help
 
 
@@ -53,6 +54,17 @@ _PLAIN: Mapping[Cause, str] = {
     "queue": "it waited for other answers",
     "restore": "the chat was read back from disk",
 }
+
+
+def summary(found: Diagnosis, facts: Facts) -> str:
+    """One plain sentence about an answer: why it is slow, or that it is not; empty where that cannot be told."""
+    why = plainly(found, facts)
+    if why:
+        return f"{why[:1].upper()}{why[1:]}."
+    n_steps, decode = facts.completion_tokens - 1, facts.stages.get("decode", 0.0)
+    if found.slow or n_steps < FEWEST_STEPS or not decode:
+        return ""
+    return "It began soon and was written faster than one reads."
 
 
 def _tokens(facts: Facts) -> str:

@@ -24,7 +24,7 @@ from localrun.hub.stored import StoredModel
 from localrun.model.archs import arch_of
 from localrun.server.models import ModelHost, model_id
 from localrun.server.refusal import Refusal
-from localrun.text.model_text import GGUF_SAMPLING, HF_SAMPLING, read_sampling
+from localrun.text.own_sampling import own_sampling
 from localrun.text.reasoning import reasoning_tags
 from localrun.text.template import ChatTemplate
 
@@ -70,12 +70,9 @@ def show(choice: ModelChoice) -> Json:
     if not isinstance(stored, StoredModel):
         raise Refusal(404, "that model is not on this machine", "model_not_found", "model")
     source = open_model_file(stored.path)
-    is_gguf = isinstance(source, GgufFile)
     templates = gguf_templates(source.metadata) if isinstance(source, GgufFile) else source.chat_templates
     template = templates.get("default", "")
-    prefix, names = ("general.sampling.", GGUF_SAMPLING) if is_gguf else ("", HF_SAMPLING)
-    settings = source.metadata if isinstance(source, GgufFile) else source.generation_config
-    sampling = asdict(read_sampling(settings, names, prefix))
+    sampling = asdict(own_sampling(source))
     return {
         "modified_at": _modified(stored.path),
         "details": _details(stored),

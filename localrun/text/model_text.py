@@ -1,9 +1,7 @@
 """The text side of an opened model: tokenizer, chat template, reasoning tags, and its own generation settings."""
 
-import math
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +10,8 @@ from localrun.base.content import with_files_as_text
 from localrun.base.errors import ModelFileError, UsageError, prompt_too_long
 from localrun.base.events import Channel
 from localrun.base.request import Request, Sampling
-from localrun.base.settings import SETTINGS
 from localrun.formats.chat_templates import OWN_FILE, gguf_templates
-from localrun.formats.files import bad_file
 from localrun.formats.json_files import left_out
-from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.text.answer_parser import AnswerParser
@@ -26,6 +21,7 @@ from localrun.text.fewest_tokens import fewest_tokens
 from localrun.text.history import change, note, splice, with_spaces
 from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.message_order import Arranged, arrange, has_calls
+from localrun.text.own_sampling import own_sampling
 from localrun.text.prompt import RenderedChat, encode_rendered, render_chat
 from localrun.text.reasoning import ReasoningSplitter, ReasoningTags, Splitter, reasoning_tags
 from localrun.text.template import RAW_HINT, ChatTemplate, default_template
@@ -34,21 +30,6 @@ from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_
 if TYPE_CHECKING:
     from localrun.text.tool_calls.request_tools import RequestTools
 
-GGUF_SAMPLING = {
-    "temperature": "temp",
-    "top_k": "top_k",
-    "top_p": "top_p",
-    "min_p": "min_p",
-    "repeat_penalty": "penalty_repeat",
-}
-HF_SAMPLING = {
-    "temperature": "temperature",
-    "top_k": "top_k",
-    "top_p": "top_p",
-    "min_p": "min_p",
-    "repeat_penalty": "repetition_penalty",
-}
-INTEGERS = ("top_k",)
 TAIL_TOKENS = 32  # of a prompt, where a template opens a thought for the model
 
 
@@ -249,12 +230,11 @@ def load_text(source: TensorSource) -> ModelText:
     """Tokenizer and template of an opened model. Raises ModelFileError."""
     if isinstance(source, SafetensorsFolder):
         tokenizer = tokenizer_from_folder(source.folder)
-        templates, sampling = source.chat_templates, read_sampling(source.generation_config, HF_SAMPLING)
-        spare = source.spare_template
+        templates, spare = source.chat_templates, source.spare_template
     else:
         tokenizer = tokenizer_from_gguf(source.metadata, source.path)
         templates, spare = gguf_templates(source.metadata), None
-        sampling = read_sampling(source.metadata, GGUF_SAMPLING, prefix="general.sampling.")
+    sampling = own_sampling(source)
     notes = list(tokenizer.vocabulary.notes)
     if not templates:
         notes.append("the model brings no chat template; ChatML is used, which it may not have been trained on")
@@ -280,20 +260,6 @@ def _template(tokenizer: Tokenizer, templates: Mapping[str, str], spare: str | N
         spare=None if spare is None else made(spare) if spare else default_template(),
         others=sorted(templates),
     )
-
-
-def read_sampling(values: Metadata, names: Mapping[str, str], prefix: str = "") -> Sampling:
-    """Generation settings that a model brings along; what is no number or out of range is passed over. Raises
-    ModelFileError for NaN and infinities."""
-    found: dict[str, Any] = {}
-    for ours, theirs in names.items():
-        value = values.get(prefix + theirs)
-        if isinstance(value, float) and not math.isfinite(value):
-            raise bad_file("BAD_CONFIG", f"{prefix}{theirs} is {value}, not a finite number", values.path)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            with suppress(ValueError, OverflowError):
-                found[ours] = SETTINGS[ours].parse(int(value) if ours in INTEGERS else float(value))
-    return Sampling(**found)
 
 
 def _ms_since(started: float) -> float:

@@ -1,13 +1,16 @@
 """When `localrun` alone is the app: for a person at a terminal that can draw, and for nobody else."""
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from localrun.base.errors import UsageError
-from localrun.cli.groups import ModelOptions
-from localrun.cli.open_app import begins_app, is_plain
+from localrun.cli.app import COMMANDS, run_command_line
+from localrun.cli.groups import CacheFlags, ModelOptions
+from localrun.cli.open_app import begins_app, is_plain, opens_model
 from localrun.cli.tui import tui
 
 
@@ -54,10 +57,42 @@ def test_the_command_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TERM", "xterm")
     terminals(monkeypatch, True, True)
     with pytest.raises(UsageError, match="two models"):
-        tui("a", model=ModelOptions(model="b"))
+        tui("a", model=ModelOptions(model="b"), cache=CacheFlags())
     monkeypatch.setenv("TERM", "dumb")
     with pytest.raises(UsageError, match="plain lines only"):
-        tui(None, model=ModelOptions())
+        tui(None, model=ModelOptions(), cache=CacheFlags())
     terminals(monkeypatch, True, False)
     with pytest.raises(UsageError, match="needs a terminal"):
-        tui(None, model=ModelOptions())
+        tui(None, model=ModelOptions(), cache=CacheFlags())
+
+
+def test_a_file_or_folder_alone_opens_the_app_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.gguf").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "list").mkdir()
+    (tmp_path / "notes").touch()
+    for words in (["x.gguf"], ["./notes", "--ctx", "4096"], [str(tmp_path / "x.gguf")], ["folder"]):
+        assert opens_model(words, COMMANDS), words
+    for words in ([], ["list"], ["-h"], ["notes"], ["gone.gguf"], ["chat"], [""]):
+        assert not opens_model(words, COMMANDS), words
+
+
+def test_the_app_takes_context_codec_and_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("localrun.cli.tui.at_terminal", lambda: True)
+    monkeypatch.setattr("localrun.cli.tui.is_plain", lambda: False)
+
+    def run(*arguments: Any) -> int:
+        opened.append(arguments)
+        return 0
+
+    monkeypatch.setattr("localrun_tui.start.run", run)
+    assert run_command_line(["tui", "builtin", "--ctx", "1024", "--kv", "q8"]) == 0
+    assert opened == [("builtin", "auto", True, {"ctx": 1024, "kv": "q8", "window": None})]
+
+
+def test_a_path_that_is_not_there_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["./gone.gguf"]) == 2
+    assert "there is no file or folder ./gone.gguf" in capfd.readouterr().err

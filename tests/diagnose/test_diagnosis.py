@@ -10,7 +10,7 @@ from localrun.base.events import Meanwhile, Work
 from localrun.diagnose.diagnosis import diagnose
 from localrun.diagnose.facts import Facts, facts_of
 from localrun.diagnose.pace import pace
-from localrun.diagnose.words import in_words, plainly
+from localrun.diagnose.words import in_words, plainly, summary
 from localrun.fit.rates import Rates
 
 RATES = Rates(read_bytes=12.6e9, macs=2e11, wide_macs=5e10)
@@ -197,3 +197,12 @@ def test_the_share_is_that_of_the_pace() -> None:
     expected = pace("decode", ONE_B, 64, 6.0, RATES)
     assert found is not None
     assert found.pace == expected
+
+
+def test_one_sentence_says_why_an_answer_is_slow_or_that_it_is_not() -> None:
+    slow, fast = facts(60_000, meanwhile=CROWD), facts(6000)
+    told = [summary(found, one) for one in (slow, fast) if (found := diagnose(one))]
+    assert told == [
+        "Slow: other programs keep the processor busy.",
+        "It began soon and was written faster than one reads.",
+    ]

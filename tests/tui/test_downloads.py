@@ -1,6 +1,7 @@
 """The queue of downloads: paused, resumed, cut, refused, left behind by an earlier run, and shown."""
 
 import errno
+import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from localrun_testing.chat_app import chat_app, chat_screen, ready
 from localrun_testing.fake_hub import FakeHub, FakeRepo
@@ -26,8 +28,11 @@ from localrun.hub.http import Http
 from localrun.hub.preview import find_on_hub, preview
 from localrun.hub.resolve import resolve
 from localrun_tui.screens.downloads.download import Download
+from localrun_tui.screens.downloads.download_work import find_unfinished
 from localrun_tui.screens.downloads.downloads import DownloadsScreen, badge_text, duration
 from localrun_tui.screens.downloads.downloads_queue import Downloads
+from localrun_tui.screens.downloads.queue_file import forget, note_queued
+from localrun_tui.state.process_mark import own_mark
 
 MIB = 1 << 20
 SLOW = 1e4  # bytes a second: nothing ends by itself while a test looks
@@ -236,3 +241,21 @@ def test_words_for_numbers() -> None:
     assert [duration(seconds) for seconds in (None, 7, 59.4, 60, 3599, 3660, 1e9)] == [
         *("", "7 s", "59 s", "1 min", "1 h 00", "1 h 01", "")
     ]
+
+
+def test_what_waited_for_its_turn_when_the_app_was_killed_is_offered_again(home: Path) -> None:
+    waits = Download("org/x F16", "x", "org/x", "F16", "queued", 0, 12, file="x-F16.gguf")
+    note_queued(waits)
+    note_queued(replace(waits, key="org/y F16"))
+    forget("org/y F16")
+    assert find_unfinished() == [replace(waits, state="unfinished")]
+    path = home / "cache" / "queued_downloads.json"
+    path.write_text(path.read_text().replace(own_mark(), mark_of_parent()))
+    assert find_unfinished() == [], "another app that runs still has it"
+    for damaged in ("", "[]", '{"a": 1}', '{"a": {"total": "x"}}'):
+        path.write_text(damaged)
+        assert find_unfinished() == []
+
+
+def mark_of_parent() -> str:
+    return f"{os.getppid()}-{int(psutil.Process(os.getppid()).create_time())}"

@@ -46,7 +46,7 @@ def test_it_is_downloaded_and_loaded_while_the_builtin_model_answers(
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, f"Get {TITLE}")
-        await pilot.press("enter")
+        await pilot.press("up", "enter")
         await until_text(pilot, "builtin")
         await send(pilot, "hello")
         await until_text(pilot, "Hello!")
@@ -71,7 +71,7 @@ def test_without_a_network_it_is_said_and_the_builtin_model_answers(
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, f"Get {TITLE}")
-        await pilot.press("enter")
+        await pilot.press("up", "enter")
         await until_text(pilot, f"{TITLE} cannot be had now")
         await until(pilot, lambda: loads)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
-from localrun_testing.pilots import LARGE, drive, screen_text, until_text
+from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, RATES, VIEW, Script, ScriptedClient
 from textual.pilot import Pilot
 
@@ -18,6 +18,7 @@ from localrun.diagnose.facts import stages
 from localrun_tui.screens.chat.cache_view import STATES, group_lines
 from localrun_tui.screens.chat.inspector import draft_lines
 from localrun_tui.screens.chat.status_line import eta, stats_parts
+from localrun_tui.screens.models.precision_menu import PrecisionMenu
 from localrun_tui.state import session
 from localrun_tui.widgets.meters import bar, meter
 
@@ -156,5 +157,27 @@ def test_a_slow_answer_says_below_it_why_and_what_helps(monkeypatch: pytest.Monk
         assert "slow" not in screen_text(app)
         await ask(pilot, "y")
         await until_text(pilot, "a slow start: the chat was read again, since its beginning, or system prompt, changed")
+
+    drive(app, steps, LARGE)
+
+
+def test_the_inspector_says_in_a_sentence_what_is_slow_and_a_key_loads_another_form(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session, "_known_rates", lambda: replace(RATES, read_bytes=16e9))
+    slow = replace(COMPLETION, timings=replace(COMPLETION.timings, decode_ms=20_000.0))
+    app, _ = chat_app(Script("x" * 320, completion=slow), Script("x" * 320))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+g")
+        await ask(pilot, "hello")
+        await until_text(pilot, "Slow: this computer's memory is as fast as")
+        assert "F7 loads it" in screen_text(app)
+        await pilot.press("f7")
+        await until(pilot, lambda: isinstance(app.screen, PrecisionMenu))
+        await pilot.press("escape")
+        await ask(pilot, "again")
+        await until_text(pilot, "It began soon and was written faster")
 
     drive(app, steps, LARGE)

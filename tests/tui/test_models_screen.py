@@ -13,6 +13,7 @@ from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import INFO, ScriptedClient
 from localrun_testing.stub_gguf import stub_gguf
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from localrun.base.settings import read_settings, write_setting
 from localrun.client.choice import ModelChoice
@@ -25,6 +26,7 @@ from localrun.hub import preview
 from localrun.hub.catalogue_rows import catalogue_rows, first_model
 from localrun_tui.screens.models.model_rows import used_when
 from localrun_tui.screens.models.models_screen import ModelsScreen
+from localrun_tui.screens.models.open_path import looks_like_path
 
 
 @pytest.fixture
@@ -258,3 +260,54 @@ def test_when_a_model_was_used() -> None:
         "3 days ago",
     ]
     assert used_when(noon - 30 * day, noon)[:2] == "20"
+
+
+def test_a_model_is_opened_by_its_path_and_several_are_listed(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for name in ("own-F16.gguf", "other-F32.gguf"):
+        stub_gguf(elsewhere, name)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "builtin")
+        await pilot.press("slash")
+        look_for(pilot, str(elsewhere / "own-F16.gguf"))
+        await pilot.press("enter")
+        await until_text(pilot, "LONGEST")
+        assert "own" in screen_text(pilot.app).splitlines()[0]
+        await pilot.press("escape")
+        look_for(pilot, "")
+        await until_text(pilot, "builtin")
+        await pilot.press("escape", "f")
+        await until_text(pilot, "Open a file or a folder")
+        pilot.app.screen.query_one(Input).value = str(elsewhere)
+        await pilot.press("enter")
+        await until(pilot, lambda: "builtin" not in screen_text(pilot.app))
+        assert "own" in screen_text(pilot.app)
+        await pilot.press("slash", *"other", "enter", "enter")
+        await until_text(pilot, "✔ fits")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.closed)
+
+    app = ScreenApp(ModelsScreen())
+    drive(app, steps, LARGE)
+    assert app.answer.stored.path == elsewhere / "other-F32.gguf"
+
+
+def test_a_path_that_is_no_model_says_why(tmp_path: Path) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "builtin")
+        await pilot.press("slash")
+        look_for(pilot, f"{tmp_path}/")
+        await pilot.press("enter")
+        await until_text(pilot, "there is no model in the folder")
+
+    drive(ScreenApp(ModelsScreen()), steps, LARGE)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_path"),
+    [("/x", True), ("~/x", True), ("./x", True), ("x.GGUF", True), ("qwen 4b", False), ("a/b", False)],
+)
+def test_paths_are_told_from_words(text: str, is_path: bool) -> None:
+    assert looks_like_path(text) is is_path

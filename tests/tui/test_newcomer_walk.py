@@ -63,9 +63,8 @@ def test_a_newcomers_walk(terminal: Terminal, hub: HubProcess, user: Path) -> No
 def find_a_model_and_begin_to_download(terminal: Terminal, hub: HubProcess) -> None:
     terminal.see("Welcome to localrun")
     terminal.see("Choose a model")
-    terminal.see("to download; the small model answers")  # "Get …" goes first by now
+    terminal.see("to download; the small model answers")  # "Get …" is above by now
     terminal.press("Down", "↑↓ Move")
-    terminal.press("Down")
     terminal.press("Enter", "⏎ Choose")
     terminal.press("Right", "←→ Section")
     terminal.see("Press / and type")

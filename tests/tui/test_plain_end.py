@@ -159,7 +159,7 @@ def test_one_line_says_so_and_what_was_written_is_there_again(way: str) -> None:
     again.type(INSPECTOR)
     assert again.end() == []
     assert again.process.returncode == 0
-    assert not (Path(str(chats)) / "draft.json").exists()
+    assert len(list(Path(str(chats)).glob("draft-*.json"))) == 1, "it was not sent this time either"
 
 
 def test_files_and_text_hidden_by_an_edit_are_kept_too() -> None:
@@ -180,7 +180,7 @@ def test_files_and_text_hidden_by_an_edit_are_kept_too() -> None:
         await until(pilot, lambda: composer.attachments)
         assert composer.attachments == [FilePart("pasted text 1", "[file: x]\nlong")]
         assert composer.editor.text == "the next one\n\nhello again"
-        assert take_draft() == ()
+        assert take_draft() == again.unsent, "kept until it is sent"
 
     drive(app, write)
     drive(again, come_back)
@@ -198,15 +198,6 @@ def test_what_was_written_is_kept_when_the_terminal_is_gone() -> None:
     drive(app, steps)
     assert app.return_code == HANGUP
     assert take_draft() == (TextPart("half of a question"),)
-
-
-@pytest.mark.parametrize("damaged", ["", "[]", "{", '{"text": 1, "parts": 7}', '{"parts": []}', "[" * 100_000])
-def test_a_damaged_draft_is_none_or_its_text(damaged: str) -> None:
-    assert keep_draft((TextPart("x"),))
-    chats = folder("chats")
-    assert chats is not None
-    (chats / "draft.json").write_text(damaged)
-    assert take_draft() in ((), (TextPart("1"),))
 
 
 @pytest.mark.slow

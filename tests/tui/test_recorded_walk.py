@@ -148,7 +148,7 @@ def compare(terminal: Terminal) -> None:
     terminal.see("Versions side by side")
     terminal.see("story about a bear.")
     assert any("bear." in line and "fox." in line for line in terminal.text().splitlines())
-    terminal.press("Enter", "Enter takes the right one")
+    terminal.press("Enter", "Enter: the one on the right")
     terminal.until_gone("Versions side by side")
     terminal.see("‹ 1/2 ›")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send
 from localrun_testing.model_screens import known_machine
-from localrun_testing.pilots import LARGE, drive, until
+from localrun_testing.pilots import LARGE, drive, screen_text, until
 from localrun_testing.scripted_client import Script
 from textual import events
 from textual.content import Content
@@ -141,3 +141,30 @@ def test_panels_give_way_and_come_back(keys: tuple[str, ...]) -> None:
         assert all(panel.region.width >= 20 for panel in panels if panel.display)
 
     drive(app, steps, LARGE)
+
+
+def test_on_a_wide_screen_list_and_inspector_open_by_themselves_unless_they_were_closed(tmp_path: Path) -> None:
+    app, _ = chat_app(folder=tmp_path)
+
+    def shown() -> list[bool]:
+        return [chat.panels._history.display, chat.panels._inspector.display]
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await until(pilot, lambda: shown() == [True, True])
+        await ask(pilot, "hello")
+        await until(pilot, lambda: screen_text(app).count("hello") >= 3)  # in the first line and in the list, too
+        assert app.focused is chat.composer.editor
+        await pilot.resize_terminal(120, 40)
+        await until(pilot, lambda: shown() == [False, False])
+        await pilot.press("ctrl+g")
+        await pilot.resize_terminal(200, 50)
+        await until(pilot, lambda: shown() == [True, True])
+        await pilot.press("ctrl+l", "ctrl+l")
+        await until(pilot, lambda: shown() == [False, True])
+        await pilot.resize_terminal(80, 24)
+        await pilot.resize_terminal(200, 50)
+        await until(pilot, lambda: shown() == [False, True])
+
+    chat = app._chat_screen
+    drive(app, steps, (200, 50))

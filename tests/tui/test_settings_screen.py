@@ -2,18 +2,23 @@
 
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import chat_app, ready
+from localrun_testing.chat_app import CHOICE, chat_app, ready
 from localrun_testing.model_screens import ScreenApp
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.scripted_client import ScriptedClient
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from localrun.base.errors import UsageError
+from localrun.base.request import DEFAULT_SAMPLING
 from localrun.base.settings import SETTINGS, read_settings, write_setting
+from localrun.chat.journal import ChatStore
+from localrun.client.choice import ModelChoice
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import (
     check_endpoint,
@@ -22,8 +27,9 @@ from localrun.client.endpoints import (
     travels_in_the_clear,
     write_endpoints,
 )
-from localrun_tui.screens.settings.settings_groups import in_groups
-from localrun_tui.screens.settings.settings_rows import problem, setting_rows
+from localrun_tui.app import LocalrunApp
+from localrun_tui.screens.settings.settings_groups import CHOICES, UNITS, in_groups
+from localrun_tui.screens.settings.settings_rows import edited, problem, setting_rows
 from localrun_tui.screens.settings.settings_screen import SettingsScreen
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.model_list import ModelList
@@ -79,7 +85,7 @@ def test_what_wins_is_shown_and_changes_are_checked(monkeypatch: pytest.MonkeyPa
 
     app = ScreenApp(SettingsScreen({"ctx": 8192, "kv": None}))
     drive(app, steps, LARGE)
-    assert app.answer is True
+    assert app.answer == {"temperature", "backend"}
     settings = read_settings()
     assert (settings.temperature, settings.backend, settings.seed) == (None, "reference", None)
 
@@ -95,14 +101,22 @@ def test_a_broken_file_is_reported_not_overwritten(home: Path) -> None:
 
     app = ScreenApp(SettingsScreen())
     drive(app, steps, LARGE)
-    assert app.answer is False
+    assert app.answer == frozenset()
     assert (home / "config.toml").read_text() == "ctx = maybe\n"
 
 
 def test_every_setting_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {row.key: row for row in setting_rows({})}
     assert set(rows) == set(SETTINGS)
-    assert all(row.value == row.setting.unset for row in rows.values())
+    assert rows["temperature"].value == "0.8, or the model's own"
+    assert rows["disk_cache"].value == "8 GiB"
+    assert all(row.value == row.setting.unset for row in rows.values() if row.key not in (*DEFAULT_SAMPLING, *UNITS))
+    assert all(CHOICES[key][choice] for key in CHOICES for choice in rows[key].setting.choices)
+    own = {row.key: row.value for row in setting_rows({}, {"temperature": 0.6, "top_k": 20})}
+    assert (own["temperature"], own["top_k"]) == ("0.6, as the model says", "20, as the model says")
+    write_setting("disk_cache", "2.5")
+    changed = next(row for row in setting_rows({}) if row.key == "disk_cache")
+    assert (changed.value, edited(changed)) == ("2.5 GiB", "2.5")
     assert rows["backend"].setting.choices[0] == "auto"
     for row in rows.values():
         assert all(problem(row.setting, choice) == "" for choice in row.setting.choices)
@@ -231,3 +245,32 @@ def test_a_theme_is_shown_while_one_goes_through_them_and_taken_back() -> None:
         await until(pilot, lambda: read_settings().theme == app.theme != before)
 
     drive(app, steps)
+
+
+def test_what_counts_when_a_model_is_loaded_is_loaded_at_once_if_one_likes() -> None:
+    loads: list[Any] = []
+    client = ScriptedClient()
+
+    def open_client(choice: ModelChoice, progress: Any) -> ScriptedClient:
+        loads.append(choice)
+        return client
+
+    app = LocalrunApp(open_client, lambda: ChatStore(None), lambda: replace(CHOICE, ctx=512, kv="q4"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        for key, keys, says in (
+            ("kv", ["down"], "Load the model again now?"),
+            ("seed", ["7"], "from the next message"),
+        ):
+            await pilot.press("f3")
+            await until_text(pilot, "KV cache")
+            go_to(pilot, key)
+            await pilot.press("enter", *keys, "enter")
+            await until(pilot, lambda: "config.toml" in line_of(app, key))  # noqa: B023
+            await pilot.press("escape")
+            await until_text(pilot, says)
+            await pilot.press("y")
+
+    drive(app, steps, LARGE)
+    assert loads == [replace(CHOICE, ctx=512, kv="q4"), CHOICE], "as the settings say now"

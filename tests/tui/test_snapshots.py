@@ -86,7 +86,7 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     """Through the app by keys; at each name its screen is there to be looked at."""
     await until_text(pilot, "Get Qwen3.5 4B")
     yield "first-run"
-    await pilot.press("down", "enter")
+    await pilot.press("enter")
     await ready(pilot)
     await until_text(pilot, "is ready")
     await until(pilot, lambda: any("not kept" in str(one.render()) for one in chat_screen(pilot).query(Welcome)))

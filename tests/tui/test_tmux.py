@@ -25,7 +25,6 @@ def terminal(tmp_path: Path, home: Path) -> Iterator[Terminal]:
 
 def begin_with_the_builtin_model(terminal: Terminal) -> None:
     terminal.see("to download; the small model answers")  # "Get …" goes first by now
-    terminal.press("Down", "↑↓ Move")
     terminal.press("Enter", "⏎ Choose")
 
 

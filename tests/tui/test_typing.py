@@ -199,3 +199,21 @@ def test_what_is_typed_behind_a_key_for_a_new_chat_goes_to_that_chat(monkeypatch
 
     drive(app, steps)
     assert [message["content"] for message in client.requests[1].messages] == ["stars"]
+
+
+def test_ctrl_z_takes_back_what_was_typed_and_then_suspends_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = chat_app()
+    suspended: list[str] = []
+    monkeypatch.setattr(app, "action_suspend_process", lambda: suspended.append("by a key"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        editor = chat_screen(pilot).composer.editor
+        await ready(pilot)
+        await pilot.press(*"abc", "ctrl+z")
+        assert (editor.text, suspended) == ("", [])
+        await pilot.press("ctrl+z")
+        assert len(suspended) == 1
+        await pilot.press("ctrl+l", "slash", "ctrl+z")
+        assert len(suspended) == 2
+
+    drive(app, steps)

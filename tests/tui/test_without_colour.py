@@ -142,7 +142,9 @@ def test_the_first_screen_and_one_questions_mark_what_is_chosen(monkeypatch: pyt
 
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "Get Qwen3.5 4B")
-        assert "▌Get Qwen3.5 4B" in screen_text(app)
+        assert "▌Start now" in screen_text(app)
+        await pilot.press("up")
+        await until_text(pilot, "▌Get Qwen3.5 4B")
         await pilot.press("down")
         await until_text(pilot, "▌Start now")
         assert "▌Get" not in screen_text(app)

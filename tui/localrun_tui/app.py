@@ -199,7 +199,7 @@ class LocalrunApp(PlainEnd):
         active = [one for one in self.downloads.all() if one.active] if "downloads" in vars(self) else []
         server = self.session.server
         if not active and not server.url:
-            self.exit()
+            self.leave()
             return
         question = "Quit?"
         facts = [(f"{one.share:.0%} of", f"{one.short_name} {one.precision}") for one in active]
@@ -210,7 +210,7 @@ class LocalrunApp(PlainEnd):
             n_requests = len(server.requests)
             facts.append((server.url, f"{n_requests} request{'' if n_requests == 1 else 's'} under way"))
             facts += [(program, "uses the engine; it loads the model itself then") for program in server.programs]
-        self.push_screen(ConfirmScreen(question, facts, "Quit", "Stay"), lambda yes: self.exit() if yes else None)
+        self.push_screen(ConfirmScreen(question, facts, "Quit", "Stay"), lambda yes: self.leave() if yes else None)
 
     async def action_interrupt(self) -> None:
         """Stop the answer; without one, quit at a second Ctrl+C."""
@@ -253,10 +253,16 @@ class LocalrunApp(PlainEnd):
         self._chat_screen.run_guarded(self._change_settings())
 
     async def _change_settings(self) -> None:
+        from localrun_tui.screens.models.load_again import reload_for
         from localrun_tui.screens.settings.settings_screen import SettingsScreen
 
-        if await self.push_screen_wait(SettingsScreen(self._flags)):
-            self.notify("Sampling counts from the next message on, the rest when a model is loaded again.")
+        changed = await self.push_screen_wait(SettingsScreen(self._flags, self.session.info))
+        await reload_for(self, self.session, changed)
+
+    def action_precisions(self) -> None:
+        from localrun_tui.screens.models.load_again import choose_form
+
+        self._chat_screen.run_guarded(choose_form(self, self.session))
 
     def action_command_palette(self) -> None:
         from localrun_tui.screens.palette import Palette

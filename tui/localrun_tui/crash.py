@@ -47,11 +47,15 @@ class PlainEnd(App[None]):
             print(f"localrun: {clean(self.crash, keep_newlines=False)}", file=sys.stderr)
         return self.return_code or 0
 
-    def hang_up(self) -> None:
-        """End because the terminal is gone; the draft comes back at the next start."""
+    def leave(self, return_code: int = 0) -> None:
+        """End; the draft comes back at the next start."""
         if not self._exit:
             self._keep_unsent()
-            self.exit(return_code=HANGUP)
+            self.exit(return_code=return_code)
+
+    def hang_up(self) -> None:
+        """End because the terminal is gone."""
+        self.leave(HANGUP)
 
     def _handle_exception(self, error: Exception) -> None:
         """End with a report. Textual's own writes values of variables to the terminal, and so parts of chats."""
@@ -64,7 +68,8 @@ class PlainEnd(App[None]):
 
     def _keep_unsent(self) -> str:
         try:
-            kept = keep_draft(self.unsent) if text_of(self.unsent).strip() else None
+            is_kept, text = keep_draft(self.unsent), text_of(self.unsent)
+            kept = is_kept if text.strip() else None
         except Exception:  # where the editor itself has failed
             kept = False
         if kept is None:

@@ -2,14 +2,16 @@
 
 from textual.binding import Binding, BindingType
 
+_SUSPEND = "Suspend, where nothing can be undone: fg brings it back"
 EVERYWHERE: list[BindingType] = [  # the app's own
     Binding("ctrl+c", "interrupt", "Stop, or quit when pressed twice", show=False, id="app.interrupt"),
     Binding("f1", "help", "Help", id="app.help"),
+    Binding("ctrl+z", "suspend_process", _SUSPEND, show=False, id="app.suspend"),
     Binding("ctrl+q", "quit", "Quit", id="app.quit"),
 ]
 
 
-_MODELS = ("chat.models", "chat.downloads", "chat.all-settings", "chat.inspector", "chat.explain")
+_MODELS = ("chat.models", "chat.precisions", "chat.downloads", "chat.all-settings", "chat.inspector", "chat.explain")
 _CHATS = ("chat.new", "chat.history", "chat.settings", "chat.rename", "chat.find")
 
 

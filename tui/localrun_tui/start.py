@@ -1,13 +1,14 @@
 """Starts the app: with real engines, the chats on disk, and the model to begin with."""
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from localrun.base.errors import LocalrunError
 from localrun.base.settings import tell_of_unknown_settings_by
 from localrun_tui.app import LocalrunApp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from localrun.base.request import ProgressCallback
     from localrun.chat.journal import ChatStore
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 PROGRAM = "the app"  # as others see it that share their engine
 
 
-def run(model: str | None = None, precision: str = "auto", attach: bool = True) -> int:
-    """Run the app until the user leaves; gives the exit code."""
-    flags = {"model": model} if model else {}
+def run(
+    model: str | None = None, precision: str = "auto", attach: bool = True, held: "Mapping[str, Any] | None" = None
+) -> int:
+    """Run the app until the user leaves; gives the exit code. `held`: context, codec, window of the first model."""
+    named = {name: value for name, value in (held or {}).items() if value is not None}
+    flags = {**({"model": model} if model else {}), **named}
 
     def tell(line: str) -> None:
         app.notify(line, markup=False)
@@ -27,7 +31,7 @@ def run(model: str | None = None, precision: str = "auto", attach: bool = True) 
     def open_model(choice: "ModelChoice", progress: "ProgressCallback") -> "EngineClient":
         return open_client(choice, progress, PROGRAM if attach else "", tell)
 
-    app = LocalrunApp(open_model, open_store, lambda: _first_choice(model, precision), kept_theme(), flags)
+    app = LocalrunApp(open_model, open_store, lambda: _first_choice(model, precision, named), kept_theme(), flags)
     tell_of_unknown_settings_by(lambda text: app.notify(text, severity="warning"))
     return app.run_on_terminal()
 
@@ -66,7 +70,8 @@ def open_store() -> "ChatStore":
     return store
 
 
-def _first_choice(model: str | None, precision: str) -> "ModelChoice | None":
+def _first_choice(model: str | None, precision: str, named: "Mapping[str, Any]") -> "ModelChoice | None":
     from localrun.client.choice import first_choice
 
-    return first_choice(model, precision)
+    choice = first_choice(model, precision)
+    return replace(choice, **named) if choice is not None else None

@@ -1,37 +1,80 @@
-"""The draft at an unexpected end of the app, for the next start."""
+"""The draft on disk: what is in the editor survives the end of the app, of whatever kind."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
-from localrun.base.content import Content, text_of
+from localrun.base.content import Content, TextPart, files_in, text_of, typed_text
 from localrun.base.files import write_whole
 from localrun.base.paths import folder, writable_folder
 from localrun.base.small_file import read_small
 from localrun.chat.record_parts import content_without_parts, pack_parts, unpack_parts
+from localrun_tui.state.process_mark import own_mark, runs_elsewhere
 
-_NAME = "draft.json"
+_PREFIX, _SUFFIX = "draft-", ".json"  # around the mark of the process that writes it
 _MAX_BYTES = 64 << 20
 
 
 def keep_draft(content: Content) -> bool:
-    """Keep a message that was not sent, files included; gives whether it is kept."""
-    place, text = writable_folder("chats"), text_of(content)
+    """Keep a message that was not sent, files included, in the place of the one before; gives whether it is kept. An
+    empty one removes it."""
+    text = text_of(content)
+    place = writable_folder("chats") if text.strip() else folder("chats")
     if place is None:
-        return False
+        return not text.strip()
+    if not text.strip():
+        _drop(_own_path(place))
+        return True
     try:
-        write_whole(place / _NAME, json.dumps({"text": text, "parts": pack_parts(content, text, "user")}))
+        write_whole(_own_path(place), json.dumps({"text": text, "parts": pack_parts(content, text, "user")}))
     except OSError:
         return False
     return True
 
 
 def take_draft() -> Content:
-    """The message that was kept, once; no parts where there is none."""
-    path = (folder("chats") or Path()) / _NAME
+    """The messages that apps which have ended did not send, as one, which is this app's from now on; no parts where
+    there are none."""
+    place = folder("chats")
+    if place is None or not place.is_dir():
+        return ()
+    names = sorted(place.glob(f"{_PREFIX}*{_SUFFIX}"), key=_changed)
+    left = [one for one in names if not runs_elsewhere(one.name.removeprefix(_PREFIX).removesuffix(_SUFFIX))]
+    whole: Content = ()
+    for one in left:
+        whole = together(whole, _read(one)) if whole else _read(one)
+    if not whole or keep_draft(whole):
+        for one in left:
+            if not whole or one != _own_path(place):
+                _drop(one)
+    return whole
+
+
+def together(first: Content, second: Content) -> Content:
+    """Two messages as one, its files first."""
+    typed = filter(None, map(typed_text, (first, second)))
+    return (*files_in(first), *files_in(second), TextPart("\n\n".join(typed)))
+
+
+def _own_path(place: Path) -> Path:
+    return place / f"{_PREFIX}{own_mark()}{_SUFFIX}"
+
+
+def _read(path: Path) -> Content:
     try:
         kept = json.loads(read_small(path, _MAX_BYTES))
-        path.unlink()
         text = str(kept["text"])
         return unpack_parts(text, kept.get("parts")) or content_without_parts(text, "user")
     except (OSError, ValueError, RecursionError, LookupError, AttributeError, TypeError):
         return ()
+
+
+def _changed(path: Path) -> float:
+    with suppress(OSError):
+        return path.stat().st_mtime
+    return 0.0
+
+
+def _drop(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink(missing_ok=True)

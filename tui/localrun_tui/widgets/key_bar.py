@@ -8,7 +8,7 @@ from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 _WIDE = 100  # cells from which on there is room for the palette's key, too
-_MODELS = ("reveal", "update", "storage")
+_MODELS = ("reveal", "update", "open_path", "storage")
 _CHATS = ("act('duplicate')", "act('folder')", "screen.undelete", "act('pin')")
 _LEAST = (
     *_CHATS,

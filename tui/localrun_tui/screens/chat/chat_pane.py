@@ -8,6 +8,7 @@ from textual import on
 from textual.containers import Vertical
 from textual.events import Click
 from textual.message import Message as TextualMessage
+from textual.timer import Timer
 from textual.worker import WorkType
 
 from localrun.base.content import Content
@@ -26,10 +27,13 @@ from localrun_tui.screens.chat.transcript import NewText, Transcript
 from localrun_tui.screens.chat.waiting_list import WaitingList
 from localrun_tui.state.branches import Branches
 from localrun_tui.state.desktop import Desktop
+from localrun_tui.state.draft import keep_draft
 from localrun_tui.state.pending_consent import PendingConsent
 from localrun_tui.state.session import Session
 from localrun_tui.state.turn import Turn
 from localrun_tui.widgets.toast import toast
+
+DRAFT_SECONDS = 1.0  # after which what is typed is on disk
 
 
 class ChatPane(Vertical):
@@ -59,6 +63,7 @@ class ChatPane(Vertical):
         self._desktop = desktop
         self._guard = WorkGuard(self, self.notice, session)
         self._draft_count = DraftCount(session, self.path, self.composer)
+        self._draft_timer: Timer | None = None  # until the draft is on disk
 
     def _earlier(self) -> list[Content]:
         """Earlier prompts of this chat; none while something waits above the editor, which the key goes to."""
@@ -192,6 +197,16 @@ class ChatPane(Vertical):
         if self.composer.edited:
             self.composer.edit(None)
             self.run_guarded(self._session.end_reword(None))
+
+    @on(Composer.Drafted)
+    def _keep_draft_soon(self) -> None:
+        """Have the draft on disk within a moment, whatever ends the app."""
+        if self._draft_timer is None:
+            self._draft_timer = self.set_timer(DRAFT_SECONDS, self._keep_draft)
+
+    def _keep_draft(self) -> None:
+        self._draft_timer = None
+        self.run_guarded(self._session.disk.run(keep_draft, self.composer.unsent))
 
     @on(Composer.Drafted)
     def _count_draft(self) -> None:

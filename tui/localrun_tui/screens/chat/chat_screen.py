@@ -26,6 +26,8 @@ from localrun_tui.state.session import Session
 from localrun_tui.widgets.compositor import LeanCompositor
 from localrun_tui.widgets.key_bar import KeyBar
 
+_PRECISIONS = "This model in another precision, context or codec"
+
 
 class ChatScreen(Screen[None]):
     """One chat, with panels for all chats and for the engine."""
@@ -39,12 +41,13 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+l", "history", "Chats", id="chat.history"),
         Binding("ctrl+g", "inspector", "Inspector", id="chat.inspector"),
         Binding("ctrl+n", "new_chat", "New chat", show=False, id="chat.new"),
-        Binding("ctrl+t", "attach", "Attach a text file", show=False, id="chat.attach"),
+        Binding("ctrl+t", "attach", "Attach a file: text or PDF", show=False, id="chat.attach"),
         Binding("ctrl+r", "regenerate", "Answer again", show=False, id="chat.regenerate"),
         Binding("ctrl+s", "chat_settings", "This chat: system prompt, sampling", show=False, id="chat.settings"),
         Binding("f8", "app.downloads", "Downloads", show=False, id="chat.downloads"),
         Binding("ctrl+f", "find", "Find in this chat", show=False, id="chat.find", priority=True),
         Binding("f3", "app.settings", "Settings", show=False, id="chat.all-settings"),
+        Binding("f7", "app.precisions", _PRECISIONS, show=False, id="chat.precisions", priority=True),
         Binding("f5", "app.explain", "Explain: speed and memory", show=False, id="chat.explain"),
         Binding("f2", "this_chat('rename')", "Rename this chat", show=False, id="chat.rename"),
         Binding("pageup", "scroll(-1)", "Scroll up", show=False, id="chat.page-up", priority=True),
@@ -151,6 +154,10 @@ class ChatScreen(Screen[None]):
 
     # ---- the list of chats
 
+    @on(Panels.Changed)
+    def _fill_list(self) -> None:
+        self.run_guarded(self.history.show())
+
     @on(ChatPane.Answered)
     def _list_anew(self) -> None:
         self.run_guarded(self.history.show())
@@ -206,8 +213,7 @@ class ChatScreen(Screen[None]):
 
     def action_history(self) -> None:
         """Open the list and focus it; from there, close it."""
-        if self.panels.go_to_history():
-            self.run_guarded(self.history.show())
+        self.panels.go_to_history()
 
     def action_this_chat(self, what: str) -> None:
         """Apply an action of the list of chats to the open chat."""

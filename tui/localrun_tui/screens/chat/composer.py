@@ -23,6 +23,7 @@ from localrun_tui.screens.chat.chips import Chips
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.file_menu import FileMenu, behind_at, dropped_offer
 from localrun_tui.screens.chat.suggestions import SuggestionMenu, suggested_commands
+from localrun_tui.state.draft import together
 from localrun_tui.state.external_editor import write_outside
 from localrun_tui.state.recall import Recall
 
@@ -133,11 +134,11 @@ class Composer(Vertical):
     def unsent(self) -> Content:
         """The draft with its files, including one hidden by an edit."""
         written = self._content(self.editor.text)
-        return _together(self._draft, written) if self.edited is not None else written
+        return together(self._draft, written) if self.edited is not None else written
 
     def continue_chat(self, draft: Content) -> None:
         """Restore a draft in front of the text typed since."""
-        self._show(_together(draft, self._content(self.editor.text)))
+        self._show(together(draft, self._content(self.editor.text)))
 
     # ---- suggestions
 
@@ -280,9 +281,3 @@ class Composer(Vertical):
 
     def leave(self) -> None:
         self.post_message(self.LeaveUp())
-
-
-def _together(first: Content, second: Content) -> Content:
-    """Two messages as one, its files first."""
-    typed = filter(None, map(typed_text, (first, second)))
-    return (*files_in(first), *files_in(second), TextPart("\n\n".join(typed)))

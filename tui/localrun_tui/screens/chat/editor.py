@@ -121,6 +121,8 @@ class Editor(TextField):
             return self.below_messages and self.wrapped_document.location_to_offset(self.cursor_location).y == 0
         if action == "detach":  # elsewhere the key takes a word back
             return self._writer.has_files and self.cursor_location == (0, 0)
+        if action == "undo":  # else the key suspends the app, as elsewhere
+            return bool(self.history._undo_stack)
         return super().check_action(action, parameters)
 
     async def _on_paste(self, event: events.Paste) -> None:

@@ -15,9 +15,9 @@ from localrun.base.events import ModelInfo
 from localrun.base.sanitize import clean
 from localrun.base.units import gib, ms, tps
 from localrun.base.views import CacheView
-from localrun.diagnose.diagnosis import diagnose
-from localrun.diagnose.facts import facts_of
-from localrun.diagnose.words import DiagnosisWords, in_words
+from localrun.diagnose.diagnosis import Diagnosis, diagnose
+from localrun.diagnose.facts import Facts, facts_of
+from localrun.diagnose.words import DiagnosisWords, in_words, summary
 from localrun.fit.rates import Rates
 from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.screens.chat.cache_view import counts, group_lines, legend
@@ -25,6 +25,7 @@ from localrun_tui.widgets.meters import bar
 
 _NAME = 13  # cells for the name of a part of memory
 _LOOK = 0.5  # seconds between two looks into the cache
+_FORM = frozenset(["weights", "cache", "arithmetic", "evicted", "disk", "paging"])  # another one helps
 _AS_PREDICTED = 1.1  # a part that takes more than this share of what was predicted stands out
 
 
@@ -122,7 +123,19 @@ def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list
         room = max(width - 10 - len(number) - 1, 4)
         style = "$warning" if name == found.stage else "$primary"
         lines.append(Content.assemble(f"{name:<9} ", bar(milliseconds / whole, room, style), f" {number}"))
-    return [*lines, *_reuse(stats, width), *draft_lines(stats, width), *_advice(in_words(found, facts), width)]
+    about = [*_reuse(stats, width), *draft_lines(stats, width), *_advice(in_words(found, facts), width)]
+    return [*_summary(found, facts, width), *lines, *about]
+
+
+def _summary(found: Diagnosis, facts: Facts, width: int) -> list[Content]:
+    """A sentence in plain words, and the key that does something about it."""
+    words = summary(found, facts)
+    if not words:
+        return []
+    key = "F7 loads it in another precision, context or codec." if found.slow and found.cause in _FORM else ""
+    if found.slow and found.cause in ("cache", "attention", "evicted"):
+        key += " Ctrl+N begins a new chat."
+    return [*wrap(Content.assemble((words, "bold"), f" {key.strip()}" if key else ""), width), Content()]
 
 
 def _remote(stats: Mapping[str, Any], width: int) -> list[Content]:

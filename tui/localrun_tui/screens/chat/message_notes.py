@@ -85,11 +85,13 @@ def note_of(message: "Message", reads_again: bool, rates: Rates | None) -> Conte
     if stats.get("stop_reason") == "length":
         n_tokens = int(stats.get("prompt_tokens") or 0) + int(stats.get("completion_tokens") or 0)
         full = n_tokens >= int(stats.get("ctx") or 0)
-        parts.append("◼ the context is full" if full else "◼ ended at the longest answer that is set")
+        longest = "◼ ended at the longest answer that is set: g or /continue goes on"
+        parts.append("◼ the context is full" if full else longest)
     facts = facts_of(stats, rates)
     found = diagnose(facts) if facts else None
     if facts and found and (why := plainly(found, facts)):
         parts.append(why)
     elif reads_again and stats.get("cache_note"):
-        parts.append("most of the chat was read again: Ctrl+G says why")
+        note = clean(str(stats["cache_note"]), keep_newlines=False)
+        parts.append(f"most of the chat was read again: {note}")
     return Content.styled(" · ".join(parts), "$foreground-muted")

@@ -13,6 +13,7 @@ from localrun_tui.screens.chat.transcript import Transcript
 from localrun_tui.screens.chat.waiting_list import WaitingList
 
 _WIDE = 100  # cells from which panels are beside the chat
+_WIDEST = 150  # from which there is room for both, and they open by themselves
 
 
 class Panels(Horizontal):
@@ -26,6 +27,7 @@ class Panels(Horizontal):
         self._history, self._pane, self._inspector = history, pane, inspector
         self._panels = (history, inspector)
         self._gave_way: set[Widget] = set()  # panels that come back where there is room again
+        self._chosen: set[Widget] = set()  # panels that the user has opened or closed: they stay so
 
     @property
     def covering(self) -> bool:
@@ -37,16 +39,21 @@ class Panels(Horizontal):
     def show(self, panel: HistoryList | Inspector, shown: bool) -> None:
         """Open a panel, or close it."""
         self._gave_way.discard(panel)
-        if shown and self.has_class("-narrow"):
+        narrow = self.has_class("-narrow")
+        if shown and narrow:
             for each in self._panels:
                 each.display = False
+        if not narrow:
+            self._chosen.add(panel)
         panel.display = shown
         self._tell()
 
     def on_resize(self, event: events.Resize) -> None:
         """Where the room becomes narrow one panel stays: the list if it has the focus, else the inspector."""
-        narrow = event.size.width < _WIDE
+        narrow, moved = event.size.width < _WIDE, self._fill(event.size.width >= _WIDEST)
         if narrow == self.has_class("-narrow"):
+            if moved:
+                self._tell()
             return
         if narrow:
             stays = self._history if self._history.has_focus_within else self._inspector
@@ -56,18 +63,27 @@ class Panels(Horizontal):
         self.set_class(narrow, "-narrow")
         self._tell()
 
+    def _fill(self, has_room: bool) -> bool:
+        """Open the panels that the user has not touched where there is room for all, and close them where there is
+        none. Gives whether any moved."""
+        moved = [panel for panel in self._panels if panel not in self._chosen and panel.display != has_room]
+        for panel in moved:
+            if panel.has_focus_within:
+                self._focus(self._pane.composer.editor)
+            panel.display = has_room
+        return bool(moved)
+
     def _tell(self) -> None:
         list_shown, inspector_shown = (each.display for each in self._panels)
         self.set_class(list_shown, "-panel")
         self.set_class(inspector_shown and not list_shown, "-below")
         self.post_message(self.Changed())
 
-    def go_to_history(self) -> bool:
-        """Open the list and go there; from there, close it. Gives whether it is open now."""
+    def go_to_history(self) -> None:
+        """Open the list and go there; from there, close it."""
         shown = not self._history.has_focus_within
         self.show(self._history, shown)
         self._focus(self._history.options if shown else self._pane.composer.editor)
-        return shown
 
     def toggle_inspector(self) -> None:
         """Open it, which leaves the focus where it is, or close it."""

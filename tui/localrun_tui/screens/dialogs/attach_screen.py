@@ -80,7 +80,7 @@ class AttachScreen(ModalScreen[Attached | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
-            yield Static("Attach a text file", id="question")
+            yield Static("Attach a file: text or PDF", id="question")
             yield PathField(
                 placeholder="path of a text file, a folder or a glob",
                 suggester=PathSuggester(),

@@ -35,7 +35,7 @@ class CompareScreen(ModalScreen[str | None]):
         Binding("down,j", "scroll(1)", show=False, id="compare.down"),
         Binding("pageup", "scroll(-10)", show=False, id="compare.page-up"),
         Binding("pagedown", "scroll(10)", show=False, id="compare.page-down"),
-        Binding("enter", "choose", "Take the right one", id="compare.choose"),
+        Binding("enter", "choose", "Take the one on the right", id="compare.choose"),
         Binding("escape,q", "dismiss(None)", "Leave", id="compare.leave"),
     ]
 
@@ -53,7 +53,7 @@ class CompareScreen(ModalScreen[str | None]):
             with VerticalScroll(id="both", can_focus=False), Horizontal(id="texts"):
                 yield Static(id="left")
                 yield Static(id="right")
-            yield Static("←→ another version, ↑↓ scroll, Enter takes the right one, Escape leaves", id="hint")
+            yield Static("←→ another version, ↑↓ scroll, Enter: the one on the right, Escape leaves", id="hint")
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._show)

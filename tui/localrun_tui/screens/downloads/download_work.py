@@ -18,12 +18,13 @@ from localrun.hub.removal import discard
 from localrun.hub.stored import stored_at
 from localrun.hub.variants import variants_of
 from localrun_tui.screens.downloads.download import Download, download_key
+from localrun_tui.screens.downloads.queue_file import left_queued
 
 _ENDING_SECONDS = 5.0
 
 
 def find_unfinished() -> list[Download]:
-    """Find downloads that an earlier run began and no process works on."""
+    """Find downloads that an earlier run began, or was going to, and no process works on."""
     found: dict[str, Download] = {}
     for journal, head, there in unfinished():
         if not is_alive(journal, head):
@@ -31,7 +32,7 @@ def find_unfinished() -> list[Download]:
             new = Download(key, head.repo, head.repo, precision, "unfinished", 0, 0, file=head.file)
             one = found.get(key, new)
             found[key] = replace(one, done=one.done + there, total=one.total + head.size)
-    return list(found.values())
+    return list(({one.key: one for one in left_queued()} | found).values())
 
 
 def find_files(download: Download) -> tuple[RemoteRepo, tuple[RemoteFile, ...]]:

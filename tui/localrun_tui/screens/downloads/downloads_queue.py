@@ -121,7 +121,9 @@ class Downloads:
 
         def work(task: object) -> int:
             from localrun_tui.screens.downloads.download_work import remove_parts
+            from localrun_tui.screens.downloads.queue_file import forget
 
+            forget(key)
             return remove_parts(download)
 
         run_in_background(self._app, work, done)
@@ -154,6 +156,9 @@ class Downloads:
             from localrun.hub.queue import DownloadQueue
 
             self._queue = DownloadQueue(read_access(), lambda job: tell(self._app, self._follow, job.number))
+        from localrun_tui.screens.downloads.queue_file import note_queued
+
+        run_in_background(self._app, lambda task: note_queued(download))
         job = self._queue.add(repo, files)
         self._jobs[job.number] = download.key
         self._put(replace(download, state=job.state, error=None))
@@ -179,7 +184,9 @@ class Downloads:
     def _find_arrived(self, download: Download, job: "Job") -> None:
         def work(task: object) -> tuple[Download, bool]:
             from localrun_tui.screens.downloads.download_work import find_arrived
+            from localrun_tui.screens.downloads.queue_file import forget
 
+            forget(download.key)
             return find_arrived(download, job.paths)
 
         def done(answer: tuple[Download, bool]) -> None:

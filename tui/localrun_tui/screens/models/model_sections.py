@@ -16,6 +16,7 @@ from localrun.client.endpoints import read_endpoints
 from localrun.hub import api
 from localrun.hub.access import read_access
 from localrun.hub.catalogue_rows import CatalogueRow, catalogue_rows, first_model
+from localrun.hub.compatibility import stored_obstacle
 from localrun.hub.http import Http
 from localrun.hub.library import scan
 from localrun.hub.precision_offer import Subject
@@ -41,7 +42,7 @@ MIN_TERM = 2  # characters
 
 
 class DiskSection(Section[DiskRow]):
-    TITLE, HINT, COLUMNS = "On disk", "filter what is on disk", items.DISK_COLUMNS
+    TITLE, HINT, COLUMNS = "On disk", "filter what is on disk, or the path of a model", items.DISK_COLUMNS
 
     def __init__(self, budget: Callable[[], int], id: str) -> None:
         super().__init__(budget, id)
@@ -53,10 +54,15 @@ class DiskSection(Section[DiskRow]):
 
         def done(answer: tuple[list[DiskRow], Path | None]) -> None:
             rows, default = answer
-            empty = "No model is on this machine yet.\nThe catalogue (→) shows good ones and what fits."
+            empty = "No model is on this machine yet.\nThe catalogue (→) shows good ones; f opens a file or folder."
             self.show([items.disk_item(row, row.model.path == default) for row in rows], empty)
 
         self.load(work, done)
+
+    def show_only(self, models: list[StoredModel]) -> None:
+        """Show these instead, such as those of a folder that is not searched."""
+        rows = [DiskRow(model, obstacle=stored_obstacle(model)) for model in models]
+        self.show([items.disk_item(row, False) for row in rows], "")
 
     def detail(self, item: Item[DiskRow]) -> Content:
         """Its card, once its file was looked at."""
@@ -212,9 +218,12 @@ def subject_of(row: DiskRow | CatalogueRow | HubRow) -> Subject:
         return Subject(repo, wanted=find_on_hub(repo))
     if isinstance(row, CatalogueRow):
         return Subject(row.name, wanted=find_on_hub(row.name))
-    model = row.model
-    wanted = find_on_hub(model.name) if model.source == "hub" else None
-    return Subject(model.name, model, wanted)
+    return subject_of_stored(row.model)
+
+
+def subject_of_stored(model: StoredModel) -> Subject:
+    """The same for a model on disk."""
+    return Subject(model.name, model, find_on_hub(model.name) if model.source == "hub" else None)
 
 
 def machine_line() -> Content:

@@ -16,10 +16,18 @@ from localrun.backends.registry import usual_memory
 from localrun.base.events import ModelInfo
 from localrun.client.choice import ModelChoice
 from localrun.client.endpoint import Endpoint
+from localrun.hub.stored import StoredModel
 from localrun_tui.screens.downloads.downloads import DownloadBadge, DownloadsScreen
 from localrun_tui.screens.models.default_model import make_default
 from localrun_tui.screens.models.model_rows import DiskRow, ServerModel
-from localrun_tui.screens.models.model_sections import SECTIONS, machine_line, subject_of
+from localrun_tui.screens.models.model_sections import (
+    SECTIONS,
+    DiskSection,
+    machine_line,
+    subject_of,
+    subject_of_stored,
+)
+from localrun_tui.screens.models.open_path import ask_for_path, find_at, looks_like_path
 from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMenu
 from localrun_tui.screens.models.removal import ask_to_remove
 from localrun_tui.screens.models.section import Section
@@ -60,6 +68,7 @@ class ModelsScreen(Screen[ModelChoice | None]):
         Binding("a", "add_server", "Add a server", id="models.add-server"),
         Binding("e", "change_server", "Change it", id="models.change-server"),
         Binding("r", "reload", "Refresh", id="models.reload"),
+        Binding("f", "open_path", "Open a file or folder", id="models.open"),
     ]
 
     def __init__(
@@ -128,6 +137,19 @@ class ModelsScreen(Screen[ModelChoice | None]):
         elif answer == DOWNLOADING:
             self.action_downloads()
 
+    def _show_found(self, models: list[StoredModel]) -> None:
+        """Open the model at a path; several are listed, until the list is read again."""
+        if len(models) == 1:
+            self.app.push_screen(PrecisionMenu(subject_of_stored(models[0]), self.budget), self._chosen)
+            return
+        self.query_one(Tabs).active = "disk"
+        self.box.value = ""
+        self.query_one(DiskSection).show_only(models)
+        self.set_focus(self.query_one(DiskSection).options)
+
+    def action_open_path(self) -> None:
+        ask_for_path(self, self._show_found)
+
     def action_downloads(self) -> None:
         self.app.push_screen(DownloadsScreen(), self._chosen)
 
@@ -183,7 +205,7 @@ class ModelsScreen(Screen[ModelChoice | None]):
             return not self.box.has_focus
         if action in ("add_server", "change_server"):
             return self.section_name == "remote"
-        return action not in ("remove", "make_default", "reveal", "update") or self.section_name == "disk"
+        return action not in ("remove", "make_default", "reveal", "update", "open_path") or self.section_name == "disk"
 
     def action_back(self) -> None:
         if self.box.value:
@@ -223,7 +245,10 @@ class ModelsScreen(Screen[ModelChoice | None]):
 
     @on(Input.Submitted, "#filter")
     def _to_list(self) -> None:
-        self.set_focus(self.section.options)
+        if looks_like_path(self.box.value):
+            find_at(self, self.box.value, self._show_found)
+        else:
+            self.set_focus(self.section.options)
 
     @on(ModelList.Highlighted)
     def _show_detail(self) -> None:

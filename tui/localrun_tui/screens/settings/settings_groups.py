@@ -39,3 +39,31 @@ GROUPS: dict[str, dict[str, str]] = {
 def in_groups() -> list[tuple[str, str, str]]:
     """Group, key and title of every setting, in the order of the screen."""
     return [(group, key, title) for group, titles in GROUPS.items() for key, title in titles.items()]
+
+
+# Each choice in one line. Sizes are those of a cache, beside f16.
+CHOICES: dict[str, dict[str, str]] = {
+    "kv": {
+        "auto": "the best that the memory holds with a long context",
+        "f32": "twice the memory; no answer is better for it",
+        "f16": "as the model was made",
+        "q8": "half the memory, no visible difference",
+        "k8v4": "three eighths of the memory; values are rounded more than keys",
+        "q4": "a quarter of the memory; small models get worse, some break",
+    },
+    "backend": {
+        "auto": "the fastest that this machine has",
+        "cpu": "the processor, with kernels of its own",
+        "cuda": "a GPU of NVIDIA",
+        "mps": "a GPU of Apple",
+        "reference": "plain PyTorch: slow, and what the others are checked with",
+    },
+    "titles": {"on": "the model names a chat after its first answers", "off": "a chat is called as it begins"},
+    "notify": {"on": "tells you when a long answer or a download is there", "off": "stays quiet"},
+    "stop_on_loop": {
+        "on": "an answer that repeats itself for 512 tokens ends",
+        "off": "it goes on to the longest answer",
+    },
+}
+UNITS = {"disk_cache": "GiB", "packed_weights": "GiB"}
+RELOADED = frozenset(["ctx", "kv", "window", "backend", "threads", "isa"])  # count when a model is loaded

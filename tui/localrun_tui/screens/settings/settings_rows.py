@@ -1,13 +1,17 @@
 """Rows of the settings screen: every setting with its value and what set it, and the servers. No widgets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from localrun.base.errors import LocalrunError
+from localrun.base.events import ModelInfo
+from localrun.base.request import DEFAULT_SAMPLING
 from localrun.base.settings import SETTINGS, Setting, read_sources
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import read_endpoints
-from localrun_tui.screens.settings.settings_groups import in_groups
+from localrun_tui.screens.settings.settings_groups import UNITS, in_groups
 
 DEFAULT = "default"
 FLAG = "command line"
@@ -38,14 +42,15 @@ class ServerRow:
     endpoint: Endpoint | None
 
 
-def setting_rows(flags: Mapping[str, Any]) -> list[SettingRow]:
-    """Every setting; `flags` came with the command line. UsageError for what cannot be read."""
+def setting_rows(flags: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> list[SettingRow]:
+    """Every setting; `flags` came with the command line, `own` are those of the loaded model. UsageError for what
+    cannot be read."""
     in_file = read_sources({})
     found = {**read_sources(), **{key: (value, FLAG) for key, value in flags.items() if value is not None}}
     rows = []
     for group, key, title in in_groups():
         setting, (value, source) = SETTINGS[key], found.get(key, (None, DEFAULT))
-        shown = setting.unset if source == DEFAULT else _shown(key, value)
+        shown = _unset(key, own or {}) if source == DEFAULT else _shown(key, value)
         rows.append(SettingRow(group, key, title, setting, shown, source, key in in_file))
     return rows
 
@@ -57,7 +62,7 @@ def server_rows() -> list[ServerRow]:
 
 def edited(row: SettingRow) -> str:
     """The text that the box begins with when a setting is changed."""
-    return "" if row.source == DEFAULT else row.value
+    return "" if row.source == DEFAULT else row.value.removesuffix(f" {UNITS.get(row.key, '')}")
 
 
 def problem(setting: Setting, text: str) -> str:
@@ -72,4 +77,29 @@ def problem(setting: Setting, text: str) -> str:
 def _shown(key: str, value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "auto" if key == "ctx" and value == 0 else str(value)
+    if key == "ctx" and value == 0:
+        return "auto"
+    return f"{value} {UNITS[key]}" if key in UNITS else str(value)
+
+
+def _unset(key: str, own: Mapping[str, Any]) -> str:
+    """The value that counts where nothing is set, and whose it is."""
+    unset = SETTINGS[key].unset
+    if own.get(key) is not None:
+        return f"{own[key]:g}, as the model says"
+    if key in DEFAULT_SAMPLING:
+        return f"{DEFAULT_SAMPLING[key]:g}, or the model's own"
+    return f"{unset} {UNITS[key]}" if key in UNITS and unset[:1].isdigit() else unset
+
+
+def sampling_of_loaded(info: ModelInfo | None) -> dict[str, Any]:
+    """Sampling that the loaded model brings along; empty where its file does not tell. Reads its header."""
+    from localrun.formats.detect import open_model_file
+    from localrun.text.own_sampling import own_sampling
+
+    if info is None or not info.path:
+        return {}
+    try:
+        return asdict(own_sampling(open_model_file(Path(info.path))))
+    except LocalrunError:
+        return {}

@@ -1,4 +1,4 @@
-"""Settings, from the one table that also reads and checks config.toml; and the servers. True when any changed."""
+"""Settings, from the one table that also reads and checks config.toml; and the servers."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -11,18 +11,21 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from localrun.base.errors import LocalrunError
+from localrun.base.events import ModelInfo
 from localrun.base.settings import config_file, write_setting
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import change_endpoint
 from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
+from localrun_tui.screens.settings.settings_groups import CHOICES
 from localrun_tui.screens.settings.settings_items import COLUMNS, SettingsItem, setting_detail, setting_item
 from localrun_tui.screens.settings.settings_rows import (
     ServerRow,
     SettingRow,
     edited,
     problem,
+    sampling_of_loaded,
     server_rows,
     setting_rows,
 )
@@ -42,8 +45,9 @@ class SettingsSearch(LineField):
     ]
 
 
-class SettingsScreen(Screen[bool]):
-    """`flags` are settings that came with the command line; they go before everything else."""
+class SettingsScreen(Screen[frozenset[str]]):
+    """`flags` are settings that came with the command line; they go before everything else. `info` is the loaded model,
+    whose own sampling is shown. Dismisses with the keys that were changed."""
 
     CSS_PATH = "settings_screen.tcss"
     AUTO_FOCUS = ""
@@ -53,10 +57,11 @@ class SettingsScreen(Screen[bool]):
         Binding("delete,backspace", "unset", "Default / delete", id="settings.unset", key_display="del"),
     ]
 
-    def __init__(self, flags: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, flags: Mapping[str, Any] | None = None, info: ModelInfo | None = None) -> None:
         super().__init__()
+        self.info = info
         self.flags = flags or {}
-        self.changed = False
+        self.changed: set[str] = set()  # keys of settings
         self._editing: SettingRow | None = None
 
     def compose(self) -> ComposeResult:
@@ -87,7 +92,8 @@ class SettingsScreen(Screen[bool]):
 
     def _reload(self) -> None:
         def read(task: object) -> list[SettingsItem]:
-            rows: list[SettingRow | ServerRow] = [*setting_rows(self.flags), *server_rows()]
+            own = sampling_of_loaded(self.info)
+            rows: list[SettingRow | ServerRow] = [*setting_rows(self.flags, own), *server_rows()]
             return [setting_item(row) for row in rows]
 
         run_in_background(self, read, lambda items: self._list.show(items, ""), self._unreadable)
@@ -131,7 +137,8 @@ class SettingsScreen(Screen[bool]):
         elif row.key == "theme":
             self.run_worker(self._choose_theme())
         elif row.setting.choices:
-            rows = [(choice, choice, "") for choice in row.setting.choices]
+            words = CHOICES.get(row.key, {})
+            rows = [(choice, choice, words.get(choice, "")) for choice in row.setting.choices]
             question = f"{row.key}: {row.setting.help}"
             self.app.push_screen(AskOne(question, rows, current=row.value), lambda word: self._write(row.key, word))
         else:
@@ -146,7 +153,7 @@ class SettingsScreen(Screen[bool]):
         from localrun_tui.screens.settings.theme_choice import choose_theme
 
         if await choose_theme(self.app):
-            self._do(lambda: None)
+            self._do(lambda: None, "theme")
 
     @on(Input.Changed, "#editor")
     def _check(self) -> str:
@@ -172,13 +179,13 @@ class SettingsScreen(Screen[bool]):
 
     def _write(self, key: str, value: str | None, unset: bool = False) -> None:
         if value is not None or unset:
-            self._do(lambda: _set(key, None if unset else value))
+            self._do(lambda: _set(key, None if unset else value), key)
 
-    def _do(self, change: Callable[[], object]) -> None:
-        """Write something in the background, then read everything again."""
+    def _do(self, change: Callable[[], object], key: str = "") -> None:
+        """Write something in the background, the setting `key` or a server, then read everything again."""
 
         def done(_: object) -> None:
-            self.changed = True
+            self.changed |= {key} - {""}
             self._reload()
 
         run_in_background(self, lambda task: change(), done, self._show_problem)
@@ -221,7 +228,7 @@ class SettingsScreen(Screen[bool]):
             words.value = ""
             self._list.options.focus()
         else:
-            self.dismiss(self.changed)
+            self.dismiss(frozenset(self.changed))
 
 
 def _set(key: str, value: str | None) -> None:
