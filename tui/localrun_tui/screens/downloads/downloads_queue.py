@@ -158,7 +158,7 @@ class Downloads:
             self._queue = DownloadQueue(read_access(), lambda job: tell(self._app, self._follow, job.number))
         from localrun_tui.screens.downloads.queue_file import note_queued
 
-        run_in_background(self._app, lambda task: note_queued(download))
+        run_in_background(self._app, lambda task: note_queued(download), lambda _: None)
         job = self._queue.add(repo, files)
         self._jobs[job.number] = download.key
         self._put(replace(download, state=job.state, error=None))
