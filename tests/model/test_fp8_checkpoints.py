@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from localrun_testing.instruction_sets import library_in_use
 from localrun_testing.oracle import difference, token_ids
 from localrun_testing.stepper import Stepper
 from localrun_testing.tiny_models import VOCAB_SIZE
@@ -14,6 +15,10 @@ from safetensors.torch import load_file, save_file
 
 TinyFile = Callable[..., Path]
 IDS = token_ids(40, VOCAB_SIZE)
+# AMX multiplies FP8 with activations in bf16. Rounding to a step of 2^-7 is, of numbers between 1 and 2, a mean square
+# error of 2^-14 / 12, relative to their squares 2.8e-6. Errors of products that follow each other add up, and norms and
+# softmax pass them on: some thirty products in these models come to 7e-5 over all rows, and 2.2e-4 in the worst.
+MOST_ROUNDED = 100 * 2.8e-6
 BLOCK = 64  # rows and columns: those of tiny models are no multiple of it
 
 
@@ -63,5 +68,9 @@ def test_logits_are_those_of_the_same_numbers(
     packed, plain = save_twins(tiny_folder(kind), tmp_path, granularity)
     expected = Stepper(plain).logits(IDS)
     assert difference(Stepper(packed).logits(IDS), expected).within(max_abs=1e-4, nmse=1e-9)
-    # AMX rounds activations to bf16, as for weights in bf16: a row may go to another of two experts that are as good.
-    assert difference(Stepper(packed, native_threads=2).logits(IDS), expected).nmse < 5e-3
+    native = Stepper(packed, native_threads=2).logits(IDS)
+    errors = (native - expected).square().sum(-1) / expected.square().sum(-1)  # [rows]
+    if library_in_use().isa != "amx":  # activations stay f32
+        assert float(errors.max()) < 1e-10
+    else:  # of experts that are about as good, a row may be given to another
+        assert int((errors > MOST_ROUNDED).sum()) <= ("moe" in kind)

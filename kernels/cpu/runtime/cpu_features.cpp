@@ -34,6 +34,7 @@ const struct {
     {"avx512f", 7, 0, EBX, 16, AVX512},   {"avx512dq", 7, 0, EBX, 17, AVX512},
     {"avx512bw", 7, 0, EBX, 30, AVX512},  {"avx512vl", 7, 0, EBX, 31, AVX512},
     {"avx512_vnni", 7, 0, ECX, 11, AVX512}, {"avx512_bf16", 7, 1, EAX, 5, AVX512},
+    {"avx512vbmi", 7, 0, ECX, 1, AVX512},
     {"amx_bf16", 7, 0, EDX, 22, TILES},   {"amx_tile", 7, 0, EDX, 24, TILES},
     {"amx_int8", 7, 0, EDX, 25, TILES},
 };
@@ -77,7 +78,7 @@ bool cpu_runs(const char* isa) {
   static const char* const avx2[] = {"avx2", "fma", "f16c", nullptr};
   static const char* const avx512[] = {"avx512f",  "avx512bw",    "avx512vl",
                                        "avx512dq", "avx512_vnni", "avx512_bf16", nullptr};
-  static const char* const amx[] = {"amx_tile", "amx_int8", "amx_bf16", nullptr};
+  static const char* const amx[] = {"avx512vbmi", "amx_tile", "amx_int8", "amx_bf16", nullptr};
   if (!strcmp(isa, "generic")) return true;
   if (!strcmp(isa, "avx2")) return has_all(avx2);
   if (!strcmp(isa, "avxvnni")) return has_all(avx2) && cpu_has("avx_vnni");
