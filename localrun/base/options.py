@@ -9,7 +9,7 @@ from localrun.base.errors import LocalrunError
 from localrun.base.settings import SETTINGS
 
 # The options that are no settings, and what Python calls them.
-_SAME = ("precision", "think", "stop", "schema", "lenient", "regex", "grammar")
+_SAME = ("precision", "think", "stop", "schema", "lenient", "regex", "grammar", "lora")
 _OTHERS = {"no-prefix-cache": "prefix_cache=False", **{name: name for name in _SAME}}
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?:[ =](\d+(?:\.\d+)?|[A-Za-z]\w*))?")
 
