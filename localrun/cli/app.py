@@ -1,4 +1,4 @@
-"""The command line: which commands there are, and what `localrun` alone does."""
+"""The command line: the table of commands, and `localrun` without a command."""
 
 import os
 import sys
@@ -48,7 +48,10 @@ COMMANDS = {
 
 
 def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The program with these commands. Only their modules are imported: a run need not wait for those of a bench."""
+    """Build the typer program with these commands.
+
+    Only the modules of `names` are imported, so that `localrun run` does not wait for those of `localrun bench`.
+    """
     use_own_checks()
     line = typer.Typer(
         name="localrun",
@@ -83,7 +86,7 @@ def _alone(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="print the version")
     ] = False,
 ) -> int:
-    """Without a command: the app on a terminal, a plain chat where it cannot draw; answer what comes through a pipe."""
+    """Without a command: open the app, or a plain chat where the terminal cannot draw; answer a prompt from a pipe."""
     if context.invoked_subcommand is not None:
         return 0
     if not is_terminal(sys.stdin):
@@ -100,7 +103,10 @@ def _alone(
 
 
 def run_command_line(arguments: list[str], begin: Callable[[], None] = lambda: None) -> int:
-    """Run `localrun` with these arguments; gives the exit code and never raises. `begin` may raise what ends it."""
+    """Run `localrun` with these arguments and return the exit code; never raises.
+
+    `begin` runs first; an error that it raises ends the command.
+    """
     open_streams()
     try:
         begin()

@@ -1,4 +1,4 @@
-"""`localrun bench`: how fast a model reads and writes on this machine, beside what the machine could do."""
+"""`localrun bench`: prefill and decode rates of a model, beside the limits of this machine."""
 
 from dataclasses import asdict, replace
 from typing import Annotated
@@ -51,7 +51,7 @@ def bench(
         return 0
     write(f"{measured.model} on {measured.backend}, {measured.threads} threads\n")
     for run in measured.runs:
-        share = "" if run.percent_of_limit is None else f"  {run.percent_of_limit:5.1f} % of what is possible"
+        share = "" if run.percent_of_limit is None else f"  {run.percent_of_limit:5.1f} % of the limit"
         case = f"{run.kind:<8}{run.n:>6} tokens  depth {run.depth:<6} batch {run.batch:<3}"
         write(f"{case}{run.tps_median:>10.1f} tok/s{share}\n")
     for run in measured.runs:

@@ -1,4 +1,4 @@
-"""`localrun bench --compare`: two models, or two precisions of one, side by side."""
+"""`localrun bench --compare`: two models, or two precisions of one model, side by side."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ SHOWN = 60  # characters of answers that differ
 def bench_compare(
     model: ModelOptions, load: LoadOptionFlags, wanted: tuple[str, str], sizes: tuple[int, int, int], json: bool
 ) -> int:
-    """`wanted` are precisions of the model that is named, else models; `sizes`: tokens of prefill and decode, and
-    rounds."""
+    """Compare two models.
+
+    `wanted` are two precisions of the named model, or two models where none is named. `sizes`: tokens of prefill,
+    tokens of decode, and rounds.
+    """
     prompt, generate, repeats = sizes
     options = [replace(model, precision=name) if model.model else replace(model, model=name) for name in wanted]
     first, second = (find_model(one) for one in options)
@@ -58,7 +61,7 @@ def _rates(what: str, a: float | None, b: float | None, ratio: float | None) -> 
 
 def _words(words: TextComparison | None) -> str:
     if words is None:
-        return "Their vocabularies differ: what they say cannot be compared token by token."
+        return "Their vocabularies differ: their texts cannot be compared token by token."
     kept = f"On {words.scored_tokens} tokens of a text the first choice is the same for {percent(words.same_top1, 1)}"
     kept += f", mean KL divergence {words.kld_mean:.4f}."
     if words.first_difference is None:

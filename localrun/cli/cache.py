@@ -1,4 +1,4 @@
-"""`localrun cache`: what is kept on disk of what was computed, so that chats reopen quickly."""
+"""`localrun cache`: list and clear the KV cache, packed weights and stored responses on disk."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ from localrun.storage.label import Label
 from localrun.storage.programs import API_CHATS, programs
 from localrun.storage.weight_store import PackedModel, WeightStore, erase_packed, total_bytes
 
-cache = typer.Typer(name="cache", help="What is kept on disk of what was computed: list it, clear it.")
+cache = typer.Typer(name="cache", help="KV cache, packed weights and stored responses on disk: list, clear.")
 
 _OLD = "(of an earlier version)"
 
 
 def list_cache(json: JsonSwitch = False) -> int:
-    """List the disk cache by model and chat: its size, and when it was used last."""
+    """List the disk cache by model and chat, with sizes and dates of last use."""
     models, packed, responses = inventory(_root()), _packed().models(), _responses().figures()
     titles, names = _titles(), programs()
     if json:
@@ -63,26 +63,34 @@ def clear_cache(
     chat: Annotated[
         str | None,
         typer.Option(
-            "--chat", metavar="CHAT", help="only what no other chat shares of this one", autocompletion=complete_chat
+            "--chat",
+            metavar="CHAT",
+            help="only the part of this chat that no other chat shares",
+            autocompletion=complete_chat,
         ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("-m", "--model", metavar="MODEL", help="only this model's", autocompletion=complete_model),
+        typer.Option(
+            "-m", "--model", metavar="MODEL", help="only the cache of this model", autocompletion=complete_model
+        ),
     ] = None,
-    api: Annotated[bool, switch("--api", "only what programs asked of the server, stored responses too")] = False,
+    api: Annotated[
+        bool, switch("--api", "only the cache of programs that use the server, with stored responses")
+    ] = False,
     yes: Annotated[bool, switch("--yes", "do not ask")] = False,
     json: JsonSwitch = False,
 ) -> int:
-    """Remove it: all, one chat's, one model's, or that of programs. Chats stay, and are computed again when reopened.
+    """Remove the cache on disk: all of it, or that of one chat, one model, or programs.
 
-    Packed weights go with all or with their model; the next load packs them again, and starts slower.
+    Chats stay; they are computed again when they are reopened. Packed weights go with all or with their model; the next
+    load packs them again and starts more slowly.
     """
     if (chat is not None) + (model is not None) + api > 1:
-        raise UsageError("--chat, --model and --api exclude each other", "call it twice")
+        raise UsageError("--chat, --model and --api exclude each other", "run the command twice")
     root = _root()
     removal = _removal(root, inventory(root), chat, model, api)
-    question = f"what was computed {removal.what}: {gib(removal.nbytes)}"
+    question = f"the cache {removal.what}: {gib(removal.nbytes)}"
     if not yes and removal.nbytes:
         if not can_ask():
             raise UsageError(f"cannot ask without a terminal: {question}", "add --yes")
@@ -95,13 +103,16 @@ def clear_cache(
         raise LocalrunError(f"{error.filename} cannot be removed: {error.strerror}", "check its permissions") from None
     if json:
         write_json({"freed": removed})
-    note(f"removed {gib(removed)} of what was computed {removal.what}")
+    note(f"removed {gib(removed)} of the cache {removal.what}")
     return 0
 
 
 @dataclass(frozen=True, slots=True)
 class CacheRemoval:
-    """A planned removal: "of all models and chats", bytes, and a function that removes it and returns the bytes."""
+    """A planned removal.
+
+    `what` names it ("of all models and chats"); `work` removes it and returns the bytes.
+    """
 
     what: str
     nbytes: int
@@ -109,7 +120,7 @@ class CacheRemoval:
 
 
 def _removal(root: Path, models: list[KeptModel], chat: str | None, model: str | None, api: bool) -> CacheRemoval:
-    """One chat's, one model's, that of programs, or everything."""
+    """Plan the removal of one chat, one model, the chats of programs, or everything."""
     if api:
         names = {one.chat for kept in models for one in kept.chats if one.chat.startswith(API_CHATS)}
         shelf, erase = _responses(), partial(erase_chats, root, sorted(names), for_good=False)
@@ -134,7 +145,7 @@ def _removal(root: Path, models: list[KeptModel], chat: str | None, model: str |
 def _root() -> Path:
     home = folder("cache")
     if home is None:
-        raise NotFoundError("nothing is kept: there is no home folder", "set HOME or LOCALRUN_HOME")
+        raise NotFoundError("there is no cache: localrun has no home folder", "set HOME or LOCALRUN_HOME")
     return home / DISK_FOLDER
 
 
@@ -151,7 +162,7 @@ def _titles() -> dict[str, str]:
 
 
 def _find_chat(models: list[KeptModel], wanted: str) -> str:
-    """A chat that is kept here, though its file may be gone; else as `history` finds one."""
+    """Id of a chat in the cache (its file may be gone), or of a chat that `history` finds."""
     if any(chat.chat == wanted for model in models for chat in model.chats):
         return wanted
     return find_chat(ChatStore(folder("chats")), wanted).id
@@ -162,11 +173,11 @@ def _is_named(label: Label, wanted: str) -> bool:
 
 
 def _find_model(models: list[KeptModel], wanted: str, packed: list[PackedModel]) -> list[KeptModel]:
-    """Everything kept of a model, in any codec."""
+    """Everything in the cache of one model, in any KV codec."""
     found = [one for one in models if _is_named(one.label, wanted)]
     if not found and not packed:
         names = ", ".join(sorted({one.label.model for one in models if one.label.model}))
-        raise NotFoundError(f"nothing is kept of {wanted}", f"there is something of {names}" if names else "")
+        raise NotFoundError(f"the cache has nothing of {wanted}", f"the cache has {names}" if names else "")
     return found
 
 
@@ -182,7 +193,7 @@ def _columns(chat: KeptChat, titles: dict[str, str], names: dict[str, str]) -> t
 
 
 def _packed_row(model: PackedModel) -> dict[str, Any]:
-    """Of packed weights, in the same fields: a block is a matrix."""
+    """The fields of `cache list --json` for packed weights: one block is one matrix."""
     return {
         "model": model.label.model,
         "path": model.label.path,
@@ -196,7 +207,7 @@ def _packed_row(model: PackedModel) -> dict[str, Any]:
 
 
 def _responses_row(stored: ShelfFigures) -> dict[str, Any]:
-    """Of stored responses, in the same fields: a block is a response."""
+    """The fields of `cache list --json` for stored responses: one block is one response."""
     return {
         "model": "",
         "path": str(_root().parent / RESPONSES),

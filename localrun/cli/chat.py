@@ -1,4 +1,4 @@
-"""`localrun chat`: plain lines, nothing redrawn; for terminals of any kind, screen readers and scripts."""
+"""`localrun chat`: a chat in plain lines, for any terminal, screen readers and scripts."""
 
 import sys
 from contextlib import closing
@@ -63,7 +63,7 @@ def chat(
 
 
 def _talk(session: LineChat) -> int:
-    """With a person at the terminal: errors are told, Ctrl-C ends an answer at most, and the chat goes on."""
+    """Chat with a person at the terminal: errors are shown, Ctrl-C ends at most the answer, and the chat goes on."""
     for text in typed_messages():
         try:
             with CancelOnInterrupt() as ctrl_c:  # also just before and after an answer
@@ -79,7 +79,7 @@ def _talk(session: LineChat) -> int:
 
 
 def _follow_script(session: LineChat) -> int:
-    """With lines from a pipe: the first error ends it, and so does Ctrl-C."""
+    """Answer lines from a pipe; the first error or Ctrl-C ends the chat."""
     for text in piped_messages():
         try:
             take(session, text)

@@ -29,7 +29,7 @@ from localrun.cli.stats import show_stats
 
 
 def take(chat: LineChat, text: str) -> None:
-    """A message, or a command. EOFError for the one that leaves."""
+    """Send a message or run a command. EOFError for the command that leaves the chat."""
     found = command_in(text, "plain")
     if found is None:
         text = unescaped(text)
@@ -43,11 +43,13 @@ def _help(chat: LineChat, _: str) -> None:
     commands = commands_of("plain").values()
     width = max(len(command.usage) for command in commands)
     note("\n".join(f"{one.usage:{width}}  {one.title}: {one.help}" for one in commands))
-    note("@FILE inside a message attaches it. A line that ends in \\ goes on in the next one. Ctrl-C stops an answer.")
+    note(
+        "@FILE inside a message attaches it. A line that ends in \\ continues on the next one. Ctrl-C stops an answer."
+    )
 
 
 def _undo(chat: LineChat, _: str) -> None:
-    note(f"(took back: {chat.undo()})")
+    note(f"(removed: {chat.undo()})")
 
 
 def _retry(chat: LineChat, temperature: str) -> None:
@@ -58,7 +60,7 @@ def _retry_with(chat: LineChat, name: str) -> None:
     if not name:
         raise UsageError("/retry-with needs a model", "`localrun list` shows those on disk")
     chat.retry_with(name)
-    note(f"({chat.client.info.name} {chat.client.info.precision} goes on with this chat; /compare shows both answers)")
+    note(f"({chat.client.info.name} {chat.client.info.precision} continues this chat; /compare shows both answers)")
 
 
 def _lora(chat: LineChat, text: str) -> None:
@@ -75,7 +77,7 @@ def _continue(chat: LineChat, _: str) -> None:
 def _sees(chat: LineChat, _: str) -> None:
     view = chat.client.preview(preview_request(chat.chat, (), chat.shared.options(chat.chat)), pieces=True)
     if view is None:
-        raise UsageError("the server does not tell what its model sees", "a model on this machine does")
+        raise UsageError("the server does not say what its model sees", "a model on this machine does")
     note("".join(view.pieces))
     note(f"({view.n_tokens:,} tokens, {view.n_cached:,} of them computed already)")
 
@@ -87,7 +89,7 @@ def _edit(chat: LineChat, text: str) -> None:
 
 
 def _copy(chat: LineChat, what: str) -> None:
-    """By OSC 52, which terminals take over ssh, too."""
+    """Copy the last answer or the chat by the terminal sequence OSC 52, which also works over ssh."""
     whole = copies_chat(what)
     answers = [one for one in chat.chat.tree.path(chat.chat.tree.head) if one.role == "assistant"]
     if not answers:
@@ -114,19 +116,19 @@ def _policy(chat: LineChat, wanted: str) -> None:
 
 
 def _chat_settings(chat: LineChat, change: str) -> None:
-    """Show the settings of the chat, after a change if there is one."""
+    """Change a setting of the chat if one is given, then show all of them."""
     if change:
         name, value = own_change(change)
         chat.chat.set(**{name: value})
     own, holds = numbers_of(chat.chat), settings_of(chat.chat, read_settings())
     for name in NUMBERS:
         value = getattr(holds, name)
-        where = "of this chat" if name in own else "as it is elsewhere"
-        note(f"{name}: {'the usual one' if value is None else value} ({where})")
+        where = "of this chat" if name in own else "from the settings"
+        note(f"{name}: {'the default' if value is None else value} ({where})")
     note(f"preset: {chat.chat.preset or 'none'}")
     note(f"think: {think_of(chat.chat)}")
     if not change:
-        note("/chat-settings temperature 0.3 changes one, none takes it back; see /system and /policy, too.")
+        note("/chat-settings temperature 0.3 changes one, none resets it; see also /system and /policy.")
 
 
 def _tools(chat: LineChat, wanted: str) -> None:

@@ -1,4 +1,4 @@
-"""Files that go along with a message of plain chat: named after /attach, or behind an @ inside a line."""
+"""Files attached to a message of plain chat: by /attach, or by @ and a name inside a line."""
 
 import re
 from pathlib import Path
@@ -13,15 +13,17 @@ _NAMED = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]+)"|(?P<bare>\S*[^\s.,;:!?)"]))
 
 
 def attach(chat: LineChat, wanted: str) -> None:
-    """A file, a folder, or what a glob means."""
+    """Attach a file, a folder, or the files that match a glob."""
     if not wanted:
         raise UsageError("/attach needs a file", "/attach notes.pdf, /attach src/*.py, or @notes.pdf inside a message")
-    _add(chat, read_files(wanted, Path.cwd()), "goes along with the next message")
+    _add(chat, read_files(wanted, Path.cwd()), "will be sent with the next message")
 
 
 def take_named(chat: LineChat, text: str) -> str:
-    """Attach the files named after an @ in a message; other words stay as they were typed. Gives the message
-    with the files' names in it."""
+    """Attach the files named after an @ in a message; other words stay as typed.
+
+    Returns the message with the names of the files in it.
+    """
     return _NAMED.sub(lambda named: _take(chat, named), text)
 
 
@@ -30,7 +32,7 @@ def _take(chat: LineChat, named: re.Match[str]) -> str:
     try:
         attached = read_files(wanted, Path.cwd())
     except UsageError as error:
-        note(f"({named[0]} goes as text: {error.message})")
+        note(f"({named[0]} stays text: {error.message})")
         return named[0]
     _add(chat, attached, "goes along")
     return wanted

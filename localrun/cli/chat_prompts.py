@@ -8,10 +8,10 @@ from localrun.cli.line_input import ask_line
 
 
 def use_prompt(chat: LineChat, name: str) -> None:
-    """Show the library, or take a prompt: a system prompt holds from now on, a template is filled in and sent."""
+    """Show the library, or use a prompt: a system prompt holds from now on, a template is filled in and sent."""
     if not name:
         rows = [(one.name, one.kind, one.title, one.about) for one in read_prompts()]
-        note("\n".join([*table(rows), "/prompt NAME takes one.", f"Your own are Markdown files in {prompt_folder()}"]))
+        note("\n".join([*table(rows), "/prompt NAME uses one.", f"Your own are Markdown files in {prompt_folder()}"]))
         return
     prompt = find_prompt(name)
     text = prompt.filled({variable: _ask(chat, variable, usual) for variable, usual in prompt.variables.items()})
@@ -23,16 +23,16 @@ def use_prompt(chat: LineChat, name: str) -> None:
 
 
 def keep_last(chat: LineChat, name: str) -> None:
-    """Keep the last message as a prompt."""
+    """Save the last message as a prompt."""
     path = keep_prompt(name, chat.chat.tree[chat.last_question()].text)
-    note(f"(kept in {path}; /prompt {name} takes it)")
+    note(f"(saved in {path}; /prompt {name} uses it)")
 
 
 def _ask(chat: LineChat, variable: str, usual: str) -> str:
-    """Ask for the value of a variable; without a person, take its default."""
+    """Ask for the value of a variable; in a script, take its default."""
     if not chat.talks:
         return usual
     try:
         return ask_line(f"{variable}{f' [{usual}]' if usual else ''}: ").strip() or usual
     except EOFError:
-        raise UsageError(f"{variable} was not said", "/prompt asks again") from None
+        raise UsageError(f"there is no value for {variable}", "/prompt asks again") from None

@@ -1,4 +1,4 @@
-"""Commands of plain chat for chats as a whole: list, open, name, put in order, delete and bring back."""
+"""Commands of plain chat for whole chats: list, open, name, organise, delete and restore."""
 
 from pathlib import Path
 
@@ -63,16 +63,16 @@ def put_in_folder(chat: LineChat, name: str) -> None:
     note(f"(folder: {found.folder or 'none'})")
     others = sorted({one.folder for one in chat.store.summaries() if one.folder}, key=str.casefold)
     if not name and others:
-        note(f"There are {', '.join(others)}; /folder NAME puts it into one, /folder none takes it out.")
+        note(f"There are {', '.join(others)}; /folder NAME moves the chat into one, /folder none out of it.")
 
 
 def duplicate(chat: LineChat, _: str) -> None:
     chat.enter(chat.store.duplicate(_begun(chat).id))
-    note("(this is the copy now; the first one stays as it is)")
+    note("(you are in the copy now; the original stays unchanged)")
 
 
 def delete(chat: LineChat, _: str) -> None:
-    """At once: it can be brought back."""
+    """Delete the chat without a question, because /undelete restores it."""
     old = _begun(chat)
     chat.store.delete(old.id)
     chat.deleted.append(old.id)
@@ -82,7 +82,7 @@ def delete(chat: LineChat, _: str) -> None:
 
 def undelete(chat: LineChat, _: str) -> None:
     if not chat.deleted:
-        raise UsageError("nothing was deleted since the start", "`localrun history restore ID` brings back others")
+        raise UsageError("nothing was deleted since the start", "`localrun history restore ID` restores others")
     chat_id = chat.deleted.pop()
     chat.store.restore(chat_id)
     _enter(chat, chat_id)
@@ -105,7 +105,7 @@ def _enter(chat: LineChat, chat_id: str) -> None:
 
 def _begun(chat: LineChat) -> Chat:
     if not len(chat.chat.tree):
-        raise UsageError("nothing was said in this chat yet", "type a message")
+        raise UsageError("this chat has no messages yet", "type a message")
     return chat.chat
 
 

@@ -12,7 +12,7 @@ _SHOWN_MESSAGES = 4
 
 
 def show_messages(messages: list[Message], horizon: str | None) -> None:
-    """A transcript as text."""
+    """Show a transcript as text."""
     for message in messages:
         if message.id == horizon:
             note("--- the model no longer sees what is above ---")
@@ -24,7 +24,7 @@ def show_all(chat: LineChat, _: str) -> None:
 
 
 def show_end(chat: LineChat) -> None:
-    """The last messages of a chat that one has come to."""
+    """Show the last messages of the chat that was just opened."""
     messages = chat.chat.tree.path(chat.chat.tree.head)
     if len(messages) > _SHOWN_MESSAGES:
         note(f"({len(messages) - _SHOWN_MESSAGES} earlier messages: /show)")
@@ -32,7 +32,7 @@ def show_end(chat: LineChat) -> None:
 
 
 def branch(chat: LineChat, number: str) -> None:
-    """The branches, or go to one."""
+    """List the branches, or go to one."""
     found = list(versions(chat.chat))
     if not found:
         raise UsageError("this chat has no branches", "/edit and /retry make one")
@@ -44,19 +44,19 @@ def branch(chat: LineChat, number: str) -> None:
 
 
 def compare(chat: LineChat, number: str) -> None:
-    """The versions of the last message that has several, one below the other, or take one."""
+    """Show the versions of the last message that has several, or choose one."""
     found, shown = compared(chat.chat)
     if number:
         _go_to(chat, found[chosen(number, len(found), "version", "/compare")].id)
         return
     for n, message in enumerate(found):
-        note(f"--- {version_title(message, n + 1, len(found))}{' (the chat has this one)' if n == shown else ''}")
+        note(f"--- {version_title(message, n + 1, len(found))}{' (current)' if n == shown else ''}")
         note(message.text.strip())
-    note("/compare NUMBER takes one.")
+    note("/compare NUMBER chooses one.")
 
 
 def find(chat: LineChat, words: str) -> None:
-    """The messages of this branch that have the words."""
+    """Show the messages of this branch that contain the words."""
     if not words:
         raise UsageError("/find needs words", "/find WORDS; /search looks in all chats")
     path = chat.chat.tree.path(chat.chat.tree.head)

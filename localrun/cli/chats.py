@@ -1,4 +1,4 @@
-"""Chats on disk, as the commands find them."""
+"""Stored chats, as the commands open them."""
 
 import time
 from dataclasses import replace
@@ -21,14 +21,14 @@ from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
 
 ContinueSwitch = Annotated[
-    bool, typer.Option("-c", "--continue", metavar="", help="go on with the last chat", rich_help_panel="The chat")
+    bool, typer.Option("-c", "--continue", metavar="", help="continue the last chat", rich_help_panel="The chat")
 ]
 KeepSwitch = Annotated[
     bool | None,
     typer.Option(
         "--history/--no-history",
         metavar="",
-        help="keep this chat, or do not; from a pipe it is not kept",
+        help="store this chat, or do not; a chat from a pipe is not stored",
         show_default=False,
         rich_help_panel="The chat",
     ),
@@ -36,7 +36,10 @@ KeepSwitch = Annotated[
 
 
 def open_store(kept: bool = True) -> ChatStore:
-    """The user's chats; says so where nothing can be written. Without `kept`, a store that forgets."""
+    """Open the user's chats; a note says so where the folder cannot be written.
+
+    Without `kept`, the store writes nothing.
+    """
     folder = writable_folder("chats") if kept else None
     if kept and folder is None:
         note(what_is_not_kept("chats"))
@@ -44,7 +47,10 @@ def open_store(kept: bool = True) -> ChatStore:
 
 
 def begin(store: ChatStore, go_on: bool, typed: str | None, usual: str | None) -> Chat:
-    """A new chat, or with `go_on` the last one, whose system message changes only to one that was `typed`."""
+    """Start a new chat, or continue the last one with `go_on`.
+
+    A continued chat changes its system message only where one was `typed`.
+    """
     last = store.summaries()[:1] if go_on else []
     if not last:
         if go_on:
@@ -59,7 +65,7 @@ def begin(store: ChatStore, go_on: bool, typed: str | None, usual: str | None) -
 def choice_for(
     chat: Chat | None, options: ModelOptions, hub: HubOptions, load: LoadOptionFlags, server: str | None
 ) -> ModelChoice:
-    """The model that was named, else the one that `chat` was held with, if it is still there, else the usual one."""
+    """Choose the named model, else the model of `chat` if it still exists, else the default model."""
     held = HeldWith() if chat is None else held_with(chat)
     if options.model is None and server is None:
         if held.server:
@@ -76,7 +82,7 @@ def _known_server(name: str) -> str | None:
 
         server_named(name)
     except NotFoundError:
-        note(f"({name}, where this chat was held, is none of the servers that were added)")
+        note(f"({name}, the server of this chat, is not among the added servers)")
         return None
     return name
 
@@ -89,12 +95,12 @@ def _with_model(held: HeldWith, options: ModelOptions) -> ModelOptions:
         except NotFoundError:
             continue
         return replace(options, model=held.model, precision=wanted)
-    note(f"({held.model}, with which this chat was held, is not on disk)")
+    note(f"({held.model}, the model of this chat, is not on disk)")
     return options
 
 
 def held_as(chat: Chat, choice: ModelChoice, load: LoadOptionFlags) -> ModelChoice:
-    """The model as it is held: as typed, else as it was in this chat."""
+    """Complete the load options that were typed with those that the chat was last held with."""
     held = held_with(chat)
     ctx = held.ctx if load.ctx is None else load.ctx
     kv = load.kv or (None if held.kv == "auto" else held.kv)
@@ -108,7 +114,7 @@ def held_as(chat: Chat, choice: ModelChoice, load: LoadOptionFlags) -> ModelChoi
 
 
 def open_for(chat: Chat, choice: ModelChoice, load: EngineFlags, program: str) -> EngineClient:
-    """The engine that answers in `chat`, which remembers it. `program` is the command."""
+    """Open the engine that answers in `chat`, and note the model in the chat. `program` is the command."""
     choice = held_as(chat, choice, load)
     client = open_engine(choice, load, program)
     hold_with(chat, held_by(choice, client.info.name))
@@ -116,7 +122,7 @@ def open_for(chat: Chat, choice: ModelChoice, load: EngineFlags, program: str) -
 
 
 def columns(number: int, chat: ChatSummary) -> tuple[str, ...]:
-    """A row of the list."""
+    """One row of the list of chats."""
     return str(number), when(chat.updated), f"{chat.n_messages}", chat.title or "(no title)", chat.id
 
 

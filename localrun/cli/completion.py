@@ -1,4 +1,4 @@
-"""Shell completion: the script for a shell, and what model names there are."""
+"""Shell completion: the script for a shell, and the words that the script asks for."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ _WHERE = {
 
 
 def complete_word(*words: str) -> Callable[[str], list[str]]:
-    """One of a few words."""
+    """Complete one of a few words."""
     return lambda incomplete: [word for word in words if word.startswith(incomplete.lower())]
 
 
@@ -54,7 +54,7 @@ def completion(
 
 
 def complete(app: typer.Typer) -> int:
-    """Answer the script: it asks through the environment, and wants nothing but words on stdout."""
+    """Answer the completion script, which asks through environment variables and reads words from stdout."""
     from typer.completion import completion_init  # type: ignore[attr-defined]
 
     completion_init()
@@ -68,12 +68,12 @@ def complete(app: typer.Typer) -> int:
 
 
 def complete_setting(incomplete: str) -> list[tuple[str, str]]:
-    """Keys of config.toml, with what they are."""
+    """Complete keys of config.toml, each with its help."""
     return [(key, _SPECIAL.sub(" ", row.help)) for key, row in SETTINGS.items() if key.startswith(incomplete)]
 
 
 def complete_value(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Values of the key that was typed, where there are few."""
+    """Complete values of the key that was typed, where it has a short list of them."""
     key = ctx.params.get("key")
     if key == "model":
         return list(complete_any_model(incomplete))
@@ -81,7 +81,7 @@ def complete_value(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_precision(incomplete: str) -> list[str]:
-    """Precisions as files are called, and those that safetensors are quantised to."""
+    """Complete precisions as files spell them, and those that safetensors can be quantised to."""
     from localrun.formats.requantize import PRECISIONS
     from localrun.hub.names import RECOMMENDED
 
@@ -91,7 +91,7 @@ def complete_precision(incomplete: str) -> list[str]:
 
 
 def complete_any_model(incomplete: str) -> Iterator[str]:
-    """Names on disk, then those of the catalogue."""
+    """Complete names of models on disk, then those of the catalogue."""
     from localrun.hub.catalogue import read_catalogue
 
     there = list(complete_model(incomplete))
@@ -100,7 +100,7 @@ def complete_any_model(incomplete: str) -> Iterator[str]:
 
 
 def complete_model(incomplete: str) -> Iterator[str]:
-    """Names on disk that begin so; nothing where they cannot be read."""
+    """Complete names of models on disk; none where the folders cannot be read."""
     from localrun.hub.library import scan
 
     try:
@@ -111,7 +111,7 @@ def complete_model(incomplete: str) -> Iterator[str]:
 
 
 def complete_chat(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Ids of chats, with their titles."""
+    """Complete ids of chats, each with its title."""
     from localrun.base.paths import folder
     from localrun.chat.journal import ChatStore
 

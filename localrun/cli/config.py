@@ -1,4 +1,4 @@
-"""`localrun config`: what is set, and setting it."""
+"""`localrun config`: show settings, and change them."""
 
 from typing import Annotated, Any
 
@@ -25,12 +25,12 @@ def config(
     ] = None,
     value: Annotated[
         str | None,
-        typer.Argument(metavar="[VALUE]", help="what to set it to", show_default=False, autocompletion=complete_value),
+        typer.Argument(metavar="[VALUE]", help="the new value", show_default=False, autocompletion=complete_value),
     ] = None,
-    unset: Annotated[bool, switch("--unset", "take KEY out of the file")] = False,
+    unset: Annotated[bool, switch("--unset", "remove KEY from the file")] = False,
     json: JsonSwitch = False,
 ) -> int:
-    """Show or change settings. Flags go before LOCALRUN_* variables, and those before the file."""
+    """Show or change settings. Flags override LOCALRUN_* variables, and those override the file."""
     if unset and (key is None or value is not None):
         raise UsageError("--unset takes a KEY and nothing else", "localrun config --unset KEY")
     if key is not None:
@@ -39,7 +39,7 @@ def config(
         if key == "model" and value is not None:
             _check_model(typed_text(value))
         path = write_setting(key, value)
-        note(f"{key} {'taken out of' if unset else 'set in'} {path}")
+        note(f"{key} {'removed from' if unset else 'set in'} {path}")
         if removed := erase_unwanted(key):
             note(f"removed {removed}")
     elif json:

@@ -1,4 +1,4 @@
-"""A model that is not on disk: nothing is downloaded unasked."""
+"""Consent to download a model that is not on disk: nothing is downloaded without it."""
 
 from localrun.backends.registry import usual_memory
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
@@ -13,7 +13,7 @@ from localrun.hub.variants import Variant
 
 
 def pull_missing(options: ModelOptions, hub: HubOptions, missing: NotFoundError) -> StoredModel:
-    """Download the model that is not there: with --pull, or the consent of a person at a terminal."""
+    """Download the missing model: with --pull, or after a person at the terminal has agreed."""
     name = options.model or read_settings().model or ""
     wanted = find_on_hub(name, options.precision)
     if wanted is None:
@@ -40,7 +40,7 @@ def _agrees(found: RepoPreview, variant: Variant, why: str) -> bool:
 
 
 def offer(found: RepoPreview, variant: Variant, why: str) -> str:
-    """Size, fit and licence of a model, for a person who is asked to download it."""
+    """Describe the size, fit and licence of a model to a person who is asked to download it."""
     return "\n".join(
         (
             f"  from      {found.wanted.repo} ({found.licence or 'no licence named'})",

@@ -1,4 +1,4 @@
-"""The two streams. stdout carries the answer and nothing else; every other word goes to stderr."""
+"""The two output streams: stdout carries the answer only, stderr everything else."""
 
 import contextlib
 import io
@@ -18,7 +18,7 @@ FIRST_NOTE_SECONDS, NEXT_NOTE_SECONDS = 2.0, 5.0
 
 
 class ReaderGoneError(Exception):
-    """The reader of stdout is gone: stop at once, and quietly."""
+    """The reader of stdout has closed it: stop at once, without a message."""
 
 
 def open_streams() -> None:
@@ -34,14 +34,14 @@ def open_streams() -> None:
 
 
 class _NoReader(io.TextIOBase):
-    """In the place of a stdout that was closed from the start: as one whose reader is gone."""
+    """Stand in for a stdout that was closed from the start; writing raises as if the reader had gone."""
 
     def write(self, text: str) -> int:
         raise BrokenPipeError
 
 
 def close_stdout() -> None:
-    """Point stdout at nothing, so that leaving does not fail on text without a reader."""
+    """Point stdout at the null device, so that the final flush does not fail without a reader."""
     _close(sys.stdout)
 
 
@@ -54,7 +54,7 @@ def _close(stream: TextIO | io.TextIOBase) -> None:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether a person sits at the other end."""
+    """Whether the stream is a terminal."""
     return stream is not None and not stream.closed and stream.isatty()
 
 
@@ -64,7 +64,10 @@ def at_terminal() -> bool:
 
 
 def write(text: str) -> None:
-    """Put `text` on stdout now. ReaderGoneError when nobody reads it, LocalrunError when it cannot be written."""
+    """Write `text` to stdout at once.
+
+    ReaderGoneError when the reader has closed it, LocalrunError when writing fails.
+    """
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -76,31 +79,31 @@ def write(text: str) -> None:
 
 
 def write_json(value: Any) -> None:
-    """One JSON value on one line of stdout; numbers that are none become null."""
+    """Write one JSON value on one line of stdout; NaN and infinity become null."""
     line = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
     write((clean(line) if is_terminal(sys.stdout) else line) + "\n")
 
 
 def write_table(rows: Sequence[tuple[str, ...]]) -> None:
-    """Columns for a person."""
+    """Write aligned columns to stdout."""
     for line in table(rows):
         write(f"{line}\n")
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lines of columns: cleaned, left-aligned, two spaces apart."""
+    """Format rows as lines of columns: cleaned, left-aligned, two spaces apart."""
     cleaned = [[clean(cell, keep_newlines=False) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cleaned]
 
 
 def note(text: str) -> None:
-    """A line for the user, on stderr."""
+    """Write a line for the user to stderr."""
     tell(f"{clean(text)}\n")
 
 
 def tell(text: str) -> None:
-    """Text for stderr as it is; a stderr that cannot be written to is nobody's loss."""
+    """Write text to stderr unchanged; errors of writing are ignored."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -109,13 +112,19 @@ def tell(text: str) -> None:
 
 
 def show_progress(line: str) -> None:
-    """Show progress on one line of a terminal's stderr, over the last; empty at the end."""
+    """Show progress on one line of stderr in place of the last; an empty `line` clears it.
+
+    Nothing without a terminal.
+    """
     if is_terminal(sys.stderr):
         tell(f"\r{line:<70}" + ("" if line else "\r"))
 
 
 def agreed(question: str, usual: bool = False) -> bool:
-    """A question for yes or no, where somebody can be asked. `usual` is what a bare Enter says; no input says no."""
+    """Ask a yes-or-no question.
+
+    `usual` is the answer of a bare Enter; the end of input means no.
+    """
     tell(f"{clean(question, keep_newlines=False)} [{'Y/n' if usual else 'y/N'}] ")
     try:
         answer = input().strip().lower()
@@ -125,12 +134,12 @@ def agreed(question: str, usual: bool = False) -> bool:
 
 
 def can_ask() -> bool:
-    """Whether a person reads questions and types answers."""
+    """Whether a person can read questions and type answers: stdin and stderr are terminals."""
     return is_terminal(sys.stdin) and is_terminal(sys.stderr)
 
 
 class AnswerWriter:
-    """The answer on its way to stdout: cleaned for a terminal, raw for a pipe, ended by exactly one line break."""
+    """Write the answer to stdout: cleaned for a terminal, raw for a pipe, ended by exactly one line break."""
 
     def __init__(self) -> None:
         self._cleaner = Cleaner() if is_terminal(sys.stdout) else None
@@ -149,7 +158,7 @@ class AnswerWriter:
 
 
 class ThinkingWriter:
-    """The thinking part on stderr, always cleaned, with a line break before the answer begins."""
+    """Write the thinking part to stderr, always cleaned, with a line break before the answer begins."""
 
     def __init__(self) -> None:
         self._cleaner = Cleaner()
@@ -166,7 +175,7 @@ class ThinkingWriter:
 
 
 class PrefillNotes:
-    """How far a long prompt was read, for a person who waits: a line every few seconds."""
+    """Report the progress of a long prompt to a person: one line every few seconds."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + FIRST_NOTE_SECONDS

@@ -1,4 +1,4 @@
-"""Options of a constraint: what an answer has to hold to."""
+"""Options that constrain an answer: a schema, a regular expression or a grammar."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -12,19 +12,19 @@ from localrun.cli.text_input import read_text_file, typed_text
 
 @dataclass(frozen=True, slots=True)
 class ConstraintOptions:
-    """At most one of them."""
+    """Options of a constraint; at most one may be given."""
 
     schema: Annotated[
         str | None,
         typer.Option(
             "--schema",
             metavar="FILE|JSON",
-            help="the answer is JSON that holds to this JSON schema",
+            help="the answer is JSON that conforms to this JSON schema",
             rich_help_panel=ANSWER_PANEL,
         ),
     ] = None
     lenient: Annotated[
-        bool, switch("--lenient", "leave out what of SCHEMA answers cannot be held to, and say so", ANSWER_PANEL)
+        bool, switch("--lenient", "ignore parts of SCHEMA that cannot be enforced, with a note", ANSWER_PANEL)
     ] = False
     regex: Annotated[
         str | None,
@@ -40,13 +40,13 @@ class ConstraintOptions:
         typer.Option(
             "--grammar",
             metavar="FILE",
-            help="the answer is of this grammar, in llguidance's dialect of Lark",
+            help="the answer follows this grammar, in llguidance's dialect of Lark",
             rich_help_panel=ANSWER_PANEL,
         ),
     ] = None
 
     def constraint(self) -> Constraint | None:
-        """The constraint that was typed. Raises UsageError for more than one, or for none that can be read."""
+        """The constraint that was typed. Raises UsageError for more than one, or for one that cannot be read."""
         schema = self.schema
         if schema is not None:
             schema = typed_text(schema) if schema.lstrip().startswith("{") else read_text_file(schema)

@@ -1,4 +1,4 @@
-"""`localrun doctor`: what this machine can do, what is missing, and what to do about it."""
+"""`localrun doctor`: what works on this machine, what does not, and what to do about it."""
 
 import platform
 import shutil
@@ -21,7 +21,7 @@ LOW_DISK = 1 << 30  # a small model, or the cache of some chats
 
 
 def doctor(json: JsonSwitch = False) -> int:
-    """Backends, instruction sets, memory, folders, default model: what works, and what to do where it does not."""
+    """Check backends, instruction sets, memory, folders and the default model, with advice where something fails."""
     try:
         read_settings()
         findings = examine()
@@ -29,7 +29,7 @@ def doctor(json: JsonSwitch = False) -> int:
     except UsageError as error:
         with settings_aside():
             findings = examine()
-        problem = {"what": error.message, "hint": f"{error.hint}; what follows is without any setting"}
+        problem = {"what": error.message, "hint": f"{error.hint}; the report below ignores all settings"}
         findings["problems"].insert(0, problem)
     if json:
         write_json(findings)
@@ -44,7 +44,7 @@ def doctor(json: JsonSwitch = False) -> int:
         f"\n{machine['cpu']}, {machine['threads']} threads, {gib(machine['memory'])} of memory"
         f" ({gib(machine['memory_available'])} free{limit})\n"
         f"{machine['read_gbps']} GB/s read, {machine['gmacs']:.0f} G multiply-adds/s"
-        f"{'' if machine['measured_idle'] else ', measured while other programs computed'}\n"
+        f"{'' if machine['measured_idle'] else ', measured while other programs were busy'}\n"
         f"Python {machine['python']}, PyTorch {machine['torch']}, {machine['platform']}\n"
         f"default model: {findings['model']['name']}, chat template: {findings['model']['template']}\n"
     )
@@ -111,7 +111,7 @@ def _machine() -> dict[str, Any]:
 
 
 def _model() -> dict[str, Any]:
-    """The default model: whether it is there, opens, and has a chat template that renders."""
+    """Check that the default model exists, opens, and has a chat template that renders."""
     from localrun.formats.detect import open_model_file
     from localrun.text.model_text import load_text
 
@@ -133,7 +133,7 @@ def _folder_problems() -> list[dict[str, str]]:
 
 
 def _space_problems() -> list[dict[str, str]]:
-    """Disks that are full, each named once by the first of the folders on it."""
+    """Disks that are full, each named once, by the first folder on it."""
     places = [("models", hub_cache()), *((kind, folder(kind)) for kind in get_args(FolderKind))]
     found: dict[int, dict[str, str]] = {}
     for kind, place in places:
@@ -149,4 +149,4 @@ def _space_problems() -> list[dict[str, str]]:
 def _memory_problem(available: int) -> list[dict[str, str]]:
     if available >= LOW_MEMORY:
         return []
-    return [{"what": f"only {gib(available)} of memory is free", "hint": "close other programs, or take a small model"}]
+    return [{"what": f"only {gib(available)} of memory is free", "hint": "close other programs, or use a small model"}]

@@ -1,4 +1,4 @@
-"""Downloading as a person sees it: what is chosen and why, progress on stderr, and the first model as the default."""
+"""Downloads at the command line: the chosen precision and why, progress on stderr, the first model as default."""
 
 import sys
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ from localrun.hub.variants import Variant
 
 @contextmanager
 def open_hub(offline: bool = False) -> Iterator[Http]:
-    """A way to the hub; says so when a token and a mirror meet."""
+    """Open a connection to the hub; warns when a token would go to a mirror."""
     access = read_access(offline)
     if access.warning:
         note(access.warning)
@@ -42,7 +42,10 @@ def open_hub(offline: bool = False) -> Iterator[Http]:
 
 
 def choose(http: Http, found: RepoPreview) -> tuple[Variant, str]:
-    """The precision that was asked for, or the one for this machine, and why. ModelFileError for what cannot be run."""
+    """The precision that was asked for or that suits this machine, and why.
+
+    Raises ModelFileError for a model that cannot be run.
+    """
     assert found.repo is not None
     variant, why = recommended_variant(http, found, usual_memory().available)
     require_runnable(http, found.repo, variant.files)
@@ -50,7 +53,7 @@ def choose(http: Http, found: RepoPreview) -> tuple[Variant, str]:
 
 
 def pull(http: Http, found: RepoPreview, variant: Variant) -> tuple[StoredModel, dict[str, Any]]:
-    """Download one precision; gives the model on disk, and the fields of `pull --json`."""
+    """Download one precision. Returns the model on disk and the fields of `pull --json`."""
     assert found.repo is not None
     fetched = 0
 
@@ -77,7 +80,7 @@ def pull(http: Http, found: RepoPreview, variant: Variant) -> tuple[StoredModel,
 
 
 def make_default(name: str) -> bool:
-    """The first model that is pulled answers from then on; True when this one does."""
+    """Make the first downloaded model the default; True when this model is the default now."""
     default = read_settings().model
     if default is not None:
         return default == name
@@ -91,7 +94,7 @@ def make_default(name: str) -> bool:
 
 @contextmanager
 def shown_progress(variant: Variant) -> Iterator[Emit]:
-    """Bars on a terminal; elsewhere one line when a file is there."""
+    """Show progress: bars on a terminal, elsewhere one line for each finished file."""
     if not is_terminal(sys.stderr):
         yield _tell_lines
         return

@@ -1,4 +1,4 @@
-"""`localrun explain`: what the KV cache does on this machine, measured while one waits, or by formula for any size."""
+"""`localrun explain`: the effect of the KV cache, measured on this machine or predicted for any model size."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -26,17 +26,17 @@ SizeOption = Annotated[
     typer.Option(
         "--size",
         metavar="13B",
-        help="nothing is loaded: what formulas say of a model of 1B, 3B, 7B, 8B, 13B, 32B or 70B here",
+        help="predict by formula for a model of 1B, 3B, 7B, 8B, 13B, 32B or 70B; nothing is loaded",
         rich_help_panel=_ANY,
     ),
 ]
 HeadsOption = Annotated[
-    str | None, typer.Option("--heads", metavar="mha|gqa|mqa", help="with such KV heads", rich_help_panel=_ANY)
+    str | None, typer.Option("--heads", metavar="mha|gqa|mqa", help="with this kind of KV heads", rich_help_panel=_ANY)
 ]
 ChatsOption = Annotated[
     int, typer.Option("--chats", metavar="N", min=1, max=4096, help="chats that run side by side", rich_help_panel=_ANY)
 ]
-NoCache = Annotated[bool, switch("--no-kv-cache", "nothing is kept of a token", _ANY)]
+NoCache = Annotated[bool, switch("--no-kv-cache", "predict without a KV cache", _ANY)]
 
 
 def explain(
@@ -57,7 +57,7 @@ def explain(
     if size is not None:
         return predict(names, size, model, load, heads, chats, not no_kv_cache, json)
     if heads or chats > 1 or no_kv_cache:
-        raise UsageError("--heads, --chats and --no-kv-cache are about a model by formula", "name one: --size 8B")
+        raise UsageError("--heads, --chats and --no-kv-cache need --size", "name one: --size 8B")
     stored = find_model(model)
     with open_measured(stored, load) as client:
         from localrun.client.measure import ask
@@ -83,7 +83,7 @@ def predict(
     cached: bool,
     json: bool,
 ) -> int:
-    """The same topics by formula, for a model that need not be here."""
+    """Predict the same topics by formula, for a model that need not be on disk."""
     from localrun.backends.registry import usual_backend, usual_memory
     from localrun.diagnose.predict.sizes import SIZES
     from localrun.diagnose.predict.times import Times
@@ -93,7 +93,7 @@ def predict(
     from localrun.fit.weights import type_of
 
     if model.model:
-        raise UsageError("--size is about no model in particular", "leave -m out, or --size")
+        raise UsageError("--size predicts for no particular model", "leave -m out, or --size")
     chosen = SIZES[named(size, SIZES, "size")]
     kind = next(one for one in HEADS if one == named(heads, HEADS, "kind of heads")) if heads else None
     weights = "INT4" if model.precision == "auto" else model.precision.upper()
@@ -115,7 +115,7 @@ def predict(
 
 
 def named(value: str, known: Iterable[str], what: str) -> str:
-    """One of those that are known, however it is capitalized. Raises UsageError."""
+    """Find a name in `known`, ignoring case. Raises UsageError."""
     for name in known:
         if name.lower() == value.lower():
             return name

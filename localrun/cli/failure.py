@@ -23,7 +23,7 @@ TEXT_COMMANDS = ("localrun run", "localrun tokenize")  # whose argument may begi
 
 
 def report(error: BaseException, arguments: Sequence[str]) -> int:
-    """Tell the user about `error`, on stderr and where JSON is asked for on stdout too. Gives the exit code."""
+    """Report `error` on stderr, and on stdout where JSON was asked for. Returns the exit code."""
     as_json = _wants_json(arguments)
     causes = list(_causes(error))
     if any(isinstance(cause, ReaderGoneError | BrokenPipeError) for cause in causes):
@@ -42,7 +42,10 @@ def report(error: BaseException, arguments: Sequence[str]) -> int:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and those it came from: the help is printed by code that hides a broken pipe in an exit."""
+    """The error and those that caused it.
+
+    Code that prints the help hides a broken pipe behind an exit.
+    """
     current: BaseException | None = error
     while current is not None:
         yield current
@@ -68,7 +71,7 @@ def _as_localrun_error(error: BaseException, arguments: Sequence[str]) -> Localr
 
 
 def _failed_import(error: BaseException) -> str | None:
-    """The module that could not be imported, as it is missing or its code fails; None where no import raised this."""
+    """Name of the module that is missing or fails to import; None where no import caused the error."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"]
     names = [str(name) for frame in frames if (name := frame.f_globals.get("__name__")) != "__main__"]
     if isinstance(error, ImportError):
@@ -87,7 +90,7 @@ def _say(code: int, kind: str, message: str, hint: str, as_json: bool) -> int:
 
 
 def _usage_error(error: "typer.TyperException", arguments: Sequence[str]) -> UsageError:
-    """The error for wrong words of the call, and which of them may have been meant."""
+    """Build the error for a wrong command line, with the words that may have been meant."""
     context = getattr(error, "ctx", None)
     first = [word for word in arguments[:1] if not word.startswith("-")]
     command = context.command_path if context else " ".join(["localrun", *first])
@@ -109,13 +112,13 @@ def _usage_error(error: "typer.TyperException", arguments: Sequence[str]) -> Usa
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Whether the command line asks for JSON, known even where it could not be parsed."""
+    """Whether the command line asks for JSON, even where it could not be parsed."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options or "--jsonl" in options
 
 
 def leave_quietly() -> None:
-    """Flush what is left, without an error where the reader has closed its end."""
+    """Flush stdout; no error where the reader has closed it."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

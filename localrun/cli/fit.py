@@ -1,4 +1,4 @@
-"""`localrun fit`: which precision and context fit this machine, before a download and offline."""
+"""`localrun fit`: the precision and context that fit this machine, before a download and offline."""
 
 import re
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ _Precision = Annotated[
 ContextOption = Annotated[int | None, typer.Option("--ctx", metavar="N", min=1, help="only this context, in tokens")]
 Parallel = Annotated[int, typer.Option("--parallel", metavar="N", min=1, max=4096, help="conversations side by side")]
 MemoryOption = Annotated[
-    str | None, typer.Option("--memory", metavar="64GiB", help="of another machine, all of it free")
+    str | None, typer.Option("--memory", metavar="64GiB", help="memory of another machine, all of it free")
 ]
 Check = Annotated[bool, switch("--check", "exit code 4 when it cannot run")]
 
@@ -82,11 +82,11 @@ def fit(
 
 
 def parse_size(text: str) -> int:
-    """Bytes of `64GiB`, `64G`, `1.5 tb` or a plain number; units count in 1024s. UsageError for anything else."""
+    """Bytes of `64GiB`, `64G`, `1.5 tb` or a plain number, in units of 1024. UsageError for anything else."""
     match = _SIZE.fullmatch(text.strip())
     size = float(match[1]) * _UNITS[(match[2] or "").lower()] if match else 0.0
     if not 1 <= size < 1 << 60:
-        raise UsageError(f"{text!r} is no amount of memory", "such as --memory 64GiB")
+        raise UsageError(f"{text!r} is not an amount of memory", "such as --memory 64GiB")
     return int(size)
 
 
@@ -175,7 +175,7 @@ def _print(name: str, machine: dict[str, Any], table: Fit) -> None:
         cache = "" if found.kv_codec == "f16" else f" and the KV cache as {found.kv_codec}"
         write(f"Recommended: {found.precision} with a context of {found.ctx:,}{cache}: {table.reason}.\n")
         if found.kept_kv_bytes:
-            write(f"Chats that are kept in memory may take up to {gib(found.kept_kv_bytes)} more of what is free.\n")
+            write(f"Cached chats may use up to {gib(found.kept_kv_bytes)} more of the free memory.\n")
 
 
 def _cell(row: FitRow) -> str:

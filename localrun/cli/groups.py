@@ -1,4 +1,4 @@
-"""Options that several commands share, each written down once."""
+"""Options that several commands share, each defined once."""
 
 import inspect
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def checked(parse: Callable[[object], Any], metavar: str) -> Callable[[str], Any
 
 
 def _setting(key: str, metavar: str, panel: str) -> Any:
-    """The option of a setting: the same check and help as in config.toml, and what holds without it."""
+    """The option of a setting: same check and help as in config.toml, and the value that holds without it."""
     row = SETTINGS[key]
     metavar = "|".join(row.choices) or metavar
     usual = f"{row.unset}, else {DEFAULT_SAMPLING[key]:g}" if key in DEFAULT_SAMPLING else row.unset
@@ -50,7 +50,7 @@ def switch(name: str, help: str, panel: str | None = None) -> Any:
 
 
 JsonSwitch = Annotated[bool, switch("--json", "as JSON")]
-NO_ATTACH = "load the model, even if a running localrun shares its engine"
+NO_ATTACH = "load the model here, even if a running localrun could share its engine"
 _THINK = get_args(Think)
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 ANSWER_PANEL, _MODEL, _MACHINE = "The answer", "The model", "The machine"
@@ -58,7 +58,7 @@ ANSWER_PANEL, _MODEL, _MACHINE = "The answer", "The model", "The machine"
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """Which model."""
+    """Options that choose the model."""
 
     model: Annotated[
         str | None,
@@ -76,7 +76,7 @@ class ModelOptions:
         typer.Option(
             "--precision",
             metavar="NAME",
-            help="Q4_K_M …; of safetensors also int8, int4, int2",
+            help="Q4_K_M …; for safetensors also int8, int4 or int2",
             rich_help_panel=_MODEL,
             autocompletion=complete_precision,
         ),
@@ -91,11 +91,11 @@ ServerOption = Annotated[
     typer.Option(
         "--server",
         metavar="NAME|URL",
-        help="a server answers that speaks the OpenAI protocol; its key is in LOCALRUN_SERVER_KEY",
+        help="use a model of this server, by the OpenAI protocol; its key is in LOCALRUN_SERVER_KEY",
         rich_help_panel=_MODEL,
     ),
 ]
-OfflineSwitch = Annotated[bool, switch("--offline", "open no connection", _MODEL)]
+OfflineSwitch = Annotated[bool, switch("--offline", "do not use the network", _MODEL)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def _bias(value: str) -> tuple[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """How to answer."""
+    """Options for the answer: system message, length and sampling."""
 
     system: Annotated[str | None, _setting("system", "TEXT", ANSWER_PANEL)] = None
     max_tokens: Annotated[int | None, _setting("max_tokens", "N", ANSWER_PANEL)] = None
@@ -219,7 +219,7 @@ class AnswerOptions:
     ] = None
     stop: Annotated[
         list[str] | None,
-        typer.Option("--stop", metavar="TEXT", help="end before this text; repeatable", rich_help_panel=ANSWER_PANEL),
+        typer.Option("--stop", metavar="TEXT", help="stop before this text; repeatable", rich_help_panel=ANSWER_PANEL),
     ] = None
     think: Annotated[
         str,
@@ -232,17 +232,17 @@ class AnswerOptions:
             rich_help_panel=ANSWER_PANEL,
         ),
     ] = "auto"
-    show_thinking: Annotated[bool, switch("--show-thinking", "thinking goes to stderr", ANSWER_PANEL)] = False
+    show_thinking: Annotated[bool, switch("--show-thinking", "show the thinking on stderr", ANSWER_PANEL)] = False
 
     def check_stop(self) -> tuple[str, ...]:
-        """The stop strings; an empty one would end every answer before it began."""
+        """The stop strings. Raises UsageError for an empty one, which would end every answer before its first word."""
         if any(not text for text in self.stop or ()):
             raise UsageError("--stop needs a text")
         return tuple(map(typed_text, self.stop or ()))
 
 
 def command(function: Callable[..., int]) -> Callable[..., int]:
-    """`function` for typer: a parameter whose type is a dataclass above stands for all its fields."""
+    """Wrap `function` for typer: a parameter whose type is a dataclass of options becomes all its fields."""
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if name != "return" and is_dataclass(kind)}
     parameters = [p for p in inspect.signature(function).parameters.values() if p.name not in groups]

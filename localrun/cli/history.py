@@ -1,4 +1,4 @@
-"""`localrun history`: the chats that are kept."""
+"""`localrun history`: the stored chats."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ from localrun.cli.console import agreed, can_ask, is_terminal, note, write, writ
 from localrun.cli.groups import JsonSwitch, command, switch
 from localrun.cli.text_input import typed_text
 
-history = typer.Typer(name="history", help="The chats that are kept: list, show, search, export, remove.")
+history = typer.Typer(name="history", help="The stored chats: list, show, search, export, remove.")
 
 _CHAT = Annotated[
     str, typer.Argument(metavar="CHAT", help="a number in the list, an id, or last", autocompletion=complete_chat)
@@ -33,7 +33,7 @@ def list_chats(
     limit: Annotated[int, typer.Option("-n", metavar="N", min=0, help="how many; 0 is all")] = 0,
     json: JsonSwitch = False,
 ) -> int:
-    """Every chat, the one last written to first."""
+    """List the chats, the last changed first."""
     chats = _store().summaries()
     shown = chats[: limit or None]
     if json:
@@ -41,12 +41,12 @@ def list_chats(
     elif shown:
         write_table([("", "LAST", "MESSAGES", "TITLE", "ID"), *(columns(n, chat) for n, chat in enumerate(shown, 1))])
     else:
-        note("no chats are kept yet: `localrun chat` begins one")
+        note("there are no stored chats yet: `localrun chat` starts one")
     return 0
 
 
 def show_chat(chat: _CHAT, json: JsonSwitch = False) -> int:
-    """One chat as text."""
+    """Show one chat as text."""
     store = _store()
     found = store.peek(find_chat(store, chat).id)
     if found.damaged:
@@ -59,7 +59,9 @@ def show_chat(chat: _CHAT, json: JsonSwitch = False) -> int:
 
 
 def search_chats(
-    words: Annotated[list[str], typer.Argument(metavar="WORD…", help="each has to begin a word of the message")],
+    words: Annotated[
+        list[str], typer.Argument(metavar="WORD…", help="the beginning of a word in the message; all must match")
+    ],
     limit: Annotated[int, typer.Option("-n", metavar="N", min=1, help="how many at most")] = 50,
     json: JsonSwitch = False,
 ) -> int:
@@ -96,10 +98,10 @@ def export_chat(
 def remove_chats(
     chats: Annotated[list[str], typer.Argument(metavar="CHAT…", autocompletion=complete_chat)],
     yes: Annotated[bool, switch("--yes", "do not ask")] = False,
-    erase: Annotated[bool, switch("--erase", "leave nothing, now and not after 30 days")] = False,
+    erase: Annotated[bool, switch("--erase", "delete for good now, not after 30 days")] = False,
     json: JsonSwitch = False,
 ) -> int:
-    """Remove chats from the history. Until 30 days have passed, `history restore` brings one back."""
+    """Remove chats from the history. `history restore` brings one back within 30 days."""
     store = _store()
     removed = {one.id: one for one in store.summaries(deleted=True)} if erase else {}
     found = list({one.id: one for one in (removed.get(c) or find_chat(store, c) for c in chats)}.values())
@@ -121,7 +123,7 @@ def remove_chats(
 
 
 def restore_chat(chat: Annotated[str, typer.Argument(metavar="ID")]) -> int:
-    """Bring a removed chat back."""
+    """Restore a removed chat."""
     store = _store()
     store.restore(chat)
     note(f"restored {store.open(chat).title}")

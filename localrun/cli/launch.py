@@ -1,4 +1,4 @@
-"""`localrun launch`: start another program on the model of this machine."""
+"""`localrun launch`: start another program that uses a model of this machine."""
 
 import json
 import os
@@ -36,8 +36,10 @@ def launch(
     only_print: Annotated[bool, switch("--print", "show the command with its variables, and start nothing")] = False,
     model: ModelOptions,
 ) -> int:
-    """Start a program that talks to a server, on the one that runs, or on one that ends with it. Nothing of the
-    program's own settings is changed."""
+    """Start a program on the running server, or on a server of its own that ends with it.
+
+    The program's own settings are not changed.
+    """
     if program not in PROGRAMS:
         raise UsageError(f"there is no program {program} to launch", did_you_mean(program, PROGRAMS) or _names())
     known = PROGRAMS[program]
@@ -55,7 +57,7 @@ def launch(
 
 @contextmanager
 def _server(model: ModelOptions) -> Iterator[ServerAddress]:
-    """The server that runs, else one of our own until the block is left; with that model, if one is named."""
+    """Address of the running server, or of a new one that runs until the block ends; with the named model loaded."""
     if running_server() is not None:
         yield _address(MonitorClient(), model)
         return
@@ -73,7 +75,7 @@ def _server(model: ModelOptions) -> Iterator[ServerAddress]:
 
 
 def _address(monitor: MonitorClient, model: ModelOptions) -> ServerAddress:
-    """A running server with its model, which is loaded again if it was unloaded while idle."""
+    """Address of a running server and its model; a model that was unloaded while idle is loaded again."""
     precision = "" if model.precision == "auto" else f":{model.precision}"
     loaded = monitor.load(f"{model.model}{precision}" if model.model else "")
     return ServerAddress(monitor.url, os.environ.get(KEY_VARIABLE, ""), str(loaded["id"]), int(loaded["ctx"]))

@@ -23,7 +23,7 @@ from localrun.client.interface import EngineClient
 
 
 class LineChat:
-    """The current chat, and what may be done with it. Changes to its tree are on disk when a method returns."""
+    """The current chat and its actions. Changes to its tree are on disk when a method returns."""
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class LineChat:
 
     @property
     def client(self) -> EngineClient:
-        """Of the model that answers now."""
+        """The client of the current model."""
         return self.model.client
 
     def enter(self, chat: Chat) -> None:
-        """Go on with `chat`. A question at its end that has no answer is put aside, for /retry."""
+        """Continue `chat`. A last message without an answer is set aside for /retry."""
         self.chat = chat
         self.tools.begin_chat()
         self.unanswered = chat.set_aside()
@@ -63,22 +63,22 @@ class LineChat:
             note("(your last message there has no answer: /retry asks it again)")
 
     def send(self, text: str) -> None:
-        """Answer one more message."""
+        """Send a message and answer it."""
         attachments, self.attachments = self.attachments, []
         self._answer(self.chat.add_user((*attachments, TextPart(text))).id)
 
     def retry(self, temperature: float | None = None) -> None:
-        """Another answer to the last message, at another temperature if one is given."""
+        """Answer the last message again, at another temperature if one is given."""
         self._answer(self.last_question(), temperature=temperature)
 
     def retry_with(self, name: str) -> None:
-        """Another answer to the last message, by another model, which stays."""
+        """Answer the last message again with another model, which becomes the current one."""
         question = self.last_question()
         self.model.change(name, self.chat)
         self._answer(question)
 
     def go_on(self) -> None:
-        """The end of the last answer, where it was cut; the first stays, as a branch beside it."""
+        """Continue the last answer where it was cut; the cut answer stays as a branch."""
         path = self.chat.tree.path(self.chat.tree.head)
         cut = path[-1] if path else None
         if cut is None or cut.parent is None or not may_go_on(cut):
@@ -86,25 +86,25 @@ class LineChat:
         self._answer(cut.parent, cut)
 
     def edit(self, text: str) -> None:
-        """The last message in other words; the first stays, as a branch beside it."""
+        """Replace the last message and answer it; the old message stays as a branch."""
         self._answer(self.chat.edit(self.last_question(), text).id)
 
     def undo(self) -> str:
-        """Take the last message and its answer back; gives the message."""
+        """Remove the last message and its answer from the branch; returns the text of the message."""
         question = self.chat.tree[self.last_question()]
         self.unanswered = None
         self.chat.rewind(question.parent)
         return question.text
 
     def last_question(self) -> str:
-        """Id of the last message that was asked, answered or not."""
+        """Id of the last user message, answered or not."""
         asked = [message.id for message in self.chat.tree.path(self.chat.tree.head) if message.role == "user"]
         if not (self.unanswered or asked):
             raise UsageError("there is no message yet")
         return self.unanswered or asked[-1]
 
     def tell_problem(self) -> None:
-        """Say once that something is not kept."""
+        """Report once that something could not be stored."""
         if self.chat.problem and self.chat.problem != self._told:
             note(self.chat.problem)
         self._told = self.chat.problem
@@ -134,7 +134,7 @@ class LineChat:
             note(status_line(c, self.chat.policy))
 
     def _choose(self, told: TooLong) -> Policy:
-        """Ask how to go on with a prompt that is too long; without a person, do nothing."""
+        """Ask how to continue when the prompt is too long; in a script, stop."""
         if not self.talks:
             return "stop"
         note(f"{told.title}. {told.text}")
@@ -142,7 +142,7 @@ class LineChat:
             return "stop"
         for way in told.plans:
             note(f"  {way[0]}  {POLICIES[way][0]}: {told.costs[way]}")
-        note("  s  Leave it as it is: /edit TEXT shortens it, `localrun chat -c --ctx N` has more room")
+        note("  s  Stop here: /edit TEXT shortens it, `localrun chat -c --ctx N` has more room")
         try:
             chosen = ask_line(f"[{'/'.join(way[0] for way in told.plans)}/s] ").strip().lower()
         except (EOFError, KeyboardInterrupt):
@@ -151,7 +151,7 @@ class LineChat:
 
 
 def status_line(c: Completion, policy: Policy) -> str:
-    """The figures of a turn that matter in a chat."""
+    """Format the figures of a turn that matter in a chat."""
     used = (c.prompt_tokens or 0) + c.completion_tokens
     context = f"context {used:,} of {c.ctx:,}" if c.ctx else ""  # a server may not say
     if 0 < c.ctx < used:
@@ -164,4 +164,4 @@ def status_line(c: Completion, policy: Policy) -> str:
         return f"{line}\n(the answer was cut at its longest length, see --max-tokens)"
     if policy == "roll":
         return line
-    return f"{line}\n(the context is full, the answer was cut: /policy says how a chat can go on)"
+    return f"{line}\n(the context is full, the answer was cut: /policy chooses how the chat continues)"

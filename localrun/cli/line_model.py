@@ -1,4 +1,4 @@
-"""The model that answers in a plain chat, until another takes its place."""
+"""The model of a plain chat, which can be changed during the chat."""
 
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -16,7 +16,7 @@ PROGRAM = "localrun chat"
 
 
 class LineModel(AbstractContextManager["LineModel"]):
-    """One model at a time: two may not fit. `chat` remembers which answers in it."""
+    """The loaded model of a plain chat. Only one is in memory at a time, because two may not fit."""
 
     def __init__(self, choice: ModelChoice, flags: EngineFlags, chat: Chat) -> None:
         self._flags = flags
@@ -24,18 +24,24 @@ class LineModel(AbstractContextManager["LineModel"]):
         self.client = open_for(chat, choice, flags, PROGRAM)
 
     def change(self, name: str, chat: Chat) -> None:
-        """Load another model; where that fails, the one before comes back. NotFoundError before anything is done."""
+        """Load another model; the one before comes back where that fails.
+
+        Raises NotFoundError before anything is unloaded.
+        """
         self._load(named(name), chat)
 
     def adapt(self, adapters: tuple[AdapterChoice, ...], chat: Chat) -> None:
-        """Load the model with other adapters; where that fails, it comes back as it was. UsageError on a server."""
+        """Load the model with other adapters; it comes back as it was where that fails.
+
+        Raises UsageError for a model of a server.
+        """
         if not isinstance(self._choice.stored, StoredModel):
-            raise UsageError("a server decides itself which adapters count", "load a model of this machine")
+            raise UsageError("the server chooses its own adapters", "use a model on this machine")
         self._load(replace(self._choice, adapters=adapters), chat)
 
     @property
     def adapters(self) -> tuple[AdapterChoice, ...]:
-        """Those that count now."""
+        """The adapters in use."""
         return self._choice.adapters or ()
 
     def _load(self, wanted: ModelChoice, chat: Chat) -> None:

@@ -17,7 +17,7 @@ Duplicates = Annotated[bool, switch("--duplicates", "read files of equal size to
 
 
 def list_models(duplicates: Duplicates = False, json: JsonSwitch = False) -> int:
-    """The models on disk: the built-in one, localrun's folder, the Hugging Face cache, LM Studio's and Ollama's."""
+    """Models on disk: the built-in one, localrun's folder, the Hugging Face cache, LM Studio's and Ollama's."""
     models = without_aliases(scan())
     if json:
         write_json([as_row(model) for model in models])

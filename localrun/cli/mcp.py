@@ -1,4 +1,4 @@
-"""`localrun mcp`: the MCP servers whose tools a chat can have."""
+"""`localrun mcp`: the MCP servers whose tools a chat can use."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ _NAME = Annotated[str, typer.Argument(metavar="NAME", help="of the server")]
 
 
 def list_servers(json: JsonSwitch = False) -> int:
-    """The servers in mcp.json; none of them is started."""
+    """List the servers in mcp.json without starting any."""
     file = read_servers()
     if json:
         write_json([as_row(entry) for entry in file.servers])
@@ -34,7 +34,7 @@ def list_servers(json: JsonSwitch = False) -> int:
 
 
 def show_server(name: _NAME, json: JsonSwitch = False) -> int:
-    """Start a server, and show the tools it has."""
+    """Start a server and show its tools."""
     entry = read_servers().find(name)
     servers = McpServers([entry], use_kept=False)
     try:
@@ -58,7 +58,8 @@ def add_server(
     name: _NAME,
     target: Annotated[list[str], typer.Argument(metavar="URL | -- COMMAND…", help="a URL, or what starts the server")],
     env: Annotated[
-        list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help="a variable that it is given; repeatable")
+        list[str] | None,
+        typer.Option("--env", metavar="NAME=VALUE", help="an environment variable for the server; repeatable"),
     ] = None,
     header: Annotated[
         list[str] | None, typer.Option("--header", metavar="NAME:VALUE", help="a header for a URL; repeatable")
@@ -74,11 +75,11 @@ def add_server(
 def remove_servers(
     names: Annotated[list[str], typer.Argument(metavar="NAME…")],
 ) -> int:
-    """Take servers out of mcp.json."""
+    """Remove servers from mcp.json."""
     for name in names:
         path = remove_server(name)
         forget_list(name)
-        note(f"{name} taken out of {path}")
+        note(f"{name} removed from {path}")
     return 0
 
 
@@ -97,7 +98,7 @@ def import_servers(
     ] = None,
     yes: Annotated[bool, switch("--yes", "do not ask")] = False,
 ) -> int:
-    """Take over servers of Cursor, Claude Desktop or LM Studio, or of a file of that form. Nothing is started."""
+    """Copy servers from Cursor, Claude Desktop or LM Studio, or from a file of that form. None is started."""
     found = offers(source or "")
     added, wanted = 0, set(names or ())
     for offer in found:
@@ -120,7 +121,7 @@ def import_servers(
 
 
 def as_row(entry: ServerEntry) -> dict[str, Any]:
-    """The fields of `mcp list --json`: names of variables and headers, not their values."""
+    """The fields of `mcp list --json`: names of variables and headers, without their values."""
     listed = kept_list(entry)
     return {
         "name": entry.name,

@@ -1,4 +1,4 @@
-"""When a person gets the app, and how it starts: importing little, so that it is there at once."""
+"""Start of the app: whether to open it, with few imports so that the first frame appears at once."""
 
 import os
 import sys
@@ -23,7 +23,10 @@ def opens_model(arguments: list[str], commands: Container[str]) -> bool:
 
 
 def is_plain() -> bool:
-    """Whether lines are wanted, or all that can be shown: LOCALRUN_PLAIN, TERM=dumb or none, stderr led elsewhere."""
+    """Whether the user wants plain lines, or the terminal shows nothing else.
+
+    Reads LOCALRUN_PLAIN, TERM (dumb or missing) and whether stderr is a terminal.
+    """
     lacks_term = os.name == "posix" and os.environ.get("TERM", "") in ("", "dumb", "unknown")
     draws = is_terminal(sys.stderr)  # where textual draws
     return lacks_term or not draws or os.environ.get("LOCALRUN_PLAIN", "") not in ("", "0")

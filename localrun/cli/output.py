@@ -38,13 +38,13 @@ class OutputOptions:
 
     @property
     def as_data(self) -> bool:
-        """Whether it is for a program."""
+        """Whether a program reads the output."""
         return self.jsonl
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutput(OutputOptions):
-    """The same of a single answer."""
+    """Options for the output of a single answer."""
 
     json: Annotated[bool, switch("--json", "the answer and its figures as one JSON object")] = False
 
@@ -63,8 +63,10 @@ def stream_answer(
     as_text: bool = True,
     tools: "ChatTools | None" = None,
 ) -> Done:
-    """Run one request: text to stdout as it comes, or the events of --jsonl; `take` is given each of them first. Ctrl-C
-    ends the answer, not us."""
+    """Run one request and write its text, or the events of --jsonl, to stdout.
+
+    `take` receives each event first. Ctrl-C cancels the answer, not the program.
+    """
     show = _write_event if jsonl else _ShownAnswer(show_thinking, as_text).show
     with CancelOnInterrupt() as ctrl_c:
         if jsonl:
@@ -83,7 +85,7 @@ def stream_answer(
 
 
 def _write_event(event: TurnEvent) -> None:
-    """One line of --jsonl."""
+    """Write one line of --jsonl."""
     match event:
         case Accepted() | PromptLogprobs():
             pass
@@ -109,7 +111,7 @@ def _write_event(event: TurnEvent) -> None:
 
 
 class _ShownAnswer:
-    """The answer on stdout (unless it is for a program), what a person should know of it on stderr."""
+    """Show the answer on stdout (not for a program) and notes for the user on stderr."""
 
     def __init__(self, show_thinking: bool, as_text: bool) -> None:
         self._show_thinking, self._as_text = show_thinking, as_text

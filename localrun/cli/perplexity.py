@@ -83,7 +83,7 @@ def _print(measured: "Perplexity", info: ModelInfo, baseline: str | None) -> Non
 
 
 def check_codec(name: str | None) -> str | None:
-    """A KV codec by name, but not `auto`: what is compared has to be known."""
+    """Check the name of a KV codec; `auto` is refused, because a comparison needs a fixed one."""
     known = [codec for codec in get_args(KVCodecName) if codec != "auto"]
     if name is not None and name.lower() not in known:
         raise UsageError(f"there is no KV codec {name!r}", f"choose one of: {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""`localrun pull`: download a model, or the rest of one."""
+"""`localrun pull`: download a model, or the missing part of one."""
 
 from typing import Annotated
 
@@ -27,7 +27,7 @@ _Precision = Annotated[
     typer.Option(
         "--precision",
         metavar="NAME",
-        help="which one: Q4_K_M, bf16 …; or auto",
+        help="precision: Q4_K_M, bf16 …; or auto",
         autocompletion=complete_precision,
     ),
 ]
@@ -36,7 +36,7 @@ _Precision = Annotated[
 def pull_model(
     model: _Name, precision: _Precision = "auto", offline: OfflineSwitch = False, json: JsonSwitch = False
 ) -> int:
-    """Download a model. A download that was cut goes on where it stopped; every file is checked by its hash."""
+    """Download a model. An interrupted download resumes where it stopped; every file is checked by its hash."""
     wanted = must_find_on_hub(model, precision)
     with open_hub(offline) as http:
         if http.access.offline:

@@ -1,4 +1,4 @@
-"""`localrun rm`: remove models from the disk, told before and asked once."""
+"""`localrun rm`: show what a removal frees, ask once, and remove models from disk."""
 
 from typing import Annotated
 
@@ -27,12 +27,12 @@ _Name = Annotated[
 Yes = Annotated[bool, switch("--yes", "do not ask")]
 _Precision = Annotated[
     str,
-    typer.Option("--precision", metavar="NAME", help="which one: Q4_K_M …", autocompletion=complete_precision),
+    typer.Option("--precision", metavar="NAME", help="precision: Q4_K_M …", autocompletion=complete_precision),
 ]
 
 
 def remove(model: _Name, precision: _Precision = "auto", yes: Yes = False, json: JsonSwitch = False) -> int:
-    """Remove a model, all its precisions or one. Shows what goes and what that frees, and asks once."""
+    """Remove a model, in all its precisions or one. Shows the files and the freed space, and asks once."""
     models, removal = _plan(model, precision)
     for path in removal.files:
         note(f"  {path}")

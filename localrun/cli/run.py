@@ -92,13 +92,13 @@ def run(
 
 
 def _open(last: Chat | None, choice: ModelChoice, load: EngineFlags) -> EngineClient:
-    """The engine that answers, in the chat `last` where that is gone on with."""
+    """Open the engine that answers, in the chat `last` where that chat is continued."""
     program = "localrun run"
     return open_engine(choice, load, program) if last is None else open_for(last, choice, load, program)
 
 
 def _check(output: RunOutput, shared: Answering, raw: bool, go_on: bool) -> None:
-    """UsageError for options that exclude each other."""
+    """Raise UsageError for options that exclude each other."""
     if output.json and output.jsonl:
         raise UsageError("--json and --jsonl exclude each other")
     if raw and go_on:
@@ -108,19 +108,19 @@ def _check(output: RunOutput, shared: Answering, raw: bool, go_on: bool) -> None
 
 
 def _check_tools(tools: "ChatTools | None", raw: bool, constraint: Constraint | None) -> None:
-    """UsageError for options that leave no place for calls."""
+    """Raise UsageError for options that cannot be combined with tools."""
     if tools and raw:
         raise UsageError("--raw has no place for tools", "leave one of --raw and --tools out")
     if tools and constraint is not None:
-        what = f"the {constraint.name} holds from the first word on, so that no tool could be called"
-        raise UsageError(what, "leave it or --tools out")
+        what = f"the {constraint.name} constrains the answer from its first word, so no tool could be called"
+        raise UsageError(what, "leave one of the two out")
 
 
 def _whole_prompt(prompt: str, files: list[str], no_stdin: bool) -> str:
-    """PROMPT, the texts of files and stdin, one after the other."""
+    """Join PROMPT, the texts of files and stdin."""
     texts = [prompt, *map(read_text_file, files)]
     if not no_stdin:
-        texts.append(read_stdin("reading stdin … (--no-stdin to leave it)" if any(texts) else ""))
+        texts.append(read_stdin("reading stdin … (--no-stdin skips it)" if any(texts) else ""))
     whole = "\n\n".join(text for text in texts if text)
     if not whole:
         raise UsageError("there is no prompt", ONE_OR_MANY)
@@ -128,7 +128,7 @@ def _whole_prompt(prompt: str, files: list[str], no_stdin: bool) -> str:
 
 
 def split_words(words: list[str], model: str | None) -> tuple[str | None, str]:
-    """MODEL (None where none was named) and PROMPT of the positional arguments."""
+    """Split the positional arguments into MODEL (None where none was named) and PROMPT."""
     if len(words) > 2 or (len(words) == 2 and model is not None):
         raise UsageError(f"{len(words)} words where one prompt is expected", "quote the prompt")
     if len(words) == 2:
@@ -148,7 +148,7 @@ def _is_model(text: str) -> bool:
 
 
 def _stream(output: RunOutput, show_thinking: bool, tools: "ChatTools | None") -> "partial[Done]":
-    """Runs a request, and shows the answer as it was asked for."""
+    """The function that runs a request and shows its answer in the chosen form."""
     as_text = not output.as_data
     return partial(stream_answer, show_thinking=show_thinking, jsonl=output.jsonl, as_text=as_text, tools=tools)
 

@@ -22,7 +22,7 @@ RowLimit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=100, h
 
 
 def search(term: Term, limit: RowLimit = 20, offline: OfflineSwitch = False, json: JsonSwitch = False) -> int:
-    """Find models: first those that localrun knows well, then what the hub has."""
+    """Find models: first those of the catalogue, then those of the hub."""
     budget = usual_memory().available
     rows = [_catalogue_row(name, budget) for name in search_catalogue(typed_text(term))]
     known = {row["repo"] for row in rows}

@@ -62,18 +62,18 @@ def _text(name: str, metavar: str, help: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ServerFlags:
-    """Where to listen, and what to allow."""
+    """Options of the server: where it listens, and what it allows."""
 
     host: Annotated[str, _text("--host", "ADDRESS", f"listen there (default: {DEFAULT_HOST})")] = DEFAULT_HOST
-    port: Annotated[int, _option("--port", port_number, "N", f"0 takes a free one (default: {DEFAULT_PORT})")] = (
+    port: Annotated[int, _option("--port", port_number, "N", f"0 chooses a free port (default: {DEFAULT_PORT})")] = (
         DEFAULT_PORT
     )
     socket: Annotated[str, _text("--socket", "PATH", "listen on a Unix socket instead")] = ""
     api_key: Annotated[
-        str, _text("--api-key", "KEY", f"that every call has to bring (default: {KEY_VARIABLE}, else none)")
+        str, _text("--api-key", "KEY", f"key that every request must send (default: {KEY_VARIABLE}, else none)")
     ] = ""
     allow_origin: Annotated[
-        list[str] | None, _text("--allow-origin", "URL", "let pages of that site call; repeatable")
+        list[str] | None, _text("--allow-origin", "URL", "allow requests from web pages of this site; repeatable")
     ] = None
     parallel: Annotated[
         int | None, _option("--parallel", _parallel, "auto|N", "answers computed at once (default: auto)")
@@ -92,7 +92,7 @@ class ServerFlags:
     ] = KEEP_ALIVE_SECONDS
     alias: Annotated[
         list[str] | None,
-        _text("--alias", "NAME[=MODEL]", "another name of a model, or of the one that is loaded; repeatable"),
+        _text("--alias", "NAME[=MODEL]", "another name for a model, or for the loaded one; repeatable"),
     ] = None
     any_model: Annotated[bool, switch("--any-model", "the loaded model answers to every name", _PANEL)] = False
     no_swap: Annotated[bool, switch("--no-swap", "never load another model", _PANEL)] = False
@@ -101,7 +101,10 @@ class ServerFlags:
     no_disk: Annotated[bool, switch("--no-disk", "keep nothing of conversations on disk", _PANEL)] = False
 
     def _aliases(self) -> dict[str, str]:
-        """Raises UsageError for one that is none, and NotFoundError for a model that is not here."""
+        """The aliases that were typed.
+
+        Raises UsageError for a malformed one, NotFoundError for a model that is not on disk.
+        """
         try:
             aliases = read_aliases(self.alias or ())
         except ValueError as error:
@@ -131,7 +134,7 @@ class ServerFlags:
 def serve(
     named: ModelArgument = None,
     *,
-    jsonl: Annotated[bool, switch("--jsonl", "say on stdout where it listens, as JSON")] = False,
+    jsonl: Annotated[bool, switch("--jsonl", "print the address on stdout, as JSON")] = False,
     quiet: Annotated[bool, switch("--quiet", "no line on stderr for each request")] = False,
     server: ServerFlags,
     model: ModelOptions,
@@ -151,7 +154,7 @@ async def _serve(
     jsonl: bool,
     log: Callable[["LiveRequest"], None],
 ) -> int:
-    """Listen, load, and answer until a signal comes."""
+    """Listen, load, and answer until a signal stops the server."""
     from localrun.client.owner import announced
     from localrun.server.app import build_app
     from localrun.server.listen import HttpServer, address_of, bind, stopped_by_signals
@@ -197,7 +200,7 @@ def _say_nothing(live: "LiveRequest") -> None:
 
 
 def log_request(live: "LiveRequest") -> None:
-    """One line on stderr for a request that is over: who ended it, and how far it was. Nothing of what was said."""
+    """Log a finished request in one line on stderr: who ended it and how many tokens; no text of it."""
     seconds, tokens = time.monotonic() - live.began, ""
     if live.prompt_tokens:
         read = f"{live.read_tokens} of {live.prompt_tokens} tokens read, {live.cached_tokens} of them cached"

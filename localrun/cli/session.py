@@ -1,4 +1,4 @@
-"""From flags and settings to a model on disk, load options, sampling and an open client."""
+"""Opening of a client from flags and settings: the model on disk, load options, sampling."""
 
 import signal
 import sys
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def settings_with(*flags: Any, chat: Chat | None = None) -> Settings:
-    """LOCALRUN_* and config.toml, on top of them what `chat` sets for itself, and then what was typed."""
+    """Merge LOCALRUN_* and config.toml, then the settings of `chat`, then the flags that were typed."""
     known = {field.name for field in fields(Settings)}
     typed = {field.name: getattr(group, field.name) for group in flags for field in fields(group)}
     settings = read_settings() if chat is None else settings_of(chat, read_settings())
@@ -41,7 +41,7 @@ def settings_with(*flags: Any, chat: Chat | None = None) -> Settings:
 
 
 def find_model(options: ModelOptions) -> StoredModel:
-    """The model that was named, else the default one, else `builtin`."""
+    """Find the named model, else the default one, else `builtin`."""
     default = read_settings().model
     name = options.model or default
     if name is None and is_terminal(sys.stderr):
@@ -57,7 +57,7 @@ def find_model(options: ModelOptions) -> StoredModel:
 
 
 def find_or_pull(options: ModelOptions, hub: HubOptions) -> StoredModel:
-    """The model on disk; else, with --pull or the consent of a person at a terminal, downloaded now."""
+    """Find the model on disk, or download it with --pull or the consent of a person at the terminal."""
     try:
         return find_model(options)
     except NotFoundError as error:
@@ -69,22 +69,24 @@ def find_or_pull(options: ModelOptions, hub: HubOptions) -> StoredModel:
 def find_choice(
     options: ModelOptions, hub: HubOptions, load: LoadOptionFlags, server: str | None = None
 ) -> ModelChoice:
-    """The model of a server that was named, else one on disk, as `find_or_pull` finds it."""
+    """Choose the model of a named server, or one on disk as `find_or_pull` finds it."""
     if server is None:
         stored = find_or_pull(options, hub)
         return ModelChoice(stored, stored.precision, adapters=load.adapters)
     flags = {"precision": "auto", **asdict(LoadOptionFlags())}
     typed = {"precision": options.precision, **asdict(load)}
     if chosen := [f"--{name.replace('_', '-')}" for name, usual in flags.items() if typed[name] != usual]:
-        raise UsageError(f"{' and '.join(chosen)}: a server decides that itself", "leave it out, or leave --server out")
+        raise UsageError(f"{' and '.join(chosen)}: the server decides that", "leave it out, or leave --server out")
     from localrun.client.endpoints import server_named
 
     return ModelChoice(replace(server_named(server), model=options.model or ""))
 
 
 def open_engine(choice: ModelChoice, flags: EngineFlags, program: str) -> EngineClient:
-    """The engine that answers: a running localrun's where that is the same. Of chats that are kept, what is computed is
-    kept, too. `program` is the command, for whoever shares its engine."""
+    """Open the engine that answers: that of a running localrun where it holds the same model, else a new one.
+
+    What a stored chat computes is stored too. `program` is the command, for the localrun that shares its engine.
+    """
     return open_client(
         choice,
         settings_with(flags),
@@ -96,7 +98,7 @@ def open_engine(choice: ModelChoice, flags: EngineFlags, program: str) -> Engine
 
 
 def open_measured(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":
-    """An engine in this process, for what looks inside of it. Nothing that it computes is kept."""
+    """Open an engine in this process for measurements; nothing that it computes is stored."""
     options = load_options(
         stored,
         settings_with(flags),
@@ -109,7 +111,7 @@ def open_measured(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """State that all requests of one command share. `as_data`: what comes out is JSON, for a program."""
+    """State that all requests of one command share. `as_data`: a program reads the output, as JSON."""
 
     flags: AnswerOptions
     as_data: bool = False
@@ -124,7 +126,7 @@ class Answering:
     def options(
         self, chat: Chat | None = None, constraint: Constraint | None = None, tools: tuple[Json, ...] = ()
     ) -> TurnOptions:
-        """How to answer: as typed, else as `chat` remembers, else as set."""
+        """The options of an answer: as typed, else of `chat`, else of the settings."""
         settings = settings_with(self.flags, chat=chat)
         for_a_person = is_terminal(sys.stdout) and not self.as_data
         think = cast(Think, self.flags.think)
@@ -140,7 +142,7 @@ class Answering:
 
 
 class Cancellable(Protocol):
-    """An answer under way, with or without tools."""
+    """A running answer, with or without tools."""
 
     def cancel(self) -> None: ...
 
@@ -149,15 +151,17 @@ CancellableT = TypeVar("CancellableT", bound=Cancellable)
 
 
 class CancelOnInterrupt(AbstractContextManager["CancelOnInterrupt"]):
-    """While open, Ctrl-C cancels the running answer instead of the program; a second one ends the program. Where it is
-    ignored, as in the background of a shell, it stays so."""
+    """Let Ctrl-C cancel the running answer instead of the program; a second Ctrl-C ends the program.
+
+    Where the signal is ignored, as for a background job of a shell, it stays ignored.
+    """
 
     def __init__(self) -> None:
         self._generation: Cancellable | None = None
         self.pressed = False
 
     def watch(self, generation: CancellableT) -> CancellableT:
-        """The answer to cancel."""
+        """Set the answer that Ctrl-C cancels."""
         self._generation = generation
         if self.pressed:  # before there was anything to cancel
             generation.cancel()
@@ -188,7 +192,7 @@ T = TypeVar("T")
 
 
 def unless_interrupted(work: Callable[[], T], otherwise: T) -> T:
-    """The result of `work`, or where Ctrl-C comes before that, `otherwise`; the answer is stopped then, too."""
+    """The result of `work`, or `otherwise` where Ctrl-C comes first; the answer is cancelled then, too."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     before = signal.getsignal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""`localrun show`: what a model file says about itself. Reads the header only."""
+"""`localrun show`: facts about a model, read from its header."""
 
 import hashlib
 from collections import Counter
@@ -51,7 +51,7 @@ def show(
     offline: OfflineSwitch = False,
     json: JsonSwitch = False,
 ) -> int:
-    """Show what is in a model: architecture, types, context, and what its KV cache costs. Before a download too."""
+    """Show what is in a model: architecture, types, context, and the size of its KV cache. Works before a download."""
     if named and model.model:
         raise UsageError("two models are named", "leave one out")
     wanted = replace(model, model=named or model.model)
@@ -77,16 +77,16 @@ def _on_disk(stored: StoredModel) -> dict[str, Any]:
     for warning in source.warnings:
         note(warning)
     if unused := sum(rounds_activations(name) for name in source.tensors):
-        note(f"{unused:,} scales of activations are not used: ours are rounded less")
+        note(f"{unused:,} activation scales of the file are ignored: localrun rounds activations less")
     return describe(stored, source)
 
 
 def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
-    """The same fields for a model that is not here, as far as they are known, and what there is to download."""
+    """The same fields for a model that is not on disk, as far as known, and the files there are to download."""
     with open_hub(offline) as http:
         found = preview_or_guess(http, wanted)
     source = "the catalogue" if found.approximate else wanted.repo
-    note(f"not on this machine: {source} says this" + (found.unreachable and f", as {found.unreachable}"))
+    note(f"not on this machine; facts from {source}" + (found.unreachable and f" ({found.unreachable})"))
     if found.obstacle:
         note(f"this version cannot run it: {found.obstacle}")
     for unread, why in found.unreadable.items():
@@ -121,7 +121,7 @@ def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
 
 
 def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
-    """The fields of `show --json`. Those of the architecture are None where there is none that we know."""
+    """The fields of `show --json`. Those of an unknown architecture are None."""
     loaded = in_precision(source, stored.precision)
     types = Counter(tensor.qtype for tensor in loaded.tensors.values())
     weights, template = held(loaded), _chat_template(source)
@@ -151,7 +151,7 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
 
 
 def _note_what_is_special(source: TensorSource) -> None:
-    """Of a quantised checkpoint: how its matrices are held, and norms that are not as they should be."""
+    """Note how a quantised checkpoint holds its matrices, and norms with unusual values."""
     if told := held_as(source.tensors, held_bits):
         note(told)
     for warning in odd_norms(source, read_weight_refs(source, read_config(source))):
@@ -181,7 +181,7 @@ def _shape(config: ModelConfig | None) -> dict[str, Any]:
 
 
 def _layouts(source: TensorSource) -> dict[str, str]:
-    """How the matrices of each type would be held in memory on this machine."""
+    """Memory layout on this machine for the matrices of each quant type."""
     from localrun.backends.registry import usual_backend
 
     backend = usual_backend()
@@ -212,7 +212,7 @@ def _shown(name: str, value: Any) -> str:
     if value is None:
         return "-"
     if name == "precision":
-        return f"{value}, extreme: answers show it" if value and is_extreme(value) else str(value)
+        return f"{value}, extreme: answers get visibly worse" if value and is_extreme(value) else str(value)
     if name in ("bytes", "state_bytes"):
         return gib(value)
     if name in ("precisions", "held_bytes", "mappable_bytes"):

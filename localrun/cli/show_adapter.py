@@ -1,4 +1,4 @@
-"""`localrun show` of an adapter: what it changes, and by how much."""
+"""`localrun show` of an adapter: the matrices it changes, and by how much."""
 
 import re
 from collections import Counter
@@ -14,7 +14,10 @@ _LAYER = re.compile(r"^(?:layers|blk)\.\d+\.|\.weight$")
 
 
 def adapter_fields(file: AdapterFile) -> dict[str, Any]:
-    """The fields of `show --json` for an adapter. `adapts`: how many layers have each of the matrices changed."""
+    """The fields of `show --json` for an adapter.
+
+    `adapts`: number of layers in which each kind of matrix is changed.
+    """
     matrices = Counter(_LAYER.sub("", weight) for weight in file.pairs)
     return {
         "name": file.path.stem,
@@ -31,7 +34,7 @@ def adapter_fields(file: AdapterFile) -> dict[str, Any]:
 
 
 def show_adapter(path: Path, json: bool) -> int:
-    """Show what is in an adapter. Raises ModelFileError for one that cannot be applied, whatever the model."""
+    """Show what is in an adapter. Raises ModelFileError for one that no model can apply."""
     fields = adapter_fields(open_adapter(path))
     if json:
         write_json(fields)
@@ -41,7 +44,7 @@ def show_adapter(path: Path, json: bool) -> int:
 
 
 def shown(name: str, value: Any) -> str:
-    """A field for a person."""
+    """Format a field for a person."""
     if value is None:
         return "-"
     if name == "bytes":
@@ -52,6 +55,6 @@ def shown(name: str, value: Any) -> str:
 
 
 def adapter_path(named: str | None) -> Path | None:
-    """The adapter at an existing path; None where there is something else."""
+    """Path of an existing adapter; None where `named` is something else."""
     path = Path(named or "").expanduser()
     return path if named and is_adapter(path) else None

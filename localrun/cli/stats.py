@@ -1,4 +1,4 @@
-"""Lines of --stats about an answer."""
+"""The lines of --stats about an answer."""
 
 from localrun.base.events import Completion
 from localrun.base.units import gib, ms, tps
@@ -10,7 +10,7 @@ from localrun.fit.machine_rates import known_rates
 
 
 def show_stats(completion: Completion) -> None:
-    """How fast the answer was and what it took, on stderr; of a server's answer, what it tells."""
+    """Show speed and memory of the answer on stderr; for the answer of a server, the figures that it sends."""
     c, speed, memory = completion, completion.timings, completion.memory
     cached = "" if c.cached_tokens is None else f", {c.cached_tokens} of them cached"
     read = f", {tps(speed.prefill_tps)}" if speed.prefill_tps is not None else ""

@@ -1,4 +1,4 @@
-"""Text that comes from stdin or a file."""
+"""Text from stdin or from a file."""
 
 import os
 import stat
@@ -19,7 +19,7 @@ MAX_BYTES = 16 << 20  # no context holds more, and an endless stdin must end som
 
 
 def piped_stdin() -> BinaryIO | None:
-    """stdin where something may be in it: a pipe, a socket or a file. None for a terminal, a device, or none at all."""
+    """stdin where it may hold text: a pipe, a socket or a file. None for a terminal, a device, or a closed stdin."""
     if sys.stdin is None or sys.stdin.closed:
         return None
     try:
@@ -30,7 +30,10 @@ def piped_stdin() -> BinaryIO | None:
 
 
 def read_stdin(notice: str = "") -> str:
-    """All of stdin, empty when there is none. With a `notice`, that is said where stdin stays silent for 2 s."""
+    """Read all of stdin; empty when there is none.
+
+    `notice` is shown where stdin stays silent for 2 s.
+    """
     stream = piped_stdin()
     if stream is None:
         return ""
@@ -39,7 +42,7 @@ def read_stdin(notice: str = "") -> str:
 
 
 def read_text_file(path: str) -> str:
-    """All of a text file; `-` is stdin. Of a pipe that stays silent for 2 s it is said that it is read."""
+    """Read a whole text file; `-` is stdin. A note appears when a pipe stays silent for 2 s."""
     if path == "-":
         return read_stdin("reading stdin …")
     try:
@@ -52,7 +55,7 @@ def read_text_file(path: str) -> str:
 
 
 def piped_lines() -> Iterator[str]:
-    """The lines of stdin as they arrive, without their ends."""
+    """The lines of stdin as they arrive, without line ends."""
     number = 0
     while sys.stdin is not None and (line := sys.stdin.buffer.readline(MAX_BYTES + 1)):
         number += 1
@@ -60,14 +63,14 @@ def piped_lines() -> Iterator[str]:
 
 
 def typed_text(text: str) -> str:
-    """An argument that is a text, as it is. UsageError for bytes that are not UTF-8, as only paths may have them."""
+    """Return a text argument unchanged. UsageError for bytes that are not UTF-8, which only paths may have."""
     if not is_unicode(text):
         raise UsageError(f"{clean(text)!r} is not UTF-8 text", "convert it to UTF-8 first")
     return text
 
 
 def decode(data: bytes, what: str) -> str:
-    """`data` as text; a byte order mark is dropped."""
+    """Decode `data` as UTF-8 without a byte order mark. UsageError names `what` and the first wrong byte."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -85,7 +88,7 @@ def _read(stream: BinaryIO, what: str) -> str:
 
 def _checked(data: bytes, what: str) -> str:
     if len(data) > MAX_BYTES:
-        raise PromptTooLongError(f"{what} is longer than {MAX_BYTES >> 20} MiB", "give less of it")
+        raise PromptTooLongError(f"{what} is longer than {MAX_BYTES >> 20} MiB", "shorten it")
     return decode(data, what)
 
 

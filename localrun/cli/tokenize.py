@@ -20,11 +20,11 @@ def tokenize(
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="default: stdin", show_default=False)] = None,
     *,
     model: ModelOptions,
-    special: Annotated[bool, switch("--special", "the text of a control token is that token")] = False,
-    bos: Annotated[bool, switch("--bos", "begin with BOS where the model does")] = False,
+    special: Annotated[bool, switch("--special", "encode the text of a control token as that token")] = False,
+    bos: Annotated[bool, switch("--bos", "add BOS where the model uses it")] = False,
     lines: Annotated[bool, switch("--lines", "stdin is one JSON string a line; so is the answer, in lists")] = False,
 ) -> int:
-    """The token ids of a text, as a JSON list on one line. Needs the vocabulary only."""
+    """The token ids of a text, as a JSON list on one line. Reads only the vocabulary of the model."""
     if lines and text is not None:
         raise UsageError("--lines reads stdin; TEXT is one text", "leave one of them out")
     stored = find_model(model)
@@ -37,7 +37,7 @@ def tokenize(
 
 
 def _tokenizer(path: Path) -> "Tokenizer":
-    """The tokenizer of a model; no weight and no config is needed."""
+    """Load the tokenizer of a model; weights and config are not read."""
     from localrun.formats.detect import open_model_file
     from localrun.formats.gguf import GgufFile
     from localrun.text.tokenizer import tokenizer_from_folder, tokenizer_from_gguf

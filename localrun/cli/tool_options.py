@@ -1,4 +1,4 @@
-"""`--tools` and `--allow`: what a model may call, and what that may do without being asked about."""
+"""`--tools` and `--allow`: which tools a model may call, and which of them run without a question."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ToolOptions:
-    """Tools of an answer."""
+    """Options for the tools of an answer."""
 
     tools: Annotated[
         str | None,
@@ -31,18 +31,21 @@ class ToolOptions:
         typer.Option(
             "--allow",
             metavar="FOLDER|TOOL",
-            help="a folder that tools may read in, or a tool or mcp:SERVER that need not ask; repeatable",
+            help="a folder that tools may read, or a tool or mcp:SERVER that runs without a question; repeatable",
             rich_help_panel=ANSWER_PANEL,
         ),
     ] = None
 
     @property
     def is_given(self) -> bool:
-        """Whether there is anything of tools on the command line."""
+        """Whether an option of tools was typed."""
         return bool(self.tools or self.allow)
 
     def chat_tools(self, consent: "Consent | None" = None) -> "ChatTools":
-        """The tools that are named, with what is allowed; nobody is asked without a `consent`. Raises UsageError."""
+        """The named tools with their permissions.
+
+        Without a `consent` no question is asked, and what needs one is refused. Raises UsageError.
+        """
         from localrun.tools.allowed_tools import AllowedTools
         from localrun.tools.chat_tools import ChatTools
         from localrun.tools.folders import Folders
@@ -54,7 +57,7 @@ class ToolOptions:
         tools.choose([name.strip() for name in (self.tools or "").split(",") if name.strip()])
         names = {tool.name for tool in tools.built_in} | {f"{PREFIX}{name}" for name in tools.servers.names}
         if self.allow and not names:
-            raise UsageError("--allow says what tools may do, and there are none", "choose some with --tools")
+            raise UsageError("--allow needs tools, and none are chosen", "choose some with --tools")
         for allowed in self.allow or ():
             if (allowed.partition("/")[0] if names_servers(allowed) else allowed) in names:
                 tools.allow(allowed)

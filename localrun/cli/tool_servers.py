@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 def ready_tools(tools: "ChatTools | None") -> tuple[Json, ...]:
-    """The tools of a request, once the servers have told theirs; what is of no use is said. Ctrl-C stops the answer."""
+    """The tools of a request, once the MCP servers have listed theirs.
+
+    Problems of servers are noted. Ctrl-C cancels the answer.
+    """
     if tools is None:
         return ()
     servers = tools.servers

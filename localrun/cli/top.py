@@ -1,4 +1,4 @@
-"""`localrun top`: what the running server does."""
+"""`localrun top`: the requests of the running server."""
 
 from typing import Annotated, Any
 
@@ -19,7 +19,7 @@ def top(
     ] = "",
     json: JsonSwitch = False,
 ) -> int:
-    """Show the requests that the running server answers: who asks, how far each is, and why it waits."""
+    """Show the requests of the running server: who asks, how far each is, and why it waits."""
     client = MonitorClient(url)
     state = client.state()
     if not json and at_terminal() and not is_plain():
@@ -42,7 +42,7 @@ def top(
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    """A row of the table; all of it came from clients."""
+    """Format one row of the table; every value comes from a client and is cleaned."""
     read, prompt = row.get("read_tokens", 0), row.get("prompt_tokens", 0)
     rate, left = row.get("rate"), row.get("seconds_left")
     cells = (

@@ -1,4 +1,4 @@
-"""`localrun tui`: the app, with a model named."""
+"""`localrun tui`: the app, with a named model."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -16,7 +16,7 @@ def tui(
     cache: CacheFlags,
     no_attach: Annotated[bool, switch("--no-attach", NO_ATTACH)] = False,
 ) -> int:
-    """The app: pick a model, chat, see what happens. `localrun` alone does the same."""
+    """Open the app: pick a model, chat, see what happens. `localrun` alone does the same."""
     if named and model.model:
         raise UsageError("two models are named", "leave one out")
     if not at_terminal():

@@ -1,4 +1,4 @@
-"""One turn of a chat: the question is in it before it is answered, the answer after that, whole or half."""
+"""One turn of a chat: the question is stored before it is answered, and the answer after that, even half."""
 
 from collections.abc import Callable
 
@@ -26,10 +26,10 @@ def answer_in(
     ask: Callable[[TooLong], Policy] = lambda told: "stop",
     begun: Message | None = None,
 ) -> Done:
-    """Answer a message of `chat`, or go on with the answer `begun`, and write the answer down. `ask` chooses a policy
-    when the context is full.
+    """Answer a message of `chat`, or continue the answer `begun`, and store the answer.
 
-    Without any answer the message stays in the chat, on a branch of its own, and the error goes on.
+    `ask` chooses a policy when the context is full. When there is no answer at all, the message stays in the chat on a
+    branch of its own, and the error is raised.
     """
     ctx = client.info.ctx
     while True:
@@ -64,13 +64,13 @@ def answer_in(
 
 
 def _tell(plan: OverflowPlan | None) -> None:
-    """Tell from which message on the model sees the chat."""
+    """Note from which message on the model sees the chat."""
     if plan and plan.n_hidden:
         note(f"{plan}")
 
 
 def _drop_one(chat: Chat, question: str) -> bool:
-    """Make room where a guess was too low; False when only the last turn is left."""
+    """Drop the oldest turn where an estimate was too low; False when only the last turn is left."""
     dropped = drop_turn(chat, question)
     if dropped:
         note("the oldest turn was dropped: the model no longer sees it")
@@ -78,7 +78,7 @@ def _drop_one(chat: Chat, question: str) -> bool:
 
 
 def reuse_line(c: Completion) -> str:
-    """How much of the prompt was known, and why not more; empty where unknown."""
+    """How much of the prompt was reused, and why not more; empty where unknown."""
     if c.cached_tokens is None or c.prompt_tokens is None:
         return ""
     why = f"; {c.cache.cache_note}" if c.cache.cache_note else ""

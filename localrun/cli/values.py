@@ -1,6 +1,6 @@
-"""Checks of what is typed, for values whose check is ours or that need none, and what the help calls values.
+"""Checks of typed values without pydantic, and the names of values in the help.
 
-Typer has pydantic check everything, and importing that takes as long as most of a command line does.
+Typer checks every value with pydantic, whose import takes as long as most of a command.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ _PLAIN = {str: str, list[str]: str, bool: bool}
 
 
 class _OwnCheck(RuntimeParam):
-    """The parser of an option, or a text or a switch as it is; None, for what was not typed, stays None."""
+    """The parser of an option, or a text or switch unchanged; None, for an option that was not typed, stays None."""
 
     def _coerce_value(self, value: Any, param: Any, ctx: Any) -> Any:
         parse = self.parameter_info.parser or _PLAIN[self.annotation]
@@ -26,17 +26,17 @@ def _check_of(descriptor: TypeDescriptor) -> RuntimeParam:
 
 
 def _own_words(parameter: core.TyperArgument | core.TyperOption, ctx: object) -> str | None:
-    """The value of an option in the help, by our word for it, and no name of a Python type."""
+    """The metavar of an option as its type in the help, instead of the name of a Python type."""
     return parameter.metavar if isinstance(parameter, core.TyperOption) and parameter.metavar else None
 
 
 def _usage(parameter: core.TyperArgument, ctx: object) -> list[str]:
-    """An argument in the line that shows the call: as we write it, brackets where it may be left out."""
+    """An argument in the usage line, as written here: brackets where it may be left out."""
     return [parameter.display_name_raw]
 
 
 def use_own_checks() -> None:
-    """From now on, in all that typer parses and tells of."""
+    """Install these checks and names in typer, for all that is parsed from now on."""
     core.build_runtime_param = _check_of  # type: ignore[attr-defined]
     core.TyperArgument.get_usage_pieces = _usage  # type: ignore[method-assign, assignment]
     for kind in (core.TyperArgument, core.TyperOption):

@@ -116,7 +116,7 @@ def test_a_reader_that_leaves_stops_the_answer(endless: tuple[str, ...]) -> None
         *([(2, ("--backend", "cuda", "x"))] if not torch.cuda.is_available() else []),
     ],
 )
-def test_what_only_the_engine_knows(code: int, arguments: tuple[str, ...]) -> None:
+def test_figures_that_only_the_engine_knows(code: int, arguments: tuple[str, ...]) -> None:
     ran = localrun("run", "--json", *arguments)
     assert ran.code == code
     check(ran.json, "error")

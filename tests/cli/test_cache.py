@@ -92,7 +92,7 @@ def test_clear_removes_all_or_a_part(
     [
         ((), 2, "add --yes"),
         (("--chat", "nonsense"), 3, "no chat nonsense"),
-        (("--model", "nonsense", "--yes"), 3, "there is something of large, small"),
+        (("--model", "nonsense", "--yes"), 3, "the cache has large, small"),
         (("--model", "small", "--chat", "1"), 2, "exclude each other"),
     ],
 )

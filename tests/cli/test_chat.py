@@ -326,7 +326,7 @@ LINES = st.one_of(
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(LINES, max_size=12))
-def test_whatever_is_typed_the_chat_goes_on_and_is_on_disk(faces: Faces, home: Path, lines: list[str]) -> None:
+def test_any_input_keeps_the_chat_running_and_on_disk(faces: Faces, home: Path, lines: list[str]) -> None:
     def answer(request: Request) -> str:
         asked = contents(request)[-1]
         if asked == "fail":

@@ -30,7 +30,7 @@ def test_versions_are_read_one_below_the_other_and_one_is_taken(
     _, _, err = faces.run("chat")
     assert "there is one version of each message" in err
     first, second = "--- 1/2 · fake F32 · 9 tokens · 5.5 tok/s\nThe moon.", "--- 2/2 · fake F32 · 8 tokens · 5.5 tok/s"
-    assert f"{first}\n{second} (the chat has this one)\nGravity." in err
+    assert f"{first}\n{second} (current)\nGravity." in err
     assert "there is no version 3" in err
     assert [message["content"] for message in faces.request.messages] == ["why tides?", "The moon.", "go on"]
 
@@ -43,7 +43,7 @@ def test_a_chat_is_pinned_put_in_a_folder_copied_deleted_and_brought_back(
         "/duplicate", "/title Copy", "/delete", "/list", "/undelete", "more",
     )  # fmt: skip
     _, _, err = faces.run("chat")
-    assert err.count("nothing was said in this chat yet") == 2
+    assert err.count("this chat has no messages yet") == 2
     assert "nothing was deleted since the start" in err
     assert "There are Sea; /folder NAME" in err
     assert "about tides  (pinned, Sea)" in err
@@ -73,7 +73,7 @@ def test_a_chat_has_numbers_of_its_own(faces: Faces, monkeypatch: Patch, chats: 
     assert (first.sampling.temperature, first.max_tokens) == (0.3, 9)
     assert (second.sampling.temperature, second.max_tokens) == (0.0, 9)
     assert "temperature: 0.3 (of this chat)" in err
-    assert "seed: the usual one (as it is elsewhere)" in err
+    assert "seed: the default (from the settings)" in err
     for words in (
         "seed cannot be x",
         "did you mean temperature?",
@@ -96,12 +96,12 @@ def test_files_are_named_inside_a_line(faces: Faces, monkeypatch: Patch, tmp_pat
     assert "text of a.py" in first
     assert "text of my notes.txt" in first
     assert first.endswith("\n\nLook at a.py, and my notes.txt; mail me@home or @nobody.")
-    assert "(@nobody goes as text: nobody is not a file)" in err
+    assert "(@nobody stays text: nobody is not a file)" in err
     assert [name in second for name in ("[file: a.py]", "[file: b.py]", "my notes")] == [True, True, False]
     assert "x is not a file" in err
 
 
-def test_what_of_a_folder_does_not_go_along_is_said(faces: Faces, monkeypatch: Patch, tmp_path: Path) -> None:
+def test_skipped_files_of_a_folder_are_listed(faces: Faces, monkeypatch: Patch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.txt").write_text("text of a")

@@ -135,7 +135,7 @@ def test_the_end_of_input_says_no(
     assert [path.name for path in folder.iterdir()] == ["notes.txt"]
 
 
-def test_what_is_shown_steers_no_terminal(
+def test_calls_are_cleaned_for_the_terminal(
     faces: Faces, server: FakeChatServer, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.replies = [calling("read_file", path="/x\x1b[2J\r\ny/notes"), SAY]

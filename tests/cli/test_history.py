@@ -61,7 +61,7 @@ def test_json_has_its_schema(faces: Faces, chats: ChatStore, command: str) -> No
 def test_an_empty_history(faces: Faces) -> None:
     code, out, err = faces.run("history", "list")
     assert (code, out) == (0, "")
-    assert "no chats are kept yet" in err
+    assert "there are no stored chats yet" in err
     assert json.loads(faces.run("history", "list", "--json")[1]) == []
     assert faces.run("history", "search", "x")[0] == 0
 
@@ -113,7 +113,7 @@ def test_a_removal_that_cannot_be_written_is_an_error(
     assert len(ChatStore(chats.folder).summaries()) == 2
 
 
-def test_damage_is_told(faces: Faces, chats: ChatStore) -> None:
+def test_damage_is_reported(faces: Faces, chats: ChatStore) -> None:
     assert chats.folder is not None
     path = chats.folder / f"{chats.summaries()[0].id}.jsonl"
     path.write_bytes(path.read_bytes().replace(b"stars are", b"stArs are"))
@@ -186,7 +186,7 @@ def complete(faces: Faces, monkeypatch: pytest.MonkeyPatch, shell: str, line: st
         ("localrun completion fi", "fish"),
     ],
 )
-def test_shells_are_told_commands_options_and_models(
+def test_shell_completion_of_commands_options_and_models(
     faces: Faces, monkeypatch: pytest.MonkeyPatch, shell: str, line: str, told: str
 ) -> None:
     assert told in complete(faces, monkeypatch, shell, line)

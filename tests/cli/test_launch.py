@@ -13,7 +13,7 @@ SERVER = ServerAddress("http://127.0.0.1:5", "secret", "a model", 4096)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_program_is_told_where_the_model_is_and_which(name: str) -> None:
+def test_every_program_gets_the_address_and_model(name: str) -> None:
     setup = PROGRAMS[name].setup(SERVER)
     told = " ".join([*setup.command, *setup.environment.values()])
     assert SERVER.url in told
@@ -38,7 +38,7 @@ def test_print_starts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "code", "said"),
     [(("clawed", "--print"), 2, "claude"), (("codex",), 3, "npm install"), ((), 2, "PROGRAM")],
 )
-def test_what_cannot_be_launched(
+def test_launch_errors(
     arguments: tuple[str, ...],
     code: int,
     said: str,

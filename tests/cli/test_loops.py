@@ -35,7 +35,7 @@ def test_jsonl_has_a_line_of_it(stop: bool) -> None:
     assert "repeats itself" not in ran.err
 
 
-def test_a_person_is_told_and_the_answer_ends() -> None:
+def test_a_loop_is_reported_and_ends_the_answer() -> None:
     with Terminal(*LOOPING, "--stats", ends="stdin stdout") as terminal:
         ran = terminal.finish()
     assert ran.code == 0, ran.err

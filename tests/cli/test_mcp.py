@@ -56,7 +56,7 @@ def test_show_as_json_has_its_schema(faces: Faces) -> None:
         (("import", "nowhere.json"), "nowhere.json is not there"),
     ],
 )
-def test_what_cannot_be_done_is_told(faces: Faces, arguments: tuple[str, ...], said: str) -> None:
+def test_mcp_command_errors(faces: Faces, arguments: tuple[str, ...], said: str) -> None:
     faces.run("mcp", "add", "web", "http://127.0.0.1:9/${T}")
     code, _, err = faces.run("mcp", *arguments)
     assert code != 0

@@ -71,7 +71,7 @@ def test_all_servers_that_are_on_can_be_meant(faces: Faces, server: FakeChatServ
         (("--tools", "mcp:fine", "--raw"), "--raw has no place for tools"),
     ],
 )
-def test_what_makes_no_sense_is_told(
+def test_mcp_tool_option_errors(
     faces: Faces, server: FakeChatServer, servers: None, options: tuple[str, ...], said: str
 ) -> None:
     code, _, err = run(faces, server, *options)

@@ -62,7 +62,7 @@ def test_quick_commands_say_nothing_but_the_answer(arguments: tuple[str, ...]) -
     ],
     ids=" ".join,
 )
-def test_what_needs_no_torch_does_not_import_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_torch_free_commands_do_not_import_torch(arguments: tuple[str, ...], tmp_path: Path) -> None:
     """A second and nearly two hundred megabytes: the native library answers without it."""
     (tmp_path / "torch.py").write_text("raise SystemExit('torch was imported')")
     line = f'export PYTHONPATH="{tmp_path}:$PYTHONPATH"; "$@"'
@@ -316,7 +316,7 @@ def test_bytes_that_are_no_text_are_a_wrong_call(arguments: tuple[str, ...]) -> 
     assert "Traceback" not in ran.err
 
 
-def test_what_localrun_alone_does() -> None:
+def test_localrun_without_a_command() -> None:
     with Terminal(ends="stdin stderr") as terminal:
         ran = terminal.finish()
     assert ran.code == 2

@@ -208,7 +208,7 @@ def test_wrong_calls_exit_2_and_load_nothing(faces: Faces, arguments: list[str],
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])
-def test_what_is_not_there_exits_3(faces: Faces, arguments: list[str], says: str, as_json: bool) -> None:
+def test_a_missing_model_or_file_exits_3(faces: Faces, arguments: list[str], says: str, as_json: bool) -> None:
     if as_json and arguments[0] == "tokenize":
         return
     code, out, err = faces.run(*arguments, *(["--json"] if as_json else []))

@@ -40,7 +40,7 @@ def test_a_tool_is_called_and_the_answer_goes_on(faces: Faces, server: FakeChatS
     assert [tool["function"]["name"] for tool in asked["tools"]] == ["calculator", "time"]
 
 
-def test_a_program_is_told_of_calls_and_results(faces: Faces, server: FakeChatServer) -> None:
+def test_jsonl_has_calls_and_results(faces: Faces, server: FakeChatServer) -> None:
     server.replies = [calling("calculator", expression="1/0"), SAY]
     code, out, _ = faces.run("run", "--server", server.url, "--no-stdin", "--tools", "calculator", "--jsonl", "?")
     lines = [json.loads(line) for line in out.splitlines()]
@@ -73,7 +73,7 @@ def test_a_call_that_was_not_allowed_ends_it(
     assert len(server.seen) == 2, "the list of models, and one request"
 
 
-def test_what_is_in_an_allowed_folder_is_read(faces: Faces, server: FakeChatServer, folder: Path) -> None:
+def test_files_in_an_allowed_folder_are_read(faces: Faces, server: FakeChatServer, folder: Path) -> None:
     server.replies = [calling("read_file", path="notes.txt"), SAY]
     tools = ("--tools", "read_file", "--allow", str(folder))
     assert faces.run("run", "--server", server.url, "--no-stdin", *tools, "?")[0] == 0
@@ -104,8 +104,8 @@ def test_a_chat_that_goes_on_has_what_was_called(faces: Faces, server: FakeChatS
         (("--tools", "teleport"), "teleport means no tool"),
         (("--tools", "l,"), ""),
         (("--tools", "calculator", "--raw"), "--raw has no place for tools"),
-        (("--tools", "calculator", "--schema", "{}"), "the schema holds from the first word on"),
-        (("--allow", "."), "--allow says what tools may do, and there are none"),
+        (("--tools", "calculator", "--schema", "{}"), "the schema constrains the answer from its first word"),
+        (("--allow", "."), "--allow needs tools, and none are chosen"),
         (("--tools", "read_file", "--allow", "/nowhere/at/all"), "neither a folder nor a tool"),
         (("--tools", "calculator", "--allow", "read_file"), "neither a folder nor a tool"),
     ],

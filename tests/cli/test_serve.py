@@ -123,7 +123,7 @@ def test_ctrl_c_lets_an_answer_end(tmp_path: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_is_said_before_a_model_is_loaded(arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_bad_options_fail_before_loading(arguments: tuple[str, ...], code: int, said: str) -> None:
     ran = localrun("serve", *arguments)
     assert (ran.code, said in ran.err) == (code, True), ran.err
 

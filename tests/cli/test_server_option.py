@@ -55,7 +55,7 @@ def test_a_chat_goes_on_where_it_was_held(
     script(monkeypatch, "one\n/sees\n")
     code, out, err = faces.run("chat", "--server", "lab", "--history")
     assert (code, out) == (2, "Hello, wörld\n")
-    assert "does not tell what its model sees" in err
+    assert "does not say what its model sees" in err
     script(monkeypatch, "two\n")
     assert faces.run("chat", "--continue")[0] == 0
     assert asked(server) == ["user: one", "assistant: Hello, wörld", "user: two"]
@@ -75,7 +75,7 @@ def test_a_server_that_is_gone_is_said_and_the_usual_model_answers(
     script(monkeypatch, "two\n")
     code, out, err = faces.run("chat", "--continue")
     assert (code, out) == (0, "You said two.\n")
-    assert "(lab, where this chat was held, is none of the servers that were added)" in err
+    assert "(lab, the server of this chat, is not among the added servers)" in err
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_a_server_that_is_gone_is_said_and_the_usual_model_answers(
     [
         (("--server", "nowhere"), 3, "there is no server nowhere"),
         (("--server", "ftp://host/v1"), 2, "is not the address of a server"),
-        (("--server", "{url}", "--ctx", "512", "--kv", "q8"), 2, "--ctx and --kv: a server decides that itself"),
-        (("--server", "{url}", "--precision", "int4"), 2, "--precision: a server decides that itself"),
+        (("--server", "{url}", "--ctx", "512", "--kv", "q8"), 2, "--ctx and --kv: the server decides that"),
+        (("--server", "{url}", "--precision", "int4"), 2, "--precision: the server decides that"),
         (("--server", "http://127.0.0.1:9/v1"), 8, "127.0.0.1:9"),
     ],
 )
-def test_what_cannot_be_asked_of_a_server_says_why(
+def test_unsupported_server_options_are_errors(
     faces: Faces, server: FakeChatServer, arguments: tuple[str, ...], code: int, says: str
 ) -> None:
     given = [argument.replace("{url}", server.url) for argument in arguments]
@@ -98,7 +98,7 @@ def test_what_cannot_be_asked_of_a_server_says_why(
     assert json.loads(out)["error"]["code"] == code
 
 
-def test_what_the_server_refuses_is_an_error_here(faces: Faces, server: FakeChatServer) -> None:
+def test_a_refusal_of_the_server_is_an_error(faces: Faces, server: FakeChatServer) -> None:
     server.replies = [failure(401, "who are you?")]
     code, out, err = faces.run("run", "--server", server.url, "--no-stdin", "Hi")
     assert code == 2

@@ -47,7 +47,7 @@ BROKEN = {  # a package: its code, and what is said of it
         ("numpy", ("chat",)),
     ],
 )
-def test_a_broken_package_is_told_of_in_a_line(package: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_broken_package_is_reported_in_one_line(package: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
     code, told = BROKEN[package]
     (tmp_path / f"{package}.py").write_text(code)
     environ = {**os.environ, "PYTHONPATH": str(tmp_path), "LOCALRUN_HOME": str(tmp_path / "home")}

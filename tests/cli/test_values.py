@@ -39,7 +39,7 @@ def read(command: str, arguments: list[str]) -> Any:
 @pytest.mark.parametrize(
     ("command", "arguments"), [("run", arguments) for arguments in RUN] + [("bench", arguments) for arguments in BENCH]
 )
-def test_it_is_what_typer_reads(command: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_are_parsed_like_typer(command: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     ours = read(command, arguments)
     monkeypatch.setattr("localrun.cli.app.use_own_checks", lambda: None)
     monkeypatch.setattr("typer.core.build_runtime_param", build_runtime_param)
