@@ -1,4 +1,4 @@
-"""Whom we talk to, as whom, and whether at all: HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and LOCALRUN_OFFLINE."""
+"""Access to the hub: endpoint, token and offline mode, from HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and the like."""
 
 import os
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _TRUE = ("1", "on", "yes", "true")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A hub and how to reach it. The token never shows in a repr, and goes to `endpoint` only."""
+    """A hub and how to reach it. The token never shows in a repr, and is sent to `endpoint` only."""
 
     endpoint: str = HUGGING_FACE
     token: str = field(default="", repr=False)
@@ -25,14 +25,14 @@ class Access:
 
     @property
     def warning(self) -> str:
-        """Warning for a user whose token goes elsewhere than to Hugging Face; empty when all is well."""
+        """Warning for a user whose token would be sent to another host than Hugging Face; else empty."""
         if self.token and self.endpoint != HUGGING_FACE:
             return f"your Hugging Face token goes to {self.endpoint} (HF_ENDPOINT): unset HF_TOKEN if that is not yours"
         return ""
 
 
 def read_access(offline: bool = False, environ: Mapping[str, str] = os.environ) -> Access:
-    """Access as the environment says now; `offline` is the flag. UsageError for an endpoint that is none."""
+    """Read the access from the environment; `offline` is the flag. UsageError for an endpoint that is not a URL."""
     endpoint = (environ.get("HF_ENDPOINT") or HUGGING_FACE).rstrip("/")
     try:
         parts = urlsplit(endpoint)
@@ -45,12 +45,12 @@ def read_access(offline: bool = False, environ: Mapping[str, str] = os.environ) 
 
 
 def is_offline(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether the environment keeps us off the network."""
+    """Whether environment variables forbid use of the network."""
     return any(environ.get(name, "").lower() in _TRUE for name in ("HF_HUB_OFFLINE", "LOCALRUN_OFFLINE"))
 
 
 def hub_cache(environ: Mapping[str, str] = os.environ) -> Path:
-    """The Hugging Face cache, existing or not."""
+    """Path of the Hugging Face cache, which need not exist."""
     return Path(os.path.expanduser(environ.get("HF_HUB_CACHE") or _hf_home(environ) / "hub"))
 
 
@@ -60,7 +60,7 @@ def _hf_home(environ: Mapping[str, str]) -> Path:
 
 
 def _token(environ: Mapping[str, str]) -> str:
-    """HF_TOKEN, else what `hf auth login` has stored."""
+    """HF_TOKEN, else the token that `hf auth login` stored."""
     token = environ.get("HF_TOKEN") or environ.get("HUGGING_FACE_HUB_TOKEN") or ""
     if not token:
         path = Path(environ.get("HF_TOKEN_PATH") or _hf_home(environ) / "token").expanduser()
@@ -75,6 +75,6 @@ def _token(environ: Mapping[str, str]) -> str:
     token = token.strip()
     if not token.isascii() or not token.isprintable() or " " in token:
         raise HubError(
-            "the Hugging Face token is not one", "set HF_TOKEN to a token from huggingface.co/settings/tokens"
+            "the Hugging Face token is malformed", "set HF_TOKEN to a token from huggingface.co/settings/tokens"
         )
     return token

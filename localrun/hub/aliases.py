@@ -1,6 +1,6 @@
-"""One model under several names: a revision of the Hugging Face cache may call otherwise what another has, too.
+"""Aliases: one model under several names, as several revisions in the Hugging Face cache may share its files.
 
-Lists show such a model once; what removes it takes every name, as the bytes stay as long as one leads to them.
+Lists show such a model once. Removing it removes every name, since the bytes stay while one name leads to them.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from localrun.hub.stored import StoredModel, shards_of
 
 
 def without_aliases(models: Iterable[StoredModel]) -> list[StoredModel]:
-    """The models, in their order: of several names for the same files the first, as last used as any of them."""
+    """The models in their order, one per set of files, with the latest date of use of all its names."""
     by_files: dict[Hashable, list[StoredModel]] = defaultdict(list)
     for model in models:
         by_files[_identity(model)].append(model)
@@ -21,7 +21,7 @@ def without_aliases(models: Iterable[StoredModel]) -> list[StoredModel]:
 
 
 def with_aliases(model: StoredModel, models: Iterable[StoredModel]) -> list[StoredModel]:
-    """`model`, and those among `models` that are other names for its files."""
+    """`model`, and the other names for its files among `models`."""
     mine = _identity(model)
     return [model, *(other for other in models if other.path != model.path and _identity(other) == mine)]
 
@@ -31,7 +31,7 @@ def _last_used(models: Iterable[StoredModel]) -> float | None:
 
 
 def _identity(model: StoredModel) -> Hashable:
-    """Where a model comes from, what it is called, and which files its weights are, whatever leads to them."""
+    """Source and name of a model, and the files of its weights, found behind every link."""
     try:
         files = frozenset((stat.st_dev, stat.st_ino) for stat in map(Path.stat, _weights(model)))
     except OSError:  # gone since it was listed

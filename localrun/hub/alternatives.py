@@ -1,4 +1,4 @@
-"""The nearest model of the catalogue that can run, in the place of one that cannot."""
+"""The nearest model of the catalogue that can run, in place of one that cannot."""
 
 import math
 import re
@@ -12,8 +12,10 @@ _BILLIONS = re.compile(r"(\d+(?:\.\d+)?)b")
 
 
 def nearest_runnable(name: str, n_params: int = 0) -> str:
-    """One of the same family where there is one, and of these the one nearest in size; by its name where `n_params` is
-    not known, and where that says nothing, too, one that suits this machine."""
+    """Name of the nearest runnable model: of the same family if possible, and then nearest in size.
+
+    The size comes from the name where `n_params` is unknown. Without any size, a model that suits this machine.
+    """
     words = words_of(name)
     sizes = [float(found[1]) for word in words if (found := _BILLIONS.fullmatch(word))]
     wanted = n_params or int(1e9 * max(sizes, default=0.0))
@@ -31,5 +33,5 @@ def nearest_runnable(name: str, n_params: int = 0) -> str:
 
 
 def unsupported_message(why: str, name: str, n_params: int = 0) -> str:
-    """Why a model cannot be run, and what can."""
+    """Say why a model cannot be run, and name the nearest one that can."""
     return f"{why}; the nearest that runs is {nearest_runnable(name, n_params)}"

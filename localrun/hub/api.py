@@ -1,4 +1,4 @@
-"""The hub's listings: its models by a search term, and the files of one. Plain data; nothing is written to disk."""
+"""Listings of the hub: models that match a search term, and the files of a repository. Nothing is written to disk."""
 
 import json
 import time
@@ -39,7 +39,10 @@ class FoundModel:
 
 
 def search(http: Http, term: str, limit: int = 20) -> list[FoundModel]:
-    """Models with GGUF files that match `term`, the most downloaded first. HubError when the hub cannot be asked."""
+    """Find models with GGUF files that match `term`, the most downloaded first.
+
+    HubError when the hub cannot be asked.
+    """
     expand = [("expand", name) for name in ("gguf", "downloads", "likes", "gated", "tags")]
     query = [("search", term), ("filter", "gguf"), ("sort", "downloads"), ("limit", str(limit)), *expand]
     url = f"{http.access.endpoint}/api/models?{urlencode(query)}"
@@ -51,7 +54,7 @@ def search(http: Http, term: str, limit: int = 20) -> list[FoundModel]:
 
 
 def read_repo(http: Http, name: str, revision: str = "main") -> RemoteRepo:
-    """The files of a repository with size and hash. NotFoundError where there is none, HubError for all else."""
+    """Read the files of a repository with size and hash. NotFoundError for no such repository, else HubError."""
     if not is_repo(name):
         raise NotFoundError(f"{clean(name, keep_newlines=False)[:100]} cannot be the name of a repository")
     url = f"{http.access.endpoint}/api/models/{name}/revision/{quote(revision, safe='')}?blobs=true"
@@ -67,15 +70,15 @@ def read_repo(http: Http, name: str, revision: str = "main") -> RemoteRepo:
 
 
 def file_url(http: Http, repo: str, commit: str, path: str) -> str:
-    """Where a file is, at a commit that cannot change."""
+    """URL of a file at a commit, whose content never changes."""
     return f"{http.access.endpoint}/{repo}/resolve/{commit}/{quote(path)}"
 
 
 def read_small_file(http: Http, repo: RemoteRepo, path: str, limit: int = 1 << 20) -> bytes:
-    """A small file such as config.json, not kept. Raises like read_repo."""
+    """Read a small file such as config.json without storing it. Raises like read_repo."""
     file = repo.file(path)
     if file.size > limit:
-        raise HubError(f"{repo.name}: {path} has {file.size:,} bytes, where {limit:,} at most are sensible")
+        raise HubError(f"{repo.name}: {path} has {file.size:,} bytes, more than the limit of {limit:,}")
 
     def read() -> bytes:
         with http.get(file_url(http, repo.name, repo.commit, path)) as response:
@@ -86,7 +89,7 @@ def read_small_file(http: Http, repo: RemoteRepo, path: str, limit: int = 1 << 2
 
 
 def get_json(http: Http, url: str, repo: str = "") -> Any:
-    """The JSON at `url`; its shape is for the caller to check. HubError for whatever is none."""
+    """Fetch the JSON at `url`; the caller checks its shape. HubError where it is not JSON."""
 
     def read() -> bytes:
         with http.get(url) as response:
@@ -100,9 +103,9 @@ def get_json(http: Http, url: str, repo: str = "") -> Any:
 
 
 def patiently(http: Http, url: str, ask: Callable[[], T]) -> T:
-    """`ask`, repeated after a pause where the network or the hub failed; the user is told why it takes long."""
+    """Call `ask`, again after a pause where the network or the hub failed; a note explains a long wait."""
     started = time.monotonic()
-    with calling_after(SILENT_SECONDS, http.tell, f"waiting for {host_of(url)}, which takes its time"):
+    with calling_after(SILENT_SECONDS, http.tell, f"waiting for {host_of(url)}, which is slow to answer"):
         for seconds in RETRY_SECONDS:
             try:
                 return ask()
@@ -117,7 +120,7 @@ def patiently(http: Http, url: str, ask: Callable[[], T]) -> T:
 
 
 def _not_a_hub(url: str) -> HubError:
-    return HubError(f"{host_of(url)} does not answer like a hub", MIRROR_HINT)
+    return HubError(f"{host_of(url)} does not answer as a hub should", MIRROR_HINT)
 
 
 def _found(row: dict[str, Any]) -> FoundModel:
@@ -136,7 +139,7 @@ def _found(row: dict[str, Any]) -> FoundModel:
 
 
 def _file(row: Any) -> RemoteFile | None:
-    """One entry of a listing, or None for one that is not safe or not complete."""
+    """One entry of a listing, or None for an unsafe or incomplete one."""
     if not isinstance(row, dict) or not isinstance(row.get("rfilename"), str) or not is_file(row["rfilename"]):
         return None
     lfs = row.get("lfs")

@@ -1,6 +1,6 @@
-"""One repository of the Hugging Face cache as it lies on the disk: which names lead to which bytes.
+"""One repository of the Hugging Face cache on disk: which names lead to which bytes.
 
-Anybody can write into that cache, so a link is believed only where it leads in one step to a blob of its repository.
+Any program can write into that cache, so a link counts only where it leads in one step to a blob of its repository.
 """
 
 import os
@@ -20,7 +20,7 @@ Bytes = Path | tuple[int, int]  # what a name leads to: the place of a blob, or 
 
 
 class CachedRepo:
-    """The files of one repository. Nothing behind a link to a folder is among them; such a link itself is."""
+    """The files of one repository. A link to a folder is listed itself; nothing behind it is."""
 
     def __init__(self, cache: Path, name: str) -> None:
         self.name = name
@@ -30,7 +30,7 @@ class CachedRepo:
         self.blobs = list(filter(_is_blob, entries(self.folder / "blobs")))
 
     def inside_snapshot(self, path: Path) -> str:
-        """The name that a file has in its revision; empty for what is none."""
+        """Name of a file in its revision; empty for other files."""
         return "/".join(path.relative_to(self.snapshots).parts[1:])
 
     def behind(self, named: Iterable[Path]) -> list[Path]:
@@ -39,7 +39,7 @@ class CachedRepo:
         return [blob for blob in self.blobs if wanted & _ways_to(blob)]
 
     def foreign(self, named: Iterable[Path]) -> list[Path]:
-        """Links among these names that lead to something that is there, and no blob of this repository."""
+        """Links among these names that lead to an existing file outside the blobs of this repository."""
         places = {way for blob in self.blobs for way in _ways_to(blob)}
         return [path for path in named if path.is_symlink() and leads_to(path) not in places and path.exists()]
 
@@ -50,7 +50,7 @@ class CachedRepo:
 
 
 def needed(cache: Path, going: Iterable[Path] = ()) -> set[Bytes]:
-    """Blobs that any name in the cache leads to, those of files that are about to go left out."""
+    """Blobs that a name in the cache leads to, other than the names in `going`."""
     gone = set(going)
     places = (path for repo in entries(cache) for path in files_below(repo / "snapshots"))
     return {leads_to(path) for path in places if path not in gone}
@@ -61,7 +61,7 @@ def unneeded(blobs: Iterable[Path], needed: set[Bytes]) -> list[Path]:
 
 
 def freed_by(paths: Iterable[Path]) -> int:
-    """Bytes that are free once these names are gone; a file with another name left keeps its own."""
+    """Bytes that removing these names frees; a file that keeps another name frees none."""
     gone, files = Counter[tuple[int, int]](), {}
     for path in paths:
         info = path.lstat()
@@ -72,7 +72,7 @@ def freed_by(paths: Iterable[Path]) -> int:
 
 
 def files_below(place: Path) -> Iterator[Path]:
-    """The files in a folder and in the folders of it, and the links; no link is followed."""
+    """Files and links in a folder and its subfolders; links are not followed."""
     if place.is_symlink():
         return
     for folder, folders, files in os.walk(place):
@@ -81,7 +81,7 @@ def files_below(place: Path) -> Iterator[Path]:
 
 
 def leads_to(path: Path) -> Bytes:
-    """One step: where a link points, its folder resolved and its last name not; for a file, which file it is."""
+    """Target of one step: for a link its target with the folder resolved; for a file its device and inode."""
     if path.is_symlink():
         target = path.parent / os.readlink(path)
         return Path(os.path.realpath(target.parent), target.name)
@@ -95,7 +95,7 @@ def _ways_to(blob: Path) -> set[Bytes]:
 
 
 def _is_blob(path: Path) -> bool:
-    """A file called by its hash, or what is left of another program's download of one."""
+    """Whether a file is named by its hash, or is an abandoned download of one by another program."""
     etag, dot, ending = path.name.partition(".")
     if not is_etag(etag) or path.is_dir():
         return False

@@ -1,4 +1,4 @@
-"""models.toml: the models localrun knows by a short name, without asking anybody."""
+"""The catalogue (models.toml): models with a short name, known without a network."""
 
 import tomllib
 from functools import cache
@@ -26,29 +26,29 @@ class CatalogueModel(TypedDict):
 
 @cache
 def read_catalogue() -> dict[str, CatalogueModel]:
-    """Every model of models.toml by its short name."""
+    """Read every model of models.toml by its short name."""
     with resource("models.toml").open("rb") as file:
         return cast("dict[str, CatalogueModel]", tomllib.load(file)["models"])
 
 
 def suggest(total_memory: int) -> str:
-    """A good first model for a machine with this much memory, in bytes."""
+    """Suggest a first model for a machine with this many bytes of memory."""
     return suggestions(total_memory)[0]
 
 
 def suggestions(total_memory: int) -> list[str]:
-    """Good first models, the largest first."""
+    """Suggest first models, the largest first."""
     return [name for least, name in _FIRST_MODELS if total_memory >= least]
 
 
 def shown_name(name: str) -> str:
-    """How people read the name of a model: the title it has in the catalogue, else its name without its owner's."""
+    """Display name of a model: its title in the catalogue, else its name without the owner."""
     return _titles().get(name.lower(), name.rpartition("/")[2] or name)
 
 
 @cache
 def _titles() -> dict[str, str]:
-    """Titles by short name and by repository. The built-in model keeps the name it is asked for by."""
+    """Titles by short name and by repository. The built-in model keeps its short name."""
     entries = {name: entry for name, entry in read_catalogue().items() if name != BUILTIN}
     titles = {name.lower(): entry["title"] for name, entry in entries.items()}
     for entry in entries.values():
@@ -57,7 +57,7 @@ def _titles() -> dict[str, str]:
 
 
 def search_catalogue(term: str) -> dict[str, CatalogueModel]:
-    """The models that can be downloaded whose name, title, note or repository has every word of `term`."""
+    """Models that can be downloaded and whose name, title, note or repository has every word of `term`."""
     words = term.lower().split()
 
     def text(name: str, model: CatalogueModel) -> str:

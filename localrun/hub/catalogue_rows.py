@@ -1,4 +1,4 @@
-"""The models of the catalogue beside this machine: what fits of each, and which one to begin with."""
+"""The models of the catalogue on this machine: what fits of each, and which one to begin with."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from localrun.hub.verdicts import catalogue_fit
 
 @dataclass(frozen=True, slots=True)
 class CatalogueRow:
-    """A model localrun knows by name. `best` is what this machine would run; None where nothing fits, or is known."""
+    """One model of the catalogue. `best` is what this machine would run; None where nothing fits or is known."""
 
     name: str
     entry: CatalogueModel
@@ -46,7 +46,7 @@ def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[Catalogue
 
 
 def first_model(rows: Sequence[CatalogueRow], total_memory: int) -> CatalogueRow | None:
-    """The one to begin with: the largest usual one that fits now and answers fluently; else the best that does."""
+    """The model to begin with: the largest suggested one that fits and is fluent, else the best fitting one."""
     fitting = [row for row in rows if row.best is not None and row.verdict == "fits"]
     fluent = [row for row in fitting if row.best is not None and row.best.est_decode_tps >= FLUENT_TPS]
     by_name = {row.name: row for row in fluent}

@@ -1,4 +1,4 @@
-"""How large a model of the catalogue is, without asking anybody."""
+"""Shape of a model of the catalogue, known without a network."""
 
 import json
 from functools import cache
@@ -11,7 +11,7 @@ from localrun.hub.remote import RemoteModel
 
 
 def catalogue_shape(model: CatalogueModel) -> ModelShape | None:
-    """The shape of a catalogue model; None where the catalogue does not know it. Good for sizes, not for running."""
+    """Shape of a catalogue model, for sizes only; None where the catalogue has no config of it."""
     if "config" not in model:
         return None
     return _shape(model.get("safetensors", ""), json.dumps(model["config"]))

@@ -1,4 +1,4 @@
-"""Which models can be run here: asked before the first byte of a download, and of what is on disk already."""
+"""Whether a model can be run here, checked before its download and for models on disk."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,10 +18,9 @@ from localrun.model.capability import check_loadable, obstacle
 
 
 def require_runnable(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> None:
-    """Refuse files that would not load here, by their headers, as the loader would. Raises ModelFileError, and HubError
-    like a download.
+    """Refuse files that would not load here, by their headers.
 
-    Files that are no weights are not looked at.
+    Files other than weights are not checked. Raises ModelFileError, and HubError like a download.
     """
     if not any(is_weights(file.path) for file in files):
         return
@@ -37,9 +36,9 @@ def require_runnable(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) 
 
 
 def stored_obstacle(model: StoredModel) -> str:
-    """Why a model on disk cannot be run, by the first bytes of it; empty when nothing is known against it.
+    """Why a model on disk cannot be run, by the start of its file; empty when no reason is known.
 
-    Of Ollama's models all tensors are looked at, too: its own converter had names for some that we do not know.
+    For Ollama's models all tensors are checked, because Ollama's converter uses some names that localrun does not know.
     """
     try:
         if model.source == "ollama":

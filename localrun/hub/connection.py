@@ -1,4 +1,4 @@
-"""One connection: over a proxy where the system names one, over TLS for https, and never longer than it may take."""
+"""One HTTP connection: by the system's proxy where there is one, with TLS for https, and with a time limit."""
 
 import http.client
 import socket
@@ -21,7 +21,7 @@ MIRROR_HINT = "if HF_ENDPOINT or a proxy is set, it may not be a full mirror of 
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer whose body can be read as it comes: `readinto` waits until the buffer is full, `read1` copies."""
+    """A response whose body is read in pieces: `readinto` fills the buffer, `read1` copies what has arrived."""
 
     def readinto1(self, buffer: Any) -> int:
         if self.chunked or self.length is None:
@@ -34,7 +34,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class Connection(http.client.HTTPConnection):
-    """To one origin. `may_be_private`: its name may stand for an address of a private network."""
+    """A connection to one origin. `may_be_private`: the host name may resolve to a private address."""
 
     response_class = _Response
 
@@ -62,7 +62,7 @@ class Connection(http.client.HTTPConnection):
     def ask(
         self, path: str, headers: Mapping[str, str], body: bytes | None = None, seconds: float | None = None
     ) -> tuple[http.client.HTTPResponse, socket.socket]:
-        """GET, or POST with a body, and wait some seconds for the headers of the answer."""
+        """Send GET, or POST with a body, and wait `seconds` at most for the headers of the response."""
         scheme, host, port = self._origin
         more = self._for_proxy if self._absolute else {}
         if self._absolute:
@@ -77,18 +77,18 @@ class Connection(http.client.HTTPConnection):
 
 
 def deadline(sock: socket.socket, seconds: float | None = None) -> AbstractContextManager[None]:
-    """Break the connection off when what is inside takes longer, however busily the other side drips."""
+    """Break the connection off when the block takes longer, even while the other side sends slowly."""
     return calling_after(seconds or ANSWER_SECONDS, break_off, sock)
 
 
 def break_off(sock: socket.socket) -> None:
-    """End what another thread waits for on this connection."""
+    """End a read that another thread waits for on this connection."""
     with suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
 
 
 def reason_of(error: Exception) -> str:
-    """Why, in the system's words, without anything that was sent."""
+    """The reason of an error in the system's words, without anything that was sent."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, http.client.HTTPException):
@@ -106,7 +106,7 @@ def _in_url(host: str) -> str:
 
 
 def _dial(origin: Origin, may_be_private: bool) -> socket.socket:
-    """Connect to the first address that answers; the address that was checked is the one that is used."""
+    """Connect to the first address that answers; exactly the checked address is used."""
     _, host, port = origin
     failure: OSError = OSError(f"no address for {host}")
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -1,4 +1,4 @@
-"""Whether the disk holds what is to be downloaded, what to say where it does not, and what is left of it."""
+"""Free disk space: the check before a download, errors of a full disk, and space for packed weights."""
 
 import errno
 import shutil
@@ -17,7 +17,7 @@ from localrun.storage.weight_store import WeightStore
 
 
 def require_space(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) -> None:
-    """HubError before the first byte when the disk cannot hold all that is missing."""
+    """Raise HubError before the first byte when the disk cannot hold all missing files."""
     folder = repo_folder(cache, repo.name)
     allocated = {head.file: head.size for _, head, _ in find_partials(folder / "blobs")}
     missing = [file for file in files if find_stored(cache, repo, file) is None]
@@ -37,7 +37,7 @@ def _disk_full(cache: Path, missing: int) -> HubError:
 
 @contextmanager
 def disk_errors(cache: Path) -> Iterator[None]:
-    """Turn refusals of the file system into the HubError that says so."""
+    """Turn errors of the file system into a HubError with advice."""
     try:
         yield
     except OSError as error:
@@ -50,10 +50,7 @@ def disk_errors(cache: Path) -> Iterator[None]:
 
 
 def packing_room(download: int = 0) -> int:
-    """Bytes that weights may take of the disk where memory has no room for them; 0 where nothing can be written.
-
-    What is left once `download` more bytes have arrived.
-    """
+    """Bytes of disk that packed weights may take after `download` more bytes; 0 where nothing can be written."""
     home = writable_folder("cache")
     if home is None:
         return 0

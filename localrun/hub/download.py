@@ -1,4 +1,4 @@
-"""Download files of a repository into the Hugging Face cache: resumed, checked, and safe to do twice at once."""
+"""Download of repository files into the Hugging Face cache: resumed, verified, and safe for two processes at once."""
 
 import time
 from collections.abc import Sequence
@@ -39,10 +39,10 @@ def download(
     emit: Emit = lambda event: None,
     control: Control | None = None,
 ) -> list[Path]:
-    """Bring `files` into the cache and give their paths there, in order.
+    """Download `files` into the cache and return their paths, in order.
 
-    What is stored already, by whomever, is not fetched again; what an earlier attempt left is gone on with. Raises
-    HubError for everything that goes wrong, CancelledError after `control.cancel()`; what has arrived stays.
+    Files already in the cache are not fetched again, and partial ones are resumed. Raises HubError for every failure
+    and CancelledError after `control.cancel()`; what has arrived stays.
     """
     cache = http.access.cache
     job = _Job(http, repo, sum(file.size for file in files), emit, control or Control())
@@ -52,12 +52,12 @@ def download(
         paths = [job.bring(file) for file in files]
         remember_commit(cache, repo)
     for file in changed:
-        emit(DownloadNotice(file, f"{file} was replaced on the hub since an earlier download"))
+        emit(DownloadNotice(file, f"{file} has changed on the hub since an earlier download"))
     return paths
 
 
 class _Job:
-    """One call of `download`: what is done so far of all files together."""
+    """One call of `download`: progress of all its files together."""
 
     def __init__(self, http: Http, repo: RemoteRepo, total: int, emit: Emit, control: Control) -> None:
         self.http = http
@@ -69,7 +69,7 @@ class _Job:
         self.done_before = 0  # bytes of the files before this one
 
     def bring(self, file: RemoteFile) -> Path:
-        """One file: found, waited for, or fetched."""
+        """Get one file: find it, wait for another process, or fetch it."""
         cache, fetched_before = self.http.access.cache, self.meter.fetched
         blob = blob_path(cache, self.repo.name, file)
         waiting = False
@@ -102,7 +102,7 @@ class _Job:
         return path
 
     def fetch(self, file: RemoteFile, partial: Partial) -> None:
-        """Complete a part, check it, and make it a blob."""
+        """Complete a partial file, verify it, and turn it into a blob."""
         partial.reserve()
         self.emit(DownloadStarted(file.path, file.size, _bytes_there(partial)))
         if self.complete(file, partial) != file.etag:
@@ -111,7 +111,10 @@ class _Job:
         partial.finish(blob_path(self.http.access.cache, self.repo.name, file))
 
     def repair(self, file: RemoteFile, partial: Partial) -> None:
-        """All is there, and it is not the file. First suspect the disk, then the network, last the server."""
+        """Repair a complete file whose hash is wrong.
+
+        The disk is suspected first, then the network, last the server.
+        """
         self.emit(DownloadNotice(file.path, f"the checksum of {file.path} is wrong: looking for the damage"))
         damaged = partial.damaged()
         for chunk in damaged:
@@ -133,7 +136,7 @@ class _Job:
         self.emit(DownloadNotice(file.path, f"{differing} chunks of {file.path} had arrived damaged: fetched again"))
 
     def complete(self, file: RemoteFile, partial: Partial) -> str:
-        """Fetch what is missing; gives the hash of the whole, computed while the rest still comes."""
+        """Fetch the missing chunks; returns the hash of the whole file, computed meanwhile."""
         transfer = Transfer(self.http, self.repo, file, partial, self.control, self.meter)
         check = Verifier(file, partial, transfer.arrived)
         next_event = next_life = 0.0
@@ -166,7 +169,7 @@ class _Job:
         return check.hexdigest()
 
     def report_retries(self, file: RemoteFile, transfer: Transfer, told: str) -> str:
-        """Say why something is tried again, each reason once in a row; gives the last one."""
+        """Report why something is tried again, without repeating a reason; returns the last one."""
         while transfer.retries:
             reason = transfer.retries.popleft()
             if reason != told:
@@ -184,7 +187,7 @@ def _bytes_there(partial: Partial) -> int:
 
 
 def _changed_files(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) -> list[str]:
-    """Files that an earlier download had with other content under the same name."""
+    """Files that an earlier download stored under the same name with other content."""
     snapshots = repo_folder(cache, repo.name) / "snapshots"
     changed = []
     for file in files:

@@ -1,4 +1,4 @@
-"""The same bytes more than once on a disk: found by hash, and by reading only files of equal size."""
+"""Files with the same bytes on one disk: found by hash, which is computed only for files of equal size."""
 
 import hashlib
 import re
@@ -12,10 +12,10 @@ _NAMED_BY_HASH = re.compile(r"(?:sha256-)?([0-9a-f]{64})")
 
 
 def find_duplicates(models: Iterable[StoredModel], read: bool = False) -> list[list[StoredModel]]:
-    """Groups of models in single files that hold the same bytes in different places; the largest first.
+    """Groups of single-file models that hold the same bytes in different places; the largest first.
 
-    The caches of Hugging Face and Ollama name files by their sha256, so these cost nothing. With `read`, other files
-    of equal size are hashed (a second a GiB or so).
+    The caches of Hugging Face and Ollama name files by their sha256, so these cost nothing. With `read`, other files of
+    equal size are hashed (about a second per GiB).
     """
     by_size: dict[int, dict[tuple[int, int], StoredModel]] = defaultdict(dict)
     for model in models:
@@ -33,12 +33,12 @@ def find_duplicates(models: Iterable[StoredModel], read: bool = False) -> list[l
 
 
 def reclaimable(group: list[StoredModel]) -> int:
-    """Bytes that would be free if only one of them stayed."""
+    """Bytes that would be free if one copy of the group stayed."""
     return group[0].path.stat().st_size * (len(group) - 1)
 
 
 def content_hash(path: Path, read: bool) -> str:
-    """The sha256 of a file: from its name where that is one, else by reading it; empty without `read`."""
+    """sha256 of a file: from a name that is one, else by reading the file; empty without `read`."""
     named = _NAMED_BY_HASH.fullmatch(path.resolve().name)
     if named:
         return named[1]

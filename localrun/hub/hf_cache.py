@@ -1,4 +1,4 @@
-"""The layout of the Hugging Face cache, so that other programs find our downloads and we find theirs.
+"""Layout of the Hugging Face cache, shared with other programs.
 
 <cache>/models--org--name/ blobs/<etag> · refs/main (a commit) · snapshots/<commit>/<path> -> ../../blobs/<etag>
 """
@@ -32,13 +32,13 @@ def snapshot_path(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path:
 
 
 def find_stored(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path | None:
-    """The file in the cache, from any program: linked already, or as a blob of another revision."""
+    """Path of the file in the cache, from any program: already linked, or a blob of another revision."""
     paths = (snapshot_path(cache, repo, file), blob_path(cache, repo.name, file))
     return next((path for path in paths if _is_stored(path, file)), None)
 
 
 def link(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path:
-    """Make the stored blob visible under its name in the snapshot; gives that path. Safe to do twice, or by two."""
+    """Link the stored blob under its name in the snapshot; returns that path. Safe for two processes at once."""
     blob, path = blob_path(cache, repo.name, file), snapshot_path(cache, repo, file)
     if _is_stored(path, file):
         return path
@@ -54,7 +54,7 @@ def link(cache: Path, repo: RemoteRepo, file: RemoteFile) -> Path:
 
 
 def _is_stored(path: Path, file: RemoteFile) -> bool:
-    """Whether `path` leads to these bytes, as far as the size and the name of the blob behind it say."""
+    """Whether `path` leads to these bytes, by the size and name of the blob behind it."""
     try:
         blob = path.resolve(strict=True)
         return blob.stat().st_size == file.size and (blob.name == file.etag or not is_etag(blob.name))
@@ -63,7 +63,7 @@ def _is_stored(path: Path, file: RemoteFile) -> bool:
 
 
 def _point(path: Path, blob: Path) -> None:
-    """A relative link; a hard link or a copy where the system has no links for everybody (Windows)."""
+    """Create a relative link; a hard link or a copy where links need special rights (Windows)."""
     try:
         path.symlink_to(os.path.relpath(blob, path.parent))
     except (OSError, NotImplementedError):
@@ -74,7 +74,7 @@ def _point(path: Path, blob: Path) -> None:
 
 
 def remember_commit(cache: Path, repo: RemoteRepo, revision: str = "main") -> str:
-    """Note which commit `revision` was; gives the commit that it was before, if another."""
+    """Store which commit `revision` is; returns the commit that it was before, if another."""
     ref = repo_folder(cache, repo.name) / "refs" / revision
     before = ""
     with suppress(OSError, UnicodeDecodeError):

@@ -1,8 +1,8 @@
-"""HTTP for the hub, and what it may not do to us.
+"""HTTP for the hub, with limits on what a server can make localrun do.
 
-Nothing is opened offline. The token goes to the configured origin and nowhere else. Redirects are followed by hand:
-never from https to http, never to an address of a private network that the hub's own name does not stand for.
-Compressed bodies are refused, since none was asked for. Bodies read whole have a limit in bytes and in seconds.
+Nothing is opened offline. The token goes to the configured origin only. Redirects are followed by hand: never from
+https to http, and never to a private address that the hub's own name does not resolve to. Compressed bodies are
+refused, since none was asked for. Bodies read whole have a limit in bytes and in seconds.
 """
 
 import http.client
@@ -29,7 +29,7 @@ Headers = http.client.HTTPMessage  # names in any case
 
 
 class NetworkError(HubError):
-    """No answer, half of one, or one that says later: trying again may help, after `wait_seconds` at the soonest."""
+    """A failure that may pass: no response, part of one, or a request to wait. Retry after `wait_seconds`."""
 
     def __init__(self, message: str, hint: str = "", wait_seconds: float = 0.0) -> None:
         super().__init__(message, hint)
@@ -37,7 +37,7 @@ class NetworkError(HubError):
 
 
 class Response:
-    """An answer whose headers have come. `url` is where it came from, `hops` what redirects said on the way."""
+    """A response whose headers have arrived. `url` is its origin; `hops` are the headers of redirects on the way."""
 
     def __init__(self, raw: http.client.HTTPResponse, sock: socket.socket, url: str, hops: list[Headers]) -> None:
         self.status = raw.status
@@ -48,14 +48,14 @@ class Response:
         self.sock = sock
 
     def read_into(self, buffer: memoryview) -> int:
-        """Read from the body, at most a buffer full; 0 at its end. NetworkError when the connection breaks."""
+        """Read at most a buffer of the body; 0 at its end. NetworkError when the connection breaks."""
         try:
             return self._raw.readinto1(buffer)
         except (OSError, http.client.HTTPException) as error:
             raise _broken(error) from None
 
     def read(self, limit: int = MAX_BODY) -> bytes:
-        """The whole body; HubError when it is larger than `limit`, NetworkError when it takes too long."""
+        """Read the whole body; HubError when it is larger than `limit`, NetworkError when it takes too long."""
         body, n_pieces = bytearray(), 0
         try:
             with deadline(self.sock):
@@ -64,23 +64,23 @@ class Response:
                     body += buffer[:n_read]
                     n_pieces += 1
                     if n_pieces > _MAX_CRUMBS and len(body) < n_pieces * _CRUMB_BYTES:
-                        raise HubError(f"{host_of(self.url)} sends an answer in pieces of a few bytes", MIRROR_HINT)
+                        raise HubError(f"{host_of(self.url)} sends the answer in pieces of a few bytes", MIRROR_HINT)
         except (OSError, http.client.HTTPException) as error:
             raise _broken(error) from None
         if len(body) > limit:
-            raise HubError(f"{host_of(self.url)} sends more than {limit:,} bytes where a little is expected")
+            raise HubError(f"{host_of(self.url)} sends more than {limit:,} bytes where less is expected")
         if self._raw.length:
             raise NetworkError("the connection broke off: the answer was cut short", "try again")
         return bytes(body)
 
     @property
     def is_read(self) -> bool:
-        """Whether the body is at its end, so that the connection can be used again."""
+        """Whether the body is at its end, so that the connection can be reused."""
         return self._raw.isclosed() and not self._raw.will_close
 
 
 class Http:
-    """Connections to a hub, kept open and safe to use from several threads. `tell` is how a person hears of a wait."""
+    """Connections to a hub, kept open and usable from several threads. `tell` shows a note about a wait to the user."""
 
     def __init__(self, access: Access, tell: Callable[[str], None] = lambda text: None) -> None:
         self.access = access
@@ -91,7 +91,7 @@ class Http:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Close idle connections, and break off the others: a read from one raises NetworkError now."""
+        """Close idle connections and break off busy ones, whose reads raise NetworkError."""
         with self._lock:
             idle = [connection for waiting in self._idle.values() for connection in waiting]
             busy = list(self._busy)
@@ -103,7 +103,10 @@ class Http:
 
     @contextmanager
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> Iterator[Response]:
-        """GET `url`, redirects followed. HubError offline and for what may not be; NetworkError for no answer."""
+        """GET `url` and follow redirects.
+
+        HubError offline and for forbidden redirects; NetworkError for no response.
+        """
         if self.access.offline:
             raise HubError("localrun is offline", "leave out --offline, or unset HF_HUB_OFFLINE and LOCALRUN_OFFLINE")
         hops: list[Headers] = []
@@ -128,7 +131,7 @@ class Http:
         raise HubError(f"{host_of(url)} redirects in circles", MIRROR_HINT)
 
     def _ask(self, url: str, headers: Mapping[str, str], hops: list[Headers]) -> tuple[Connection, Response]:
-        """Send the request; over a kept connection first, which may have been closed meanwhile."""
+        """Send the request, first over an open connection, which the server may have closed meanwhile."""
         parts = urlsplit(url)
         origin = origin_of(parts)
         sent = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", **headers}

@@ -1,4 +1,4 @@
-"""Errors of the hub when it refuses, as ones a user can act on."""
+"""Refusals of the hub, as errors that a user can act on."""
 
 import math
 
@@ -14,13 +14,13 @@ _TOKEN_PAGE = "a token comes from huggingface.co/settings/tokens and goes into H
 
 
 def check_status(response: Response, access: Access, repo: str = "", file: str = "") -> None:
-    """Raise what an answer that is not 200 or 206 means: NotFoundError, NetworkError (may pass) or HubError."""
+    """Raise for a status other than 200 or 206: NotFoundError, NetworkError (may pass) or HubError."""
     if response.status not in (200, 206):
         raise refusal(response, access, repo, file)
 
 
 def refusal(response: Response, access: Access, repo: str, file: str) -> LocalrunError:
-    """The error for an answer that is not a good one."""
+    """The error for a response that refuses the request."""
     status, code = response.status, response.headers.get("X-Error-Code", "")
     host = host_of(response.url)
     if code == "GatedRepo":
@@ -38,7 +38,7 @@ def refusal(response: Response, access: Access, repo: str, file: str) -> Localru
         seconds = seconds_to_wait(response.headers)
         wait = f"try again {_in_a_while(seconds)}"
         hint = wait if access.token else f"{wait}; with HF_TOKEN set the limit is higher"
-        return NetworkError(f"{host} asks us to slow down (too many requests)", hint, seconds or math.inf)
+        return NetworkError(f"{host} asks localrun to slow down (too many requests)", hint, seconds or math.inf)
     if status == 401:
         return HubError(f"{host} does not accept the token" if access.token else f"{host} wants a token", _TOKEN_PAGE)
     if status == 403:
@@ -50,8 +50,8 @@ def refusal(response: Response, access: Access, repo: str, file: str) -> Localru
     if status >= 500 or status == 408:
         seconds = seconds_to_wait(response.headers, is_limit=False) or 0.0
         hint = f"try again {_in_a_while(seconds) if seconds else 'in a minute'}"
-        return NetworkError(f"{host} reports an error of its own (status {status})", hint, seconds)
-    return HubError(f"{host} gives an unexpected answer (status {status})", MIRROR_HINT)
+        return NetworkError(f"{host} reports an internal error (status {status})", hint, seconds)
+    return HubError(f"{host} sent an unexpected answer (status {status})", MIRROR_HINT)
 
 
 def _in_a_while(seconds: float | None) -> str:

@@ -1,4 +1,4 @@
-"""The journal of a download: who writes it, then one line a chunk that has arrived, with its number and CRC-32.
+"""Journal of a download: its writer, then one line for each chunk that has arrived, with number and CRC-32.
 
 <etag>.<part>.<owner>.localrun-journal
 """
@@ -42,7 +42,7 @@ class JournalHead:
 
 
 def read_head(journal: Path) -> JournalHead | None:
-    """None for a journal that cannot be read."""
+    """Read the first line; None for a journal that cannot be read."""
     try:
         with open_regular(journal, follow_links=False) as file:
             head = JournalHead(**json.loads(file.read(_MAX_HEAD).partition(b"\n")[0]))
@@ -54,7 +54,7 @@ def read_head(journal: Path) -> JournalHead | None:
 
 
 def read_chunks(journal: Path, n_chunks: int) -> dict[int, int]:
-    """Checksums by chunk; lines that are cut or make no sense count for nothing, nor does a file of endless ones."""
+    """Checksums by chunk number. Malformed lines are ignored, as is a file longer than its chunks need."""
     chunks: dict[int, int] = {}
     for line in read_lines(journal, n_chunks).split(b"\n")[:-1]:
         number, _, checksum = line.partition(b" ")
@@ -70,7 +70,7 @@ def read_chunks(journal: Path, n_chunks: int) -> dict[int, int]:
 
 
 def read_lines(journal: Path, n_chunks: int) -> bytes:
-    """Lines after the first; none where the journal cannot be read, or is longer than its chunks need."""
+    """Lines after the first; none where the journal cannot be read or is longer than its chunks need."""
     try:
         whole = read_small(journal, _MAX_HEAD + _MAX_LINES * max(n_chunks, 1), follow_links=False)
     except OSError:
@@ -79,7 +79,7 @@ def read_lines(journal: Path, n_chunks: int) -> bytes:
 
 
 def write_journal(journal: Path, repo: str, file: RemoteFile, chunks: dict[int, int]) -> None:
-    """A journal under our name. It appears as a whole or not at all."""
+    """Write a journal of this process; it appears complete or not at all."""
     started = psutil.Process().create_time()
     head = JournalHead(repo, file.path, file.size, platform.node(), os.getpid(), started, boot_id())
     replace_journal(journal, head, b"".join(b"%d %08x\n" % line for line in chunks.items()))
@@ -91,7 +91,7 @@ def replace_journal(journal: Path, head: JournalHead, lines: bytes) -> None:
 
 
 def journals_of(blob: Path) -> list[Path]:
-    """The journals of one file: of its parts, or of itself."""
+    """The journals of one file: of its partial downloads, or of the complete file."""
     return list(blob.parent.glob(f"{blob.name}.*{JOURNAL}"))
 
 
@@ -108,19 +108,19 @@ def n_chunks_of(size: int) -> int:
 
 
 def checksums(path: Path) -> Iterator[int]:
-    """CRC-32 of every chunk of a file as it is on the disk."""
+    """CRC-32 of every chunk of a file on disk."""
     with open_regular(path) as file:
         while data := file.read(CHUNK_BYTES):
             yield zlib.crc32(data)
 
 
 def begin_hash(etag: str, size: int) -> Any:
-    """The hash that an etag is of: sha256, or git's of a small file."""
+    """New hash object for an etag: sha256, or git's sha1 of a small file."""
     return hashlib.sha256() if len(etag) == 64 else hashlib.sha1(b"blob %d\0" % size)
 
 
 def size_of(path: Path) -> int:
-    """0 for a file that is not there."""
+    """Size of a file; 0 where it does not exist."""
     try:
         return path.stat().st_size
     except OSError:
@@ -129,9 +129,9 @@ def size_of(path: Path) -> int:
 
 @cache
 def boot_id() -> str:
-    """A name for this boot of the machine: what was written in it can be read, in memory if not on the disk.
+    """Identifier of this boot of the machine: the same for every process until the next start.
 
-    The same for every process until the machine is started again; different afterwards.
+    What was written during this boot can be read, from memory if not from the disk.
     """
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:

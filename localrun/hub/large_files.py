@@ -1,4 +1,4 @@
-"""Files that the hub does not serve in one piece over plain HTTP: its own client fetches those, and we check them."""
+"""Files that the hub does not serve in one piece over plain HTTP: huggingface_hub fetches them, localrun verifies."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ _READ_BYTES = 8 << 20
 
 
 def fetch_large(http: Http, repo: RemoteRepo, file: RemoteFile, control: Control, meter: Meter) -> None:
-    """Fetch one file with huggingface_hub into the same cache. HubError for what goes wrong, a wrong hash included."""
+    """Fetch one file with huggingface_hub into the same cache. HubError for failures, a wrong hash included."""
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -40,7 +40,7 @@ def fetch_large(http: Http, repo: RemoteRepo, file: RemoteFile, control: Control
 
 
 def _counting_bar(control: Control, meter: Meter) -> Any:
-    """A progress bar that draws nothing: it counts for us, and ends the download when it is cancelled."""
+    """A progress bar that draws nothing: it counts bytes, and ends a cancelled download."""
     from huggingface_hub import utils
 
     def update(bar: Any, n: float | None = 1) -> None:

@@ -31,7 +31,7 @@ def scan() -> list[StoredModel]:
 
 
 def scan_files() -> list[StoredModel]:
-    """The same, and the files that only help a model."""
+    """Every model on disk, with helper files such as projectors and draft models."""
     found = [*builtin_models(), *_models_folder(), *_hub_cache(), *lm_studio_models(), *ollama_models()]
     used = _read_used()
     found += _elsewhere(used, found)
@@ -40,7 +40,7 @@ def scan_files() -> list[StoredModel]:
 
 
 def _elsewhere(used: Iterable[str], found: Iterable[StoredModel]) -> Iterator[StoredModel]:
-    """Those in none of these folders that were used by their path, and are still there."""
+    """Models outside the known folders that were used by their path and still exist."""
     known = {os.path.realpath(model.path) for model in found}
     for path in map(Path, used):
         if path.is_absolute() and path.exists() and os.path.realpath(path) not in known:
@@ -58,13 +58,13 @@ def builtin_models() -> list[StoredModel]:
 
 
 def unfinished() -> Iterator[tuple[Path, JournalHead, int]]:
-    """Downloads that were begun: (journal, what it is, bytes there)."""
+    """Unfinished downloads: (journal, its head, bytes on disk)."""
     for repo in entries(hub_cache()):
         yield from find_partials(repo / "blobs")
 
 
 def mark_used(path: Path) -> None:
-    """Remember that the model at `path` was used now. Where nothing can be written, nothing is remembered."""
+    """Store that the model at `path` was used now; no effect where nothing can be written."""
     home = writable_folder("cache")
     if home is None:
         return
@@ -78,7 +78,7 @@ def _read_used() -> dict[str, float]:
 
 
 def _times(used: Mapping[str, object]) -> dict[str, float]:
-    """Times of use by path, without those that no calendar can show."""
+    """Times of use by path, without times outside the calendar."""
     times = ((path, seconds) for path, seconds in used.items() if isinstance(seconds, int | float))
     return {path: float(seconds) for path, seconds in times if 0 <= seconds < _LATEST}
 
@@ -91,9 +91,9 @@ def _models_folder() -> Iterator[StoredModel]:
 
 
 def _hub_cache() -> Iterator[StoredModel]:
-    """Snapshots of the Hugging Face cache; of several revisions of a file, the one `main` points to.
+    """Models in the Hugging Face cache; where revisions share a file, the revision of `main`.
 
-    A file that was renamed is there under each name.
+    A renamed file appears under each of its names.
     """
     for repo in entries(hub_cache()):
         parts = repo.name.split("--", 2)

@@ -1,4 +1,4 @@
-"""How to load a model that is on disk, as the user's settings say."""
+"""Load options of a model on disk, from the user's settings."""
 
 from typing import cast
 
@@ -18,8 +18,11 @@ def load_options(
     chat_id: str = "",
     adapters: tuple[AdapterChoice, ...] = (),
 ) -> LoadOptions:
-    """`disk_cache` keeps what is computed of chats, which needs the prefix cache; `precision` is its name for the user,
-    where it is not that of the file; `chat_id` the kept chat that is gone on with."""
+    """Build the load options.
+
+    `precision` is its name for the user where the file's differs. `disk_cache` stores the KV cache of chats and needs
+    the prefix cache. `chat_id` is the stored chat that continues.
+    """
     return LoadOptions(
         path=stored.path,
         name=stored.name,

@@ -1,4 +1,4 @@
-"""Which files of a folder belong to the model in it, by their names: weights, index, configs and tokenizer."""
+"""The files of a folder that belong to its model, by name: weights, index, configs and tokenizer."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -21,13 +21,15 @@ _BESIDE_WEIGHTS = re.compile(
 
 
 def is_beside_weights(name: str) -> bool:
-    """Whether a file of this name, or path in its repository, is what weights need to be a model."""
+    """Whether a file of this name, or path in its repository, is needed beside the weights."""
     return _BESIDE_WEIGHTS.fullmatch(name) is not None
 
 
 def weights_of(names: Iterable[str], indexed: Collection[str] = ()) -> list[str]:
-    """The files that loading opens, of all names in a folder: model.safetensors, else those of its index, else whatever
-    is there once. `indexed` are the names in that index, where it could be read."""
+    """Files of weights that loading opens: model.safetensors, else those of the index, else every one once.
+
+    `names` are all names in the folder, `indexed` those in its index where that could be read.
+    """
     weights = sorted(name for name in names if name.endswith(".safetensors"))
     if "model.safetensors" in weights:
         return ["model.safetensors"]
@@ -37,13 +39,13 @@ def weights_of(names: Iterable[str], indexed: Collection[str] = ()) -> list[str]
 
 
 def weights_in(folder: Path) -> list[Path]:
-    """The files of weights that loading a folder opens."""
+    """Files of weights that loading a folder opens."""
     names = [path.name for path in entries(folder) if path.is_file()]
     return [folder / name for name in weights_of(names, _indexed(folder / SAFETENSORS_INDEX))]
 
 
 def files_of_folder(folder: Path) -> list[Path]:
-    """Files of the safetensors model in a folder; whatever else is there is somebody's own."""
+    """Files of the safetensors model in a folder, without the user's other files."""
     found = [*folder.iterdir(), *entries(folder / MORE_TEMPLATES)]
     names = {path.relative_to(folder).as_posix() for path in found if path.is_file() or path.is_symlink()}
     weights = {name for name in names if name.endswith(".safetensors")}
@@ -54,7 +56,7 @@ def files_of_folder(folder: Path) -> list[Path]:
 
 
 def _indexed(index: Path) -> set[str]:
-    """The files that an index names; none where there is no index that can be read."""
+    """Files that an index names; none without a readable index."""
     names = read_object(index, MAX_INDEX_BYTES).get("weight_map")
     return {name for name in names.values() if isinstance(name, str)} if isinstance(names, dict) else set()
 

@@ -1,4 +1,4 @@
-"""Names of models, files and repositories, parsed: precision, shard, repository and file."""
+"""Parsing of model names, file names and repository names: precision, shard, repository and file."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ class HubName:
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """A GGUF's file name taken apart: `Qwen3-4B-Q4_K_M-imat-00001-of-00003.gguf`."""
+    """The parts of a GGUF file name such as `Qwen3-4B-Q4_K_M-imat-00001-of-00003.gguf`."""
 
     model: str  # qwen3-4b; empty where the name is no more than a precision
     precision: str  # Q4_K_M; empty where the name does not say
@@ -52,12 +52,12 @@ class FileName:
 
     @property
     def label(self) -> str:
-        """The precision with the remark: what tells two files of one precision."""
+        """The precision with the remark, which tells apart two files of one precision."""
         return f"{self.precision}-{self.remark}" if self.remark else self.precision
 
 
 def parse_file_name(path: str | PurePath) -> FileName:
-    """The parts of a GGUF's file name; where that has no precision, one at the end of its folder's name counts."""
+    """Parse the name of a GGUF file; without a precision in it, one at the end of its folder's name counts."""
     path = PurePath(path)
     stem = PurePath(whole_name(path.name)).stem
     found = _find_precision(stem)
@@ -77,8 +77,10 @@ def parse_file_name(path: str | PurePath) -> FileName:
 
 
 def _find_precision(stem: str) -> re.Match[str] | None:
-    """The precision that a name tells: the last, but the type of quantised weights before that of floats, which they
-    were made from or which a few tensors have (BF16-Q8_0, Q4_K_M-f16)."""
+    """Find the precision in a name: the last one, quantised types before floats.
+
+    A float type beside a quantised one names the source or a few tensors (BF16-Q8_0, Q4_K_M-f16).
+    """
 
     def telling(found: re.Match[str]) -> tuple[bool, bool, int]:
         return not _FLOAT.fullmatch(found[1]), not _VAGUE.fullmatch(found[1]), found.start()
@@ -87,7 +89,7 @@ def _find_precision(stem: str) -> re.Match[str] | None:
 
 
 def _first_beside(stem: str, found: re.Match[str]) -> int:
-    """Where the precisions begin that end right before `found`, or it itself."""
+    """Start of the run of precisions that ends with `found`."""
     start = found.start()
     for other in reversed(_precisions(stem)):
         if other.end() <= start and not stem[other.end() : start].strip(_SEPARATORS):
@@ -96,25 +98,25 @@ def _first_beside(stem: str, found: re.Match[str]) -> int:
 
 
 def _precisions(stem: str) -> list[re.Match[str]]:
-    """All in a name, vague ones at its end only."""
+    """All precisions in a name; ambiguous ones count at its end only."""
     every = _PRECISION.finditer(stem)
     return [found for found in every if found.end() == len(stem) or not _VAGUE.fullmatch(found[1])]
 
 
 def words_of(name: str) -> tuple[str, ...]:
-    """`org/Llama-3.2-1B-GGUF` → llama, 3.2, 1b."""
+    """Words of a name: `org/Llama-3.2-1B-GGUF` → llama, 3.2, 1b."""
     found: list[str] = _WORD.findall(name.lower().rpartition("/")[2])
     return tuple(word for word in found if word not in _SILENT)
 
 
 def without_precision(name: str) -> str:
-    """`llama3.1:8b-q4_K_M` without its end."""
+    """A name such as `llama3.1:8b-q4_K_M` without the precision at its end."""
     found = _find_precision(name)
     return name[: found.start()].rstrip("-._") if found and found.end() == len(name) else name
 
 
 def parse_hub_name(text: str) -> HubName | None:
-    """`text` as a repository of the hub, with a file or a precision behind a colon; None when it is none."""
+    """Parse `text` as a repository of the hub, with a file or precision after a colon; None for other text."""
     prefix = _HUB_PREFIX.match(text)
     rest = text[prefix.end() :].rstrip("/") if prefix else text
     page = _HUB_FILE_PAGE.match(rest)
@@ -125,12 +127,12 @@ def parse_hub_name(text: str) -> HubName | None:
 
 
 def same_precision(a: str, b: str) -> bool:
-    """Whether two spellings mean one precision: case does not matter, and fp16 is F16."""
+    """Whether two spellings mean one precision, ignoring case; fp16 is F16."""
     return _plain(a) == _plain(b)
 
 
 def of_precision(items: Iterable[T], wanted: str, precision_of: Callable[[T], str]) -> list[T]:
-    """The items in the precision `wanted`; where there is none, those in one whose name is that behind `UD-`."""
+    """Items in the precision `wanted`; where there is none, those in its `UD-` variant."""
     items = list(items)
     exact = [item for item in items if same_precision(precision_of(item), wanted)]
     return exact or [item for item in items if same_precision(precision_of(item), f"UD-{wanted}")]
@@ -141,8 +143,10 @@ def _plain(precision: str) -> str:
 
 
 def main_model(repo: str, sizes: Mapping[str, Sequence[int]]) -> str:
-    """The model that a repository is named after, else the one with the most precisions, else the largest; none that
-    helps another. `sizes` are the bytes of each precision, by the name that its files share; empty where there is none.
+    """The model that a repository is named after, else the one with the most precisions, else the largest.
+
+    Helpers of another model do not count. `sizes`: bytes of each precision, by the name that its files share. Empty
+    where there is no model.
     """
 
     def likeliness(model: str) -> tuple[bool, int, int, int]:

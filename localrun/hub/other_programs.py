@@ -1,4 +1,4 @@
-"""Models that other programs have downloaded: used where they lie, never copied and never removed."""
+"""Models that other programs downloaded: used in place, never copied and never removed."""
 
 import os
 import re
@@ -15,7 +15,7 @@ _MODEL_LAYER = "application/vnd.ollama.image.model"
 
 
 def lm_studio_models(environ: Mapping[str, str] = os.environ) -> Iterator[StoredModel]:
-    """LM Studio: models/publisher/repository in its home folder, with GGUFs or the safetensors of an MLX model."""
+    """Models of LM Studio: models/publisher/repository in its home folder, as GGUF or MLX safetensors."""
     home = Path(os.path.expanduser("~"))
     roots = (home / ".cache" / "lm-studio" / "models", home / ".lmstudio" / "models")
     for root in {os.path.realpath(root): root for root in roots}.values():  # the old one is often a link to the new
@@ -30,7 +30,7 @@ def lm_studio_models(environ: Mapping[str, str] = os.environ) -> Iterator[Stored
 
 
 def ollama_models(environ: Mapping[str, str] = os.environ) -> Iterator[StoredModel]:
-    """Ollama: manifests/registry/namespace/name/tag name the blobs, which are GGUF files called by their hash."""
+    """Models of Ollama: manifests/registry/namespace/name/tag name blobs, which are GGUF files named by hash."""
     root = Path(os.path.expanduser(environ.get("OLLAMA_MODELS") or "~/.ollama/models"))
     manifests = root / "manifests"
     for place in folders_below(manifests, 3):
@@ -57,7 +57,7 @@ def _ollama_model(blobs: Path, manifest: dict[str, Any], name: str) -> Iterator[
 
 
 def _blob(blobs: Path, entry: Any) -> Path | None:
-    """The file that a manifest's entry names, by a hash and nothing else; None where it is not there."""
+    """The blob of a manifest entry, found by its hash alone; None where it does not exist."""
     match = _DIGEST.fullmatch(str(entry.get("digest"))) if isinstance(entry, dict) else None
     path = blobs / f"sha256-{match[1]}" if match else None
     return path if path is not None and path.is_file() else None

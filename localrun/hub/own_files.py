@@ -1,4 +1,4 @@
-"""Files that we write in a cache that others can write to, too: never through a link, nor one with a second name."""
+"""Files that localrun writes into a shared cache: never through a link, and never a file with a second name."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ _NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getatt
 
 
 def open_own(path: Path, mode: Literal["ab", "xb", "r+b"]) -> FileIO:
-    """Open for writing, unbuffered. OSError for a link, a file of two names, and whatever is no file: not ours."""
+    """Open for writing, unbuffered. OSError for a link, a file of two names, and anything but a regular file."""
     file = open(path, mode, buffering=0, opener=_open)  # noqa: SIM115  (the caller closes it)
     if _is_own(os.fstat(file.fileno())):
         return file
@@ -23,7 +23,7 @@ def open_own(path: Path, mode: Literal["ab", "xb", "r+b"]) -> FileIO:
 
 
 def is_own(path: Path) -> bool:
-    """Whether `path` can be a file that we have written: a regular one of one name."""
+    """Whether `path` can be a file of localrun: a regular file with one name."""
     try:
         return _is_own(os.lstat(path))
     except OSError:
@@ -31,7 +31,7 @@ def is_own(path: Path) -> bool:
 
 
 def replace_own(path: Path, data: bytes) -> None:
-    """Put a file with that content in the place of `path`, whatever that is: all of it or, with OSError, none."""
+    """Replace whatever is at `path` by a file with this content: completely or, with OSError, not at all."""
     fresh = path.with_name(f".{uuid.uuid4().hex}.localrun")
     try:
         with open_own(fresh, "xb") as file:

@@ -45,11 +45,11 @@ SMALL_BYTES = 4 << 20  # up to here a file is on the disk before it is in its pl
 
 
 class LostError(Exception):
-    """Another process has taken this part over."""
+    """Another process has taken over this partial file."""
 
 
 class Partial:
-    """A part that this process owns. `chunks` has the checksum of every chunk that is there."""
+    """A partial file that this process owns. `chunks` has the checksum of every chunk that has arrived."""
 
     def __init__(self, journal: Path, size: int) -> None:
         self.journal = journal
@@ -62,18 +62,18 @@ class Partial:
         self._lines.write(b"\n")  # ends a line that a crash has cut
 
     def reserve(self) -> None:
-        """Make room for the whole file. OSError (ENOSPC) where there is none."""
+        """Allocate space for the whole file. OSError (ENOSPC) where there is none."""
         with open_own(self.path, "ab") as file:
             allocate(file.fileno(), self.size)
 
     def record(self, chunk: int, checksum: int) -> None:
-        """A chunk is there. LostError when the part is no longer ours."""
+        """Note that a chunk has arrived. LostError when another process owns the file now."""
         self.check_claim()
         _write_all(self._lines, b"%d %08x\n" % (chunk, checksum))
         self.chunks[chunk] = checksum
 
     def forget(self, chunk: int) -> None:
-        """Mark a chunk as bad: a checksum of -1 tells the next reader of the journal."""
+        """Mark a chunk as bad, by a checksum of -1 in the journal."""
         _write_all(self._lines, b"%d -1\n" % chunk)
         self.chunks.pop(chunk, None)
 
@@ -86,18 +86,19 @@ class Partial:
             os.utime(self.journal)
 
     def bounds(self, chunk: int) -> tuple[int, int]:
-        """First byte of a chunk, and the one behind its last."""
+        """Start and end (exclusive) of a chunk, in bytes."""
         return chunk * CHUNK_BYTES, min(self.size, (chunk + 1) * CHUNK_BYTES)
 
     def damaged(self) -> list[int]:
-        """The chunks that are no longer what the journal says."""
+        """Chunks that differ from their checksums in the journal."""
         now = dict(enumerate(checksums(self.path)))
         return [chunk for chunk, checksum in sorted(self.chunks.items()) if now.get(chunk) != checksum]
 
     def finish(self, blob: Path) -> None:
-        """Make a complete part the file itself. LostError when another process was quicker.
+        """Turn a complete partial file into the blob. LostError when another process did so first.
 
-        The journal stays, and is on the disk before: it says how far to trust a file that may not be (unsynced.py).
+        The journal stays, and is on disk before the rename: it says how far to trust a file that may not be on disk yet
+        (unsynced.py).
         """
         is_small = self.size <= SMALL_BYTES
         try:
@@ -112,7 +113,7 @@ class Partial:
             self.journal.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Release the part, so that another process may continue it."""
+        """Release the file, so that another process may continue it."""
         self._lines.close()
         with suppress(OSError):
             os.utime(self.journal, (0, 0))
@@ -123,7 +124,7 @@ class Partial:
 
 
 def open_partial(blob: Path, repo: str, file: RemoteFile) -> Partial | None:
-    """A part of `file` to write: an abandoned one, else a new one; None while a living process has one."""
+    """Open a partial file to write: an abandoned one, else a new one; None while a living process has one."""
     blob.parent.mkdir(parents=True, exist_ok=True)
     me = uuid.uuid4().hex[:12]
     for journal in sorted(journals_of(blob), key=lambda path: -size_of(path)):  # the one that got furthest first
@@ -148,21 +149,23 @@ def open_partial(blob: Path, repo: str, file: RemoteFile) -> Partial | None:
 
 
 def _is_planted(part: Path) -> bool:
-    """Whether a link or a device is in the place of a part: somebody else's, which must not be written to."""
+    """Whether a link or a device is in the place of a partial file; localrun must not write to it."""
     return os.path.lexists(part) and not is_own(part)
 
 
 def _goes_first(journal: Path, mine: Path) -> bool:
-    """Of two that began at once the one whose name comes first; and any that goes on with an older part, which a
-    listing may miss while its journal is renamed."""
+    """Whether the other of two downloads that began at once goes first: the one with the smaller name.
+
+    One that continues an older file also goes first; a listing may miss it while its journal is renamed.
+    """
     _, part, owner = journal.name.removesuffix(JOURNAL).split(".")
     return journal.name < mine.name or part != owner
 
 
 def _take_over(journal: Path, me: str, repo: str, file: RemoteFile) -> Path | None:
-    """Our journal of somebody's abandoned part; None when another one was quicker.
+    """Take over an abandoned partial file by a journal of this process; None when another process was faster.
 
-    Ours is in place, and alive, before the old one goes: the part is never seen without an owner.
+    The new journal is in place before the old one goes, so the file is never without an owner.
     """
     etag, part, _ = journal.name.split(".", 2)
     mine = journal.with_name(f"{etag}.{part}.{me}{JOURNAL}")
@@ -184,26 +187,26 @@ def remove_partial(journal: Path) -> None:
 
 
 def remove_leftovers(blob: Path) -> None:
-    """Remove the parts of a file that somebody else has completed."""
+    """Remove partial files of a file that another process has completed."""
     for journal in journals_of(blob):
         if part_of(journal).exists() and not _lives(journal):
             remove_partial(journal)
 
 
 def orphans(blobs: Path) -> list[Path]:
-    """The journals of files that are gone."""
+    """Journals whose files no longer exist."""
     journals = blobs.glob(f"*{JOURNAL}")
     return [one for one in journals if not (blob_of(one).exists() or part_of(one).exists() or _lives(one))]
 
 
 def is_abandoned(journal: Path) -> bool:
-    """Whether this is still a download, and no process works on it."""
+    """Whether this is an unfinished download on which no process works."""
     head = read_head(journal)
     return head is not None and not is_alive(journal, head)
 
 
 def is_alive(journal: Path, head: JournalHead) -> bool:
-    """Whether somebody still works on a part."""
+    """Whether a process still works on a partial file."""
     if head.host == platform.node():
         try:
             process = psutil.Process(head.pid)
@@ -223,7 +226,7 @@ def _lives(journal: Path) -> bool:
 
 
 def find_partials(blobs: Path) -> Iterator[tuple[Path, JournalHead, int]]:
-    """Unfinished downloads in a folder of blobs: (journal, what it is, bytes there)."""
+    """Unfinished downloads in a folder of blobs: (journal, its head, bytes on disk)."""
     for journal in sorted(blobs.glob(f"*{JOURNAL}")):
         head = read_head(journal)
         if head is not None and part_of(journal).exists() and not blob_of(journal).exists():
@@ -232,7 +235,7 @@ def find_partials(blobs: Path) -> Iterator[tuple[Path, JournalHead, int]]:
 
 
 def allocate(descriptor: int, size: int) -> None:
-    """Make a file `size` bytes long and own the blocks, where the system can promise that."""
+    """Make a file `size` bytes long and allocate its blocks, where the system can."""
     if hasattr(os, "posix_fallocate") and size:
         try:
             os.posix_fallocate(descriptor, 0, size)

@@ -25,7 +25,7 @@ NEVER_AUTO = ("q4",)  # it breaks some models, so it is for those who ask for it
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of the menu: a model on disk, a repository of the hub, or both. `stored` is highlighted first."""
+    """The model that the menu is about: on disk, on the hub, or both. `stored` is highlighted first."""
 
     name: str
     stored: StoredModel | None = None
@@ -34,7 +34,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class PrecisionChoice:
-    """One line of the menu. `bytes` on disk or to download, `fit` None where the needs cannot be told."""
+    """One line of the menu. `bytes` are on disk or to download; `fit` is None where the needs are unknown."""
 
     name: str
     bytes: int
@@ -56,9 +56,9 @@ class PrecisionChoice:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Everything known about a subject. `notes` are for the user, `found` is what a download starts from.
+    """Everything known about the precisions of a model.
 
-    `wished` are the settings, for what the menu begins with.
+    `notes` are for the user, a download starts from `found`, and `wished` are the settings that the menu starts with.
     """
 
     subject: Subject
@@ -80,18 +80,18 @@ class Offer:
 
     @property
     def usual_context(self) -> int:
-        """The one that verdicts are about when none was chosen."""
+        """The context for verdicts when none was chosen."""
         best = self.fit.recommended
         usual = [n for n in self.contexts if n <= USUAL_CONTEXT] or list(self.contexts[:1]) or [USUAL_CONTEXT]
         return best.ctx if best else max(usual)
 
     def context_for(self, ctx: int) -> int:
-        """The one that stands for `ctx`: itself, or the next longer that was looked at; for 0 a usual one."""
+        """The tabulated context for `ctx`: the same or the next longer one; for 0 the usual one."""
         longer = [n for n in self.contexts if n >= ctx] or list(self.contexts[-1:])
         return longer[0] if ctx and longer else self.usual_context
 
     def lines(self, ctx: int, kv: str) -> list[PrecisionChoice]:
-        """The menu for a context (0: a usual one) and a codec ("auto": the finest that fits), smallest first."""
+        """Lines of the menu for a context (0: the usual) and a codec ("auto": the finest that fits), smallest first."""
         best = self.fit.recommended
         found = []
         for one in self.precisions:
@@ -109,8 +109,10 @@ class Offer:
 
 
 def read_offer(subject: Subject, budget: Callable[[], int], on_cancel: OnCancel) -> Offer:
-    """Find everything out; asks the hub where it can. `on_cancel` is told how to break that off. Raises LocalrunError
-    when there is nothing to offer."""
+    """Collect the precisions on disk and, where it can be reached, on the hub.
+
+    `on_cancel` receives a function that stops the search. Raises LocalrunError when there is nothing to offer.
+    """
     notes: list[str] = []
     stored = _on_disk(subject)
     found = None
@@ -130,7 +132,7 @@ def read_offer(subject: Subject, budget: Callable[[], int], on_cancel: OnCancel)
 
 
 def _on_disk(subject: Subject) -> list[StoredModel]:
-    """All precisions that are here: those beside a model on disk, or those of a repository."""
+    """All precisions on disk: those beside a stored model, or those of a repository."""
     if subject.stored is not None:
         mine = (subject.stored.name, subject.stored.source)
         here = [model for model in scan() if (model.name, model.source) == mine]
@@ -151,7 +153,7 @@ def _ask_hub(ask: Callable[[Http, Wanted], RepoPreview], wanted: Wanted, on_canc
 
 
 def _hub_offer(subject: Subject, found: RepoPreview, budget: int, notes: list[str]) -> Offer:
-    """Candidates come in the order of the variants; those behind are made from the original while it is loaded."""
+    """Offer of the hub. Candidates past the variants are quantised from the original while loading."""
     original = next((variant for variant in found.variants if variant.format == "safetensors"), None)
     precisions = []
     for number, one in enumerate(found.candidates):
@@ -175,7 +177,7 @@ def _hub_offer(subject: Subject, found: RepoPreview, budget: int, notes: list[st
 
 
 def _disk_offer(subject: Subject, stored: list[StoredModel], budget: int) -> Offer:
-    """Precisions on disk; files that cannot be read are left out, unless that leaves none."""
+    """Offer of precisions on disk; unreadable files are left out, unless none remains."""
     precisions: list[PrecisionChoice] = []
     readable, failures = [], []
     for model in stored:
@@ -205,7 +207,7 @@ def _with_wished(fit: Fit, fit_at: Callable[[int], Fit]) -> Fit:
 
 
 def merge(subject: Subject, offers: list[Offer], found: RepoPreview | None, notes: list[str]) -> Offer:
-    """One menu: what several offers have is one line of it; the advice is that of the first that has one."""
+    """Merge offers into one menu: one line for each precision; the first recommendation counts."""
     precisions: list[PrecisionChoice] = []
     rows: list[FitRow] = []
     reason = ""
@@ -224,7 +226,7 @@ def merge(subject: Subject, offers: list[Offer], found: RepoPreview | None, note
 
 
 def _is_stored_as(offered: PrecisionChoice, one: PrecisionChoice) -> bool:
-    """Whether what the hub offers is on disk as `one`: the same precision, or the original it is made from."""
+    """Whether an offer of the hub is on disk as `one`: the same precision, or the original it is made from."""
     if one.stored is None or (offered.variant is not None and offered.variant.format != one.stored.format):
         return False
     made_from = offered.name in PRECISIONS and one.stored.format == "safetensors"

@@ -1,4 +1,4 @@
-"""Preview of a model before its download: repository, precisions and their sizes, shape, and what would fit."""
+"""Preview of a model before its download: repository, precisions and their sizes, shape, and fit."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class RepoPreview:
 
     @property
     def obstacle(self) -> str:
-        """Why it cannot be run in any of its precisions, or in the one that was asked for, and what can be instead."""
+        """Why the model cannot be run in any precision, or in the wanted one, and the nearest one that can."""
         why = self.note or (self.shape.obstacle if self.shape else "") or self._unread
         return why and unsupported_message(why, self.wanted.name, self.shape.n_params if self.shape else 0)
 
@@ -100,7 +100,7 @@ def must_find_on_hub(model: str, precision: str = "auto") -> Wanted:
 
 
 def preview_or_guess(http: Http, wanted: Wanted) -> RepoPreview:
-    """Ask the hub; where it cannot be reached, what the catalogue knows of the model has to do."""
+    """Preview a model from the hub; from the catalogue where the hub cannot be reached."""
     try:
         return preview(http, wanted)
     except NetworkError as error:
@@ -111,7 +111,7 @@ def preview_or_guess(http: Http, wanted: Wanted) -> RepoPreview:
 
 
 def preview(http: Http, wanted: Wanted) -> RepoPreview:
-    """Ask the hub; offline the catalogue has to do. Raises LocalrunError."""
+    """Preview a model from the hub; offline from the catalogue. Raises LocalrunError."""
     if http.access.offline:
         return _from_catalogue(wanted)
     repo = read_repo(http, wanted.repo)
@@ -177,10 +177,10 @@ def fit_stored(
 
 
 def recommended_variant(http: Http, found: RepoPreview, budget: int) -> tuple[Variant, str]:
-    """The precision to download when none was asked for, and why."""
+    """The precision to download when none was asked for, and the reason."""
     assert found.repo is not None
     if found.wanted.precision:
-        return choose_variant(found.repo.name, found.variants, found.wanted.precision), "as asked"
+        return choose_variant(found.repo.name, found.variants, found.wanted.precision), "as requested"
     try:
         fit = fit_preview(found, budget)
     except LocalrunError:
@@ -191,7 +191,7 @@ def recommended_variant(http: Http, found: RepoPreview, budget: int) -> tuple[Va
         return choose_variant(found.repo.name, found.variants, precision), fit.reason + how
     by_precision = {variant.precision: variant for variant in reversed(found.variants)}
     usual = next((by_precision[name] for name in RECOMMENDED if name in by_precision), None)
-    return usual or found.variants[0], fit.reason if fit else "the usual balance"
+    return usual or found.variants[0], fit.reason if fit else "the default"
 
 
 def _fit(shape: ModelShape, candidates: Sequence[Candidate], question: Question) -> Fit:
@@ -225,8 +225,10 @@ def _from_catalogue(wanted: Wanted) -> RepoPreview:
 def _read_shape(
     http: Http, repo: RemoteRepo, variants: list[Variant], wanted: str
 ) -> tuple[ModelShape | None, str, list[Variant]]:
-    """The shape, by the precision asked for, else by the smallest that is there and whole; and with a safetensors
-    model's precision named. Without a shape, why there is none."""
+    """Read the shape from the wanted precision, else from the smallest complete one; else return why there is none.
+
+    Also returns the variants, with the precision of a safetensors model filled in.
+    """
     asked = [variant for variant in variants if same_precision(variant.precision, wanted) or wanted in variant.names]
     failures: list[LocalrunError] = []
     for variant in dict.fromkeys((*asked, *variants[:_TRIES])):
@@ -242,7 +244,7 @@ def _read_shape(
 
 
 def _unreadable(http: Http, repo: RemoteRepo, variants: Sequence[Variant]) -> dict[str, str]:
-    """Precisions with names that we do not know, where their headers say that they hold what cannot be read."""
+    """Precisions of unknown types whose headers show that they cannot be read, with the reasons."""
     odd = [one for one in variants if one.format == "gguf" and one.precision and type_of(one.precision) is None]
     found = {}
     for variant in odd[:_TRIES]:
@@ -257,7 +259,7 @@ def _unreadable(http: Http, repo: RemoteRepo, variants: Sequence[Variant]) -> di
 def _candidate(
     http: Http, repo: RemoteRepo, variant: Variant, shape: ModelShape | None, unreadable: dict[str, str]
 ) -> Candidate:
-    """One precision as offered: of a quantised checkpoint the headers tell how its tensors would be held."""
+    """Candidate for one precision on the hub; headers of a quantised checkpoint tell how its tensors would be held."""
     missing = _missing_bytes(http, repo, variant)
     if shape is None or variant.format != "safetensors" or variant.precision in ("", *_FLOATS) or shape.obstacle:
         return offered(variant, shape, missing)
@@ -270,10 +272,10 @@ def _candidate(
 
 
 def _is_wide(candidate: Candidate) -> bool:
-    """Whether its weights are floats once they are loaded, so that they can be quantised."""
+    """Whether the weights are floats once loaded, so that they can be quantised."""
     return candidate.precision in _FLOATS or candidate.bits >= _FLOAT_BITS
 
 
 def _missing_bytes(http: Http, repo: RemoteRepo, variant: Variant) -> int:
-    """Bytes still to be downloaded."""
+    """Bytes still to download."""
     return sum(file.size for file in variant.files if find_stored(http.access.cache, repo, file) is None)

@@ -1,4 +1,4 @@
-"""Events of a download for those who watch it; and a `Control` to stop it."""
+"""Events of a download, and the `Control` that stops it."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from localrun.base.errors import HubError
 
 @dataclass(frozen=True, slots=True)
 class DownloadStarted:
-    """A file's turn has come; `have` bytes of it are there from an earlier attempt."""
+    """A file begins; `have` bytes of it are on disk from an earlier attempt."""
 
     file: str
     size: int
@@ -21,7 +21,7 @@ class DownloadStarted:
 
 @dataclass(frozen=True, slots=True)
 class DownloadProgress:
-    """Bytes so far, of this file and of all; the rate is of the last seconds, bytes a second."""
+    """Bytes so far, of this file and of all; the rate covers the last seconds, in bytes per second."""
 
     file: str
     done: int
@@ -32,13 +32,13 @@ class DownloadProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        """None while nothing arrives."""
+        """Seconds until the end; None while nothing arrives."""
         return (self.total - self.total_done) / self.bytes_per_second if self.bytes_per_second > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadNotice:
-    """Something a user should know: we wait for another process, try again, or repaired what was damaged."""
+    """A note for the user: waiting for another process, a retry, or a repair."""
 
     file: str
     text: str
@@ -46,7 +46,7 @@ class DownloadNotice:
 
 @dataclass(frozen=True, slots=True)
 class DownloadFinished:
-    """A file is there, checked; `fetched` bytes of it came over the network just now."""
+    """A file is complete and verified; `fetched` bytes came over the network in this call."""
 
     file: str
     path: Path
@@ -59,13 +59,13 @@ Emit = Callable[[DownloadEvent], None]
 
 
 class CancelledError(HubError):
-    """The download was stopped on request; what has arrived is kept."""
+    """The download was stopped on request; what has arrived stays."""
 
     kind = "cancelled"
 
 
 class Control:
-    """Stops a download from any thread. What has arrived stays, so this is how to pause one, too."""
+    """Stop a download from any thread. What has arrived stays, so a pause is a stop too."""
 
     def __init__(self) -> None:
         self._cancelled = threading.Event()
@@ -74,18 +74,18 @@ class Control:
         self._cancelled.set()
 
     def pause(self, seconds: float) -> None:
-        """Wait, but no longer than until it is cancelled: CancelledError then."""
+        """Wait; CancelledError as soon as the download is cancelled."""
         self._cancelled.wait(seconds)
         self.check()
 
     def check(self) -> None:
-        """CancelledError once cancelled."""
+        """Raise CancelledError once cancelled."""
         if self._cancelled.is_set():
-            raise CancelledError("the download was stopped", "start it again to go on where it stopped")
+            raise CancelledError("the download was stopped", "start it again to resume")
 
 
 class Meter:
-    """Counts bytes from many threads; the rate is over the last few seconds."""
+    """Count bytes from many threads; the rate covers the last few seconds."""
 
     WINDOW = 5.0
 
@@ -99,7 +99,7 @@ class Meter:
             self.fetched += n_bytes
 
     def rate(self) -> float:
-        """Bytes a second."""
+        """Bytes per second."""
         now = time.monotonic()
         self._samples.append((now, self.fetched))
         while len(self._samples) > 2 and self._samples[1][0] < now - self.WINDOW:

@@ -1,5 +1,7 @@
-"""Which proxy a connection goes over: as the environment says (http_proxy, https_proxy, all_proxy, no_proxy), or the
-settings of macOS and Windows."""
+"""The proxy of a connection, from environment variables or the settings of macOS and Windows.
+
+The variables are http_proxy, https_proxy, all_proxy and no_proxy.
+"""
 
 import base64
 import ipaddress
@@ -11,12 +13,12 @@ from urllib.parse import unquote, urlsplit
 from localrun.base.errors import HubError
 from localrun.hub.url_origin import Origin, is_this_machine
 
-_HINT = "localrun speaks to http:// proxies: set {name} to one, name the host in no_proxy, or unset it"
+_HINT = "localrun supports http:// proxies: set {name} to one, name the host in no_proxy, or unset it"
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """An HTTP proxy. `authorization` is a header, and shows nowhere."""
+    """An HTTP proxy. `authorization` is a header value and never shown."""
 
     host: str
     port: int
@@ -24,7 +26,7 @@ class Proxy:
 
 
 def proxy_for(origin: Origin) -> Proxy | None:
-    """The proxy to an origin; None for a direct connection. HubError for a proxy of a kind that we do not speak to."""
+    """The proxy to an origin; None for a direct connection. HubError for an unsupported kind of proxy."""
     scheme, host, port = origin
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     proxies = urllib.request.getproxies()
@@ -38,8 +40,10 @@ def proxy_for(origin: Origin) -> Proxy | None:
 
 
 def _covers(entry: str, host: str) -> bool:
-    """Whether an entry of no_proxy means a host in a way that urllib does not know: behind a blank, as `*.example.org`,
-    or as a network (`10.0.0.0/8`)."""
+    """Whether an entry of no_proxy covers a host in a form that urllib lacks: `*.example.org`, or a network.
+
+    Entries after a blank are trimmed; networks look like `10.0.0.0/8`.
+    """
     try:
         return ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False)
     except ValueError:  # one of them is a name
@@ -47,7 +51,7 @@ def _covers(entry: str, host: str) -> bool:
 
 
 def _parse(address: str, name: str) -> Proxy:
-    """HubError names the variable, and nothing of what is in it but the scheme: there may be a password."""
+    """Parse the address of a proxy. HubError names the variable and the scheme only, since there may be a password."""
     try:
         address = address.strip()
         parts = urlsplit(address if "://" in address else f"http://{address}")
@@ -60,5 +64,5 @@ def _parse(address: str, name: str) -> Proxy:
         raise HubError(f"{name} is not the address of a proxy", "set it to http://HOST:PORT, or unset it")
     if scheme != "http":
         kind = "SOCKS" if scheme.startswith("socks") else scheme[:20]
-        raise HubError(f"{name} names a {kind} proxy, which localrun does not speak to", _HINT.format(name=name))
+        raise HubError(f"{name} names a {kind} proxy, which localrun does not support", _HINT.format(name=name))
     return Proxy(host, port, f"Basic {token}" if user or password else "")

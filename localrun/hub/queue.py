@@ -1,4 +1,4 @@
-"""Downloads one after the other, in a thread of their own: added, paused, resumed, cancelled and watched."""
+"""Queue of downloads, one after the other in a thread of its own: added, paused, resumed, cancelled and watched."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -20,9 +20,9 @@ DownloadState = Literal["queued", "running", "paused", "done", "failed", "cancel
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One download as it stands. `done` and `total` are bytes of all its files; `error` is why it failed.
+    """Snapshot of one download. `done` and `total` are bytes of all its files; `error` is why it failed.
 
-    `note` is what a user should know while it runs: we wait for another process, or try again.
+    `note` is for the user while it runs: waiting for another process, or a retry.
     """
 
     number: int
@@ -41,8 +41,11 @@ Watch = Callable[[Job], None]
 
 
 class DownloadQueue:
-    """`watch` is called with a job whenever it changes, from the thread that changes it. Nothing changes meanwhile, so
-    that a watcher sees one state after the other; it must not wait for another thread."""
+    """A queue of downloads.
+
+    `watch` receives a job whenever it changes, in the thread that changes it and under the lock: a watcher sees one
+    state after the other, and must not wait for another thread.
+    """
 
     def __init__(self, access: Access, watch: Watch = lambda job: None) -> None:
         self._access = access
@@ -55,7 +58,7 @@ class DownloadQueue:
         self._thread.start()
 
     def add(self, repo: RemoteRepo, files: Sequence[RemoteFile]) -> Job:
-        """Put a download at the end of the queue."""
+        """Append a download to the queue."""
         with self._changed:
             number = len(self._jobs) + 1
             total = sum(file.size for file in files)
@@ -72,26 +75,26 @@ class DownloadQueue:
             return list(self._jobs.values())
 
     def job(self, number: int) -> Job:
-        """One of them, as it is now."""
+        """One job in its current state."""
         with self._changed:
             return self._jobs[number]
 
     def pause(self, number: int) -> None:
-        """Hold a download and let those behind it go on; what has arrived stays."""
+        """Pause a download and continue with the next ones; what has arrived stays."""
         self._stop(number, "paused", "queued", "running")
 
     def resume(self, number: int) -> None:
-        """Let a paused, failed or cancelled download go on where it stopped, when its turn comes."""
+        """Queue a paused, failed or cancelled download again, from where it stopped."""
         repo, files, _ = self._work[number]
         self._work[number] = repo, files, Control()
         self._update(number, {"state": "queued", "error": None}, "paused", "failed", "cancelled")
 
     def cancel(self, number: int) -> None:
-        """Stop a download; what has arrived stays on the disk until `rm`, or until it is pulled again."""
+        """Stop a download; what has arrived stays on disk until `rm` or another pull."""
         self._stop(number, "cancelled", "queued", "running", "paused")
 
     def close(self) -> None:
-        """Cancel what runs and end the thread."""
+        """Cancel running downloads and end the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -137,7 +140,7 @@ class DownloadQueue:
             self._update(number, {"state": "done", "done": done, "paths": paths, **still})
 
     def _look_at(self, http: Http, number: int) -> None:
-        """Refuse what cannot be run here; a line that is down is waited for as a download waits."""
+        """Refuse a model that cannot be run here; wait for the network as a download does."""
         repo, files, control = self._work[number]
         for seconds in (*transfer.RETRY_SECONDS, None):
             try:
@@ -150,7 +153,7 @@ class DownloadQueue:
                 control.pause(max(seconds, error.wait_seconds))
 
     def _next(self) -> int | None:
-        """The first queued job, when there is one; None once closed."""
+        """Wait for the first queued job; None once closed."""
         with self._changed:
             while not self._closed:
                 for job in self._jobs.values():
@@ -160,7 +163,7 @@ class DownloadQueue:
             return None
 
     def _update(self, number: int, changes: dict[str, Any], *from_states: DownloadState) -> bool:
-        """Change a job, if it is in one of these states (none given: in any), and tell; False when it is not."""
+        """Change a job that is in one of these states (none given: any) and notify; False in other states."""
         with self._changed:
             job = self._jobs[number]
             if from_states and job.state not in from_states:

@@ -1,4 +1,4 @@
-"""When a hub that is too busy may be asked again: `Retry-After`, and the `RateLimit` headers of the IETF's drafts.
+"""Waiting time that a busy hub asks for: `Retry-After`, and the `RateLimit` headers of the IETF drafts.
 
 Retry-After: 55                               or Thu, 26 Nov 2026 18:00:00 GMT
 RateLimit: "api";r=0;t=55, "day";r=9;t=3600   requests that remain, and the seconds until there are new ones
@@ -21,9 +21,9 @@ _EPOCH = 1e9  # a Reset as large as that is a time, in seconds since 1970
 
 
 def seconds_to_wait(headers: Message, now: float | None = None, is_limit: bool = True) -> float | None:
-    """Seconds until a request may be answered, 1 at least; None where the headers do not say, or say nonsense.
+    """Seconds until the next request, 1 at least; None where the headers say nothing usable.
 
-    RateLimit comes with every answer of the hub, and is about this one only where it `is_limit`: status 429.
+    RateLimit comes with every response, and concerns this one only where it `is_limit`: status 429.
     """
     # The hub's own clock, which ours may differ from.
     clock = _date(headers.get("Date")) or (time.time() if now is None else now)
@@ -44,7 +44,7 @@ def _retry_after(text: str, clock: float) -> float | None:
 
 
 def _rate_limit(text: str) -> float | None:
-    """The longest that a policy without a remaining request asks for; of all policies where none says so."""
+    """The longest wait of the policies without a remaining request; of all policies where none is exhausted."""
     by_remaining: dict[bool, list[float]] = {True: [], False: []}
     text = _QUOTED_NAME.sub("", text)
     draft7 = "reset" in text.lower()

@@ -1,4 +1,4 @@
-"""A model before its download: the header of a GGUF or a config.json, by a few small requests."""
+"""A model before its download: the header of a GGUF or a config.json, read by a few small requests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,9 +34,9 @@ _TOKENS = "tokenizer.ggml.tokens"
 
 @dataclass(frozen=True)
 class RemoteModel:
-    """A model by its headers, as its files would give them: with `fetches`, one a file, small tensors can be read too.
+    """A model known by its headers. With `fetches`, one per file, small tensors can be read too.
 
-    Where only key-values were read it has no tensors. `fetched`: bytes that took.
+    `fetched`: bytes that the headers took. There are no tensors where only key-values were read.
     """
 
     path: Path
@@ -48,7 +48,7 @@ class RemoteModel:
     warnings: tuple[str, ...] = ()
 
     def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
-        """A whole small tensor, as a rope has some. Raises HubError."""
+        """Read a whole small tensor, such as the divisors of a rope. Raises HubError."""
         info = self.tensors[name]
         assert first_row == 0, "parts are of interest of weights only"
         assert n_rows is None
@@ -63,12 +63,12 @@ class RemoteModel:
         raise HubError(f"{self.path} is not downloaded")
 
     def same(self, name: str, other: str) -> bool:
-        """Only its files tell; until they are here, tensors count as different, which takes more memory."""
+        """Always False: tensors count as different until the files are on disk, which takes more memory."""
         return False
 
 
 class RangeReader:
-    """Bytes of one remote file, by offset; a `Fetch` for the readers of headers."""
+    """Read bytes of one remote file by offset; a `Fetch` for the readers of headers."""
 
     def __init__(self, http: Http, repo: RemoteRepo, file: RemoteFile) -> None:
         self.fetched = 0
@@ -92,12 +92,12 @@ class RangeReader:
                 raise HubError(f"{host_of(response.url)} does not send parts of files", MIRROR_HINT)
             data = response.read(MAX_HEADER_BYTES)
         if len(data) != end - start:
-            raise HubError(f"{host_of(response.url)} sends another part of the file than was asked for", MIRROR_HINT)
+            raise HubError(f"{host_of(response.url)} sent a different part of the file than requested", MIRROR_HINT)
         return data
 
 
 def read_remote(http: Http, repo: RemoteRepo, variant: Variant) -> RemoteModel:
-    """The key-values of a model on the hub. Raises HubError, and ModelFileError for a malformed file."""
+    """Read the key-values of a model on the hub. Raises HubError, and ModelFileError for a malformed file."""
     file = variant.files[0]
     path = Path(repo.name) / file.path
     if variant.format == "safetensors":
@@ -107,13 +107,13 @@ def read_remote(http: Http, repo: RemoteRepo, variant: Variant) -> RemoteModel:
 
 
 def read_key_values(fetch: Fetch, size: int, path: Path) -> Metadata:
-    """The key-values of a GGUF, of the vocabulary only the length where that will do."""
+    """Read the key-values of a GGUF; of the vocabulary only the length where that is enough."""
     values = skim_gguf(fetch, size, path)
     return Metadata(values if _is_enough(values) else read_header(fetch, size, path).metadata, path)
 
 
 def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> RemoteModel:
-    """All key-values and tensors of a model, from the disk where they are there. Raises like read_remote."""
+    """Read all key-values and tensors of a model, from disk where they are there. Raises like read_remote."""
     weights = [file for file in files if is_weights(file.path)]
     path = Path(repo.name) / weights[0].path
     form = "gguf" if is_gguf(path.name) else "safetensors"
@@ -135,7 +135,7 @@ def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> R
 
 
 def _read_config(http: Http, repo: RemoteRepo) -> tuple[Metadata, int]:
-    """config.json, with a quantisation that a file beside it declares, and how many bytes that took."""
+    """Read config.json with the quantisation that another file declares, and return the bytes that took."""
     n_bytes = 0
 
     def read(name: str) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _read_config(http: Http, repo: RemoteRepo) -> tuple[Metadata, int]:
 
 
 def _is_enough(values: Mapping[str, Any]) -> bool:
-    """Whether the hyperparameters came before the vocabulary, as they do in what the usual tools write."""
+    """Whether the hyperparameters came before the vocabulary, as most converters write them."""
     arch = values.get("general.architecture")
     needed = ["block_count", "embedding_length", "attention.head_count", "context_length"]
     if f"{arch}.rope.scaling.type" in values:
@@ -158,8 +158,10 @@ def _is_enough(values: Mapping[str, Any]) -> bool:
 
 
 def without_rope_tensors(model: RemoteModel) -> RemoteModel:
-    """The same model for a question that positions do not matter to: the divisors of a GGUF's longrope lie in tensors,
-    and key-values alone leave it unread."""
+    """The model without its rope scaling, for a question that positions do not matter to.
+
+    The divisors of a GGUF's longrope lie in tensors, which key-values alone do not have.
+    """
     scaling = f"{model.metadata.get('general.architecture')}.rope.scaling."
     if model.format != "gguf" or model.metadata.get(scaling + "type") not in LONGROPE:
         return model

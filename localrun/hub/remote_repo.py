@@ -1,4 +1,4 @@
-"""A repository of the hub and its files, as the hub tells of them."""
+"""A repository of the hub and its files."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class RemoteFile:
 
 @dataclass(frozen=True, slots=True)
 class RemoteRepo:
-    """A repository at one commit. Files whose names could not be put on a disk safely are left out."""
+    """A repository at one commit. Files whose names are unsafe on a disk are left out."""
 
     name: str
     commit: str

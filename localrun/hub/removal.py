@@ -1,4 +1,4 @@
-"""Removing models: what would go and what it would free, told first; then exactly that."""
+"""Removal of models: a plan that says what goes and what it frees, then its execution."""
 
 import os
 from collections.abc import Sequence
@@ -31,10 +31,10 @@ _OWNERS = {
 
 @dataclass(frozen=True)
 class Removal:
-    """`files` go, and `freed` bytes with them; `execute` does it. Files shared with others are not counted.
+    """A planned removal of `files`, which frees `freed` bytes. Files shared with others are not counted.
 
-    `left` says what stays that a person might expect to go. `packed` are weights of the model that were larger than
-    memory, as they lie in the folder of caches. Nothing else outside of `_root` is touched.
+    `left` names what stays although a person might expect it to go. `packed` are packed weights of the model, in the
+    folder of caches. Nothing else outside of `_root` is touched.
     """
 
     files: tuple[Path, ...]
@@ -46,7 +46,7 @@ class Removal:
     packed: tuple[PackedModel, ...] = ()
 
     def execute(self) -> None:
-        """Remove what was told. HubError when the system does not let us, or when a link has come in our way."""
+        """Remove the files of the plan. HubError when the system refuses, or when a link is in the way."""
         try:
             for journal in filter(is_abandoned, self._partials):
                 unlink_inside(self._root, part_of(journal))
@@ -69,14 +69,14 @@ class Removal:
 
 
 def require_one(models: Sequence[StoredModel], name: str) -> None:
-    """UsageError where a name that is to be removed means more than one model."""
+    """Raise UsageError where a name that is to be removed means more than one model."""
     if len(names := {(one.name, one.source) for one in models}) > 1:
         there = ", ".join(sorted(one for one, _ in names))
         raise UsageError(f"{name} means more than one model: {there}", "name the one to remove")
 
 
 def plan_removal(models: Sequence[StoredModel]) -> Removal:
-    """Plan the removal of these precisions of one model. UsageError for a model that is not ours to remove."""
+    """Plan the removal of these precisions of one model. UsageError for models of other programs."""
     source = models[0].source
     if source in _OWNERS:
         what, hint = _OWNERS[source]
@@ -88,7 +88,7 @@ def plan_removal(models: Sequence[StoredModel]) -> Removal:
 
 
 def remove(removal: Removal, models: Sequence[StoredModel]) -> bool:
-    """Do it. Where that was the last of the default model, the setting goes too: gives whether it did."""
+    """Execute a removal. True where it removed the default model, whose setting goes too."""
     value, source = read_sources().get("model", ("", ""))
     default = str(value) if source == FILE_NAME else ""
     was_default = not {model.path for model in models}.isdisjoint(_paths_of(default))
@@ -100,7 +100,7 @@ def remove(removal: Removal, models: Sequence[StoredModel]) -> bool:
 
 
 def plan_partials(repo: str) -> Removal:
-    """Unfinished downloads of a repository that no process works on."""
+    """Plan the removal of a repository's unfinished downloads on which no process works."""
     blobs = repo_folder(hub_cache(), repo) / "blobs"
     found = [(journal, there) for journal, head, there in find_partials(blobs) if not is_alive(journal, head)]
     journals = tuple(journal for journal, _ in found)
@@ -110,12 +110,12 @@ def plan_partials(repo: str) -> Removal:
 
 
 def discard(journal: Path) -> None:
-    """Remove one unfinished download of the cache that no process works on."""
+    """Remove one unfinished download of the cache on which no process works."""
     Removal((journal,), 0, (), hub_cache(), _partials=(journal,)).execute()
 
 
 def _from_folder(models: Sequence[StoredModel]) -> Removal:
-    """From the folder of models."""
+    """Plan a removal from the models folder."""
     root = folder("models")
     assert root is not None
     files = [path for model in models for path in _files_of(model)]
@@ -128,7 +128,10 @@ def _from_folder(models: Sequence[StoredModel]) -> Removal:
 
 
 def _from_cache(models: Sequence[StoredModel]) -> Removal:
-    """With the last weights goes the rest of the repository; a blob that another revision or repository needs stays."""
+    """Plan a removal from the cache.
+
+    The last weights take the rest of the repository with them; a blob that another revision or repository needs stays.
+    """
     cache = hub_cache()
     repo = CachedRepo(cache, models[0].repo or models[0].name)
     paths = [path for model in models for path in _files_of(model)]
@@ -154,17 +157,17 @@ def _from_cache(models: Sequence[StoredModel]) -> Removal:
 
 
 def _only_helps(path: Path, repo: str) -> bool:
-    """Whether a file is of no use once the models of its repository are gone."""
+    """Whether a file is useless once the models of its repository are gone."""
     return is_gguf(path.name) and bool(helper_at(path) or helper_beside_model(path.name, repo))
 
 
 def _goes(path: Path, is_all: bool) -> bool:
-    """Whether a name in the cache goes with the last weights: every link does, and files that are part of a model."""
+    """Whether a name in the cache goes with the last weights: every link, and files that are part of a model."""
     return is_all and (path.is_symlink() or is_weights(path.name) or is_beside_weights(path.name))
 
 
 def _paths_of(name: str) -> list[Path]:
-    """Where the models of this name are on disk."""
+    """Paths of the models of this name on disk."""
     try:
         return [model.path for model in resolve_all(name)] if name else []
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""MODEL, as people type it, to the one model on disk that it means. Never downloads."""
+"""Resolve MODEL, as people type it, to one model on disk. Never downloads."""
 
 import os
 import re
@@ -25,8 +25,9 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model")
 def resolve(model: str, precision: str = "auto") -> StoredModel:
     """Find `model`: an existing path, a name on disk, `builtin`, or `org/repo[:file or precision]`.
 
-    `NAME:PRECISION` is split only where the whole names nothing; `precision` does the same for any MODEL. Without one
-    the last used is taken, else the usual one. NotFoundError says what there is instead, or what a power cut has taken.
+    `NAME:PRECISION` is split only where the whole names nothing; `precision` does the same for any MODEL. Without a
+    precision the last used one is chosen, else the default one. NotFoundError names the models on disk, or the files
+    that a power cut damaged.
     """
     name, wanted, found = _find(model, precision)
     chosen = _choose(found, name, wanted)
@@ -35,7 +36,7 @@ def resolve(model: str, precision: str = "auto") -> StoredModel:
 
 
 def resolve_listed(model: str) -> StoredModel:
-    """The same for a name that came over a network: only what `localrun list` shows, never a path."""
+    """Like resolve, for a name from the network: only models that `localrun list` shows, never a path."""
     if _is_path_like(model):
         raise NotFoundError(
             f"there is no model called {model[:80]}", "`localrun list` shows the models on this machine"
@@ -47,8 +48,10 @@ def resolve_listed(model: str) -> StoredModel:
 
 
 def resolve_all(model: str, precision: str = "auto") -> list[StoredModel]:
-    """Every precision on disk that `model` means: all of a name, one of `NAME:PRECISION` by all names that its files
-    have. Raises like resolve."""
+    """Every precision on disk that `model` means. Raises like resolve.
+
+    A name means all its precisions; `NAME:PRECISION` means one, under every name of its files.
+    """
     name, wanted, found = _find(model, precision)
     chosen = [_choose(found, name, wanted)] if wanted else _meant(found)
     same = (one for each in chosen for one in with_aliases(each, found))
@@ -56,7 +59,7 @@ def resolve_all(model: str, precision: str = "auto") -> list[StoredModel]:
 
 
 def _find(model: str, precision: str, paths: bool = True) -> tuple[str, str, list[StoredModel]]:
-    """The reading of `model` that names something: the name, the precision asked for, and what there is."""
+    """The first reading of `model` that names something: the name, the wanted precision, and the models found."""
     asked = "" if precision.lower() == "auto" else precision
     stored: list[StoredModel] | None = None
     for name, wanted in _spellings(model, asked):
@@ -77,7 +80,7 @@ def _find(model: str, precision: str, paths: bool = True) -> tuple[str, str, lis
 def _spellings(model: str, wanted: str) -> Iterator[tuple[str, str]]:
     """The readings of `model` in turn: whole, split at its last colon, a repository of the hub.
 
-    A name of the catalogue also means the repositories that it stands for.
+    A name of the catalogue also means its repositories.
     """
     yield model, wanted
     yield from _repositories_of(model, wanted)
@@ -100,7 +103,7 @@ def _repositories_of(name: str, wanted: str) -> Iterator[tuple[str, str]]:
 
 
 def _at_path(text: str) -> list[StoredModel]:
-    """The models at an existing path. A bare word is a path only where it is a .gguf or a folder with a model in it."""
+    """Models at an existing path. A bare word is a path only where it is a .gguf or a folder with a model in it."""
     path = Path(os.path.expanduser(text))
     try:
         if path.is_dir():
@@ -115,14 +118,14 @@ def _at_path(text: str) -> list[StoredModel]:
 
 
 def _tokenizer_only(path: Path) -> list[StoredModel]:
-    """A folder without weights can still tokenize."""
+    """A folder with a tokenizer and no weights, which can still tokenize."""
     if any((path / name).is_file() for name in _TOKENIZER_FILES):
         return [StoredModel(path.absolute().name, "", path, 0, "safetensors", "path")]
     return []
 
 
 def _is_path_like(text: str) -> bool:
-    """Whether `text` can only be meant as a path: it starts like one, or has more parts than org/repo."""
+    """Whether `text` can only be a path: it starts like one, or has more parts than org/repo."""
     separators = text.count("/") + text.count(os.sep) * (os.sep != "/")
     is_hub = parse_hub_name(text) is not None
     on_windows = bool(_WINDOWS_PATH.match(text))
@@ -130,7 +133,7 @@ def _is_path_like(text: str) -> bool:
 
 
 def _named(name: str, stored: list[StoredModel]) -> list[StoredModel]:
-    """The files called `name`, or in the repository `name`; else the same without its owner or folder."""
+    """Files called `name` or in the repository `name`; else those with the same name without owner or folder."""
     wanted = name.lower()
     if not wanted:
         return []
@@ -150,7 +153,7 @@ def _last_part(name: str) -> str:
 
 
 def _choose(found: list[StoredModel], name: str, wanted: str) -> StoredModel:
-    """One precision of a model, or a file: the wanted, else the last used, else the usual one, else the smallest."""
+    """Choose one precision or file: the wanted, else the last used, else the default, else the smallest."""
     models = sorted(_meant(found), key=lambda one: bool(parse_file_name(one.path).remark))  # plain ones first
     if wanted:
         matching = [one for one in found if one.path.name.lower() == wanted.lower()]
@@ -161,7 +164,7 @@ def _choose(found: list[StoredModel], name: str, wanted: str) -> StoredModel:
         if not matching:
             there = ", ".join(sorted({m.precision or m.path.name for m in models}))
             others = ", ".join(sorted(one.path.name for one in found if not one.helper and one not in models))
-            more = f"; another model lies beside it: {others}" if others else ""
+            more = f"; another model is beside it: {others}" if others else ""
             raise NotFoundError(f"{name} is not on disk as {wanted}", f"it is there as {there}{more}")
         models = matching
     used = [model for model in models if model.last_used is not None]
@@ -183,13 +186,15 @@ def _not_found(model: str, stored: list[StoredModel]) -> NotFoundError:
         return NotFoundError(f"{model} is a broken link", "correct the link, or name the file itself")
     if os.path.isfile(path):
         here = path if os.path.isabs(path) else f"./{path}"
-        return NotFoundError(f"{model} is a file, and not called .gguf", f"if it is a model all the same: {here}")
+        return NotFoundError(f"{model} is a file whose name does not end in .gguf", f"if it is a model: {here}")
     if os.path.exists(path):
         return NotFoundError(
             f"{model} is {kind_of(os.stat(path).st_mode)}, not a file", "give the path of a model file"
         )
     if _WINDOWS_PATH.match(model) and os.name != "nt":
-        return NotFoundError(f"{model} is a path of Windows", "here a path has / and no drive: /home/me/model.gguf")
+        return NotFoundError(
+            f"{model} is a path of Windows", "paths on this system have / and no drive: /home/me/model.gguf"
+        )
     if _is_path_like(model):
         return NotFoundError(f"there is no file or folder {model}", "check the path, or see `localrun list`")
     if near:

@@ -1,4 +1,4 @@
-"""Checks of names from the hub before any of them becomes part of a path on disk."""
+"""Checks of names from the hub before they become part of a path on disk."""
 
 import re
 from pathlib import PureWindowsPath
@@ -11,12 +11,12 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d|conin\$|conout\$)(\..*)?", r
 
 
 def is_repo(name: str) -> bool:
-    """`org/name` as the hub allows it: nothing that could climb, and no `--`, which separates the two in the cache."""
+    """Whether `name` is `org/name` as the hub allows it: no `..`, and no `--`, which the cache uses as separator."""
     return bool(_REPO.fullmatch(name)) and ".." not in name and "--" not in name and not name.endswith((".git", "."))
 
 
 def is_file(path: str) -> bool:
-    """A relative path that means the same on every system, and a place inside the folder it is put into."""
+    """Whether `path` is relative, stays inside its folder, and means the same on every system."""
     return 0 < len(path) <= 1024 and path.isprintable() and all(map(_is_plain, path.split("/")))
 
 
@@ -25,7 +25,7 @@ def is_commit(text: str) -> bool:
 
 
 def is_etag(text: str) -> bool:
-    """A sha256, or the id of a git blob."""
+    """Whether `text` is a sha256 or the id of a git blob."""
     return bool(_ETAG.fullmatch(text))
 
 

@@ -1,4 +1,4 @@
-"""Removing inside one folder, and never behind a link: what a link leads to belongs to somebody else."""
+"""Removal inside one folder, never through a link, whose target belongs to others."""
 
 import errno
 import os
@@ -13,13 +13,13 @@ _BY_DESCRIPTOR = {os.open, os.unlink, os.rmdir} <= os.supports_dir_fd  # then no
 
 
 def unlink_inside(root: Path, path: Path) -> None:
-    """Remove the file or the link at `path`, if it is there. HubError when there is a link between `root` and it."""
+    """Remove the file or link at `path`, if it exists. HubError for a link between `root` and `path`."""
     with suppress(FileNotFoundError), _opened(root, path.parent) as folder:
         os.unlink(path.name if folder is not None else path, dir_fd=folder)
 
 
 def remove_empty_folders(root: Path, place: Path) -> None:
-    """Remove `place` and what is above it as long as that is empty; `root` stays. Links stay, and so ends it there."""
+    """Remove `place` and its parents while they are empty, up to `root`, which stays; stop at a link."""
     while place != root and root in place.parents:
         try:
             with _opened(root, place.parent) as folder:
@@ -32,7 +32,7 @@ def remove_empty_folders(root: Path, place: Path) -> None:
 
 
 def refuse_links(root: Path, path: Path) -> None:
-    """HubError when there is a link between `root` and `path`; either may be one."""
+    """Raise HubError for a link between `root` and `path`; both ends may be links."""
     between = [place for place in reversed(path.parents) if root in place.parents]
     real = Path(os.path.realpath(root))
     for place in between:
@@ -42,14 +42,14 @@ def refuse_links(root: Path, path: Path) -> None:
 
 def _behind_a_link(link: Path) -> HubError:
     return HubError(
-        f"{link} leads to {os.path.realpath(link)}, and nothing behind a link is changed or removed",
+        f"{link} leads to {os.path.realpath(link)}; localrun changes and removes nothing behind a link",
         "remove that link yourself, or the files where they are",
     )
 
 
 @contextmanager
 def _opened(root: Path, place: Path) -> Iterator[int | None]:
-    """A descriptor of the folder `place`, which was reached from `root` over no link; None where there are none."""
+    """Descriptor of the folder `place`, opened from `root` without following links; None where the system has none."""
     if root not in (place, *place.parents) or ".." in place.parts:
         raise HubError(f"{place} is not inside {root}", "remove it yourself")
     if sys.platform == "win32" or not _BY_DESCRIPTOR:

@@ -1,4 +1,4 @@
-"""One model on disk, and how files and folders become one: names and sizes, and contents only where they must be."""
+"""One model on disk, built from files and folders by names and sizes; contents are read only where needed."""
 
 import re
 from collections import Counter, defaultdict
@@ -21,8 +21,8 @@ Source = Literal["builtin", "models", "hub", "lmstudio", "ollama", "path"]
 class StoredModel:
     """One model in one precision. `bytes` counts all shards; `last_used` is seconds since 1970, None for never.
 
-    `repo` is what the repository or folder around it is called, where that name stands for one of the models in it:
-    `is_main` for that one. `helper` says what a file is that is no model of its own.
+    `repo` is the name of the repository or folder around the model, where that name means one of the models in it: the
+    one with `is_main`. `helper` says what a file is that is not a model of its own.
     """
 
     name: str
@@ -38,7 +38,7 @@ class StoredModel:
 
 
 def stored_at(path: Path, source: Source = "path", name: str = "") -> list[StoredModel]:
-    """The models in a file or folder: one for a .gguf (any shard) or a safetensors folder, several for GGUFs."""
+    """Models in a file or folder: one for a .gguf (any shard) or a safetensors folder, several for GGUFs."""
     if path.is_dir():
         whole = list(safetensors_in(path, source, name))
         ggufs = _sorted_out(ggufs_in(path, source), path.absolute().name, bool(whole))
@@ -48,14 +48,16 @@ def stored_at(path: Path, source: Source = "path", name: str = "") -> list[Store
 
 
 def ggufs_of_repo(places: Iterable[Path], source: Source, repo: str, beside_weights: bool = False) -> list[StoredModel]:
-    """The GGUFs in the folders of one repository: one model goes by the repository's name, any other by both names.
-    `beside_weights`: the repository holds a model as safetensors, too."""
+    """GGUFs in the folders of one repository: the main model has its name, others add their own.
+
+    `beside_weights`: the repository also holds a model as safetensors.
+    """
     found = _sorted_out([model for place in places for model in ggufs_in(place, source)], repo, beside_weights)
     return [replace(model, name=repo if model.is_main else f"{repo}:{model.name}") for model in found]
 
 
 def ggufs_in(place: Path, source: Source) -> Iterator[StoredModel]:
-    """The GGUFs in a folder, each called as its file."""
+    """GGUFs in a folder, each named after its file."""
     for path in entries(place):
         if is_gguf(path.name) and path.is_file():
             shards = shards_of(path)
@@ -64,7 +66,7 @@ def ggufs_in(place: Path, source: Source) -> Iterator[StoredModel]:
 
 
 def _sorted_out(found: Iterable[StoredModel], repo: str, beside_weights: bool) -> list[StoredModel]:
-    """GGUFs that one name stands for: which is the model that is meant by it, and which are helpers of a model."""
+    """Mark which of the GGUFs of one name is the main model, and which are helpers."""
     models = [replace(model, repo=repo) for model in found]
     beside = {
         model.path: helper_beside_model("/".join(model.path.parts[-2:]), repo) for model in models if not model.helper
@@ -88,7 +90,7 @@ def _gguf(path: Path, shards: list[Path], source: Source) -> StoredModel:
 
 
 def _precision_inside(path: Path) -> str:
-    """The type that most of the bytes have, for files whose name does not say; empty for a file that cannot be read."""
+    """The type of most bytes, for a file whose name has no precision; empty for an unreadable file."""
     from localrun.formats.gguf import open_gguf
 
     try:
@@ -102,7 +104,7 @@ def _precision_inside(path: Path) -> str:
 
 
 def shards_of(path: Path) -> list[Path]:
-    """Every file of the split model that `path` belongs to, the first one first; empty when one is missing."""
+    """Every file of the split model that `path` belongs to, in order; empty when one is missing."""
     shards = [path.with_name(name) for name in part_names(path.name)]
     return shards if len(shards) == 1 or all(shard.is_file() for shard in shards) else []
 
@@ -130,7 +132,7 @@ def config_precision(config: Mapping[str, Any]) -> str:
 
 
 def folders_below(root: Path, depth: int) -> Iterator[Path]:
-    """`root` and the folders below it, `depth` levels deep; links to folders are not followed."""
+    """`root` and its subfolders, `depth` levels deep; links to folders are not followed."""
     if root.is_dir():
         yield root
         for entry in entries(root) if depth else ():

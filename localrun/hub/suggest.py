@@ -1,7 +1,7 @@
-"""Which model is meant by a name that nothing is called: `llama3.2`, `qwen3-4`, `mistral:7b`, Ollama's tags.
+"""Suggestions for a name that no model has: `llama3.2`, `qwen3-4`, `mistral:7b`, Ollama's tags.
 
-A name is read as its words: family, version, size, with any separators. Names of equal words are one name;
-a name whose words are all in another's is short for it.
+A name is read as words: family, version, size, with any separators. Names with equal words are the same name; a name
+whose words are all in another one is short for it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,13 +16,13 @@ _USUAL = frozenset(("instruct", "it", "chat", "hf", "meta"))  # left out as ofte
 
 
 def same_names(asked: str, names: Iterable[str]) -> list[str]:
-    """The names that differ from `asked` only in case, in what separates their words, or in `:latest`."""
+    """Names that differ from `asked` only in case, separators, or `:latest`."""
     words = words_of(asked)
     return [name for name in dict.fromkeys(names) if words and words_of(name) == words]
 
 
 def near_names(asked: str, stored: Sequence[StoredModel] = ()) -> list[str]:
-    """Names that may be meant, best first: of what is on disk, else of the catalogue; else names spelled like it."""
+    """Likely names, best first: of models on disk, else of the catalogue; else names with a similar spelling."""
     on_disk = {model.name: model.name for model in stored}
     catalogue = {name: f"{name} {model['title']}" for name, model in read_catalogue().items() if name != BUILTIN}
     found = [*_short_for(asked, on_disk), *_short_for(asked, catalogue)]
@@ -34,13 +34,13 @@ def near_names(asked: str, stored: Sequence[StoredModel] = ()) -> list[str]:
 
 
 def catalogue_name(asked: str) -> str:
-    """The one name of the catalogue that is called so but for case and separators; empty where there is none."""
+    """The one name of the catalogue that differs only in case and separators; empty where there is none."""
     same = same_names(asked, (name for name in read_catalogue() if name != BUILTIN))
     return same[0] if len(same) == 1 and "/" not in asked else ""
 
 
 def _short_for(asked: str, texts: Mapping[str, str]) -> list[str]:
-    """The names in whose text every word of `asked` is found, those that say little more first."""
+    """Names whose text has every word of `asked`, those with the fewest other words first."""
     words = [word for word in words_of(without_precision(asked)) if word not in _USUAL]
     ranked: list[tuple[int, int, int, str]] = []
     for name, text in texts.items():
@@ -52,5 +52,5 @@ def _short_for(asked: str, texts: Mapping[str, str]) -> list[str]:
 
 
 def _means(word: str, other: str) -> bool:
-    """Whether a word is another one, or short for it: 4 for 4b, 3 for 3.2."""
+    """Whether a word equals another one or is short for it: 4 for 4b, 3 for 3.2."""
     return other in (word, f"{word}b") or (word.isdigit() and other.startswith(f"{word}."))

@@ -1,4 +1,4 @@
-"""The missing chunks of one file, over several connections at once, each answer checked against what was asked."""
+"""Transfer of the missing chunks of one file, over several connections, each response checked against its request."""
 
 import re
 import threading
@@ -29,10 +29,10 @@ _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 
 
 class Transfer:
-    """Fetches into `partial` in threads of its own.
+    """Fetch chunks into `partial` in threads of its own.
 
-    `arrived` are chunks that are in the file, for the caller to take and to note. `failure` is what ended it early,
-    `retries` why something was tried again, `progressed` tells of a new chunk.
+    `arrived` are chunks in the file that the caller has to record. `failure` is what ended the transfer early,
+    `retries` are the reasons of retries, and `progressed` signals a new chunk.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Transfer:
             thread.join(STOP_SECONDS)
 
     def _work(self, number: int) -> None:
-        """One connection, the first one at once, the others while they are of use."""
+        """Run one connection: the first at once, the others while they add speed."""
         try:
             self._wait_for_turn(number)
             buffer = memoryview(bytearray(CHUNK_BYTES))
@@ -98,7 +98,7 @@ class Transfer:
                 self.progressed.notify_all()
 
     def _wait_for_turn(self, number: int) -> None:
-        """One connection after the other, and none more while a few fill the line."""
+        """Start connections one after the other, and none more while the line is full."""
         turn, rate = 0, 0.0
         while (turn < number or rate > FAST_LINE) and not self._nothing_left.is_set():
             before = self._meter.fetched
@@ -107,9 +107,9 @@ class Transfer:
             turn += 1
 
     def _next_span(self, rate: float) -> tuple[int, int] | None:
-        """A run of missing chunks, first and last: what a connection fetches in a while at `rate` chunks a second.
+        """Choose a run of missing chunks (first and last) that takes a few seconds at `rate` chunks per second.
 
-        So requests are few, and all connections end at about the same time.
+        So there are few requests, and all connections end at about the same time.
         """
         with self._lock:
             if self._stopped or not self._missing:
@@ -123,7 +123,7 @@ class Transfer:
             return first, last
 
     def _fetch_span(self, part: BinaryIO, buffer: memoryview, first: int, last: int) -> None:
-        """Chunks `first` to `last` inclusive; a broken connection goes on at the byte where it broke."""
+        """Fetch chunks `first` to `last` inclusive; a broken connection resumes at the byte where it broke."""
         position = _Position(self._partial.bounds(first)[0], self._partial.bounds(last)[1])
         failures = 0
         while position.at < position.end and not self._stopped:
@@ -158,7 +158,7 @@ class Transfer:
                     self._write(part, buffer[:n_read], position)
 
     def _write(self, part: BinaryIO, data: memoryview, position: "_Position") -> None:
-        """Write, and tell when this ends a chunk."""
+        """Write, and report a chunk that is complete."""
         self._partial.check_claim()
         n_bytes = len(data)
         while data:
@@ -172,7 +172,7 @@ class Transfer:
                 self.progressed.notify_all()
 
     def _check(self, response: Response, start: int, end: int, is_whole: bool) -> None:
-        """Refuse an answer that is not exactly these bytes of exactly this file."""
+        """Refuse a response that is not exactly these bytes of exactly this file."""
         host = host_of(response.url)
         if (response.hops or self._place) and 400 <= response.status < 500 and response.status != 429:
             raise NetworkError(f"{host} refuses the file (status {response.status})", "try again in a minute")
@@ -183,14 +183,14 @@ class Transfer:
         if is_whole and response.status == 200:
             expected = size
         elif response.status != 206:
-            raise HubError(f"{host} sends the whole file where a part was asked for", MIRROR_HINT)
+            raise HubError(f"{host} sent the whole file instead of the requested part", MIRROR_HINT)
         else:
             match = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
             if match is None or [int(n) for n in match.groups()] != [start, end - 1, size]:
-                raise HubError(f"{host} sends another part of the file than was asked for", MIRROR_HINT)
+                raise HubError(f"{host} sent a different part of the file than requested", MIRROR_HINT)
             expected = end - start
         if response.headers.get("Content-Length", str(expected)) != str(expected):
-            raise HubError(f"{host} sends a file of another size than the hub announced", MIRROR_HINT)
+            raise HubError(f"{host} sent a file whose size differs from the hub's listing", MIRROR_HINT)
 
     def _check_identity(self, headers: Headers, host: str) -> None:
         commit = headers.get("X-Repo-Commit", self._repo.commit)
@@ -200,10 +200,10 @@ class Transfer:
             etag = own
         size = headers.get("X-Linked-Size", str(self._file.size))
         if (commit, etag, size) != (self._repo.commit, self._file.etag, str(self._file.size)):
-            raise HubError(f"{host} serves another file than the hub announced", MIRROR_HINT)
+            raise HubError(f"{host} serves a different file than the hub lists", MIRROR_HINT)
 
     def _pause(self, seconds: float) -> None:
-        """Wait, but not longer than until somebody stops us."""
+        """Wait, at most until the transfer is stopped."""
         with self.progressed:
             self.progressed.wait_for(lambda: self._stopped, seconds)
 

@@ -1,10 +1,10 @@
-"""Files that are complete, and that the disk may not have yet.
+"""Complete files that may not be on the disk yet.
 
-A file is put in its place as soon as its hash is right; the disk takes a while longer. Until it has everything, the
-journal stays beside the file as a mark. It names the boot of the machine that the file was written in: in this one all
-is there to read, from memory if not from the disk. After another boot every chunk is compared with the journal before
-anybody here uses the file, and what was lost makes it an unfinished download again. Without a journal that makes sense
-the hash of the whole decides. Other programs see an ordinary file, and may remove or replace it.
+A file is renamed into place as soon as its hash is right; the disk takes a while longer to write it. Until then the
+journal stays beside the file as a mark. It names the boot during which the file was written: in the same boot
+everything can be read, from memory if not from the disk. After another boot every chunk is compared with the journal
+before localrun uses the file, and lost chunks turn it into an unfinished download again. Without a usable journal the
+hash of the whole file decides. Other programs see an ordinary file, and may remove or replace it.
 """
 
 import os
@@ -44,23 +44,23 @@ _lock = threading.Lock()
 
 
 def require_whole(model: StoredModel) -> None:
-    """Before a model is used: NotFoundError when a power cut has taken a part of it, which `pull` fetches again."""
+    """Raise NotFoundError when a power cut has damaged the model, which `pull` repairs."""
     one = model.format == "gguf"
     for path in shards_of(model.path) or [model.path] if one else filter(Path.is_file, entries(model.path)):
         blob = path.resolve()
         if recover(blob) or not path.exists():
             name = f"{_repo_of(blob)}:{(model.is_main and model.precision) or model.path.name}"
             raise NotFoundError(
-                f"{model.name} is not whole: the machine went down before the disk had all of it",
-                f"`localrun pull {name}` fetches what is missing and keeps the rest",
+                f"{model.name} is damaged: the machine stopped before the disk had all of it",
+                f"`localrun pull {name}` fetches the missing part and keeps the rest",
             )
         write_out_later(blob)
 
 
 def recover(blob: Path) -> int:
-    """See that a complete file is still what it was; gives the bytes that were lost, and it is unfinished again then.
+    """Check a complete file after a restart; returns the bytes that were lost, which `pull` fetches again.
 
-    HubError when it cannot be read. Safe to do by several processes at once.
+    HubError when the file cannot be read. Safe for several processes at once.
     """
     lost = 0
     try:
@@ -76,12 +76,17 @@ def recover(blob: Path) -> int:
         return lost
     except OSError as error:
         what = error.strerror or type(error).__name__
-        raise HubError(f"cannot check {blob}: {what}", "look into the disk, or remove the model and pull it") from None
+        raise HubError(
+            f"cannot check {blob}: {what}", "check the disk, or remove the model and pull it again"
+        ) from None
     return lost
 
 
 def sync_linked(blob: Path, path: Path) -> None:
-    """After `blob` was linked as `path`: let the disk take its time; but not where `path` is a copy without a mark."""
+    """Write `blob` out in the background, after it was linked as `path`.
+
+    A copy at `path`, which has no mark, is written out at once.
+    """
     if path.is_symlink():
         write_out_later(blob)
     elif _marks(blob):
@@ -90,7 +95,7 @@ def sync_linked(blob: Path, path: Path) -> None:
 
 
 def write_out_later(blob: Path) -> None:
-    """Wait for the disk in the background, and drop the mark then. A process that ends leaves it to the next one."""
+    """Write `blob` to disk in the background, then remove its mark. A process that ends leaves this to the next."""
     if not _marks(blob):
         return
     with _lock:
@@ -102,7 +107,7 @@ def write_out_later(blob: Path) -> None:
 
 
 def write_out_now(blob: Path) -> None:
-    """Wait until the disk has all of `blob`, and drop its mark. One that the disk refuses is checked before its use."""
+    """Write `blob` to disk, then remove its mark. A file that the disk refuses is checked before its next use."""
     marks = _marks(blob)
     try:
         write_out(blob)
@@ -127,21 +132,21 @@ def _write_out_waiting(blob: Path) -> None:
 
 
 def _marks(blob: Path) -> list[Path]:
-    """The journals of a file that is complete. A journal with a part beside it belongs to that."""
+    """Journals of a complete file. A journal beside a partial file belongs to that one."""
     if blob.parent.name != "blobs" or not is_etag(blob.name):
         return []
     return [journal for journal in journals_of(blob) if not part_of(journal).exists()]
 
 
 def _distrust(mark: Path) -> None:
-    """Have the file checked whatever the boot."""
+    """Mark the file to be checked in any boot."""
     head = read_head(mark)
     if head is not None:
         replace_journal(mark, replace(head, boot=""), read_lines(mark, n_chunks_of(head.size)))
 
 
 def _lost_chunks(blob: Path, mark: Path) -> list[int]:
-    """The chunks of a file that are not what they were. The journal may be wrong; the hash, the file's name, is not."""
+    """Chunks of a file that were lost. The journal may be wrong; the hash, which is the file's name, cannot be."""
     head = read_head(mark)
     n_chunks = n_chunks_of(blob.stat().st_size if head is None else head.size)
     known = read_chunks(mark, n_chunks)
@@ -159,9 +164,9 @@ def _hash_of(path: Path) -> str:
 
 
 def _take_back(blob: Path, mark: Path, lost: list[int]) -> int:
-    """Make a damaged file an unfinished download; gives the bytes to fetch.
+    """Turn a damaged file into an unfinished download; returns the bytes to fetch.
 
-    Several processes may do it at once: renaming the file comes last, since another one may go on with it from there.
+    Several processes may do so at once: the rename comes last, since another process may then continue the download.
     """
     head = read_head(mark)
     n_bytes = blob.stat().st_size if head is None else min(head.size, len(lost) * CHUNK_BYTES)

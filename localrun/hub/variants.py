@@ -1,4 +1,4 @@
-"""The precisions of a repository: which files belong to each, whole GGUFs, split ones, or a safetensors folder."""
+"""The precisions of a repository and their files: whole GGUFs, split ones, or a safetensors folder."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One precision. `files` are all that it needs, the one that opens it first; precision "" is not known yet."""
+    """One precision. `files` are all that it needs, the one to open first; precision "" means not known yet."""
 
     precision: str
     format: Literal["gguf", "safetensors"]
@@ -35,7 +35,7 @@ class Variant:
 
     @property
     def names(self) -> set[str]:
-        """Names that a person may call a file of it by: its path, or its name alone."""
+        """Names that a person may type for a file: its path, or its name alone."""
         return {name for file in self.weights for name in (file.path, PurePosixPath(file.path).name)}
 
     @property
@@ -44,10 +44,10 @@ class Variant:
 
 
 def variants_of(repo: RemoteRepo, wanted: str = "") -> list[Variant]:
-    """All precisions of the model in a repository, the smallest first; split models that lack a part are left out.
+    """All precisions of the model in a repository, the smallest first; incomplete split models are left out.
 
-    Of several models it is the one that the file `wanted` is of, else the one that the repository is named after, else
-    the one with the most precisions, else the largest.
+    Of several models the one that has the file `wanted`, else the one that the repository is named after, else the one
+    with the most precisions, else the largest.
     """
     models = _models(repo)
     named = {model: variants for model, variants in models.items() if any(wanted in each.names for each in variants)}
@@ -58,14 +58,14 @@ def variants_of(repo: RemoteRepo, wanted: str = "") -> list[Variant]:
 
 
 def other_models(repo: RemoteRepo, variants: Sequence[Variant]) -> list[str]:
-    """One file of every other model in a repository, such as the small one that drafts for the large one."""
+    """One file of every other model in a repository, such as a draft model."""
     there = {file for variant in variants for file in variant.files}
     others = (min(each, key=lambda variant: variant.bytes) for each in _models(repo).values())
     return sorted(other.files[0].path for other in others if other.files[0] not in there)
 
 
 def _models(repo: RemoteRepo) -> dict[str, list[Variant]]:
-    """The precisions of every model that is there as GGUF, by the name that their files share."""
+    """Precisions of every GGUF model in the repository, by the name that its files share."""
     wholes: dict[str, list[RemoteFile]] = defaultdict(list)
     for file in sorted(repo.files, key=lambda file: file.path):
         if is_gguf(file.path) and not named_helper(file.path):
@@ -85,7 +85,7 @@ def _models(repo: RemoteRepo) -> dict[str, list[Variant]]:
 
 
 def choose_variant(repo: str, variants: Sequence[Variant], wanted: str) -> Variant:
-    """The precision or file that was asked for. NotFoundError says which ones the repository has."""
+    """Choose the wanted precision or file. NotFoundError names those of the repository."""
     if is_gguf(wanted) and (helper := named_helper(wanted)):
         raise NotFoundError(f"{wanted} of {repo} is {helper}, not a model of its own", f"`localrun pull {repo}`")
     if not variants:
@@ -104,7 +104,7 @@ def choose_variant(repo: str, variants: Sequence[Variant], wanted: str) -> Varia
 
 
 def _safetensors(repo: RemoteRepo) -> list[Variant]:
-    """The model in the root of the repository, if there is one."""
+    """The safetensors model in the root of the repository, if there is one."""
     root = {file.path: file for file in repo.files if "/" not in file.path}
     weights = [root[name] for name in weights_of(root)]  # some repositories hold the same weights twice
     if not weights or "config.json" not in root:

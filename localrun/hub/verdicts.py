@@ -1,4 +1,4 @@
-"""Whether models of the hub fit this machine, before anything of them is known but their size or their shape."""
+"""Verdicts whether models of the hub fit this machine, from their size or shape alone."""
 
 from localrun.backends.registry import usual_backend
 from localrun.base.errors import LocalrunError
@@ -17,7 +17,7 @@ _BEST_FIRST: tuple[Verdict, ...] = ("fits", "tight", "disk", "no")
 
 
 def catalogue_fit(name: str, budget: int) -> tuple[RepoPreview | None, Fit | None]:
-    """A model of the catalogue, and what of it fits in `budget` bytes with a usual context; opens no connection."""
+    """Preview of a catalogue model, and what of it fits in `budget` bytes; opens no connection."""
     wanted = find_on_hub(name)
     try:
         assert wanted is not None
@@ -28,12 +28,12 @@ def catalogue_fit(name: str, budget: int) -> tuple[RepoPreview | None, Fit | Non
 
 
 def verdict_of(fit: Fit) -> Verdict:
-    """Of the row that is recommended."""
+    """Verdict of the recommended row."""
     return fit.recommended.verdict if fit.recommended else "no"
 
 
 def verdicts(fit: Fit) -> dict[str, Verdict]:
-    """Of each precision the best."""
+    """The best verdict of each precision."""
     found: dict[str, Verdict] = {}
     for row in fit.rows:
         found[row.precision] = min(found.get(row.precision, "no"), row.verdict, key=_BEST_FIRST.index)
@@ -41,7 +41,7 @@ def verdicts(fit: Fit) -> dict[str, Verdict]:
 
 
 def rough_verdict(n_params: int, budget: int) -> Verdict:
-    """Whether a model with `n_params` parameters can be expected to fit at its default precision."""
+    """Verdict for a model with `n_params` parameters at its default precision."""
     weights = int(n_params * bits_of(_USUAL_PRECISION) / 8)
     backend = usual_backend()
     needed, usable = weights + backend.program_bytes, budget - margin_of(budget)

@@ -1,4 +1,4 @@
-"""Reads back what has arrived of a file: a checksum of every chunk for the journal, and the hash of the whole."""
+"""Verification of arrived data: a checksum of every chunk for the journal, and the hash of the whole file."""
 
 import zlib
 from collections import deque
@@ -10,7 +10,7 @@ from localrun.hub.remote_repo import RemoteFile
 
 
 class Verifier:
-    """Checksums as chunks arrive, in any order; the hash in their order. `arrived` is filled by a transfer."""
+    """Compute checksums as chunks arrive, in any order, and the hash in file order. A transfer fills `arrived`."""
 
     def __init__(self, file: RemoteFile, partial: Partial, arrived: deque[int]) -> None:
         self._hash = begin_hash(file.etag, file.size)
@@ -25,7 +25,7 @@ class Verifier:
         return self._next == self._partial.n_chunks
 
     def advance(self) -> bool:
-        """One more chunk: one that has just arrived, else one of before; False when there is none."""
+        """Process one chunk: a new one, else the next for the hash; False when there is none."""
         is_new = bool(self._arrived)
         chunk = self._arrived.popleft() if is_new else self._next
         if not is_new and chunk not in self._partial.chunks:
@@ -39,7 +39,7 @@ class Verifier:
         return True
 
     def note_arrived(self) -> None:
-        """A download that ends early keeps what has arrived."""
+        """Record all arrived chunks, so that a download that ends early keeps them."""
         while self._arrived:
             self.advance()
 

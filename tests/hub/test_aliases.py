@@ -107,7 +107,7 @@ def test_a_folder_whose_settings_changed_holds_the_same_weights(home: Path) -> N
     ]
 
 
-def test_what_is_removed_by_its_precision_goes_by_every_name(home: Path) -> None:
+def test_removing_a_precision_removes_all_aliases(home: Path) -> None:
     cached = Cached(home)
     names = [cached.put(OLD, "b-Q8_0.gguf", b"weights"), cached.put(NEW, "new-Q8_0.gguf", b"weights")]
     kept = cached.put(NEW, "b-Q4_0.gguf", b"small")

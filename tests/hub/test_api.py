@@ -39,7 +39,7 @@ def test_files_with_sizes_and_hashes(serve: Serve, access_to: AccessTo) -> None:
         "config.json": (8, hub.etag(FILES["config.json"])),
     }
     assert api.read_small_file(http, repo, "config.json") == b'{"a": 1}'
-    with pytest.raises(HubError, match="at most are sensible"):
+    with pytest.raises(HubError, match="more than the limit of"):
         api.read_small_file(http, repo, "tiny-Q8_0.gguf", limit=100)
     with pytest.raises(NotFoundError, match="no file x"):
         api.read_small_file(http, repo, "x.json")
@@ -64,10 +64,10 @@ def test_hostile_names_are_not_even_listed(serve: Serve, access_to: AccessTo) ->
         ("a/b", "", "bad-token", HubError, "wants a token", "HF_TOKEN"),
         ("a/b", "hf_x", "forbidden", HubError, "does not allow this", "more rights"),
         ("a/b", "", "rate-limit", HubError, "too many requests", "77 s; with HF_TOKEN"),
-        ("a/b", "", "busy", HubError, "an error of its own", "in a minute"),
-        ("a/b", "", "html", HubError, "does not answer like a hub", "HF_ENDPOINT"),
-        ("a/b", "", "deep", HubError, "does not answer like a hub", "HF_ENDPOINT"),
-        ("a/b", "", "list", HubError, "does not answer like a hub", "HF_ENDPOINT"),
+        ("a/b", "", "busy", HubError, "an internal error", "in a minute"),
+        ("a/b", "", "html", HubError, "does not answer as a hub should", "HF_ENDPOINT"),
+        ("a/b", "", "deep", HubError, "does not answer as a hub should", "HF_ENDPOINT"),
+        ("a/b", "", "list", HubError, "does not answer as a hub should", "HF_ENDPOINT"),
     ],
 )
 def test_refusals_say_what_to_do(
@@ -135,7 +135,7 @@ def test_a_hub_that_is_too_busy_is_waited_for_as_long_as_it_asks(
     hub.break_file("api", "rate-limit", times=1, at=30)
     assert api.read_repo(Http(access_to(hub), told.append), "a/b").commit == COMMIT
     assert slept == [30]
-    assert told == ["127.0.0.1 asks us to slow down (too many requests): waiting 30 s"]
+    assert told == ["127.0.0.1 asks localrun to slow down (too many requests): waiting 30 s"]
     hub.break_file("api", "rate-limit", times=1, at=61)
     with pytest.raises(HubError, match="too many requests"):
         api.read_repo(Http(access_to(hub)), "a/b")
@@ -153,7 +153,7 @@ def test_a_hub_that_says_nothing_is_mentioned(
     told: list[str] = []
     with pytest.raises(HubError):
         api.read_repo(Http(access_to(hub), told.append), "a/b")
-    assert told == ["waiting for 127.0.0.1, which takes its time"]
+    assert told == ["waiting for 127.0.0.1, which is slow to answer"]
     assert len([seen for seen in hub.seen if "/api/" in seen.path]) <= 1, "it is not asked again"
 
 

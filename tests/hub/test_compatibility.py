@@ -211,7 +211,7 @@ def test_codes_and_scales_in_two_files_are_one_tensor(
 
 
 @pytest.mark.parametrize("reason", ROPES)
-def test_what_is_on_disk_is_listed_with_its_rope(tmp_path: Path, reason: str) -> None:
+def test_stored_models_are_listed_with_their_rope(tmp_path: Path, reason: str) -> None:
     """By key-values alone, so of a longrope that lies in tensors nothing is known."""
     files = ggufs(tmp_path)[reason]
     (model,) = stored_at(tmp_path / "m-F16.gguf")

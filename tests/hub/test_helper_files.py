@@ -149,7 +149,7 @@ def test_a_draft_beside_safetensors_is_a_helper(home: Path, serve: Serve, access
     assert choose_variant(repo.name, variants_of(repo, draft.name), draft.name).precision == "Q8_0"
 
 
-def test_a_draft_may_be_told_by_its_folder(home: Path, serve: Serve, access_to: AccessTo) -> None:
+def test_a_draft_model_is_recognised_by_its_folder(home: Path, serve: Serve, access_to: AccessTo) -> None:
     folder = home / "huggingface/hub/models--acme--gem-GGUF/snapshots/aaa"
     put_model(folder / MODEL)
     put_small_model(folder / "MTP/gem-Q8_0.gguf")
@@ -200,7 +200,7 @@ def test_a_second_model_of_a_repository_goes_by_both_names(home: Path) -> None:
     assert (main.exists(), second.exists()) == (True, False)
 
 
-def test_what_helped_a_model_goes_with_it(home: Path) -> None:
+def test_helpers_are_removed_with_their_model(home: Path) -> None:
     folder = home / "huggingface/hub/models--acme--gem-GGUF/snapshots/aaa"
     put_model(folder / MODEL)
     for file, put in BESIDE.values():
@@ -276,7 +276,7 @@ def test_names_that_are_no_models_beside_one(name: str, repo: str, helper: str) 
     "values",
     [{}, {"general.architecture": "gemma3"}, {"general.type": "model"}, {"general.type": 7, "general.architecture": 7}],
 )
-def test_what_says_nothing_of_the_kind_is_a_model(values: dict[str, Any]) -> None:
+def test_files_without_a_helper_name_are_models(values: dict[str, Any]) -> None:
     assert declared_helper(values) == ""
 
 

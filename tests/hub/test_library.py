@@ -133,7 +133,7 @@ def test_last_used_is_remembered(home: Path) -> None:
         assert rows() == [("tiny", "Q8_0", 10, "gguf", "models")]
 
 
-def test_what_was_used_by_its_path_is_there_as_long_as_its_file_is(home: Path, tmp_path: Path) -> None:
+def test_models_used_by_path_are_listed_while_their_file_exists(home: Path, tmp_path: Path) -> None:
     elsewhere = put(tmp_path / "elsewhere" / "mine-Q4_0.gguf")
     put(tmp_path / "elsewhere" / "other-Q4_0.gguf")
     known = put(home / "models/tiny-Q8_0.gguf")

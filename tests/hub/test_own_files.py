@@ -121,13 +121,13 @@ def test_folders_may_be_links_where_names_are_hashes(
         (path,) = download(http, repo, repo.files)
         assert path.read_bytes() == BIG
     else:
-        with pytest.raises(HubError, match="nothing behind a link is changed"):
+        with pytest.raises(HubError, match="changes and removes nothing behind a link"):
             download(http, repo, repo.files)
         assert not list(elsewhere.iterdir())
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "too large"])
-def test_what_can_be_no_token_is_said_to_be_none(tmp_path: Path, kind: str) -> None:
+def test_a_malformed_token_is_an_error(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "token"
     if kind == "folder":
         path.mkdir()

@@ -171,9 +171,7 @@ def test_weights_are_downloaded_once(
     assert stored.bytes == sum(len(files[name]) for name in taken)
 
 
-def test_what_floats_would_be_quantised_to_is_close_to_what_is_loaded(
-    serve: Serve, access_to: AccessTo, tmp_path: Path
-) -> None:
+def test_predicted_sizes_of_quantised_floats_match_a_load(serve: Serve, access_to: AccessTo, tmp_path: Path) -> None:
     """Of a model with a large vocabulary, from its config alone and from its weights."""
     folder = tmp_path / "model"
     sizes = {"hidden_size": 256, "intermediate_size": 512, "vocab_size": 2048, "num_attention_heads": 8, "head_dim": 32}

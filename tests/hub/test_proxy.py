@@ -62,7 +62,7 @@ def test_which_proxy(
         ("http_proxy", "http://me:s3cr3t\udcff@p:9", "http_proxy is not the address"),
     ],
 )
-def test_what_is_refused_is_named_and_its_password_is_not(
+def test_refused_proxies_are_named_without_password(
     monkeypatch: pytest.MonkeyPatch, name: str, address: str, says: str
 ) -> None:
     monkeypatch.setenv(name, address)

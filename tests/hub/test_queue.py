@@ -103,7 +103,7 @@ def test_cancel_and_close(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
     assert queue.jobs()[2].state == "cancelled"
 
 
-def test_a_failure_is_told_and_can_be_tried_again(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
+def test_a_failed_download_is_reported_and_can_be_retried(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
     hub, access, repo = setting
     hub.break_file("a.bin", "html")
     queue = DownloadQueue(access)

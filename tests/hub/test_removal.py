@@ -217,7 +217,7 @@ def contents(*roots: Path) -> dict[Path, bytes]:
 
 @pytest.mark.parametrize("attack", ONLY_THE_LINK_GOES.values(), ids=ONLY_THE_LINK_GOES)
 @pytest.mark.parametrize("all_of_it", [False, True])
-def test_what_a_link_leads_to_stays(access: Access, own: Path, attack: Attack, all_of_it: bool) -> None:
+def test_removal_does_not_follow_links(access: Access, own: Path, attack: Attack, all_of_it: bool) -> None:
     repo, other = access.cache / "models--org--b", access.cache / "models--org--other"
     attack(repo, own)
     before = contents(own, other)
@@ -241,7 +241,7 @@ def test_nothing_is_removed_behind_a_link(access: Access, own: Path, attack: Att
     removal = plan_removal(models) if late else None
     attack(repo, own)
     before = contents(own)
-    with pytest.raises(HubError, match=r"leads to .*, and nothing behind a link is changed"):
+    with pytest.raises(HubError, match=r"leads to .*; localrun changes and removes nothing behind a link"):
         (removal or plan_removal(models)).execute()
     assert contents(own) == before
 
@@ -413,7 +413,7 @@ def test_a_folder_with_nothing_but_a_model_goes(home: Path) -> None:
 
 
 @pytest.mark.parametrize("source", ["builtin", "path", "ollama", "lmstudio"])
-def test_what_is_not_ours_stays(source: str, tmp_path: Path) -> None:
+def test_models_of_other_programs_stay(source: str, tmp_path: Path) -> None:
     path = tmp_path / "x.gguf"
     path.write_bytes(b"x")
     with pytest.raises(UsageError, match="stays") as caught:

@@ -136,7 +136,7 @@ def test_errors_name_what_there_is(models: Path, model: str, says: str, hints: s
     assert hints.lower() in caught.value.hint.lower()
 
 
-def test_what_is_there_but_no_model_is_called_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_that_are_not_models_are_named_by_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plain.bin").write_bytes(b"x")
     (tmp_path / "loop").symlink_to("loop")
@@ -146,7 +146,7 @@ def test_what_is_there_but_no_model_is_called_what_it_is(tmp_path: Path, monkeyp
         made.bind("socket.gguf")
     os.mkfifo("pipe.gguf")
     for name, message, hint in (
-        ("plain.bin", "is a file, and not called .gguf", "./plain.bin"),
+        ("plain.bin", "is a file whose name does not end in .gguf", "./plain.bin"),
         ("loop", "is a broken link", "link"),
         ("./loop", "is a broken link", "link"),
         ("gone.gguf", "is a broken link", "link"),

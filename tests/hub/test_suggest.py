@@ -44,7 +44,7 @@ def on_disk(*names: str) -> list[StoredModel]:
         ("qwne3-4b", ["qwen3-4b"]),
     ],
 )
-def test_what_people_type(asked: str, meant: list[str]) -> None:
+def test_near_names_of_typed_names(asked: str, meant: list[str]) -> None:
     assert near_names(asked)[: len(meant)] == meant
 
 
@@ -55,7 +55,7 @@ def test_unknown_names_have_no_suggestion(asked: str) -> None:
     assert len(near_names(asked, on_disk("a", "b"))) <= 3
 
 
-def test_what_is_on_disk_goes_first() -> None:
+def test_models_on_disk_are_suggested_first() -> None:
     there = on_disk("llama3.2:latest", "gemma3:4b", "bartowski/Llama-3.2-3B-Instruct-GGUF")
     assert near_names("llama3", there)[0] == "llama3.2:latest"
     assert near_names("llama3.2:3b", there)[0] == "bartowski/Llama-3.2-3B-Instruct-GGUF"

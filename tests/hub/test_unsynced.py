@@ -160,7 +160,7 @@ def test_after_a_reboot_it_is_checked_once(pulled: Pulled, monkeypatch: pytest.M
 def test_a_power_cut_costs_the_chunks_that_it_took(pulled: Pulled, by_path: bool) -> None:
     pulled.reboot()
     pulled.damage(1, 4)
-    with pytest.raises(NotFoundError, match="is not whole: the machine went down") as caught:
+    with pytest.raises(NotFoundError, match="is damaged: the machine stopped") as caught:
         resolve(str(pulled.path) if by_path else "a/b")
     assert "localrun pull a/b:Q8_0" in caught.value.hint
     assert not pulled.blob.exists()  # nobody else takes it for good either
@@ -207,7 +207,7 @@ def test_a_mark_that_makes_no_sense_leaves_it_to_the_hash(
             file.truncate(100 << 30)
     if is_damaged:
         pulled.damage(2)
-        with pytest.raises(NotFoundError, match="not whole"):
+        with pytest.raises(NotFoundError, match="is damaged"):
             resolve("a/b")
         assert not pulled.blob.exists()
         pulled.pull()
@@ -259,7 +259,7 @@ def test_one_of_several_files(serve: Serve, access_to: AccessTo, monkeypatch: py
     first.reboot()
     second.damage(5)
     model = stored_at(first.path, "hub", "a/b")[0]
-    with pytest.raises(NotFoundError, match="not whole"):
+    with pytest.raises(NotFoundError, match="is damaged"):
         require_whole(model)
     assert first.path.is_file()
     assert fetched(first.pull()) == CHUNK_BYTES
@@ -274,7 +274,7 @@ def test_a_disk_that_refuses_is_not_trusted_in_the_same_boot(pulled: Pulled, mon
         patch.setattr(os, "fsync", refuse)
         write_out_now(pulled.blob)
     pulled.damage(3)
-    with pytest.raises(NotFoundError, match="not whole"):
+    with pytest.raises(NotFoundError, match="is damaged"):
         resolve("a/b")
     assert fetched(pulled.pull()) == CHUNK_BYTES
 
@@ -402,7 +402,7 @@ def test_another_process_fetches_it_again_while_we_give_it_back(
         pulled.pull()
 
     monkeypatch.setattr(os, moment, then_another)
-    with pytest.raises(NotFoundError, match="not whole"):
+    with pytest.raises(NotFoundError, match="is damaged"):
         resolve("a/b")
     assert resolve("a/b").path.read_bytes() == DATA
     assert pulled.hub.sent(NAME) - sent <= 2 * CHUNK_BYTES
@@ -411,7 +411,7 @@ def test_another_process_fetches_it_again_while_we_give_it_back(
 def test_a_model_that_another_process_takes_back_is_not_given(pulled: Pulled) -> None:
     found = resolve("a/b")
     pulled.path.unlink()
-    with pytest.raises(NotFoundError, match="not whole"):
+    with pytest.raises(NotFoundError, match="is damaged"):
         require_whole(found)
 
 
