@@ -1,4 +1,4 @@
-"""Blocks of one pool: who holds which, and where a sequence's are. Ints only, no tensors."""
+"""Blocks of one pool and their references, and the block table of a sequence. Ints only, no tensors."""
 
 from array import array
 from collections.abc import Callable
@@ -8,11 +8,11 @@ NO_BLOCK = -1
 
 
 class OutOfBlocks(Exception):
-    """The pool has no free block left."""
+    """The pool has no free block."""
 
 
 class BlockPool:
-    """Hands out block numbers 0 … n_blocks-1 and counts who holds each of them."""
+    """Allocator of block numbers 0 … n_blocks-1 with a reference count for each."""
 
     def __init__(self, n_blocks: int) -> None:
         self.references = [0] * n_blocks
@@ -28,7 +28,7 @@ class BlockPool:
         return len(self._free)
 
     def allocate(self) -> int:
-        """A free block, now held once. Raises OutOfBlocks."""
+        """Take a free block, with one reference. Raises OutOfBlocks."""
         if not self._free:
             raise OutOfBlocks
         block = self._free.pop()
@@ -37,13 +37,13 @@ class BlockPool:
         return block
 
     def share(self, block: int) -> int:
-        """Hold a block that is already held."""
+        """Add a reference to a block in use."""
         assert self.references[block] > 0, f"block {block} is free"
         self.references[block] += 1
         return block
 
     def release(self, block: int) -> None:
-        """Let go of a block; the last holder frees it."""
+        """Drop a reference; the last one frees the block."""
         assert self.references[block] > 0, f"block {block} is free"
         self.references[block] -= 1
         if self.references[block] == 0:
@@ -52,7 +52,7 @@ class BlockPool:
 
 @dataclass(eq=False, slots=True)
 class BlockTable:
-    """The blocks of one sequence in one pool: logical blocks first, first + 1, …, and block 0 where it stays longer."""
+    """Blocks of one sequence in one pool: logical blocks first, first + 1, …, and block 0 where it stays longer."""
 
     pool: BlockPool
     first: int = 0
@@ -64,7 +64,7 @@ class BlockTable:
         return self.first + len(self.blocks)
 
     def at(self, logical: int) -> int:
-        """The block that holds a logical block; NO_BLOCK where there is none."""
+        """The block of a logical block; NO_BLOCK where there is none."""
         if self.first <= logical < self.end:
             return self.blocks[logical - self.first]
         return self.sink if logical == 0 else NO_BLOCK
@@ -75,20 +75,20 @@ class BlockTable:
         return NO_BLOCK
 
     def end_of(self, logical: int, whole: int) -> int:
-        """How many tokens of the text a logical block's content stands for, where it is not all `whole` of them."""
+        """Number of tokens of the text that a logical block covers, where it does not cover all `whole`."""
         return whole
 
     def held(self) -> list[int]:
-        """Every block it holds."""
+        """Every block of the table."""
         return [*self.blocks, self.sink] if self.sink != NO_BLOCK else [*self.blocks]
 
     def extend_to(self, end: int, allocate: Callable[[], int]) -> None:
-        """Room up to logical block `end`. What was allocated stays where there is no more."""
+        """Allocate up to logical block `end`. What was allocated stays when the pool runs out."""
         while self.end < end:
             self.blocks.append(allocate())
 
     def drop_below(self, logical: int, keep_sink: bool) -> None:
-        """Give the blocks before a logical block back; block 0 stays as the sink if it is to be kept."""
+        """Release the blocks before a logical block; block 0 stays as the sink with `keep_sink`."""
         n = min(logical - self.first, len(self.blocks))
         if n <= 0:
             return
@@ -106,6 +106,6 @@ class BlockTable:
             self.sink = NO_BLOCK
 
     def clear(self) -> None:
-        """Give everything back."""
+        """Release every block."""
         self.drop_below(self.end, keep_sink=False)
         self.drop_sink()

@@ -1,4 +1,4 @@
-"""The order in which the prefix tree's blocks of one pool go. Ints only, no tensors."""
+"""Eviction order of the prefix tree's blocks in one pool. Ints only, no tensors."""
 
 from collections import OrderedDict
 
@@ -9,10 +9,10 @@ Tail = tuple[Node, ...]
 
 
 class EvictionQueue:
-    """The least recently used goes first, blocks in tails last.
+    """Least recently used blocks go first, blocks in tails last.
 
-    A tail is a run of nodes that somebody may go on from and that is of use only whole: all that a window sees. When
-    nothing else is left, the tail that was not used for longest lets go of its blocks.
+    A tail is a run of nodes that a text may continue from and that is useful only whole: all that a window sees. When
+    nothing else is left, the least recently used tail gives up its blocks.
     """
 
     def __init__(self, pool: BlockPool, index: int) -> None:
@@ -22,19 +22,19 @@ class EvictionQueue:
         self.held: dict[Node, dict[Tail, None]] = {}  # by which tails
 
     def use(self, node: Node) -> None:
-        """The node's block was put here or read."""
+        """Note that the node's block was stored or read."""
         if node not in self.held:
             self.order[node] = None
             self.order.move_to_end(node)
 
     def remove(self, node: Node) -> None:
-        """The node's block is gone."""
+        """Note that the node's block is gone."""
         for tail in list(self.held.get(node, ())):
             self._let_go(tail)
         del self.order[node]
 
     def keep(self, tail: Tail) -> None:
-        """Hold all of a tail, or note its use. The one that it makes longer by a node lets go."""
+        """Hold a whole tail, or note its use. A tail that this one extends by one node is released."""
         if not tail or any(node.blocks[self.index] == NO_BLOCK for node in tail):
             return
         if tail not in self.tails:
@@ -47,7 +47,7 @@ class EvictionQueue:
             self._let_go(tail[:-1])
 
     def victim(self) -> Node | None:
-        """The next node to lose its block in this pool, of those whose block has no other holder."""
+        """The next node to lose its block, among those whose block has no other reference."""
         for _ in range(len(self.order)):
             node = next(iter(self.order))
             if self._free(node):
@@ -63,7 +63,7 @@ class EvictionQueue:
         return self.pool.references[node.blocks[self.index]] == 1
 
     def _let_go(self, tail: Tail) -> list[Node]:
-        """Yield the nodes that are in no tail now."""
+        """Release a tail; returns the nodes that are in no tail now."""
         del self.tails[tail]
         left = []
         for node in tail:

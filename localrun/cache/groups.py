@@ -11,7 +11,10 @@ from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Layers that keep the same kind of thing in the same codec. A block holds `block_tokens` tokens of all of them."""
+    """Layers that store the same kind of cache in the same codec.
+
+    A block holds `block_tokens` tokens of all of them.
+    """
 
     layers: tuple[int, ...]
     kind: CacheKind
@@ -31,26 +34,26 @@ class Group:
 
     @property
     def replayable(self) -> bool:
-        """Lost blocks can be computed again from a bounded number of tokens: the window is the model's own."""
+        """Whether lost blocks can be computed again from a bounded number of tokens: the window is the model's own."""
         return self.window is not None and not self.sink
 
     @property
     def has_ring(self) -> bool:
-        """There is a second form of its last blocks: 16-bit numbers beside codes, tokens beside compressed entries."""
+        """Whether the last blocks also exist in a second form: 16-bit beside codes, tokens beside entries."""
         return has_ring(self.kind, self.codec)
 
 
 def has_ring(kind: CacheKind, codec: KVCodec) -> bool:
-    """Whether the end of a sequence is kept in a second form, from which it can be gone on with."""
+    """Whether the end of a sequence is stored in a second form, from which it can continue."""
     return not codec.native or kind.entry_tokens > 1
 
 
 def make_groups(
     kinds: Sequence[CacheKind], codecs: Sequence[KVCodec], devices: Sequence[str] | None = None
 ) -> tuple[Group, ...]:
-    """Put layers that keep the same kind in the same codec on the same device together, in order of first appearance.
+    """Group layers by kind, codec and device, in order of first appearance.
 
-    Layers that keep nothing are in none. `devices`: of every layer, where there are several.
+    Layers that store nothing are in no group. `devices`: of every layer, where there are several.
     """
     members: dict[tuple[CacheKind, KVCodec, str], list[int]] = {}
     for layer, key in enumerate(zip(kinds, codecs, devices or [""] * len(kinds), strict=True)):
@@ -63,19 +66,19 @@ def make_groups(
 
 
 def block_tokens_of(groups: Sequence[Group]) -> int:
-    """Tokens that a block stands for: the same in all groups of a model, for they share a prefix tree."""
+    """Tokens per block: the same in all groups of a model, which share a prefix tree."""
     (block_tokens,) = {group.block_tokens for group in groups}
     return block_tokens
 
 
 def ring_pools(groups: Sequence[Group]) -> list[int | None]:
-    """The number of each group's pool of 16-bit blocks, counted after all others; None where it has none."""
+    """Number of each group's pool of 16-bit blocks, counted after all others; None where it has none."""
     numbers = iter(range(len(groups), 2 * len(groups)))
     return [next(numbers) if group.has_ring else None for group in groups]
 
 
 def pool_rules(groups: Sequence[Group]) -> tuple[PoolRules, ...]:
-    """How sequences use the blocks of every pool: one a group, then those of 16-bit blocks."""
+    """Rules of every pool: one per group, then those of 16-bit blocks."""
     rules = [
         rule
         for number, (group, ring) in enumerate(zip(groups, ring_pools(groups), strict=True))

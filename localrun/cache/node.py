@@ -10,7 +10,7 @@ from localrun.cache.blocks import NO_BLOCK
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class Node:
-    """Up to a block of tokens after its parent and what holds them. Only full nodes have children."""
+    """At most one block of tokens after its parent, and the blocks that hold them. Only full nodes have children."""
 
     ids: tuple[int, ...]
     key: int  # stands for all ids up to the end of this node
@@ -30,13 +30,15 @@ class Node:
         del self.line[self._place(child.ids)]
 
     def neighbours(self, ids: tuple[int, ...]) -> "tuple[Node | None, Node | None]":
-        """The children before and behind the place of these ids: the one begins like them if any does, and they like
-        the other."""
+        """The children before and after these ids in order.
+
+        If a child shares a prefix with the ids, one of the two shares the longest.
+        """
         place = self._place(ids)
         return self.line[place - 1] if place else None, self.line[place] if place < len(self.line) else None
 
     def nearest(self, ids: tuple[int, ...]) -> "tuple[int, Node | None]":
-        """How many of these ids a child begins with at most, and the one of them that has most of its blocks."""
+        """The longest prefix of these ids that a child has, and the child with that prefix and the most blocks."""
         n = max(common_prefix(child.ids, ids) for child in self.neighbours(ids) if child) if self.line else 0
         best, most = None, -1
         for child in islice(self.line, self._place(ids[:n]), None) if n else ():
@@ -50,7 +52,7 @@ class Node:
         return n, best
 
     def claim(self, chat: str) -> "list[Node]":
-        """All of the text up to here belongs to a chat -> the nodes that did not before, from its beginning on."""
+        """Note that the text up to here belongs to a chat. Returns the nodes that did not before, in order."""
         new, node = [], self
         while node.parent is not None and chat not in node.chats:
             node.chats.add(chat)
@@ -63,6 +65,6 @@ class Node:
 
 
 def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many leading ids two sequences share."""
+    """Number of leading ids that two sequences share."""
     n = min(len(a), len(b))
     return next((i for i in range(n) if a[i] != b[i]), n)

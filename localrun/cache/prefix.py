@@ -16,7 +16,7 @@ Blocks = Sequence[int]  # one block a pool, NO_BLOCK where a pool has none
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The part of a sequence in the tree: the full nodes on its way, and one more it shares `n_tail` tokens with."""
+    """The part of a sequence in the tree: full nodes on its path, and one more that shares `n_tail` tokens."""
 
     path: list[Node]
     tail: Node | None
@@ -30,7 +30,7 @@ class Match:
 
     @property
     def differs(self) -> bool:
-        """The tree goes on from here, but with other tokens."""
+        """Whether the tree continues from here, but with other tokens."""
         last = self.path[-1] if self.path else None
         if self.tail is not None:
             return self.n_tail < len(self.tail.ids)
@@ -38,10 +38,10 @@ class Match:
 
 
 class PrefixTree:
-    """Every prefix computed so far, over all chats and branches. What is known is decided by comparing ids.
+    """Every prefix computed so far, over all chats and branches. Prefixes are compared by ids.
 
-    The tree holds one reference on each of its blocks. Each pool has its own order of eviction: a node may have lost
-    its block in one pool and keep it in another. `required` says of each pool whether nodes are of no use without its
+    The tree holds one reference on each of its blocks. Each pool has its own eviction order: a node may have lost its
+    block in one pool and keep it in another. `required` says for each pool whether nodes are useless without its
     blocks; there a path is used from its end to its beginning, so the oldest node is always a leaf.
     """
 
@@ -56,7 +56,7 @@ class PrefixTree:
         self.on_evict: Callable[[Node], None] = lambda node: None  # called before a node loses a block for want of room
 
     def match(self, token_ids: Sequence[int]) -> Match:
-        """The longest known prefix of `token_ids`. Nothing is held for the caller yet."""
+        """The longest known prefix of `token_ids`. It holds no reference for the caller."""
         node = self.root
         path: list[Node] = []
         while True:
@@ -72,7 +72,7 @@ class PrefixTree:
         return Match(path, tail, n_tail, key_of(node, wanted) in self.evicted, read_otherwise)
 
     def put(self, parent: Node | None, ids: tuple[int, ...], blocks: Blocks) -> Node:
-        """Keep computed tokens after `parent`: a new node, or a known one that gets what it lacks."""
+        """Store computed tokens after `parent`: a new node, or missing blocks of a known one."""
         parent = parent or self.root
         known = parent.children.get(ids)
         if known is None:
@@ -91,24 +91,24 @@ class PrefixTree:
         return known
 
     def use(self, nodes: Sequence[Node], index: int) -> None:
-        """The blocks of these nodes of one path in one pool were used now."""
+        """Note the use of these nodes' blocks in one pool; the nodes are of one path."""
         for node in reversed(nodes) if self.required[index] else nodes:
             if node.blocks[index] != NO_BLOCK:
                 self.queues[index].use(node)
 
     def keep(self, nodes: Sequence[Node], index: int) -> None:
-        """Have the blocks of these nodes of one path in one pool outlast others, if all of them are there."""
+        """Let the blocks of these nodes of one path outlast others in one pool, if all of them exist."""
         self.queues[index].keep(tuple(nodes))
 
     def allocate(self, index: int) -> int:
-        """A block of one pool, taken from the tree where there is no free one. Raises OutOfBlocks."""
+        """Allocate a block of one pool, evicting from the tree where none is free. Raises OutOfBlocks."""
         while self.pools[index].n_free == 0:
             if not self.evict(index):
                 raise OutOfBlocks
         return self.pools[index].allocate()
 
     def evict(self, index: int) -> bool:
-        """Free a block of one pool: the least recently used that no sequence holds. False when there is none."""
+        """Free the least recently used block of one pool that no sequence holds. False when there is none."""
         node = self.queues[index].victim()
         if node is None:
             return False
@@ -118,7 +118,7 @@ class PrefixTree:
         return True
 
     def pin(self, node: Node) -> None:
-        """A sequence goes on from here: the node stays."""
+        """Keep a node, from which a sequence continues."""
         node.pins += 1
 
     def unpin(self, node: Node) -> None:
@@ -126,7 +126,7 @@ class PrefixTree:
         self._drop_useless(node)
 
     def hold(self, node: Node) -> list[int]:
-        """Keep a node and its blocks from eviction. Gives the blocks, for `let_go`."""
+        """Protect a node and its blocks from eviction. Returns the blocks, for `let_go`."""
         self.pin(node)
         for pool, block in zip(self.pools, node.blocks, strict=True):
             if block != NO_BLOCK:
@@ -143,7 +143,7 @@ class PrefixTree:
                 pool.release(block)
 
     def prune(self, node: Node) -> None:
-        """Forget a node and all that follows it, as far as no sequence goes on from there."""
+        """Remove a node and all after it, as far as no sequence continues from there."""
         for below in [*self.nodes(node)][::-1]:
             if not below.children and not below.pins:
                 self._drop(below)
@@ -152,11 +152,11 @@ class PrefixTree:
         self.prune(self.root)
 
     def holds(self, node: Node) -> bool:
-        """Still in the tree."""
+        """Whether the node is still in the tree."""
         return node.parent is not None and node.parent.children.get(node.ids) is node
 
     def nodes(self, start: Node | None = None) -> Iterator[Node]:
-        """All nodes from `start` on, itself included, but never the root; parents before children."""
+        """All nodes from `start` on, itself included, without the root; parents before children."""
         stack = [start or self.root]
         while stack:
             node = stack.pop()
@@ -185,7 +185,7 @@ class PrefixTree:
         self.n_tokens -= len(node.ids)
 
     def _drop_useless(self, node: Node) -> None:
-        """Remove a leaf that no sequence can continue, and then its parent if that is now such a leaf."""
+        """Remove a leaf from which no sequence can continue, then its parent if it is now such a leaf."""
         while node.parent is not None and not node.children and not node.pins and self._useless(node):
             parent = node.parent
             self._remember(node)

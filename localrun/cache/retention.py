@@ -1,4 +1,4 @@
-"""Which blocks of the tree outlast others: those that a text, gone on with, would read. Ints only."""
+"""Retention in the prefix tree: the blocks that a continued text would read outlast others. Ints only."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ from localrun.cache.sequence_cache import SequenceCache
 
 
 class Retention:
-    """Tells the tree what is used and kept, by the rules of every pool; those from `n_groups` on hold 16-bit blocks."""
+    """Note uses in the tree by the rules of every pool; pools from `n_groups` on hold 16-bit blocks."""
 
     def __init__(self, tree: PrefixTree, rules: Sequence[PoolRules], n_groups: int) -> None:
         self.tree, self.rules, self.ring_rules = tree, tuple(rules), tuple(rules[n_groups:])
 
     def use(self, nodes: Sequence[Node], n_tokens: int) -> None:
-        """A sequence of `n_tokens` tokens along these nodes is, or may be, gone on with: note what that reads."""
+        """Note what a sequence of `n_tokens` tokens along these nodes reads when it continues."""
         for rules in self.rules:
             read = rules.reads(n_tokens)
             self.tree.use(nodes[read.start : read.stop], rules.pool)
@@ -26,14 +26,14 @@ class Retention:
                 self.tree.keep(nodes[read.start : read.stop], rules.pool)
 
     def keep_tails(self, cache: SequenceCache, block: int) -> None:
-        """After a new block: keep what is read at places where another text may leave this one."""
+        """After a new block: keep what is read at places where another text may branch off."""
         points = cache.points
         for rules in self.rules:
             for run in rules.kept(points, block):
                 self.tree.keep(cache.path[run.start : run.stop], rules.pool)
 
     def keep_first(self, node: Node) -> None:
-        """Block 0 is read by all that goes on from it, where it is read in 16 bits."""
+        """Keep block 0, which every continuation reads, where it is read in 16 bits."""
         if node.parent is self.tree.root:
             for rules in self.ring_rules:
                 self.tree.keep([node], rules.pool)

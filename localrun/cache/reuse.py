@@ -1,4 +1,4 @@
-"""How much of a known prefix a new sequence can take over, and where it has to start computing. Ints only."""
+"""How much of a known prefix a new sequence reuses, and where it starts computing. Ints only."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,8 +11,10 @@ WHY_AGAIN = "whole spans of a prompt are read in bulk, its end and answers token
 
 
 class ReusePlanner:
-    """Knows the layers of a model as the cache sees them: `layer_groups` are the groups of those that keep
-    something, in their order."""
+    """Plan the reuse of a prefix, for the layers of a model as the cache sees them.
+
+    `layer_groups` are the groups of the layers that store something, in layer order.
+    """
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self.groups, self.rules, self.ring_of = tuple(groups), pool_rules(groups), ring_pools(groups)
@@ -23,7 +25,7 @@ class ReusePlanner:
     def plan(self, match: Match, held: HeldBlocks, n_prompt: int) -> Reuse:
         """The best use of a match for a sequence of `n_prompt` tokens, the last of which is always computed.
 
-        `held`: what the tree has of it.
+        `held`: the blocks of the match in the tree.
         """
         known = min(match.n_tokens, n_prompt - 1)
         notes = [self.why_not_longer(match, n_prompt)]
@@ -37,14 +39,14 @@ class ReusePlanner:
         if reuse.replays:
             notes.append(f"the sliding window had moved on: replayed {stored - reuse.start:,} tokens")
         elif reuse.n_tokens < stored and self.accumulates:
-            where = f"at token {reuse.n_tokens:,}" if reuse.n_tokens else "nowhere in it"
-            notes.append(f"the state of recurrent layers is kept {where}: computed on from there")
+            where = f"at token {reuse.n_tokens:,}" if reuse.n_tokens else "at the beginning"
+            notes.append(f"the nearest state of recurrent layers is {where}: computed from there")
         elif reuse.n_tokens < stored:
             notes.append(f"the sliding window had moved on: cut to {reuse.n_tokens:,} tokens")
         return replace(reuse, note=joined(notes), evicted=evicted)
 
     def held(self, match: Match) -> HeldBlocks:
-        """The nodes of a match that the tree still has."""
+        """The blocks of a match that the tree still has."""
         nodes = [*match.path, *([match.tail] if match.tail else ())]
         ends = [number * self.block_tokens + len(node.ids) for number, node in enumerate(nodes)]
         return HeldBlocks([node.blocks for node in nodes], ends)
@@ -54,7 +56,7 @@ class ReusePlanner:
         return any(rules.accumulates for rules in self.rules)
 
     def stored(self, held: HeldBlocks, n_tokens: int) -> int:
-        """How many of the first `n_tokens` tokens the groups can give that neither a replay nor a state rebuilds."""
+        """Number of leading tokens that the groups can supply which neither a replay nor a state rebuilds."""
         lasting = [g for g, rules in enumerate(self.rules[: len(self.groups)]) if not rules.is_rebuilt]
         rings = [self.ring_of[g] for g in lasting]
         return self.fixpoint(held, n_tokens, [self.rules[pool] for pool in (*lasting, *rings) if pool is not None])
@@ -68,7 +70,7 @@ class ReusePlanner:
         return Reuse(stored, start)
 
     def fixpoint(self, held: HeldBlocks, n_tokens: int, rules: Sequence[PoolRules]) -> int:
-        """The most tokens, at most `n_tokens`, for which every one of these pools has all that a query then reads."""
+        """The most tokens, at most `n_tokens`, for which all these pools have what a query then reads."""
         while True:
             least = min((one.reusable(held, n_tokens) for one in rules), default=n_tokens)
             if least == n_tokens:
@@ -76,15 +78,15 @@ class ReusePlanner:
             n_tokens = least
 
     def sees_all(self, held: HeldBlocks, start: int, n_tokens: int) -> bool:
-        """Whether tokens start … n_tokens-1, computed again, find what they read."""
+        """Whether tokens start … n_tokens-1, computed again, find everything they read."""
         return all(rules.replays(held, start, n_tokens) for rules in self.rules)
 
     def replay_start(self, n_tokens: int) -> int:
-        """Where to start so that all windowed layers are exact from token `n_tokens` on.
+        """Position to start from so that all windowed layers are exact from token `n_tokens` on.
 
         From the last layer to the first: a windowed one needs the W - 1 tokens before those that matter above it, a
-        full one with a quantised codec reads its own block in 16 bits and needs that from its beginning. So that the
-        rebuilt window can be kept, its oldest block is rebuilt whole.
+        full one with a quantised codec reads its own block in 16 bits and needs that from its beginning. The oldest
+        block of the rebuilt window is rebuilt whole, so that it can be stored.
         """
         start, size = n_tokens, self.block_tokens
         for number in reversed(self.layer_groups):
@@ -96,7 +98,7 @@ class ReusePlanner:
         return start // size * size
 
     def why_not_longer(self, match: Match, n_prompt: int) -> str:
-        """Explain to a reader of `--stats` why tokens that might have been known are not."""
+        """Explain to a reader of `--stats` why no more tokens were reused."""
         if match.n_tokens >= n_prompt - 1:
             return ""
         if match.evicted:

@@ -11,9 +11,9 @@ QUESTION_TOKENS = 256  # at the end of a prompt, where it may be edited: what is
 
 @dataclass(eq=False, slots=True)
 class SequenceCache:
-    """The blocks of one sequence, and the way it has gone in the prefix tree.
+    """The blocks of one sequence, and its path in the prefix tree.
 
-    `tables` has one row a pool: the coded blocks of every group, then the 16-bit blocks of those that have them.
+    `tables` has one row per pool: the coded blocks of every group, then the 16-bit blocks of those that have them.
     """
 
     tables: list[BlockTable]
@@ -37,6 +37,6 @@ class SequenceCache:
 
 
 def branch_points(reuse: Reuse, n_prompt: int) -> BranchPoints:
-    """Of a sequence whose answer begins after `n_prompt` tokens."""
+    """Branch points of a sequence whose answer begins after `n_prompt` tokens."""
     known, answer = reuse.n_tokens, n_prompt - 1
     return BranchPoints(known, max(known, answer - QUESTION_TOKENS), answer)

@@ -1,4 +1,4 @@
-"""Store of the cache: blocks of sequences, out of the pools and the prefix tree. Ints only."""
+"""The cache store: blocks of sequences, from the pools and the prefix tree. Ints only."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,11 +20,11 @@ Copy = Callable[[int, int, int], None]  # (pool, source, target): block `target`
 
 
 def copy_nothing(pool: int, source: int, target: int) -> None:
-    """For stores without a backend behind them."""
+    """Copy function of a store without a backend."""
 
 
 class CacheStore:
-    """All blocks of one engine. What finished sequences computed stays in the tree until its blocks are needed.
+    """All blocks of one engine. Blocks of finished sequences stay in the tree until they are needed.
 
     Pools are numbered: coded blocks of every group first, then 16-bit blocks of the groups whose codec is quantised.
     """
@@ -37,7 +37,10 @@ class CacheStore:
         copy: Copy = copy_nothing,
         keep_prefixes: bool = True,
     ) -> None:
-        """`n_blocks` and `ring_blocks`: blocks a group. `copy` is called while a sequence is opened."""
+        """Create the pools.
+
+        `n_blocks` and `ring_blocks`: blocks per group. `copy` is called while a sequence is opened.
+        """
         self.groups = tuple(groups)
         self.planner = ReusePlanner(groups)
         self.rules, self.block_tokens = self.planner.rules, block_tokens_of(groups)
@@ -52,10 +55,10 @@ class CacheStore:
         self.on_claim: Callable[[Node, str], None] = lambda node, chat: None
 
     def open(self, token_ids: Sequence[int], n_prompt: int | None = None, chat: str = "") -> SequenceCache:
-        """Take what is cached of a new sequence, all but its last token, which always has to be computed.
+        """Open a sequence with its cached prefix, at most all but its last token, which is always computed.
 
-        `n_prompt`: where an answer may be wanted again; what that needs outlasts other blocks. `chat`: the kept one
-        that this is of. Raises OutOfBlocks when a block that has to be copied finds no room; then nothing is taken.
+        `n_prompt`: position where another answer may begin; what that needs outlasts other blocks. `chat`: id of the
+        stored chat. Raises OutOfBlocks when a block that has to be copied finds no room; then nothing is taken.
         """
         if not self.keep_prefixes:
             return self.open_empty(n_prompt or len(token_ids))
@@ -84,24 +87,24 @@ class CacheStore:
         return cache
 
     def n_known(self, token_ids: Sequence[int]) -> int:
-        """How many tokens of a new sequence `open` would find."""
+        """Number of tokens of a new sequence that `open` would find."""
         if not self.keep_prefixes:
             return 0
         match = self.tree.match(token_ids)
         return self.planner.plan(match, self.planner.held(match), len(token_ids)).n_tokens
 
     def expect_fork(self, cache: SequenceCache, n_tokens: int) -> None:
-        """Another sequence will go on from the first `n_tokens` tokens, whole blocks: what that needs is kept."""
+        """Keep what another sequence needs that will continue from the first `n_tokens` tokens, whole blocks."""
         if n_tokens not in cache.points.forks:
             cache.points = replace(cache.points, forks=(*cache.points.forks, n_tokens))
 
     def truncate(self, cache: SequenceCache, n_tokens: int) -> int:
-        """Forget all but the first `n_tokens` computed tokens -> the position to go on from, `n_tokens` or less.
+        """Drop all but the first `n_tokens` computed tokens. Returns the position to continue from.
 
-        It is less where a block that is read in 16 bits has gone, a window has moved on (then what lies between is
-        replayed, as after `open`), a state is kept further back, or a block that the tree has, too, finds no room for
-        a copy. What the tree has of the forgotten tokens stays in it. Those that were computed and never committed
-        are forgotten without this.
+        The position is less than `n_tokens` where a block that is read in 16 bits is gone, a window has moved on (the
+        tokens between are then replayed, as after `open`), a state exists only further back, or a block that the tree
+        shares finds no room for a copy. The tree keeps its blocks of the dropped tokens. Tokens that were computed and
+        never committed are dropped without this.
         """
         held = self._held(cache, n_tokens)
         tables, reuse = self._tables(), self.planner.rebuild(held, self.planner.stored(held, n_tokens))
@@ -126,9 +129,9 @@ class CacheStore:
         return reuse.start
 
     def _held(self, cache: SequenceCache, n_tokens: int) -> HeldBlocks:
-        """Where the first `n_tokens` tokens of a sequence are, in its tables or in the tree.
+        """The blocks of the first `n_tokens` tokens of a sequence, in its tables or in the tree.
 
-        Of what is replayed, the tables are not exact until the replay is through.
+        During a replay the tables are not exact for the replayed tokens.
         """
         replaying = cache.reuse.replays and n_tokens < cache.reuse.n_tokens
         exact = cache.reuse.start // self.block_tokens if replaying else n_tokens
@@ -142,27 +145,27 @@ class CacheStore:
         return HeldBlocks(held, ends)
 
     def open_empty(self, n_prompt: int, chat: str = "") -> SequenceCache:
-        """Take nothing: all will be computed."""
+        """Open a sequence without reuse."""
         return self._cache(self._tables(), Reuse(0, 0), n_prompt, [], private=not self.keep_prefixes, chat=chat)
 
     def open_private(self) -> SequenceCache:
-        """Take nothing for a sequence that leaves nothing behind for others."""
+        """Open a sequence without reuse that leaves nothing in the tree."""
         return self._cache(self._tables(), Reuse(0, 0), 0, [], private=True)
 
     def skip(self, cache: SequenceCache, n_tokens: int) -> None:
-        """Let a private sequence count as computed up to `n_tokens`, whatever its blocks hold. Raises OutOfBlocks."""
+        """Count a private sequence as computed up to `n_tokens`, whatever its blocks hold. Raises OutOfBlocks."""
         for rules, table, allocate in zip(self.rules, cache.tables, self.allocate, strict=True):
             rules.skip(table, n_tokens, allocate)
 
     def extend(self, cache: SequenceCache, start: int, stop: int) -> None:
-        """Room for a step over tokens start … stop-1. Raises OutOfBlocks; what was allocated stays."""
+        """Allocate for a step over tokens start … stop-1. Raises OutOfBlocks; what was allocated stays."""
         for rules, table, allocate in zip(self.rules, cache.tables, self.allocate, strict=True):
             rules.extend(table, start, stop, cache.points, allocate)
 
     def commit(self, cache: SequenceCache, token_ids: Sequence[int], n_computed: int) -> int:
-        """The first `n_computed` tokens are computed: full blocks go to the tree, what no query reads any more back.
+        """Commit the first `n_computed` tokens: full blocks go to the tree, blocks that no query reads are released.
 
-        Gives the position to go on from: less than `n_computed` only where there is a state, and only a part of a step
+        Returns the position to continue from: less than `n_computed` only where there is a state and a part of a step
         counts.
         """
         while (cache.n_published + 1) * self.block_tokens <= n_computed:
@@ -174,7 +177,7 @@ class CacheStore:
         return n_computed if reached == n_computed else self.truncate(cache, n_computed)
 
     def close(self, cache: SequenceCache, token_ids: Sequence[int]) -> None:
-        """Give the blocks back; the tree keeps `token_ids`, all of which must have been computed."""
+        """Release the blocks; the tree keeps `token_ids`, all of which must have been computed."""
         n_tokens = len(token_ids)
         if not cache.private and n_tokens >= cache.reuse.n_tokens:
             self.commit(cache, token_ids, n_tokens)
@@ -188,18 +191,18 @@ class CacheStore:
         self._release(cache)
 
     def abandon(self, cache: SequenceCache) -> None:
-        """Give the blocks back and forget what this sequence put into the tree: it may be wrong."""
+        """Release the blocks and remove what this sequence put into the tree, which may be wrong."""
         own = cache.path[cache.n_shared // self.block_tokens :]
         self._release(cache)
         if own:
             self.tree.prune(own[0])
 
     def insert(self, parent: Node | None, ids: Sequence[int], fill: Sequence[Fill | None]) -> Node:
-        """Put a block that was kept elsewhere after `parent` (None: at the beginning of a text).
+        """Put a block that was stored elsewhere after `parent` (None: at the beginning of a text).
 
-        `fill[p]` writes what belongs into a block of pool p, None where there is nothing for that pool; it is not
-        called where the tree has it already. Raises OutOfBlocks, and then the tree is as it was. The caller holds the
-        path up to `parent`, or making room may take from it.
+        `fill[p]` writes the content of a block of pool p, None where that pool has none; it is not called where the
+        tree has the block already. Raises OutOfBlocks, and then the tree is as it was. The caller holds the path up to
+        `parent`, since making room may evict it.
         """
         known = (parent or self.tree.root).children.get(tuple(ids))
         blocks = [NO_BLOCK] * len(self.pools)
@@ -218,8 +221,7 @@ class CacheStore:
                 self.tree.let_go(known, shared)
 
     def _writable(self, pool: int, block: int, own: BlockTable | None = None) -> int:
-        """A block with the same content that may be written to: a copy, or itself where only the sequence of the table
-        `own` has it."""
+        """A writable block with the same content: a copy, or the block itself where only the table `own` has it."""
         shared = self.pools[pool].share(block)  # or making room might evict it
         if own is not None and self.pools[pool].references[block] == OWN_REFERENCES and block in own.held():
             return shared
@@ -231,7 +233,7 @@ class CacheStore:
             self.pools[pool].release(shared)
 
     def _publish(self, cache: SequenceCache, token_ids: Sequence[int]) -> None:
-        """Offer the next full block to the tree. One that is known may have lost what was replayed."""
+        """Offer the next full block to the tree. A known node may have lost what was replayed."""
         node = self._put(cache, token_ids, cache.n_published)
         self._claim(node, cache)
         if cache.n_published == len(cache.path):
@@ -242,7 +244,7 @@ class CacheStore:
         self.retention.keep_tails(cache, cache.n_published)
 
     def _put(self, cache: SequenceCache, token_ids: Sequence[int], block: int, ended: bool = False) -> Node:
-        """The tree's node for one logical block; with `ended` the last one, that the next turn goes on in."""
+        """The tree's node for one logical block; with `ended` the last one, where the next turn continues."""
         ids = tuple(token_ids[block * self.block_tokens : (block + 1) * self.block_tokens])
         points, offered = cache.points, []
         for rules, table in zip(self.rules, cache.tables, strict=True):
@@ -253,7 +255,7 @@ class CacheStore:
         return node
 
     def _claim(self, node: Node, cache: SequenceCache) -> None:
-        """All of the text up to a node belongs to the sequence's chat."""
+        """Note that the text up to a node belongs to the sequence's chat."""
         for one in node.claim(cache.chat) if cache.chat else ():
             self.on_claim(one, cache.chat)
 

@@ -1,4 +1,4 @@
-"""Files that go along with a message: text, or that of a PDF, read with a limit."""
+"""Attachments of a message: the text of a file or PDF, read with a limit."""
 
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -15,7 +15,7 @@ MAX_PDF_BYTES = 64 << 20
 
 
 def read_attachment(path: Path) -> FilePart:
-    """The text of a file. UnreadError when it is no file, too large, or neither text nor a PDF with text in it."""
+    """Read the text of a file. UnreadError when it is not a file, too large, or neither text nor a PDF with text."""
     name = clean(path.name, keep_newlines=False)
     try:
         if not path.is_file():
@@ -45,12 +45,12 @@ def _is_pdf(path: Path) -> bool:
 
 
 def about_tokens(n_bytes: int) -> int:
-    """A guess of what so much text takes: most tokenizers make a token of three or four bytes."""
+    """Estimate of the tokens in `n_bytes` of text: most tokenizers make a token of three or four bytes."""
     return -(-n_bytes * 2 // 7)
 
 
 def title_for(content: Content) -> str:
-    """A title for a chat that begins with files: what was typed below them, else their names; empty without files."""
+    """Title of a chat that begins with files: the text typed with them, else their names; empty without files."""
     files = files_in(content)
     if not files:
         return ""

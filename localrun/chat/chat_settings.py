@@ -1,4 +1,4 @@
-"""Settings of one chat: the model it is held with, and how that answers. They go before config.toml."""
+"""Settings of one chat: its model, and how the model answers. They override config.toml."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,8 +18,11 @@ NUMBERS = ("temperature", "top_p", "max_tokens", "seed")  # settings that a chat
 
 @dataclass(frozen=True, slots=True)
 class HeldWith:
-    """The model of a chat as it was chosen: `ctx` in tokens, 0 as much as memory holds, None as config.toml says.
-    `server` is the name of the one it runs on; empty for a model on disk."""
+    """The model of a chat as it was chosen.
+
+    `ctx` in tokens: 0 as much as memory holds, None as in config.toml. `server` is the name of the server that runs the
+    model; empty for a model on disk.
+    """
 
     model: str = ""
     precision: str = ""
@@ -31,19 +34,19 @@ class HeldWith:
 
 
 def numbers_of(chat: Chat) -> dict[str, Any]:
-    """The chat's own numbers; what is out of range, as another program may write it, is passed over."""
+    """The chat's own numbers; values out of range, which another program may have written, are ignored."""
     return {key: value for key in NUMBERS if (value := _checked(key, chat.own.get(key))) is not None}
 
 
 def settings_of(chat: Chat, settings: Settings) -> Settings:
-    """`settings` with the chat's preset over them, and its numbers over both."""
+    """`settings`, overridden by the chat's preset, then by its numbers."""
     sampling = sampling_of(settings, chat.preset)
     names = [field.name for field in fields(sampling) if field.name != "logit_bias"]
     return replace(settings, **{name: getattr(sampling, name) for name in names} | numbers_of(chat))
 
 
 def own_change(text: str) -> tuple[str, SettingValue]:
-    """Parse `temperature 0.3` to a change for `Chat.set`; `none` takes a setting back. Raises UsageError."""
+    """Parse `temperature 0.3` to a change for `Chat.set`; `none` resets a setting. Raises UsageError."""
     name, _, value = text.strip().partition(" ")
     name, value = name.replace("-", "_"), value.strip()
     choices: dict[str, tuple[str, ...]] = {"preset": tuple(filter(None, PRESETS)), "think": get_args(Think)}
@@ -64,13 +67,13 @@ def own_change(text: str) -> tuple[str, SettingValue]:
 
 
 def think_of(chat: Chat) -> Think:
-    """Whether its model is to think before it answers."""
+    """Whether the model thinks before it answers: on, off or auto."""
     value = chat.own.get("think")
     return next((name for name in get_args(Think) if name == value), "auto")
 
 
 def held_with(chat: Chat) -> HeldWith:
-    """The model that answered last in it; an empty one where none did."""
+    """The model that answered last in the chat; an empty one where none did."""
     own = chat.own
     return HeldWith(
         chat.model,
@@ -84,7 +87,7 @@ def held_with(chat: Chat) -> HeldWith:
 
 
 def hold_with(chat: Chat, choice: HeldWith) -> None:
-    """Note down with which model it goes on, where that is another one."""
+    """Store the model of the chat, where it has changed."""
     if choice != held_with(chat):
         values = {field.name: getattr(choice, field.name) for field in fields(choice)}
         ctx, adapters = "auto" if choice.ctx == 0 else choice.ctx, list(choice.adapters) or None
@@ -99,7 +102,7 @@ def _checked(key: str, value: object) -> Any:
 
 
 def _adapters(value: object) -> tuple[str, ...]:
-    """Those that can be read; another program may have written anything."""
+    """The adapters that can be read; another program may have written anything."""
     found = []
     for text in value if isinstance(value, list) else ():
         with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Slash commands: the same in the app and in plain chat, in its palette and in its help."""
+"""Slash commands, shared by the app and plain chat, their palette and their help."""
 
 import os
 import re
@@ -19,10 +19,10 @@ _COMMAND = re.compile(r"/[a-z-]+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`arguments` as one writes them, in brackets where they may be left out. `title` names it in the palette.
+    """A slash command. `arguments` as typed, optional ones in brackets; `title` is its name in the palette.
 
-    `action` is what the app calls it: for its key, and all that it does there unless the chat's screen does more. One
-    that begins with app. works on every screen.
+    `action` is the app's name for it, used by its key and wherever the chat screen adds nothing. One that begins with
+    app. works on every screen.
     """
 
     name: str
@@ -131,7 +131,7 @@ _OTHER_NAMES = {"/bye": "/quit", "/exit": "/quit"}  # as other programs call the
 
 
 def commands_of(face: Face) -> dict[str, Command]:
-    """Those that work there, by name."""
+    """Commands of one face, by name."""
     return {command.name: command for command in COMMANDS if face in command.faces}
 
 
@@ -141,8 +141,10 @@ def is_command(text: str) -> bool:
 
 
 def command_in(text: str, face: Face) -> tuple[Command, str] | None:
-    """The command that a message is, and its arguments; None for a message, which a path is too. Raises UsageError
-    where there is no such command, or it lacks its arguments."""
+    """Parse a message as a command and its arguments; None for a message, or a path.
+
+    Raises UsageError for an unknown command, or missing arguments.
+    """
     name, _, rest = text.strip().partition(" ")
     if not _COMMAND.match(name):
         return None
@@ -162,7 +164,7 @@ def command_in(text: str, face: Face) -> tuple[Command, str] | None:
 
 
 def copies_chat(what: str) -> bool:
-    """Whether /copy takes the whole chat, or else the last answer. Raises UsageError."""
+    """Whether /copy copies the whole chat instead of the last answer. Raises UsageError."""
     if what not in ("", "chat"):
         raise UsageError(f"{what} cannot be copied", "/copy copies the last answer, /copy chat all of it")
     return bool(what)
@@ -193,8 +195,8 @@ def temperature_in(text: str) -> float | None:
         return float(SETTINGS["temperature"].parse(text))
     except ValueError as error:
         raise UsageError(
-            f"{text} is no temperature: {error}",
-            "/retry 0.2 keeps to the likely, /retry 1.2 roams; /retry-with MODEL takes another model",
+            f"{text} is not a temperature: {error}",
+            "/retry 0.2 is predictable, /retry 1.2 is varied; /retry-with MODEL uses another model",
         ) from None
 
 

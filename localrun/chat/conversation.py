@@ -1,4 +1,4 @@
-"""One conversation: its tree, its settings, and the file that both are in."""
+"""One conversation: its tree, its settings, and their file."""
 
 import secrets
 import time
@@ -23,9 +23,9 @@ SettingValue = str | int | float | bool | list[str] | None
 
 
 class Chat:
-    """Made and opened by a ChatStore.
+    """A conversation, created and opened by a ChatStore.
 
-    `problem` is a sentence for the user when something is not kept; it is empty when all is on disk.
+    `problem` is a sentence for the user when something could not be stored; empty when all is on disk.
     """
 
     def __init__(self, chat_id: str, file: JournalFile) -> None:
@@ -40,12 +40,12 @@ class Chat:
 
     @property
     def title(self) -> str:
-        """The given title, else how the first message begins."""
+        """The given title, else the beginning of the first message."""
         return self._text("title") or next((title_of(m.text) for m in self.tree.messages() if m.role == "user"), "")
 
     @property
     def model(self) -> str:
-        """The model it was begun with, or last switched to."""
+        """The model that the chat began with, or last switched to."""
         return self._text("model")
 
     @property
@@ -68,30 +68,30 @@ class Chat:
 
     @property
     def folder(self) -> str:
-        """The heading that the user put it below; empty where none was chosen."""
+        """The folder that the user put the chat into; empty for none."""
         return self._text("folder")
 
     @property
     def policy(self) -> Policy:
-        """The choice at the end of the context: stop, drop the oldest turns, or roll the window."""
+        """Policy at the end of the context: stop, drop the oldest turns, or roll the window."""
         value = self._text("policy")
         return cast(Policy, value) if value in get_args(Policy) else "stop"
 
     @property
     def waiting(self) -> tuple[Content, ...]:
-        """Messages sent while an answer was on its way, until each is a message of the tree."""
+        """Messages sent during an answer, until each becomes a message of the tree."""
         texts = self._settings.get("waiting")
         texts = [texts] if isinstance(texts, str) else texts if isinstance(texts, list) else []
         return tuple(parts_in(text) for text in texts if isinstance(text, str) and text)
 
     @property
     def horizon(self) -> str | None:
-        """Id of the first message the model is still shown, once oldest turns were dropped."""
+        """Id of the first message that the model still sees, after oldest turns were dropped."""
         return self._text("horizon") or None
 
     @property
     def kept(self) -> bool:
-        """Whether it is, or will be, in a file."""
+        """Whether the chat is, or will be, in a file."""
         return self._file.path is not None
 
     @property
@@ -100,12 +100,11 @@ class Chat:
 
     @property
     def damaged(self) -> int:
-        """Stretches of the file that could not be read."""
+        """Number of places in the file that could not be read."""
         return self._file.damaged
 
     def set(self, **settings: SettingValue) -> None:
-        """Change title, system, policy, waiting, horizon, pinned, folder, or what chat_settings.py lists; None takes a
-        setting back."""
+        """Set title, system, policy, waiting, horizon, pinned, folder, or a name of chat_settings.py; None resets."""
         self._settings |= settings
         record = pack("set", at=time.time(), **settings)
         if self._file.exists:
@@ -114,11 +113,14 @@ class Chat:
             self._file.put_off(record)  # nothing was said yet: a chat without a message is not kept
 
     def wait(self, messages: Sequence[Content]) -> None:
-        """Keep what was sent while an answer is on its way."""
+        """Store messages that were sent during an answer."""
         self.set(waiting=[text_of(content) for content in messages])
 
     def add_user(self, content: str | Content, parent: str | None = None) -> Message:
-        """A message after `parent`, or at the end of the selected branch. On disk when this returns, or `problem`."""
+        """Add a message after `parent`, or at the end of the selected branch.
+
+        It is on disk when this returns, unless `problem` says why not.
+        """
         return self._add("user", as_content(content), self.tree.head if parent is None else parent)
 
     def add_answer(
@@ -131,8 +133,11 @@ class Chat:
         interrupted: bool = False,
         draft: Draft | None = None,
     ) -> Message:
-        """An answer to `parent`. `ids` are those of its prompt and of itself, as the engine had them; `draft` is what
-        was written of it on its way."""
+        """Add an answer to `parent`.
+
+        `ids` are the token ids of its prompt and itself, as the engine had them; `draft` is the part of it that was
+        stored while it was generated.
+        """
         before = self.known_ids(parent)
         figures = _plain({**(stats or {}), **({"horizon": begins} if (begins := self._begins(parent)) else {})})
         kept = common_length(before, ids)
@@ -142,28 +147,28 @@ class Chat:
         return self._add("assistant", as_content(content), parent, **more)
 
     def draft(self, parent: str) -> Draft:
-        """For an answer to `parent` that comes little by little."""
+        """Draft of an answer to `parent`, stored piece by piece."""
         draft = Draft(self._file, self._message(parent).id)
         self._drafts.add(draft.id)
         return draft
 
     def edit(self, message_id: str, content: str | Content) -> Message:
-        """Another version of a message, beside it."""
+        """Add another version of a message beside it."""
         message = self._message(message_id)
         return self._add(message.role, as_content(content), message.parent)
 
     def select(self, message_id: str) -> None:
-        """Show the branch through this message, to the end that was shown last."""
+        """Select the branch through this message, to the end that was shown last."""
         self.rewind(self.tree.leaf_below(self._message(message_id).id))
 
     def rewind(self, message_id: str | None) -> None:
-        """Let the branch end at this message, so that the next one follows it; None begins at the beginning."""
+        """End the selected branch at this message, so that the next one follows it; None empties the branch."""
         self.tree.select(message_id)
         if self._file.exists:
             self._file.append(pack("select", at=time.time(), head=message_id), durable=False)
 
     def set_aside(self) -> str | None:
-        """Let the branch end before questions that never got an answer; gives the last of them."""
+        """End the selected branch before questions without an answer; returns the id of the last of them."""
         path = self.tree.path(self.tree.head)
         while path and path[-1].role == "user":
             path.pop()
@@ -174,7 +179,7 @@ class Chat:
         return asked
 
     def visible(self, leaf: str | None = None) -> list[Message]:
-        """The branch up to `leaf`, from the first message on that the model is still shown."""
+        """The branch up to `leaf`, from the first message that the model still sees."""
         path = self.tree.path(leaf or self.tree.head)
         return path[next((i for i, message in enumerate(path) if message.id == self.horizon), 0) :]
 
@@ -183,13 +188,15 @@ class Chat:
         return request_messages(self.visible(leaf), self.system)
 
     def known_ids(self, leaf: str | None = None) -> tuple[int, ...]:
-        """Ids up to the last answer before `leaf`, as the engine had them; empty where that is not known, or turns
-        were dropped since."""
+        """Token ids up to the last answer before `leaf`, as the engine had them.
+
+        Empty where they are unknown, or turns were dropped since.
+        """
         ids, begins = token_ids(self.tree.path(leaf or self.tree.head))
         return ids if begins == self._begins(leaf) else ()
 
     def refresh(self) -> bool:
-        """Read what other programs appended; the selected branch stays. Gives whether there was any message."""
+        """Read what other programs appended; the selected branch stays. Returns whether there was a message."""
         head, before = self.tree.head, len(self.tree)
         self.read()
         if head is not None:
@@ -197,7 +204,7 @@ class Chat:
         return len(self.tree) > before
 
     def read(self) -> None:
-        """Apply every record not yet read. Raises OSError."""
+        """Apply every record not read yet. Raises OSError."""
         for record in self._file.read_new():
             if (fields := parse(record)) is not None:
                 self._apply(fields)
@@ -207,7 +214,7 @@ class Chat:
         self._file.flush()
 
     def begin(self, created: float, settings: Mapping[str, SettingValue]) -> None:
-        """Make this a new chat. Its file comes with the first message."""
+        """Make this a new chat. Its file is created with the first message."""
         self.created = self.updated = created
         self._settings = dict(settings)
         self._file.put_off(pack("chat", version=VERSION, created=created, **settings))
@@ -223,7 +230,7 @@ class Chat:
         self._file.append(b"".join([*records, pack("select", at=self.updated, head=tree.head)]))
 
     def bury(self, deleted: bool) -> None:
-        """Write or lift the tombstone."""
+        """Mark the chat as deleted, or undo that."""
         self.deleted = deleted
         self._file.append(pack("set", at=time.time(), deleted=deleted))
 
@@ -237,7 +244,7 @@ class Chat:
         return message
 
     def _begins(self, leaf: str | None) -> str:
-        """Id of the message a prompt for `leaf` begins with, where turns before it were dropped."""
+        """Id of the message that a prompt for `leaf` begins with, where turns before it were dropped."""
         shown = self.visible(leaf)
         return shown[0].id if shown and shown[0].parent is not None else ""
 
@@ -247,7 +254,7 @@ class Chat:
         return self.tree[message_id]
 
     def _apply(self, fields: Mapping[str, Any]) -> None:
-        """One record; kinds and fields of newer versions are passed over."""
+        """Apply one record; kinds and fields of newer versions are ignored."""
         at = as_time(fields.get("at", fields.get("created")))
         self.updated = max(self.updated, at)
         self.created = self.created or at
@@ -271,5 +278,5 @@ class Chat:
 
 
 def _plain(stats: Mapping[str, Any]) -> dict[str, Any]:
-    """Figures as JSON has them: what is no number is left out."""
+    """Figures as JSON values, without NaN and infinity."""
     return {key: value for key, value in stats.items() if value == value and value not in (float("inf"), -float("inf"))}

@@ -1,4 +1,4 @@
-"""An answer on its way, written down piece by piece, so that a crash of the program costs seconds of it only."""
+"""Draft of a running answer, written piece by piece, so that a crash of the program loses seconds of it only."""
 
 import secrets
 import time
@@ -13,7 +13,7 @@ from localrun.chat.tree import ChatTree, Message
 
 
 class Draft:
-    """`id` is the one that the whole answer is to get: it takes the place of the pieces."""
+    """The draft of one answer. `id` is the id of the final answer, which replaces the pieces."""
 
     def __init__(self, file: JournalFile, parent: str) -> None:
         self.id = secrets.token_hex(6)
@@ -22,7 +22,7 @@ class Draft:
         self._text = self._thinking = 0  # characters written
 
     def write(self, text: str, thinking: str = "") -> None:
-        """Append what is new of an answer that has come so far. Not synced: the whole answer will be."""
+        """Append the new part of the answer so far. Not synced to disk: the whole answer will be."""
         more, thoughts = text[self._text :], thinking[self._thinking :]
         if more or thoughts:
             at = [self._text, self._thinking]
@@ -32,8 +32,10 @@ class Draft:
 
 
 def join(tree: ChatTree, fields: Mapping[str, Any]) -> Message | None:
-    """The answer that is one piece longer by this record; None where it is finished, its question is not known, or
-    the piece does not follow what is there."""
+    """The answer that this record extends by one piece.
+
+    None where the answer is finished, its question is unknown, or the piece does not follow what is there.
+    """
     draft, parent = fields.get("id"), fields.get("parent")
     if not isinstance(draft, str) or not isinstance(parent, str) or parent not in tree:
         return None

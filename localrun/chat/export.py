@@ -1,4 +1,4 @@
-"""A chat as a document: Markdown to read, JSON to work with."""
+"""Export of a chat: Markdown to read, JSON to process."""
 
 import json
 import time
@@ -16,7 +16,7 @@ _NAMES = {"system": "System", "user": "You", "assistant": "Model"}
 
 
 def write_export(chat: Chat, path: Path, as_json: bool) -> None:
-    """Write a file that is not there yet, whole or not at all. Raises UsageError, or StorageError on a full disk."""
+    """Write a new file, completely or not at all. Raises UsageError, or StorageError on a full disk."""
     text = to_json(chat) if as_json else clean(to_markdown(chat))  # somebody will look at it in a terminal
     try:
         file = path.open("x", encoding="utf-8", errors="replace")
@@ -34,7 +34,7 @@ def write_export(chat: Chat, path: Path, as_json: bool) -> None:
 
 
 def to_markdown(chat: Chat) -> str:
-    """The selected branch. Thinking is quoted."""
+    """The selected branch as Markdown. Thinking is quoted."""
     model = f", {chat.model}" if chat.model else ""
     parts = [f"# {chat.title or 'A chat'}", f"{iso_date(chat.created)}{model}"]
     if chat.system:
@@ -48,7 +48,7 @@ def to_markdown(chat: Chat) -> str:
 
 
 def to_json(chat: Chat) -> str:
-    """One object: `messages` is the selected branch in the OpenAI shape, `tree` every message of every branch."""
+    """The chat as one object: `messages` is the selected branch in the OpenAI format, `tree` all branches."""
     return json.dumps(as_data(chat), ensure_ascii=False, indent=2) + "\n"
 
 
@@ -83,5 +83,5 @@ def _node(message: Message) -> dict[str, Any]:
 
 
 def iso_date(at: float) -> str:
-    """A Unix time as scripts like it, in UTC."""
+    """A Unix time in ISO 8601, UTC."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))

@@ -1,4 +1,4 @@
-"""The file of one chat: records are appended, never changed. Several processes may do so at once."""
+"""The file of one chat: records are appended, never changed. Several processes may append at once."""
 
 import os
 import threading
@@ -11,13 +11,13 @@ from localrun.chat.records import split
 
 
 class JournalFile:
-    """Appends records and reads those it has not read yet. What cannot be written waits for the next append.
+    """Append records, and read new ones. What cannot be written waits for the next append.
 
     `problem` says why the last records are not on disk, in words for the user; empty while all of them are.
     """
 
     def __init__(self, path: Path | None, exists: bool = False) -> None:
-        """`path` None keeps nothing; `exists` is whether the file is there, or is made by the first append."""
+        """Open nothing yet. `path` None stores nothing; without `exists` the first append creates the file."""
         self.path = path
         self.exists = exists
         self.problem = ""
@@ -33,7 +33,7 @@ class JournalFile:
             self._pending.append(record)
 
     def append(self, record: bytes, durable: bool = True) -> None:
-        """Write a record, and with `durable` return when it will survive a crash of the machine. Never raises."""
+        """Write a record; with `durable` return when it will survive a crash of the machine. Never raises."""
         with self._lock:
             self._pending.append(record)
             self._write(durable or bool(self.problem))
@@ -45,7 +45,7 @@ class JournalFile:
                 self._write(durable=True)
 
     def read_new(self) -> Iterator[bytes]:
-        """Records appended since the last call, our own included. Raises OSError."""
+        """Records appended since the last call, own ones included. Raises OSError."""
         data = read_file(self.path, self._offset) if self.path else b""
         start, damaged, unread = self._offset, 0, 0
         for end, record in split(data):
@@ -74,7 +74,7 @@ class JournalFile:
 
 
 def read_file(path: Path, offset: int = 0) -> bytes:
-    """A regular file from `offset` on; anything else is refused, since a pipe may never end."""
+    """Read a regular file from `offset` on; anything else is refused, since a pipe may never end."""
     with open_regular(path) as file:
         make_private(file.fileno())
         file.seek(offset)
@@ -82,7 +82,7 @@ def read_file(path: Path, offset: int = 0) -> bytes:
 
 
 def _append(path: Path, data: bytes, new: bool, durable: bool) -> None:
-    """One write at the end, and with `durable` a disk that has it."""
+    """Append by one write; with `durable` wait for the disk."""
     flags = os.O_WRONLY | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     if new:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

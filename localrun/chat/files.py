@@ -1,4 +1,4 @@
-"""Files that may go along with a message: found below a folder, within bounds, by a path, a glob or a folder."""
+"""Files to attach: found in a folder within limits, by a path, a glob or a folder."""
 
 import os
 import re
@@ -29,7 +29,7 @@ _NO_TEXT = frozenset(f".{suffix}" for suffix in _BINARIES.split())
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file or a folder; `name` is the path below where the search began, `/` at the end of a folder's."""
+    """A file or a folder; `name` is its path in the searched folder, with a `/` at the end for a folder."""
 
     path: Path
     name: str
@@ -42,7 +42,7 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files below `root`; not `is_whole` where there is too much for one look."""
+    """Files in `root`; not `is_whole` where there are too many for one search."""
 
     root: Path
     found: tuple[FoundFile, ...]
@@ -50,15 +50,20 @@ class Files:
     left_out: tuple[LeftOut, ...] = ()  # what has no text by its name, or cannot be looked at
 
     def fitting(self, glob: str = "*") -> "Files":
-        """The files among it, without folders, that a glob means; anything may be in a folder that is left out."""
+        """The files that match a glob, without folders.
+
+        Folders that were left out stay listed, as they may hold matches.
+        """
         found = tuple(one for one in self.found if not one.is_folder and fits(glob, one.name))
         left_out = tuple(one for one in self.left_out if one.name.endswith("/") or fits(glob, one.name))
         return replace(self, found=found, left_out=left_out)
 
 
 def walk(root: Path, below: str = "", most: int = MOST_FILES, seconds: float = MOST_SECONDS) -> Files:
-    """Files below a folder, those of upper folders first. Hidden ones and what .gitignore leaves out are passed over.
-    `below` is the folder in it to begin with, / at its end."""
+    """Files in a folder, those of upper folders first, without hidden ones and those that .gitignore excludes.
+
+    `below` is the subfolder to begin with, with / at its end.
+    """
     give_up = time.monotonic() + seconds
     found: list[FoundFile] = []
     left_out: list[LeftOut] = []
@@ -89,7 +94,7 @@ def walk(root: Path, below: str = "", most: int = MOST_FILES, seconds: float = M
 
 
 def place_of(wanted: str, here: Path) -> tuple[Path, str]:
-    """Where to look, and for what: what is typed may lead out of the folder `here`, by /, ~ or .."""
+    """The folder to search and the pattern to search for; `wanted` may leave the folder `here` by /, ~ or .."""
     folder, _, rest = wanted.rpartition("/")
     if wanted.startswith(("/", "~", "../")) and "/" in wanted:
         root = Path(f"{folder}/").expanduser()
@@ -98,8 +103,7 @@ def place_of(wanted: str, here: Path) -> tuple[Path, str]:
 
 
 def read_found(chosen: Sequence[FoundFile]) -> Attached:
-    """Read the chosen files, each by the name it was found by, and of a folder those in it and below. UsageError where
-    it is too much, or nothing."""
+    """Read the chosen files by their names, and all files in chosen folders. UsageError for too many, or none."""
     files: list[FoundFile] = []
     left_out: list[LeftOut] = []
     for one in chosen:
@@ -114,7 +118,7 @@ def read_found(chosen: Sequence[FoundFile]) -> Attached:
 
 
 def read_files(wanted: str, here: Path) -> Attached:
-    """The files that a path, a glob or a folder means, as one types it in `here`. UsageError where that is none."""
+    """Read the files that a path, a glob or a folder typed in `here` means. UsageError where there are none."""
     try:
         root, rest = place_of(wanted, here)
         path = root / rest
@@ -135,7 +139,7 @@ def _require_whole(files: Files, name: str) -> None:
 
 
 def _read_all(files: Sequence[FoundFile], passed: Sequence[LeftOut]) -> Attached:
-    """Their texts; `passed` are those that were left out before."""
+    """Read the texts of files; `passed` were left out before."""
     if len(files) > MOST_AT_ONCE:
         raise UsageError(f"these are {len(files):,} files; {MOST_AT_ONCE} are the most at once", "choose fewer")
     read: list[FilePart] = []
@@ -163,7 +167,7 @@ def _entries(folder: Path) -> list["os.DirEntry[str]"]:
 def _look(
     entry: "os.DirEntry[str]", prefix: str, ignored: tuple[tuple[str, "GitIgnoreSpec"], ...]
 ) -> FoundFile | LeftOut | None:
-    """None for what is passed over. A link to a folder may lead round in a circle."""
+    """Look at one entry; None where it is skipped. Links to folders are skipped, as they may form a cycle."""
     name = entry.name
     if name.startswith(".") or name in _PASSED_OVER:
         return None
@@ -195,10 +199,10 @@ def _gitignore(folder: Path, prefix: str) -> Iterator[tuple[str, "GitIgnoreSpec"
 
 
 def is_glob(wanted: str) -> bool:
-    """Whether this means all files that look so."""
+    """Whether the text is a glob."""
     return any(sign in wanted for sign in "*?[")
 
 
 def fits(glob: str, name: str) -> bool:
-    """Whether a glob means a file; one without a folder means names in any folder."""
+    """Whether a glob matches a file; one without a folder matches names in any folder."""
     return re.match(translate(glob), name if "/" in glob else name.rpartition("/")[2]) is not None

@@ -1,4 +1,4 @@
-"""Chats on disk: one append-only file a chat. A user's message is there before it is answered."""
+"""Chats on disk: one append-only file per chat. A user's message is stored before it is answered."""
 
 import secrets
 import time
@@ -19,7 +19,7 @@ INDEX_NAME = "search.sqlite"
 
 
 class ChatStore:
-    """All chats in a folder; without one, chats live as long as this object. `notice` says so, for the user."""
+    """All chats in a folder; without one, chats live in memory only, which `notice` tells the user."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -30,7 +30,7 @@ class ChatStore:
         self._summaries = Summaries()
 
     def create(self, title: str = "", model: str = "", **options: SettingValue) -> Chat:
-        """A new chat; `options` are what `Chat.set` takes. Nothing is on disk before its first message."""
+        """Create a chat; `options` are those of `Chat.set`. Nothing is on disk before its first message."""
         now = time.time()
         chat_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{secrets.token_hex(3)}"
         chat = Chat(chat_id, JournalFile(self._path(chat_id)))
@@ -39,7 +39,10 @@ class ChatStore:
         return chat
 
     def open(self, chat_id: str) -> Chat:
-        """A chat with all that any program wrote to it so far. NotFoundError; a damaged record costs itself only."""
+        """Open a chat with everything that any program wrote to it.
+
+        NotFoundError; a damaged record loses itself only.
+        """
         path = self._path(chat_id)
         chat = self._chats.get(chat_id)
         try:
@@ -58,28 +61,28 @@ class ChatStore:
         return chat
 
     def peek(self, chat_id: str) -> Chat:
-        """Like `open`, for one look: read from disk again, and not kept in memory."""
+        """Like `open`, for one look: read from disk again, and not cached."""
         held = self._chats.get(chat_id)
         if held is not None and (self.folder is None or held.problem):
             return held
         return ChatStore(self.folder).open(chat_id)
 
     def states(self) -> dict[str, tuple[int, int]]:
-        """Size and time of change in ns of each file that holds a chat; equal ones hold the same."""
+        """Size and time of change in ns of each chat's file; equal states mean equal content."""
         if self.folder is None:
             return {}
         found = self._read_summaries()
         return {chat_id: self._summaries.state(chat_id) for chat_id, one in found.items() if not one.deleted}
 
     def summary(self, chat_id: str) -> ChatSummary | None:
-        """Of one chat, as it was when all were looked at last; None where it was not there then."""
+        """Summary of one chat at the last listing; None where it did not exist then."""
         chat = self._chats.get(chat_id)
         if chat is not None and (self.folder is None or chat.problem):
             return summary_of(chat)
         return self._summaries.known(chat_id)
 
     def summaries(self, deleted: bool = False) -> list[ChatSummary]:
-        """Every chat that is not deleted, or every one that is, the one last written to first."""
+        """Summaries of all chats, or of all deleted ones, the last changed first."""
         found = self._read_summaries()
         for chat in self._chats.values():  # of those not on disk
             if len(chat.tree) and (self.folder is None or chat.problem):
@@ -88,7 +91,7 @@ class ChatStore:
         return sorted(shown, key=lambda summary: (summary.updated, summary.id), reverse=True)
 
     def _read_summaries(self) -> dict[str, ChatSummary]:
-        """Of all files. Chats that were deleted long ago are erased on the way."""
+        """Summaries of all files. Chats that were deleted long ago are erased on the way."""
         found = {} if self.folder is None else self._summaries.read(self.folder)
         for chat_id in [one.id for one in found.values() if one.expired]:
             with suppress(LocalrunError):
@@ -103,7 +106,7 @@ class ChatStore:
         _check_written(chat)
 
     def duplicate(self, chat_id: str) -> Chat:
-        """Another chat with the same messages, all branches, and settings. It is on disk when this returns."""
+        """Copy a chat with all branches and settings. The copy is on disk when this returns."""
         original = self.open(chat_id)
         copy = self.create(**{**original.own, "title": f"{original.title} (copy)", "pinned": False, "waiting": []})
         copy.take_over(original.tree)
@@ -111,7 +114,7 @@ class ChatStore:
         return copy
 
     def delete(self, chat_id: str) -> None:
-        """Put up a tombstone. The file goes after 30 days; until then `restore` brings the chat back."""
+        """Mark a chat as deleted. Its file is removed after 30 days; until then `restore` brings the chat back."""
         chat = self.open(chat_id)
         chat.bury(True)
         _check_written(chat)
@@ -122,7 +125,7 @@ class ChatStore:
         _check_written(chat)
 
     def erase(self, chat_id: str) -> None:
-        """Remove a chat for good, now, and all on disk that holds its text."""
+        """Remove a chat for good, now, and everything on disk that holds its text."""
         path = self._path(chat_id)
         self._chats.pop(chat_id, None)
         if path is None:
@@ -167,9 +170,9 @@ def summary_of(chat: Chat) -> ChatSummary:
 
 
 def find_chat(store: ChatStore, wanted: str) -> ChatSummary:
-    """One chat, by what a user calls it.
+    """Find one chat by what a user calls it.
 
-    By number in the list, from 1 on, by id, or by the beginning of an id or the end of it, if only one has it.
+    By number in the list from 1 on, by id, or by the beginning or end of an id if only one chat has it.
     """
     chats = store.summaries()
     if wanted == "last" and chats:
@@ -182,14 +185,14 @@ def find_chat(store: ChatStore, wanted: str) -> ChatSummary:
     if not found:
         raise NotFoundError(f"there is no chat {wanted}", "`localrun history list` shows them")
     if len(found) > 1:
-        raise UsageError(f"{len(found)} chats are called {wanted}", "give more of the id")
+        raise UsageError(f"{len(found)} chats are called {wanted}", "type more of the id")
     return found[0]
 
 
 def erase_traces(chats: Path, chat_id: str) -> None:
-    """Erase a chat's text outside its file: the index of the search and blocks of the KV cache on disk.
+    """Erase a chat's text outside its file: in the search index and in blocks of the KV cache on disk.
 
-    Blocks that other chats have, too, stay. Raises OSError.
+    Blocks that other chats share stay. Raises OSError.
     """
     cache = folder("cache")
     if cache is not None:

@@ -1,4 +1,4 @@
-"""Files of a folder or a glob that are left out, and why."""
+"""Files of a folder or a glob that are not attached, and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _NAMED = 5  # are named; of more, how many there are
 
 
 class UnreadError(UsageError):
-    """A file that cannot be attached. `why` follows its name in a sentence; `more` says it in full."""
+    """A file that cannot be attached. `why` completes a sentence after its name; `more` says it in full."""
 
     def __init__(self, name: str, why: str, hint: str, more: str = "") -> None:
         super().__init__(f"{name} {why}" + (f": {more}" if more else ""), hint)
@@ -20,7 +20,7 @@ class UnreadError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A file or a folder by the name it was found by."""
+    """A file or a folder that is not attached, by its name."""
 
     name: str
     why: str
@@ -31,14 +31,14 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Files that go along with a message. `left_out` is a sentence about the others; empty where there are none."""
+    """Files attached to a message. `left_out` is a sentence about the others; empty where there are none."""
 
     files: list[FilePart]
     left_out: str = ""
 
 
 def left_out_words(left_out: Sequence[LeftOut], n_files: int) -> str:
-    """A sentence about those of `n_files` that are left out."""
+    """A sentence about those of `n_files` that are not attached."""
     if not left_out:
         return ""
     named = ", ".join(map(str, left_out[:_NAMED]))

@@ -1,4 +1,4 @@
-"""Policies for a chat that outgrows the context. Nothing is cut that the user was not told of."""
+"""Policies for a chat that outgrows the context. Nothing is cut without telling the user."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ POLICIES: dict[Policy, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class OverflowPlan:
-    """The part of a chat that the model is shown. Counts are tokens, exact as far as the given sizes are.
+    """The part of a chat that the model sees. Counts are tokens, exact as far as the given sizes are.
 
-    `horizon` is the first message it sees all of; None while it sees everything. `fits` is whether an answer can begin.
+    `horizon` is the first message that it sees completely; None while it sees everything. `fits`: an answer can begin.
     """
 
     fits: bool
@@ -33,7 +33,7 @@ class OverflowPlan:
     is_middle: bool = False  # the very beginning is still seen, and some turns in part
 
     def __str__(self) -> str:
-        """For the user; empty while the model sees everything."""
+        """Describe the plan to the user; empty while the model sees everything."""
         if not self.n_hidden:
             return ""
         n_turns = self.n_turns - (self.horizon is None)  # the last one is seen in part
@@ -53,9 +53,10 @@ def plan_overflow(
     system: int = 0,
     reserve: int = 1,
 ) -> OverflowPlan:
-    """How to go on with `messages`, a branch without system text, whose rendered `sizes` in tokens are given.
+    """Plan how `messages`, a branch without system text, fit into the context.
 
-    `system` tokens come before them and always stay; `reserve` are left for the answer. The last turn always stays.
+    `sizes` are the tokens of each rendered message, `system` tokens before them always stay, and `reserve` are left for
+    the answer. The last turn always stays.
     """
     total = system + sum(sizes)
     if total + reserve <= ctx:
@@ -68,14 +69,18 @@ def plan_overflow(
 
 
 def reserve_of(ctx: int, max_tokens: int | None = None) -> int:
-    """Tokens of a context that turns are dropped to leave free for an answer: a quarter at most, so that three are the
-    chat's, and no more than the answer may have, or is likely to."""
+    """Tokens to keep free for an answer when turns are dropped.
+
+    At most a quarter of the context, and at most the longest answer that is allowed or likely.
+    """
     return min(ctx // 4, max_tokens or _LONGEST_EXPECTED)
 
 
 def plan_for(chat: Chat, question: str, ctx: int, policy: Policy, reserve: int, total: int = 0) -> OverflowPlan:
-    """How to go on with the branch that ends at `question`, which was not counted yet; `total` tokens where somebody
-    has counted them."""
+    """Plan the branch that ends at `question`, whose size is unknown.
+
+    `total` tokens where they were counted; 0 estimates.
+    """
     path = chat.tree.path(question)
     sizes = turn_sizes(path)
     sizes[-1] = max(total - sum(sizes[:-1]), 0) or sizes[-1] or _guess(path[-1])
@@ -83,7 +88,7 @@ def plan_for(chat: Chat, question: str, ctx: int, policy: Policy, reserve: int, 
 
 
 def drop_turn(chat: Chat, question: str) -> bool:
-    """Drop the oldest turn the model is shown; False when only the last one is left."""
+    """Drop the oldest turn that the model sees; False when only the last one is left."""
     following = next((message for message in chat.visible(question)[1:] if message.role == "user"), None)
     if following is not None:
         chat.set(horizon=following.id)
@@ -91,12 +96,12 @@ def drop_turn(chat: Chat, question: str) -> bool:
 
 
 def adopt(chat: Chat, policy: Policy, plan: OverflowPlan) -> None:
-    """Let the chat go on by this policy from now on, and drop what the plan says is dropped."""
+    """Set the chat's policy, and drop what the plan drops."""
     chat.set(policy=policy, **({"horizon": plan.horizon} if policy == "drop" and plan.horizon else {}))
 
 
 def make_room(chat: Chat, question: str, ctx: int, reserve: int) -> OverflowPlan | None:
-    """Where the chat's policy is to drop turns, and it has to before `question` is answered: do, and give the plan."""
+    """Drop turns before `question` is answered, where the policy is to drop and it is necessary; returns the plan."""
     path = chat.tree.path(question)
     if chat.policy != "drop" or not path:
         return None
@@ -109,9 +114,9 @@ def make_room(chat: Chat, question: str, ctx: int, reserve: int) -> OverflowPlan
 
 
 def horizon_of(chat: Chat, ctx: int) -> str | None:
-    """The first message of the selected branch that the model sees all of; None while it sees everything.
+    """The first message of the selected branch that the model sees completely; None while it sees everything.
 
-    `ctx` 0 means that the context is unknown: only what was dropped is out of sight.
+    `ctx` 0 means that the context is unknown: only dropped turns are out of sight.
     """
     path = chat.tree.path(chat.tree.head)
     if chat.policy == "roll" and ctx:
@@ -120,8 +125,10 @@ def horizon_of(chat: Chat, ctx: int) -> str | None:
 
 
 def turn_sizes(messages: Sequence[Message]) -> list[int]:
-    """Tokens that each message of a branch takes in a prompt, from what its answers were counted to be; the first has
-    the system text in it. Their sum is exact, except where a drop lies between. A last question counts 0."""
+    """Tokens of each message of a branch in a prompt, from the counts of its answers.
+
+    The first includes the system text. The sum is exact, unless a drop lies between. A last question counts 0.
+    """
     sizes = [0] * len(messages)
     before = 0  # tokens up to and with the last answer, as it is rendered later
     for i, message in enumerate(messages):
@@ -140,7 +147,7 @@ def _guess(message: Message) -> int:
 
 
 def _drop(messages: Sequence[Message], sizes: Sequence[int], limit: int, total: int) -> OverflowPlan:
-    """Whole turns from the front on, in steps: between two of them every prompt begins with the same message."""
+    """Drop whole turns from the front, in steps: between two of them every prompt begins with the same message."""
     starts = [i for i, message in enumerate(messages) if message.role == "user"][1:]
     if not starts:
         return OverflowPlan(total <= limit, total)
@@ -152,7 +159,7 @@ def _drop(messages: Sequence[Message], sizes: Sequence[int], limit: int, total: 
 
 
 def _roll(messages: Sequence[Message], sizes: Sequence[int], limit: int, system: int, total: int) -> OverflowPlan:
-    """The first block and the newest tokens stay in sight, whatever messages they belong to."""
+    """Keep the first block and the newest tokens in sight, whatever messages they belong to."""
     unseen_until = total - (limit - SINK_TOKENS)
     position, n_turns = system, 0
     for message, size in zip(messages, sizes, strict=True):

@@ -1,4 +1,4 @@
-"""The text of a PDF."""
+"""Text of PDF files."""
 
 import logging
 import time
@@ -10,7 +10,7 @@ MAX_SECONDS = 20.0  # of reading: a file may be made to take forever
 
 
 def pdf_text(path: Path, most: int) -> str:
-    """Its pages, an empty line between two; at most `most` characters. UnreadError where there is no text to be had."""
+    """Text of the pages, with an empty line between two; at most `most` characters. UnreadError where there is none."""
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError
 
@@ -36,5 +36,5 @@ def pdf_text(path: Path, most: int) -> str:
         raise UnreadError(name, "cannot be read as a PDF", "save it again, or as text", str(error)) from None
     text = "\n\n".join(page for page in pages if page)
     if not text:
-        raise UnreadError(name, "has no text", "text recognition makes text of them", "its pages are pictures")
+        raise UnreadError(name, "has no text", "run text recognition (OCR) on the file first", "its pages are pictures")
     return text

@@ -1,4 +1,4 @@
-"""Sampling presets: a name a person understands, and what it sets. Everything else stays as configured."""
+"""Sampling presets: a name that a person understands, and the sampling it sets."""
 
 from dataclasses import dataclass, fields, replace
 
@@ -8,7 +8,7 @@ from localrun.base.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`sampling` fields that are None keep their configured value."""
+    """A sampling preset. `sampling` fields that are None keep their configured value."""
 
     title: str
     help: str
@@ -25,7 +25,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def sampling_of(settings: Settings, preset: str = "") -> Sampling:
-    """How to choose tokens: the preset, and below it config.toml; an unknown preset is none."""
+    """Sampling of the preset over that of config.toml; an unknown preset changes nothing."""
     names = [field.name for field in fields(Sampling) if field.name != "logit_bias"]
     configured = Sampling(**{name: getattr(settings, name) for name in names})
     chosen = PRESETS.get(preset, PRESETS[""]).sampling

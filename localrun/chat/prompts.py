@@ -7,7 +7,7 @@
     ---
     Explain this code to {{reader|a newcomer}}: {{code}}
 
-`kind` is system or template. A file of the user's takes the place of one of the same name that ships with localrun.
+`kind` is system or template. A file of the user replaces one of the same name that ships with localrun.
 """
 
 import re
@@ -33,7 +33,7 @@ _NAME = re.compile(r"[\w-]{1,64}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`name` is what it is chosen by: that of its file."""
+    """A prompt of the library. `name` is that of its file."""
 
     name: str
     title: str
@@ -44,29 +44,28 @@ class Prompt:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Variables of a template in their order, each with its default."""
+        """Variables of a template in order, each with its default."""
         found: dict[str, str] = {}
         for name, usual in _VARIABLE.findall(self.text):
             found[name] = found.get(name) or usual.strip()
         return found
 
     def filled(self, values: Mapping[str, str]) -> str:
-        """The text with `values` in it, which are not looked at for variables themselves. UsageError for one that is
-        missing."""
+        """The text with `values` inserted literally. UsageError for a missing one."""
         usual = self.variables
 
         def value(match: re.Match[str]) -> str:
             name = match[1]
             text = values.get(name) or usual[name]
             if not text:
-                raise UsageError(f"the prompt {self.name} needs {name}", f"say what {name} is")
+                raise UsageError(f"the prompt {self.name} needs {name}", f"give a value for {name}")
             return text
 
         return _VARIABLE.sub(value, self.text)
 
 
 def read_prompts() -> list[Prompt]:
-    """All of the library by name; a file that cannot be read is passed over."""
+    """All prompts of the library by name; unreadable files are skipped."""
     found: dict[str, Prompt] = {}
     for entry in sorted(files("localrun").joinpath("prompts").iterdir(), key=lambda entry: entry.name):
         if entry.name.endswith(".md"):
@@ -82,7 +81,7 @@ def read_prompts() -> list[Prompt]:
 
 
 def find_prompt(name: str) -> Prompt:
-    """By name. NotFoundError, which names the nearest ones."""
+    """Find a prompt by name. NotFoundError names the nearest ones."""
     known = {prompt.name: prompt for prompt in read_prompts()}
     if name not in known:
         raise NotFoundError(f"there is no prompt {name}", did_you_mean(name, known) or "/prompt shows them")
@@ -90,16 +89,18 @@ def find_prompt(name: str) -> Prompt:
 
 
 def prompt_folder() -> Path | None:
-    """Where the user's own are, existing or not."""
+    """Folder of the user's prompts, which need not exist."""
     home = folder("config")
     return home / "prompts" if home else None
 
 
 def keep_prompt(name: str, text: str, kind: PromptKind = "template") -> Path:
-    """Write a prompt down. UsageError for a name that is none or is taken, or text that is none, StorageError where it
-    cannot be written."""
+    """Save a prompt.
+
+    UsageError for an invalid or existing name or an empty text, StorageError where it cannot be written.
+    """
     if not _NAME.match(name):
-        raise UsageError(f"{name!r} is no name for a prompt", "letters, digits, - and _ make one")
+        raise UsageError(f"{name!r} is not a valid name for a prompt", "use letters, digits, - and _")
     home = writable_folder("config")
     if home is None:
         raise StorageError(what_is_not_kept("config"), "set LOCALRUN_HOME to a folder you can write to")
@@ -117,7 +118,7 @@ def keep_prompt(name: str, text: str, kind: PromptKind = "template") -> Path:
 
 
 def parse(name: str, source: str, shipped: bool = False) -> Prompt:
-    """A prompt from its file; one without a head is a template as a whole."""
+    """Parse the file of a prompt; one without a header is a template as a whole."""
     head: dict[str, str] = {}
     lines = source.split("\n")
     if lines[0].strip() == "---" and "---" in (rest := [line.strip() for line in lines[1:]]):

@@ -1,5 +1,7 @@
-"""The parts of a message in its record: `text` holds all of it, as every version reads it, and `parts` say where in it
-each part stands. Only a message that is more than a text has them."""
+"""Parts of a message in its record: `text` holds all of it, and `parts` give the range of each part in it.
+
+Every version reads `text`. Only a message with more than one text has `parts`.
+"""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +14,7 @@ _MARK = re.compile(r"^\[file: (?P<name>[^\n]*)\]\n(?P<fence>`{3,})\n(?P<text>.*?
 
 
 def pack_parts(content: Content, text: str, role: str) -> list[dict[str, Any]]:
-    """`parts` of a record whose `text` is all of `content`; none where that says it alone."""
+    """The `parts` of a record whose `text` is all of `content`; none where the text says it alone."""
     if content == content_without_parts(text, role):
         return []
     packed: list[dict[str, Any]] = []
@@ -25,7 +27,7 @@ def pack_parts(content: Content, text: str, role: str) -> list[dict[str, Any]]:
 
 
 def unpack_parts(text: str, parts: object) -> Content | None:
-    """The content of a record with this `text` and these `parts`; None where they are not those of this version."""
+    """The content of a record with this `text` and these `parts`; None where this version cannot read them."""
     if not isinstance(parts, list) or not parts:
         return None
     unpacked = [_unpack(part, text) for part in parts]
@@ -34,7 +36,7 @@ def unpack_parts(text: str, parts: object) -> Content | None:
 
 
 def content_without_parts(text: str, role: str) -> Content:
-    """The content of a record that has a `text` only: earlier versions wrote files at the beginning of it."""
+    """The content of a record with a `text` only: earlier versions wrote files at its beginning."""
     return parts_in(text) if role == "user" else (TextPart(text),)
 
 
@@ -61,13 +63,13 @@ def _pack(part: Part, at: int, length: int) -> dict[str, Any]:
 
 
 def _span_in_fence(part: Part, text: str, end: int) -> list[int]:
-    """The place of `text`, which is in fences at the end of what the part is spelled as."""
+    """Range of `text` inside the fences at the end of a part as it is written."""
     end -= len(text_of((part,)).rpartition("\n")[2]) + 1  # before the closing fence
     return [end - len(text), end]
 
 
 def _fields(part: CallPart | ResultPart, spelled: str) -> dict[str, Any]:
-    """The fields of a part besides the one that is spelled; those that are empty are left out."""
+    """Fields of a part other than the one in the text; empty ones are left out."""
     values = {name: value for name, value in asdict(part).items() if name != spelled}
     return {name: value for name, value in values.items() if value or name in ("id", "name")}
 
@@ -86,7 +88,7 @@ def _unpack(part: object, text: str) -> Part | None:
 
 
 def _with_fields(part: CallPart | ResultPart, record: Mapping[Any, Any]) -> Part | None:
-    """The part with the fields that its record has; None where one is of another type than it should be."""
+    """The part with the fields of its record; None where one has the wrong type."""
     found = {field.name: record[field.name] for field in fields(part) if field.name in record}
     for name, value in found.items():
         usual = getattr(part, name)

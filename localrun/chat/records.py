@@ -1,7 +1,7 @@
-"""Records of a journal: one JSON object a line, its last field a checksum of all bytes before that field.
+"""Records of a journal: one JSON object a line, whose last field is a checksum of all bytes before that field.
 
-Each record brings the line break in front of it along, so that one torn by a crash or a full disk ends where the next
-begins. What is damaged costs itself only: a record is also found inside of a line that is not whole.
+Each record starts with a line break, so that one torn by a crash or a full disk ends where the next begins. Damage
+loses the damaged record only: a record is also found inside a broken line.
 """
 
 import json
@@ -31,7 +31,7 @@ def pack(kind: str, **fields: Any) -> bytes:
 
 
 def split(data: bytes) -> Iterator[tuple[int, bytes | None]]:
-    """The records in `data`, each with the offset of its end; None stands for a stretch that is damaged."""
+    """The records in `data`, each with the offset of its end; None stands for a damaged range."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start)
@@ -46,7 +46,7 @@ def split(data: bytes) -> Iterator[tuple[int, bytes | None]]:
 
 
 def parse(record: bytes) -> dict[str, Any] | None:
-    """The fields of a record; None where they are not what a record is made of."""
+    """The fields of a record; None where it is malformed."""
     try:
         value = json.loads(record)
     except (ValueError, RecursionError):
@@ -55,7 +55,7 @@ def parse(record: bytes) -> dict[str, Any] | None:
 
 
 def pack_message(message: Message, grandparent: str | None) -> bytes:
-    """`grandparent` tells where a reply belongs when the message between is lost."""
+    """Record of a message. `grandparent` tells where a reply belongs when the message between is lost."""
     text = text_of(message.content)
     fields: dict[str, Any] = {
         **message.extra,
@@ -78,7 +78,7 @@ def pack_message(message: Message, grandparent: str | None) -> bytes:
 
 
 def unpack_message(fields: Mapping[str, Any]) -> Message | None:
-    """The message of a record; None where a field has another type than it should."""
+    """The message of a record; None where a field has the wrong type."""
     ids = fields.get("ids", [])
     if not isinstance(ids, list) or not set(map(type, ids)) <= {int}:
         return None
@@ -99,7 +99,7 @@ def unpack_message(fields: Mapping[str, Any]) -> Message | None:
 
 
 def as_time(value: object) -> float:
-    """A Unix time that calendars can show; 0.0 for anything else."""
+    """A Unix time within the calendar; 0.0 for anything else."""
     return float(value) if isinstance(value, int | float) and 0 <= value < _LATEST else 0.0
 
 
@@ -134,9 +134,9 @@ def _is_whole(record: bytes) -> bool:
 
 
 def _salvage(line: bytes) -> Iterator[tuple[int, bytes | None]]:
-    """Records inside of a line that is not one. Quotes inside of texts are escaped, so only records look like one.
+    """Find records inside a broken line. Quotes inside texts are escaped, so only records look like one.
 
-    Every byte is looked at once for each start of a record that is still open, of which there are few.
+    Every byte is read once for each open start of a record, of which there are few.
     """
     view, done = memoryview(line), 0
     opened: deque[_Opened] = deque(maxlen=_MAX_STARTS)
@@ -158,7 +158,7 @@ def _salvage(line: bytes) -> Iterator[tuple[int, bytes | None]]:
 
 
 class _Opened:
-    """A place where a record may begin, and the checksum of the bytes from there up to `end`."""
+    """A possible start of a record, and the checksum of the bytes from there up to `end`."""
 
     def __init__(self, start: int) -> None:
         self.start = self.end = start

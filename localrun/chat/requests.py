@@ -1,4 +1,4 @@
-"""Messages of a chat as engines get them."""
+"""Messages of a chat in the form that engines get."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ _ROLES = ("system", "user", "assistant")
 
 
 def exported_messages(messages: Sequence[Message], system: str = "") -> list[RequestMessage]:
-    """Messages in the OpenAI shape. A stand-in for a lost one is left out where turns would no longer take turns."""
+    """Messages in the OpenAI format. A placeholder for a lost one is left out where turns would not alternate."""
     shown = [message for message in messages if message.role in _ROLES]
     roles_before = [None, *(message.role for message in shown)]
     turns = [m for before, m in zip(roles_before, shown, strict=False) if not (m.lost and m.role == before)]
@@ -33,7 +33,7 @@ def exported_messages(messages: Sequence[Message], system: str = "") -> list[Req
 
 
 def request_messages(messages: Sequence[Message], system: str = "") -> list[RequestMessage]:
-    """The same for an engine. An answer without a thought says so: its text is all answer, whatever tags it spells."""
+    """Messages for an engine. An answer without a thought has an empty one: its text is all answer, even with tags."""
     shown = exported_messages(messages, system)
     return [{"reasoning_content": "", **message} if message["role"] == "assistant" else message for message in shown]
 
@@ -59,7 +59,7 @@ def _request_messages(message: Message) -> Iterator[RequestMessage]:
 
 @dataclass(slots=True)
 class _Generation:
-    """A part of an answer that was generated in one go, and the results of what it called."""
+    """A part of an answer that was generated in one go, and the results of its calls."""
 
     texts: list[str] = field(default_factory=list)
     calls: list[CallPart] = field(default_factory=list)
@@ -67,7 +67,7 @@ class _Generation:
 
 
 def _generations(content: Content) -> Iterator[_Generation]:
-    """The generations of an answer: one ends where something else follows calls and results."""
+    """The generations of an answer: one ends where another part follows calls and results."""
     one = _Generation()
     for part in content:
         if one.calls and not isinstance(part, ResultPart) and (one.results or not isinstance(part, CallPart)):
@@ -88,7 +88,7 @@ def _generations(content: Content) -> Iterator[_Generation]:
 
 
 def assistant_message(text: str, thought: str, calls: Sequence[CallPart]) -> RequestMessage:
-    """One generation of an answer in the OpenAI shape."""
+    """One generation of an answer in the OpenAI format."""
     message: RequestMessage = {"role": "assistant", "content": text}
     if thought:
         message["reasoning_content"] = thought
@@ -99,12 +99,12 @@ def assistant_message(text: str, thought: str, calls: Sequence[CallPart]) -> Req
 
 
 def tool_message(call: CallPart, text: str) -> RequestMessage:
-    """The result of a call in the OpenAI shape."""
+    """The result of a call in the OpenAI format."""
     return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": text}
 
 
 def in_turn(messages: Sequence[RequestMessage]) -> list[RequestMessage]:
-    """Unanswered messages of the user are joined to the next, since templates want turns that alternate."""
+    """Join unanswered messages of the user to the next one, since templates want alternating turns."""
     merged: list[RequestMessage] = []
     for message in messages:
         if merged and message["role"] == "user" == merged[-1]["role"]:
@@ -115,7 +115,7 @@ def in_turn(messages: Sequence[RequestMessage]) -> list[RequestMessage]:
 
 
 def _joined(first: object, second: object) -> object:
-    """The content of two messages as that of one."""
+    """Join the content of two messages."""
     if isinstance(first, str) and isinstance(second, str):
         return f"{first}\n\n{second}"
     return [*parts_of(first), *parts_of(second)]

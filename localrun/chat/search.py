@@ -1,7 +1,7 @@
-"""Full-text search over all chats. Every word has to begin a word of the message; case and accents do not matter.
+"""Full-text search over all chats, by beginnings of words; case and accents do not matter.
 
-The index is derived: it is brought up to date before each search, and rebuilt when it is missing or damaged. Where
-there can be none, all chats are read instead, with the same result.
+The index is derived: it is updated before each search, and rebuilt when it is missing or damaged. Where there cannot be
+one, all chats are read instead, with the same result.
 """
 
 import os
@@ -49,7 +49,7 @@ class _Row:
 
 
 def search(store: ChatStore, words: str, limit: int = 50) -> list[Hit]:
-    """Messages of all branches that have all `words`, the newest first. Nothing to look for finds nothing."""
+    """Messages of all branches with all `words`, the newest first; none without words."""
     phrases = [phrase for word in words.split() if (phrase := folded(word))]
     if not phrases:
         return []
@@ -68,19 +68,19 @@ def _title(store: ChatStore, chat_id: str) -> str:
 
 
 def folded(text: str) -> str:
-    """The words of a text without case and accents, each behind a space."""
+    """The words of a text without case and accents, each after a space."""
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
     return "".join([f" {word}" for word in _WORD.findall(unicodedata.normalize("NFC", plain))])
 
 
 def matches(text: str, phrases: list[str]) -> bool:
-    """Whether each of the folded `phrases` begins at a word of `text`."""
+    """Whether each of the folded `phrases` begins a word of `text`."""
     words = folded(text)
     return all(phrase in words for phrase in phrases)
 
 
 def snippet(text: str, words: list[str]) -> str:
-    """A line of `text` around the first of the words."""
+    """A line of `text` around the first match."""
     places = [found.start() for word in words if (found := re.search(re.escape(word), text, re.IGNORECASE))]
     start = max(0, min(places, default=0) - _BEFORE)
     end = start + _BEFORE + _AFTER
@@ -89,7 +89,7 @@ def snippet(text: str, words: list[str]) -> str:
 
 
 def _rows(store: ChatStore, chat_id: str) -> Iterator[_Row]:
-    """Rows of one chat in the index; none of one that is gone."""
+    """Rows of one chat for the index; none where it no longer exists."""
     with suppress(LocalrunError):
         chat = store.peek(chat_id)
         messages = [message for message in chat.tree.messages() if not message.lost]
@@ -104,7 +104,7 @@ def _all_rows(store: ChatStore) -> Iterator[_Row]:
 
 
 def _look_up(store: ChatStore, phrases: list[str], limit: int) -> list[_Row] | None:
-    """From the index; None where there can be none."""
+    """Search in the index; None where there cannot be one."""
     if store.folder is None:
         return None
     try:
@@ -129,7 +129,7 @@ def _look_up(store: ChatStore, phrases: list[str], limit: int) -> list[_Row] | N
 
 
 def _create(path: Path) -> None:
-    """Make sure that the index is there, and its user's only: it holds what was said. What SQLite adds follows it."""
+    """Create the index readable for its user only: it holds chat texts. SQLite's other files follow its mode."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
@@ -152,7 +152,7 @@ def _prepare(index: "sqlite3.Connection") -> None:
 
 
 def _bring_up_to_date(index: "sqlite3.Connection", store: ChatStore) -> None:
-    """Read chats that changed since they were indexed, and forget those that are gone."""
+    """Index changed chats, and remove those that no longer exist."""
     there = store.states()
     known = {chat: (size, changed) for chat, size, changed in index.execute("SELECT * FROM files")}
     stale = [chat for chat in known.keys() | there.keys() if known.get(chat) != there.get(chat)]
@@ -180,6 +180,6 @@ def _find(index: "sqlite3.Connection", phrases: list[str], limit: int) -> list[_
 
 
 def places(messages: Iterable[Message], words: str) -> list[str]:
-    """Ids of the messages in which every word begins a word, as in the search over all chats."""
+    """Ids of messages in which each word begins a word, as in the search over all chats."""
     phrases = [phrase for word in words.split() if (phrase := folded(word))]
     return [message.id for message in messages if phrases and matches(message.text, phrases)]

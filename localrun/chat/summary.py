@@ -1,4 +1,4 @@
-"""Summaries of chats for lists, read without taking their messages apart."""
+"""Summaries of chats for lists, read without parsing their messages."""
 
 import os
 import re
@@ -36,18 +36,18 @@ class ChatSummary:
 
     @property
     def expired(self) -> bool:
-        """Deleted too long ago to be brought back."""
+        """Whether the chat was deleted too long ago to be restored."""
         return self.deleted and self.updated > 0 and time.time() - self.updated > KEPT_SECONDS
 
 
 class Summaries:
-    """Summaries of the chats in a folder; a file that did not change is not read again."""
+    """Summaries of the chats in a folder; an unchanged file is not read again."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int], ChatSummary]] = {}
 
     def read(self, folder: Path) -> dict[str, ChatSummary]:
-        """By id, deleted ones included. A folder that cannot be read is empty."""
+        """Summaries by id, deleted ones included; none where the folder cannot be read."""
         found: dict[str, ChatSummary] = {}
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
@@ -58,7 +58,7 @@ class Summaries:
         return found
 
     def known(self, chat_id: str) -> ChatSummary | None:
-        """As it was when the folder was read."""
+        """The summary at the last reading of the folder."""
         known = self._known.get(chat_id)
         return known[1] if known else None
 
@@ -77,13 +77,15 @@ class Summaries:
 
 
 def is_chat_id(text: str) -> bool:
-    """Whether this may be the name of a chat's file: no path, nothing hidden."""
+    """Whether `text` is a safe name for a chat's file: no path, nothing hidden."""
     return _ID.fullmatch(text) is not None
 
 
 def title_of(text: str) -> str:
-    """How a message begins, as the title of a chat: its first sentence without marks of Markdown, at most 60
-    characters, which end with a word where there is one."""
+    """Title from the beginning of a message: its first sentence without Markdown, at most 60 characters.
+
+    It ends with a whole word where there is one.
+    """
     begin = text[: 8 * _TITLE_LENGTH]
     line = " ".join(_MARKS.sub("", begin).split()) or " ".join(begin.split())
     first = _SENTENCE.match(line)
@@ -96,7 +98,10 @@ def title_of(text: str) -> str:
 
 
 def summarise(chat_id: str, data: bytes) -> ChatSummary:
-    """From the bytes of a journal. Of messages only the first is parsed, for a title, and the last, for its time."""
+    """Summary from the bytes of a journal.
+
+    Only the first message is parsed, for a title, and the last, for its time.
+    """
     title, model, opening, created, n_messages, deleted = "", "", b"", 0.0, 0, False
     pinned, folder = False, ""
     last = said = b""

@@ -1,4 +1,4 @@
-"""A name for a chat, written by the model that answered in it."""
+"""Titles of chats, written by the model that answered."""
 
 import re
 
@@ -14,19 +14,19 @@ _MOST_CHARACTERS = 1000  # of a message that is sent to a server for a title
 
 
 def wants_title(chat: Chat) -> bool:
-    """Whether something was answered in it and nobody has named it yet."""
+    """Whether the last message is an answer and the chat has no given title."""
     path = chat.tree.path(chat.tree.head)
     answered = bool(path) and path[-1].role == "assistant" and not path[-1].interrupted
     return answered and not chat.own.get("title")
 
 
 def wants_short_title(chat: Chat) -> bool:
-    """Whether a server is asked: once, after the first answer."""
+    """Whether a server is asked for a title: once, after the first answer."""
     return wants_title(chat) and len(chat.tree) == 2
 
 
 def title_request(chat: Chat) -> Request:
-    """The request for a title. It goes on from what is computed already, and nothing of it is kept."""
+    """Request for a title. It continues from the cached chat and is not stored."""
     ask = {"role": "user", "content": _ASK}
     return Request(
         messages=tuple(in_turn([*chat.request_messages(), ask])),
@@ -40,7 +40,10 @@ def title_request(chat: Chat) -> Request:
 
 
 def short_title_request(chat: Chat) -> Request:
-    """The same for a server, where every token may cost: only how the first question and its answer begin."""
+    """Request for a title from a server, where tokens may cost.
+
+    Only the beginnings of the first question and answer are sent.
+    """
     path = chat.tree.path(chat.tree.head)[:2]
     said = [{"role": message.role, "content": message.text[:_MOST_CHARACTERS]} for message in path]
     return Request(
@@ -51,7 +54,7 @@ def short_title_request(chat: Chat) -> Request:
 
 
 def title_in(answer: str) -> str:
-    """The title in what the model said; empty where that is none: too long, or without a word."""
+    """The title in the model's answer; empty where it is too long, or has no word."""
     line = next((line.strip() for line in answer.splitlines() if line.strip()), "")
     line = re.sub(r"^(title|name)\s*:\s*", "", line.strip("#*_`\"'“”«» "), flags=re.IGNORECASE)
     line = line.strip("#*_`\"'“”«» ").rstrip(".")

@@ -1,4 +1,4 @@
-"""A prompt that is longer than the context: what does not fit, and which ways to go on would work. For every face."""
+"""A prompt that is longer than the context: its description, and the ways to continue. For every face."""
 
 from dataclasses import dataclass, field
 
@@ -11,8 +11,10 @@ from localrun.chat.overflow import POLICIES, OverflowPlan, plan_for, reserve_of,
 
 @dataclass(frozen=True, slots=True)
 class TooLong:
-    """`title` and `text` say what does not fit, in tokens. `plans` are the ways that would work; there may be none.
-    `costs` has for each a line about what it drops, and what it has the model read."""
+    """`title` and `text` describe the problem, in tokens. `plans` are the ways to continue; there may be none.
+
+    `costs` says for each what it drops, and what the model has to read.
+    """
 
     title: str
     text: str
@@ -23,7 +25,7 @@ class TooLong:
 def describe_too_long(
     chat: Chat, question: str, info: ModelInfo | None, error: PromptTooLongError, max_tokens: int | None
 ) -> TooLong:
-    """`max_tokens` is the longest answer that is set."""
+    """Describe the problem; `max_tokens` is the longest answer that is set."""
     ctx, total = info.ctx if info else 0, error.n_tokens
     if not total or not ctx:  # a server that does not count
         begun = len(chat.visible(question)) > 1
@@ -46,8 +48,10 @@ def describe_too_long(
 
 
 def _reading_cost(chat: Chat, question: str, plan: OverflowPlan, policy: Policy) -> str:
-    """Tokens to read for this choice, and how long that takes at the speed of the last answer. After a drop all
-    that is left is read again; a window that rolls on keeps what was read."""
+    """Tokens to read for this choice, and the time at the speed of the last answer.
+
+    After a drop everything left is read again; a rolling window keeps what was read.
+    """
     path = chat.tree.path(question)
     known = sum(turn_sizes(chat.visible(question))[:-1]) if policy == "roll" else plan.n_hidden
     n_tokens = max(plan.total - known, 0)

@@ -35,12 +35,12 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The message as a model reads it, files included."""
+        """The message as a model reads it, with files."""
         return text_of(self.content)
 
 
 class ChatTree:
-    """Messages by id, and one branch that is shown."""
+    """Messages by id, with one selected branch."""
 
     def __init__(self) -> None:
         self._head: str | None = None
@@ -55,7 +55,7 @@ class ChatTree:
 
     @property
     def head(self) -> str | None:
-        """The last message of the branch that is shown; None where that branch is empty."""
+        """The last message of the selected branch; None where that branch is empty."""
         if self._goes_on and self._head is not None:
             self.select(self.leaf_below(self._head))
         return self._head
@@ -67,8 +67,11 @@ class ChatTree:
         return self._messages[message_id]
 
     def add(self, message: Message) -> None:
-        """Put in a message and select it. One whose id is there already is only selected, unless that one was lost or
-        unfinished: then it gives way, and the branch goes on to what follows it."""
+        """Add a message and select it.
+
+        An existing id is only selected, unless that message was lost or unfinished: then it is replaced, and the branch
+        continues to what follows it.
+        """
         known = self._messages.get(message.id)
         gives_way = known is not None and (known.lost or known.unfinished)
         if known is None:
@@ -80,9 +83,11 @@ class ChatTree:
         self._goes_on = gives_way
 
     def add_reply(self, message: Message, grandparent: object) -> None:
-        """Put in a message whose parent may be lost: something stands in for that, after `grandparent` if that is the
-        id of a message or None, else where something stood in for the message itself, else at the end of the selected
-        branch."""
+        """Add a message whose parent may be lost; a placeholder stands for a lost parent.
+
+        The placeholder follows `grandparent` if that is the id of a message or None, else the place of a placeholder
+        for the message itself, else the end of the selected branch.
+        """
         lost = message.parent
         if lost is not None and lost not in self:
             role = "assistant" if message.role == "user" else "user"
@@ -94,10 +99,10 @@ class ChatTree:
         self.add(message)
 
     def _replace(self, known: Message, message: Message) -> None:
-        """Put a message in the place of what stood in for it, with all that follows that, under its own parent.
+        """Replace a placeholder by its message, with everything that follows, under the message's own parent.
 
-        Where that one was taken for a descendant, because something that is lost was guessed to be there, the guess
-        moves; where nothing is lost, parents go round in a circle, and the message stays where it was guessed to be.
+        Where that parent was placed below it, because a lost message was guessed to be there, the guess moves. Where
+        nothing is lost, parents form a cycle, and the message stays where it was guessed to be.
         """
         above = self.path(message.parent)
         ids = [one.id for one in above]
@@ -110,7 +115,7 @@ class ChatTree:
         self._move(message)
 
     def _move(self, message: Message) -> None:
-        """Take a message, as it is now, from the parent it has to that of `message`."""
+        """Move a message from its present parent to that of `message`."""
         before = self._messages[message.id].parent
         self._messages[message.id] = message
         if before != message.parent:
@@ -139,7 +144,7 @@ class ChatTree:
         return self.children(self._messages[message_id].parent)
 
     def select(self, message_id: str | None) -> None:
-        """Make the branch end at this message; None empties it."""
+        """Make the selected branch end at this message; None empties it."""
         self._head, self._goes_on = message_id, False
         if message_id is not None and message_id in self:
             self._shown.pop(message_id, None)
@@ -154,10 +159,10 @@ class ChatTree:
         return message_id
 
     def _choices(self) -> dict[str | None, str]:
-        """The reply that the branch last shown went through, for each message that one went through.
+        """For each message, the reply that the branch last shown went through.
 
-        From the branch shown last to the first: where an earlier one meets a later one, all above is chosen already. So
-        each message is looked at once, not once for each branch.
+        From the branch shown last to the first: where an earlier one meets a later one, everything above is chosen
+        already. So each message is visited once, not once per branch.
         """
         if self._chosen is None:
             self._chosen = {}
@@ -170,8 +175,10 @@ class ChatTree:
 
 
 def token_ids(path: Sequence[Message]) -> tuple[tuple[int, ...], str]:
-    """Ids up to the last answer of a branch, none where one answer's are not known; and the id of the message that
-    its prompt began with, where turns before it were dropped."""
+    """Token ids up to the last answer of a branch, and the id of the message that its prompt began with.
+
+    The ids are empty where those of one answer are unknown; the message id where no turns were dropped.
+    """
     known: list[int] = []
     begins = ""
     for message in path:
@@ -185,7 +192,7 @@ def token_ids(path: Sequence[Message]) -> tuple[tuple[int, ...], str]:
 
 
 def common_length(a: Sequence[int], b: Sequence[int]) -> int:
-    """Length of the common beginning."""
+    """Length of the common prefix."""
     if b[: len(a)] == a:  # as nearly always, and quickly told
         return len(a)
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

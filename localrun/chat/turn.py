@@ -1,4 +1,4 @@
-"""One turn of a chat, whichever face it is in: what an engine is asked, and what is kept of its answer."""
+"""One turn of a chat, for every face: the request to the engine, and what is stored of the answer."""
 
 import time
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _NOT_STATS = ("text", "thinking", "tool_calls", "token_ids", "path", "notes")  #
 
 @dataclass(frozen=True, slots=True)
 class TurnOptions:
-    """How to answer: what is the same for every turn until the user changes it."""
+    """Options of an answer, the same for every turn until the user changes them."""
 
     sampling: Sampling
     max_tokens: int | None = None
@@ -46,7 +46,7 @@ class TurnOptions:
     tools: tuple[Json, ...] = ()  # that the model may call
 
     def request(self, messages: Sequence[RequestMessage], **more: Any) -> Request:
-        """A request for an answer to `messages`; `more` are further fields of it."""
+        """Request for an answer to `messages`; `more` are further fields of it."""
         return Request(
             messages=tuple(messages),
             sampling=self.sampling,
@@ -61,9 +61,9 @@ class TurnOptions:
 
 
 def begin_turn(chat: Chat, question: str, options: TurnOptions, ctx: int) -> tuple[Request, OverflowPlan | None]:
-    """The request for an answer to a message of `chat`, in a context of `ctx` tokens; 0 where unknown.
+    """Request for an answer to a message of `chat`, in a context of `ctx` tokens; 0 where unknown.
 
-    Under the policy `drop` this is where the oldest turns go out of the model's sight: the plan says which.
+    Under the policy `drop` the oldest turns are dropped here: the plan says which.
     """
     plan = make_room(chat, question, ctx, reserve_of(ctx, options.max_tokens)) if ctx else None
     request = options.request(
@@ -77,7 +77,7 @@ def begin_turn(chat: Chat, question: str, options: TurnOptions, ctx: int) -> tup
 
 
 def continue_turn(chat: Chat, cut: Message, options: TurnOptions) -> Request:
-    """The request for the end of an answer of `chat` that was cut: within its text, or where results had come."""
+    """Request for the rest of an answer that was cut: within its text, or after results of calls."""
     messages = in_turn(chat.request_messages(cut.id))
     return options.request(
         messages,
@@ -102,16 +102,16 @@ def preview_request(chat: Chat, content: Content, options: TurnOptions, instead_
 
 
 def may_go_on(message: Message) -> bool:
-    """Whether an answer ended before the model was done with it, or was changed since."""
+    """Whether an answer ended before the model was done, or was changed since."""
     stopped = message.stats.get("stop_reason") in ("length", "cancelled", "loop")
     changed = not message.stats
     return message.role == "assistant" and (message.interrupted or message.unfinished or stopped or changed)
 
 
 class Answer:
-    """An answer under way to the message `question` of `chat`: what has come of it so far, and what was kept of it.
+    """A running answer to the message `question` of `chat`: its parts so far, and what was stored of it.
 
-    `take` every event of its generations and of the tools that it calls. `begun` is the answer that it goes on with.
+    `take` receives every event of its generations and tools. `begun` is the answer that it continues.
     """
 
     def __init__(
@@ -145,13 +145,13 @@ class Answer:
 
     @property
     def content(self) -> Content:
-        """Its parts so far."""
+        """The parts so far."""
         text = "".join(self._texts["answer"])
         return (*self._ended, TextPart(text)) if text or not self._ended else tuple(self._ended)
 
     @property
     def text(self) -> str:
-        """All of it, calls and results included; what comes is appended."""
+        """All text so far, calls and results included; later text is appended."""
         return text_of(self.content)
 
     @property
@@ -160,7 +160,7 @@ class Answer:
 
     @property
     def phase(self) -> TurnPhase:
-        """Its stage. A server that has not answered yet may have a queue, or read the prompt: `waiting` for it."""
+        """Stage of the turn; `waiting` for a server that has not answered, which may queue or read the prompt."""
         if self._open:
             return "calling"
         if self.first_token is not None:
@@ -177,12 +177,12 @@ class Answer:
 
     @property
     def ttft(self) -> float | None:
-        """Seconds that the user waited for the first token."""
+        """Seconds until the first token."""
         return None if self.first_token is None else self.first_token - self.began
 
     @property
     def stats(self) -> dict[str, Any]:
-        """The figures that its chat keeps."""
+        """The figures that the chat stores."""
         if self.done is None:
             failure = {"error": self.error.message} if self.error else {}
             return {"model": self.info.name, "backend": self.info.backend, **failure}
@@ -223,12 +223,12 @@ class Answer:
                 assert_never(event)
 
     def keep_half(self) -> None:
-        """Write down what has come so far, for the case that this program does not live to see the end."""
+        """Store what has come so far, in case this program ends before the answer does."""
         self._draft = self._draft or self.chat.draft(self.question)
         self._draft.write(self.text, self.thinking)
 
     def keep(self) -> Message | None:
-        """Write it down, whole or half; None where nothing came of it."""
+        """Store the answer, whole or half; None where it is empty."""
         done = self.done
         if done is None and not self.text and not self.thinking:
             return None

@@ -1,4 +1,4 @@
-"""Versions of messages: the branches of a chat as a list, and the heading of each of two that are compared."""
+"""Versions of messages: the branches of a chat as a list, and the headings of compared versions."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _SHOWN = 60  # characters
 
 
 def versions(chat: Chat) -> Iterator[tuple[str, str]]:
-    """Every message on or beside the branch that has others beside it: its id, and a line about it."""
+    """Every message beside the branch or on it that has other versions: its id, and a line about it."""
     tree, number, turn = chat.tree, 0, 0
     path = [None, *(message.id for message in tree.path(tree.head))]
     for parent, shown in zip(path, [*path[1:], None], strict=True):
@@ -25,7 +25,10 @@ def versions(chat: Chat) -> Iterator[tuple[str, str]]:
 
 
 def compared(chat: Chat) -> tuple[list[Message], int]:
-    """The versions of the last message that has several, oldest first, and the index of that shown. UsageError."""
+    """The versions of the last message that has several, oldest first, and the index of the selected one.
+
+    Raises UsageError.
+    """
     tree = chat.tree
     for message in reversed(tree.path(tree.head)):
         ids = tree.siblings(message.id)
@@ -35,7 +38,7 @@ def compared(chat: Chat) -> tuple[list[Message], int]:
 
 
 def version_title(message: Message, number: int, n: int) -> str:
-    """Which version it is, which model said it and how it was asked, and with which figures."""
+    """Heading of a version: its number, model, settings and figures."""
     stats = message.stats
     parts = [f"{number}/{n}", f"{shown_name(stats.get('model') or '')} {stats.get('precision') or ''}".strip()]
     if (temperature := stats.get("temperature")) is not None:
@@ -48,7 +51,7 @@ def version_title(message: Message, number: int, n: int) -> str:
 
 
 def chosen(number: str, n: int, what: str, command: str) -> int:
-    """The index that a number from 1 to `n` means. Raises UsageError."""
+    """The index for a number from 1 to `n`. Raises UsageError."""
     if not number.isdecimal() or not 1 <= int(number[:9]) <= n:
         raise UsageError(f"there is no {what} {number}", f"{command} shows them")
     return int(number[:9]) - 1

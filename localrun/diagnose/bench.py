@@ -1,4 +1,4 @@
-"""How fast a loaded model reads and writes, beside what this machine could do at best."""
+"""Benchmark of a loaded model: prefill and decode rates beside the machine's limits."""
 
 import statistics
 import time
@@ -33,7 +33,7 @@ Span = tuple[Sequence[int], int]
 
 @dataclass(frozen=True, slots=True)
 class BenchRun:
-    """One measured case; rates in tokens a second, summed over the batch."""
+    """One measured case; rates in tokens per second, summed over the batch."""
 
     kind: str  # "prefill" | "decode"
     n: int
@@ -48,7 +48,7 @@ class BenchRun:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """All cases of one model and the limits measured between them."""
+    """All cases of one model, and the limits measured between them."""
 
     model: str
     backend: str
@@ -69,7 +69,10 @@ class BenchCase:
 def bench(
     model: LoadedModel, cases: Sequence[BenchCase], repeats: int, progress: Callable[[str], None] = lambda line: None
 ) -> Bench:
-    """Run all cases `repeats` times in turn, the limits between them. Raises UsageError when a case does not fit."""
+    """Run all cases `repeats` times in turn, with a probe of the limits between.
+
+    UsageError when a case does not fit.
+    """
     fitting(model, cases)
     seconds: list[list[float]] = [[] for _ in cases]
     limits: list[Limits] = []
@@ -95,7 +98,7 @@ def bench(
 
 
 def fitting(model: LoadedModel, cases: Sequence[BenchCase]) -> None:
-    """Raises UsageError when a case does not fit the context."""
+    """Raise UsageError when a case does not fit the context."""
     for case in cases:
         need = case.depth + case.n
         if need > model.plan.ctx or case.batch * blocks_for(need) > max(model.plan.blocks):
@@ -106,7 +109,7 @@ def fitting(model: LoadedModel, cases: Sequence[BenchCase]) -> None:
 
 
 def run_case(engine: Engine, case: BenchCase, fill: bool) -> float:
-    """Seconds that the measured part of a case took; `fill` computes the depth before it, once is enough.
+    """Seconds of the measured part of a case; `fill` computes the depth before it, which is needed once.
 
     Raises UsageError when layers with a window have no room for that many sequences.
     """
@@ -142,7 +145,7 @@ def summary(
 
 
 def diagnosis_of(model: LoadedModel, case: BenchCase, seconds: float, limits: Limits | None, around: Meanwhile) -> str:
-    """The limit of a case with one sequence, in words."""
+    """Describe what limits a case with one sequence."""
     if limits is None or case.batch > 1:
         return ""
     middle = case.depth + case.n // 2
@@ -165,14 +168,14 @@ def diagnosis_of(model: LoadedModel, case: BenchCase, seconds: float, limits: Li
 
 
 def company(before: Clock, after: Clock) -> Meanwhile:
-    """Who else computed between the two, the probes of limits included."""
+    """Load by other programs between two clocks, the probes of limits included."""
     n_processors = psutil.cpu_count() or 1
     busy = (after.busy - before.busy) / max((after.wall - before.wall) * n_processors, 1e-9)
     return Meanwhile(others_share=others(before, after, n_processors), idle_share=max(0.0, 1 - busy))
 
 
 def best_rate(model: LoadedModel, case: BenchCase, limits: Limits) -> float:
-    """Tokens a second if only reading memory (decode) or only multiplying (prefill) took time."""
+    """Tokens per second if only reading memory (decode) or only multiplying (prefill) took time."""
     middle = case.depth + case.n / 2
     if case.kind == "decode":
         config = model.plan.config

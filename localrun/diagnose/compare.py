@@ -1,4 +1,4 @@
-"""Two loaded models side by side, the second beside the first: speed, memory, and how far what they say is apart."""
+"""Two loaded models compared: speed, memory, and the distance of their texts."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -29,8 +29,11 @@ PASSAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the two. Tokens a second are medians over rounds, None where nothing was measured; memory as it was
-    predicted before the load, and as it was found after the last round, in bytes."""
+    """One of the two models.
+
+    Tokens per second are medians over rounds, None where not measured; memory as predicted before the load and as found
+    after the last round, in bytes.
+    """
 
     model: str
     precision: str
@@ -43,10 +46,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class TextComparison:
-    """How far the second is from what the first says, where both have one vocabulary.
+    """Distance of the second model's text from the first's, where both have one vocabulary.
 
-    `first_difference`: the token of a greedy answer, from 0 on, that is another one, None where all `answer_tokens` are
-    the same; `texts` are the two answers from there on. `kld_mean`: KL(first || second) over the vocabulary in nats,
+    `first_difference`: the first token of a greedy answer that differs, from 0 on, None where all `answer_tokens` are
+    the same; `texts` are the two answers from there on. `kld_mean`: KL(first ∥ second) over the vocabulary in nats,
     mean of the `scored_tokens` of a passage; `same_top1`: the share of them with the same first choice.
     """
 
@@ -60,7 +63,7 @@ class TextComparison:
 
 @dataclass(frozen=True, slots=True)
 class ModelComparison:
-    """`prefill_ratio` and `decode_ratio`: the second's rate by the first's, medians of rounds that ran in turn."""
+    """Both sides; `prefill_ratio` and `decode_ratio` are second ÷ first, medians of rounds run in turn."""
 
     sides: tuple[Side, Side]
     prefill_ratio: float | None
@@ -76,7 +79,7 @@ def compare(
     repeats: int,
     progress: Callable[[str], None] = lambda line: None,
 ) -> ModelComparison:
-    """Rates of `prompt` tokens of prefill and `generate` of decode, in rounds that begin with each in turn; 0: none.
+    """Measure `prompt` tokens of prefill and `generate` of decode in alternating rounds; 0: none.
 
     Raises UsageError when a context is too small for them.
     """
@@ -106,7 +109,7 @@ def compare(
 
 
 def same_vocabulary(first: LoadedModel, second: LoadedModel) -> bool:
-    """Whether one id means the same to both, and a text gives the same ids."""
+    """Whether an id means the same to both, and a text gives the same ids."""
     a, b = first.text.tokenizer, second.text.tokenizer
     alike = first.plan.config.vocab_size == second.plan.config.vocab_size
     return (
@@ -119,7 +122,7 @@ def same_vocabulary(first: LoadedModel, second: LoadedModel) -> bool:
 def _rates(
     both: Sequence[LoadedModel], case: BenchCase, repeats: int, progress: Callable[[str], None]
 ) -> list[tuple[float, float]]:
-    """Tokens a second of both, a round each; the first round warms up."""
+    """Tokens per second of both, by round; the first round warms up."""
     rounds = []
     for repeat in range(repeats + 1):
         progress(f"round {repeat} of {repeats}: {case.kind} {case.n}")

@@ -1,4 +1,4 @@
-"""Why an answer was slow: one cause, from what was measured, and never more than that carries. Torch-free."""
+"""Diagnosis of a slow answer: one cause, from measured figures, and no more than they support. Torch-free."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -39,8 +39,11 @@ MOST = 0.5  # of tokens, bytes or multiply-adds
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The stage that took longest, among the slow ones if any is, and why. `share`: of what memory or arithmetic can do
-    at best, None where unknown; `slow`: slower than one likes to wait, or reads."""
+    """The longest stage, among the slow ones if any is slow, and its cause.
+
+    `share`: of what memory or arithmetic can do at best, None where unknown; `slow`: slower than people like to wait or
+    read.
+    """
 
     stage: Stage
     milliseconds: float
@@ -51,7 +54,7 @@ class Diagnosis:
 
 
 def diagnose(facts: Facts) -> Diagnosis | None:
-    """None where no stage took any time. A short wait needs no diagnosis."""
+    """Diagnose an answer; None where no stage took any time. A short wait needs no diagnosis."""
     stages, slow = facts.stages, _slow_stages(facts)
     told = slow or [one for one in stages if one != "wait" or stages[one] >= SHORT_WAIT_MS]
     stage = max(told, key=lambda one: stages[one], default=None)
@@ -63,7 +66,7 @@ def diagnose(facts: Facts) -> Diagnosis | None:
 
 
 def _slow_stages(facts: Facts) -> list[Stage]:
-    """Those that make it slow: of the way to the first token, and of the answer."""
+    """Stages that make the answer slow: before the first token, and after it."""
     before: list[Stage] = [stage for stage in facts.stages if stage != "decode"]
     found: list[Stage] = before if sum(facts.stages[stage] for stage in before) > SLOW_FIRST_MS else []
     n_steps = facts.completion_tokens - 1
@@ -97,7 +100,7 @@ def _cause(facts: Facts, stage: Stage, found: Pace | None) -> Cause:
 
 
 def _held_up(facts: Facts, stage: Stage) -> Cause | None:
-    """The obstacle to an answer that kept neither memory nor arithmetic busy."""
+    """Obstacle to an answer that kept neither memory nor arithmetic busy."""
     around, took = facts.meanwhile, facts.stages[stage]
     n_own = facts.computed_tokens if stage == "prefill" else facts.completion_tokens
     if around.stopped_ms >= WORTH * took:

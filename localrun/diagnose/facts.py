@@ -1,4 +1,4 @@
-"""Measured facts of one answer, as far as they may explain why it was slow. Torch-free."""
+"""Measured facts of one answer that may explain why it was slow. Torch-free."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ PHASES: dict[Stage, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Times in milliseconds, by stage in the order they happen; `rates` are those of the machine that answered, None
-    where they were never measured."""
+    """Facts of an answer.
+
+    Times are in milliseconds, by stage in order; `rates` are those of the machine that answered, None where never
+    measured.
+    """
 
     stages: Mapping[Stage, float] = field(default_factory=dict)
     prompt_tokens: int = 0
@@ -49,8 +52,10 @@ class Facts:
 
 
 def stages(stats: Mapping[str, Any]) -> dict[Stage, float]:
-    """Milliseconds of each stage of an answer with these figures: those of a Completion. `wait` is what is left of the
-    time to the first token."""
+    """Milliseconds of each stage, from the figures of a Completion.
+
+    `wait` is the rest of the time to the first token.
+    """
     found = {stage: _number(stats.get(name)) for stage, name in PHASES.items()}
     first = _number(stats.get("ttft_ms"))
     wait = max(0.0, first - found["restore"] - found["prefill"]) if first else 0.0
@@ -64,8 +69,7 @@ def first_token_ms(stats: Mapping[str, Any]) -> float:
 
 
 def facts_of(stats: Mapping[str, Any], rates: Rates | None) -> Facts | None:
-    """Those of an answer with these figures, which may have been kept as plain data. None for a remote one: its server
-    knows."""
+    """Facts from the figures of an answer, which may be stored plain data. None for the answer of a server."""
     if stats.get("backend") == "remote":
         return None
 
@@ -96,7 +100,7 @@ def _number(value: Any) -> float:
 
 
 def _record(kind: type[Record], value: Any) -> Record | None:
-    """That of a Completion, or of one that was kept as plain data."""
+    """A record of a Completion, or rebuilt from stored plain data; None where that is malformed."""
     if isinstance(value, Mapping):
         names = [one.name for one in fields(kind)]  # type: ignore[arg-type]
         known = all(name in value and isinstance(value[name], int | float | None) for name in names)

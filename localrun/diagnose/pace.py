@@ -1,4 +1,4 @@
-"""How near a phase of an answer came to what the machine can do: from the work it did and its time. Torch-free."""
+"""How close a phase of an answer came to the machine's limits, from its work and time. Torch-free."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,9 +15,11 @@ BOUND, OVERHEAD = 0.5, 0.3  # of the best pace: from here on it is the limit; be
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """`share` of the bytes a second, or of the multiply-adds, that were measured to be possible: of those that it came
-    nearer to. `bound`: what limits it, None between two. `extra`: how much of these bytes, or multiply-adds, were for
-    the tokens before: of the cache, or of attention."""
+    """Share of the bytes per second or multiply-adds per second that were measured as possible, of the nearer limit.
+
+    `bound`: what limits the phase, None between the two. `extra`: the share of these bytes or multiply-adds that were
+    for earlier tokens: of the cache, or of attention.
+    """
 
     share: float
     bound: Bound | None
@@ -34,11 +36,10 @@ def pace(
     seen: float = 0.0,
     kv_bytes: int = 0,
 ) -> Pace | None:
-    """Of a phase that computed `n_tokens` in `seconds`, each of which saw `seen` tokens before it; None where nobody
-    can tell.
+    """Pace of a phase that computed `n_tokens` in `seconds`, each after `seen` tokens; None where unknown.
 
-    `kv_bytes`: of the cache that a token reads. What bounds is told by the best pace, a usual share of what was
-    measured: nobody reaches all of it.
+    `kv_bytes`: of the cache that a token reads. The bound follows from a typical share of the measured limits, which no
+    program reaches completely.
     """
     if work is None or rates is None or n_tokens < FEWEST_TOKENS or seconds < LEAST_SECONDS:
         return None

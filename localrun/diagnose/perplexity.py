@@ -1,7 +1,7 @@
 """Perplexity by the method of llama-perplexity: consecutive chunks, the second half of each scored.
 
-With a baseline every chunk is computed twice, on the same weights with two KV codecs, and what the model believes of
-each next token is compared over the whole vocabulary.
+With a baseline every chunk is computed twice, on the same weights with two KV codecs, and the probabilities of each
+next token are compared over the whole vocabulary.
 """
 
 import math
@@ -28,7 +28,7 @@ PREFILL_ROWS = 512
 
 @dataclass(frozen=True, slots=True)
 class CodecComparison:
-    """How far a KV codec moves the model from a baseline: mean KL divergence in nats, and the share of equal tops."""
+    """Distance of a KV codec from a baseline: mean KL divergence in nats, and the share of equal first choices."""
 
     kld_mean: float
     same_top1: float
@@ -81,7 +81,7 @@ def perplexity(
 
 
 def chunks_of(tokenizer: Tokenizer, text: str, ctx: int) -> list[list[int]]:
-    """Token ids, [n, ctx], the first of each the one that texts begin with. UsageError for fewer than two."""
+    """Token ids, [n, ctx], each chunk with BOS first. UsageError for fewer than two."""
     ids = tokenizer.encode(text, bos=True)
     chunks = [list(ids[start : start + ctx]) for start in range(0, len(ids) - ctx + 1, ctx)]
     if len(chunks) < 2:
@@ -94,7 +94,7 @@ def chunks_of(tokenizer: Tokenizer, text: str, ctx: int) -> list[list[int]]:
 
 @dataclass(slots=True)
 class Score:
-    """-ln p of every token that was scored, and how far a second engine was from the first."""
+    """-ln p of every scored token, and the distance of a second engine from the first."""
 
     losses: list[float] = field(default_factory=list)
     divergences: list[float] = field(default_factory=list)
@@ -109,11 +109,11 @@ class Score:
 
     @property
     def nll(self) -> float:
-        """The mean of the losses."""
+        """Mean of the losses."""
         return math.fsum(self.losses) / len(self.losses)
 
     def error(self) -> float:
-        """The standard error of that mean."""
+        """Standard error of the mean."""
         mean, n = self.nll, len(self.losses)
         return math.sqrt(math.fsum((loss - mean) ** 2 for loss in self.losses) / (n - 1) / n)
 
@@ -151,9 +151,9 @@ class SecondCache:
 def scored_rows(
     engines: Sequence[tuple[Runner, CacheStore]], ids: Sequence[int], first: int, n_rows: int = SCORED_ROWS
 ) -> Iterator[tuple[list[int], list[Logits]]]:
-    """The logits of positions first … len(ids)-2 given all ids before, `n_rows` at a time, and the next ids.
+    """Logits of positions first … len(ids)-2 given all ids before, `n_rows` at a time, and the next ids.
 
-    One Logits for each engine; they hold until the next are asked for.
+    One Logits for each engine; they are valid until the next step.
     """
     with ExitStack() as stack:
         runs = [stack.enter_context(ScratchRuns(runner, store)) for runner, store in engines]
@@ -174,7 +174,7 @@ def losses_of(logits: Logits, targets: Sequence[int]) -> list[float]:
 
 
 def divergence(baseline: np.ndarray, found: np.ndarray) -> float:
-    """KL(baseline || found) of two rows of logits, in nats, over the whole vocabulary, in float64."""
+    """KL(baseline ∥ found) of two rows of logits, in nats, over the whole vocabulary, in float64."""
     expected, given = log_softmax(baseline), log_softmax(found)
     possible = expected > -math.inf
     return float(np.exp(expected[possible]) @ (expected[possible] - given[possible]))
@@ -186,7 +186,7 @@ def log_softmax(row: np.ndarray) -> np.ndarray:
 
 
 def spans(first: int, n_tokens: int, n_rows: int = SCORED_ROWS) -> Iterator[tuple[int, int]]:
-    """Steps over a chunk: large ones up to `first`, whose logits nobody asks for, then few rows at a time."""
+    """Steps over a chunk: large ones up to `first`, whose logits are not needed, then few rows at a time."""
     for start in range(0, first, PREFILL_ROWS):
         yield start, min(start + PREFILL_ROWS, first)
     for start in range(first, n_tokens, n_rows):

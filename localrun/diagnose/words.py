@@ -24,12 +24,12 @@ class DiagnosisWords(NamedTuple):
 
 
 def in_words(found: Diagnosis, facts: Facts) -> DiagnosisWords:
-    """In the engine's words."""
+    """Describe the diagnosis in the engine's terms."""
     return _WORDS[found.cause](found, facts)
 
 
 def plainly(found: Diagnosis, facts: Facts) -> str:
-    """Below a slow answer: what to do about it; empty where nothing is slow, or the cause is unknown."""
+    """Advice below a slow answer; empty where nothing is slow, or the cause is unknown."""
     if not found.slow:
         return ""
     what = "slow" if found.stage == "decode" else "a slow start"
@@ -39,9 +39,9 @@ def plainly(found: Diagnosis, facts: Facts) -> str:
 
 
 _PLAIN: Mapping[Cause, str] = {
-    "evicted": "what was read before had to make room; fewer long chats at a time, or a smaller model, leave more",
-    "new": "all of this was new to it; what comes next in this chat begins sooner",
-    "weights": "this computer's memory is as fast as this; a smaller precision or model is faster",
+    "evicted": "earlier text had to make room in the cache; fewer long chats at a time, or a smaller model, leave more",
+    "new": "all of this text was new to the model; what comes next in this chat begins sooner",
+    "weights": "this is as fast as this computer's memory allows; a smaller precision or model is faster",
     "cache": "the chat is long, and all of it is looked at for each word; a new chat is faster",
     "arithmetic": "this computer cannot compute faster; a smaller model can begin sooner",
     "attention": "the text is long, and all of it is looked at for each word; a shorter one begins sooner",
@@ -77,7 +77,7 @@ def _changed(facts: Facts) -> str:
 
 
 def _bound(found: Diagnosis) -> str:
-    """`decode-bound at 87 % of memory bandwidth`"""
+    """Bound of a phase in words: `decode-bound at 87 % of memory bandwidth`."""
     limit = found.pace.bound if found.pace else None
     what = {"memory": "memory bandwidth", "arithmetic": "arithmetic"}.get(limit or "")
     if not what or not found.share:
@@ -89,7 +89,7 @@ def _bound(found: Diagnosis) -> str:
 
 def _new(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     why = f"{_tokens(facts)} were never read before"
-    return DiagnosisWords(_bound(found), why, "going on in the same chat reads only what is new")
+    return DiagnosisWords(_bound(found), why, "continuing the same chat reads only new tokens")
 
 
 def _evicted(found: Diagnosis, facts: Facts) -> DiagnosisWords:
@@ -100,7 +100,7 @@ def _evicted(found: Diagnosis, facts: Facts) -> DiagnosisWords:
 
 def _changed_words(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     why = f"{_tokens(facts)} were not cached because {_changed(facts)} at token {facts.meanwhile.changed_at:,}"
-    return DiagnosisWords(_bound(found), why, "what a chat begins with is best left as it is")
+    return DiagnosisWords(_bound(found), why, "keep the beginning of a chat unchanged")
 
 
 def _weights(found: Diagnosis, facts: Facts) -> DiagnosisWords:

@@ -1,4 +1,4 @@
-"""How many blocks of each layer group a context takes, and their bytes. Torch-free."""
+"""Number and bytes of the blocks of each layer group for a context. Torch-free."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -21,10 +21,10 @@ RING_MORE = 3  # for every further sequence: two and its block 0
 
 @dataclass(frozen=True, slots=True)
 class GroupBlocks:
-    """One layer group: how many blocks hold its coded tokens and how many their 16-bit form, and bytes of one.
+    """Blocks of one layer group: number and bytes of those for coded tokens and of those for the 16-bit ring.
 
-    `per_chat`: of the first, those that a chat which fills the context leaves behind. With `is_whole` that is all of
-    the chat, and when they are needed for another, what other groups have of it goes, too.
+    `per_chat`: coded blocks that a chat which fills the context leaves behind. With `is_whole` these are all of the
+    chat: when another chat takes them, its blocks in other groups go too.
     """
 
     count: int
@@ -40,16 +40,16 @@ class GroupBlocks:
 
     @property
     def chats(self) -> float:
-        """How many that fill the context it has room for."""
+        """Number of chats that fill the context and fit into the blocks."""
         return (self.count - 1) / self.per_chat
 
     def used(self, chats: float, ring_blocks: int) -> int:
-        """Bytes of the blocks of `chats` chats, one more, and `ring_blocks` 16-bit ones, if there are that many."""
+        """Bytes of the blocks of `chats` chats, a spare block and `ring_blocks` 16-bit blocks, as far as they exist."""
         blocks = min(int(chats * self.per_chat) + 1, self.count)
         return blocks * self.block_bytes + min(ring_blocks, self.ring_count) * self.ring_bytes
 
     def grown(self, share: float) -> "GroupBlocks":
-        """With `share` times as many blocks on top."""
+        """The same group with `share` times as many blocks added."""
         return GroupBlocks(
             self.count + int(share * self.count),
             self.per_chat,
@@ -61,7 +61,7 @@ class GroupBlocks:
 
 
 class CacheShape:
-    """Everything that decides the size of a cache, but for context and codec: model, layers that keep it, window."""
+    """Everything that decides the size of a cache, except context and codec: model, backend, window, adapters."""
 
     def __init__(
         self, config: ModelConfig, backend: Backend, window: int | None = None, adapters: tuple[Ranks, ...] = ()
@@ -81,18 +81,18 @@ class CacheShape:
         return self.backend.program_bytes
 
     def holds(self, codec: KVCodec) -> bool:
-        """Whether the backend can keep every layer in `codec`."""
+        """Whether the backend can hold every layer in `codec`."""
         kinds = (spec.cache for spec in self._kinds.layers)
         return all(self._block_bytes(kind.codec(codec), kind) is not None for kind in kinds)
 
     def groups(self, ctx: int, codec: KVCodec, parallel: int = 1) -> tuple[GroupBlocks, ...]:
-        """Blocks for `parallel` sequences of `ctx` tokens, a layer group each; the backend must hold `codec`."""
+        """Blocks for `parallel` sequences of `ctx` tokens, by layer group; the backend must hold `codec`."""
         config = final_config(self.config, ctx, self.window)
         groups = group_layers(config.layers, layer_codecs(config, codec))
         return tuple(self._group(ctx, parallel, g.kind, g.codec, len(g.layers)) for g in groups)
 
     def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int:
-        """Bytes of all these blocks."""
+        """Bytes of all blocks for `parallel` sequences of `ctx` tokens."""
         return self._nbytes(ctx, codec, parallel)
 
     def _count(self, ctx: int, codec: KVCodec, parallel: int) -> int:
@@ -101,7 +101,7 @@ class CacheShape:
         return sum(self._group(ctx, parallel, kind, kind.codec(codec), n).nbytes for kind, n in kinds)
 
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int, sequences: int = 0) -> int:
-        """Bytes of the largest step of `sequences` sequences; 0: as many as may run at once."""
+        """Bytes of working memory for the largest step of `sequences` sequences; 0: as many as may run at once."""
         n = sequences or max_sequences(ctx)
         return self._scratch_bytes(ctx, self._layer_codecs(codec), threads, n)
 
@@ -120,10 +120,10 @@ class CacheShape:
 
 
 def final_config(config: ModelConfig, ctx: int, window: int | None) -> ModelConfig:
-    """The config with the choices that depend on the context made, and the user's window.
+    """The config after the choices that depend on the context, with the user's window.
 
-    Without one the window is the context less its first block: it hides nothing until a chat rolls past its end,
-    which a rope that was chosen by the context does not allow.
+    Without a window of the user the window is the context less its first block. It hides nothing until a chat grows
+    past the context, which a rope that depends on the context does not allow.
     """
     config, endless = config.for_context(ctx), all(rope.endless for rope in config.ropes)
     if window is not None:

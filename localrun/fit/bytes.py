@@ -1,4 +1,4 @@
-"""Exact bytes of the KV cache of a model that we run, by layer and codec. Torch-free."""
+"""Exact bytes of a model's KV cache, by layer and codec. Torch-free."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 
 
 def layer_codecs(config: ModelConfig, codec: KVCodec) -> tuple[KVCodec, ...]:
-    """The codec of every layer where a user wants `codec`."""
+    """The codec of every layer for the user's `codec`."""
     return tuple(spec.cache.codec(codec) for spec in config.layers)
 
 
@@ -23,15 +23,15 @@ def kv_bytes(config: ModelConfig, codec: KVCodec, n_tokens: int) -> int:
 
 
 def kv_bytes_per_token(config: ModelConfig, codec: KVCodec) -> int:
-    """Bytes that a token takes while every layer sees it; a state takes its own however long the text is."""
+    """Bytes per token while every layer sees it. Recurrent states are not counted: their size is constant."""
     return (kv_bytes(config, codec, BLOCK_TOKENS) - state_bytes(config)) // BLOCK_TOKENS
 
 
 def state_bytes(config: ModelConfig) -> int:
-    """Bytes of one state of all recurrent layers, before the first token as after the last."""
+    """Bytes of one state of all recurrent layers, whatever the length of the text."""
     return kv_bytes(config, KV_CODECS["f32"], 0)
 
 
 def kv_bytes_by_codec(config: ModelConfig) -> dict[str, int]:
-    """Bytes a token for every codec a user may hear of."""
+    """Bytes per token for every codec that a user can choose."""
     return {name: kv_bytes_per_token(config, codec) for name, codec in KV_CODECS.items() if name != "f32"}

@@ -1,4 +1,4 @@
-"""Which KV codec a load uses: the one that was asked for, or the best that fits. Pure and torch-free."""
+"""Choice of the KV codec of a load: the one that was asked for, or the best that fits. Torch-free."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ SINK_ARCHS = ("deepseek4", "deepseek_v4")
 
 @dataclass(frozen=True, slots=True)
 class ChosenCodec:
-    """A codec, its context in tokens, and what the user should know about it ("" where there is nothing)."""
+    """A codec, its context in tokens, and a note for the user ("" for none)."""
 
     codec: KVCodec
     ctx: int
@@ -42,12 +42,12 @@ def choose_codec(
     longest: Callable[[KVCodec], int | None],
     before: CodecTokens | None = None,
 ) -> ChosenCodec:
-    """The codec for a chat, once. `longest` gives the tokens that fit with a codec, None where it cannot be used.
+    """Choose the codec of a load. `longest`: tokens that fit with a codec, None where it cannot be used.
 
-    A codec that was named is taken. `auto` with a context takes the best that holds it; without one f16 or q8 where
-    the model's whole context fits, else q8, and what is smaller only where q8 holds fewer than 8192 tokens. `auto`
-    never takes q4 where it is known to break. A chat that was kept in another codec `before` stays in that while it
-    holds the context or, without one, the chat and 8192 tokens: what is on disk of it is of no use in others. Raises
+    A named codec is used. `auto` with a context takes the best codec that holds it; without one f16 or q8 where the
+    model's whole context fits, else q8, and smaller codecs only where q8 holds fewer than 8192 tokens. `auto` never
+    takes q4 where it is known to break. A chat that is stored in another codec, `before`, stays in that while it holds
+    the context or, without one, the chat and 8192 tokens: its blocks on disk are useless in other codecs. Raises
     UsageError for a codec that cannot be used, DoesNotFitError.
     """
     fitting = {name: n for name in KV_CODECS if (n := longest(KV_CODECS[name])) is not None}
@@ -70,7 +70,7 @@ def choose_codec(
         else:
             told = f"{before.name}, as before in this chat, does not fit: what was cached of it cannot be used"
     if fitting[name] < (ctx or 1):
-        forced = f" ({objection}; --kv q4 takes it all the same)" if "q4" in fitting and "q4" not in safe else ""
+        forced = f" ({objection}; --kv q4 uses it anyway)" if "q4" in fitting and "q4" not in safe else ""
         raise _too_long(ctx, name, {name: fitting[name] for name in safe}, forced if fitting.get("q4", 0) > 0 else "")
     if not told and name not in LOSSLESS:
         told = "which costs a little quality: memory is short"
@@ -79,14 +79,14 @@ def choose_codec(
 
 
 def _best(safe: Sequence[str], fitting: Mapping[str, int], ctx: int | None, most: int) -> str:
-    """The first of what `auto` may take that holds enough; where none does, the one that holds the most."""
+    """The first codec for `auto` that holds enough; where none does, the one that holds the most."""
     wanted = [name for name in safe if fitting[name] >= (ctx or most) and (ctx or name in LOSSLESS)]
     smaller = [name for name in safe if name != "f16" and fitting[name] >= min(ENOUGH, most)] if ctx is None else []
     return next(iter([*wanted, *smaller]), "") or max(safe, key=lambda name: fitting[name])
 
 
 def _too_long(ctx: int | None, name: str, fitting: Mapping[str, int], note: str = "") -> DoesNotFitError:
-    """The nearest choice that fits instead of `name`: another codec with this context, or a smaller context."""
+    """The error for `name` with the nearest choice that fits: another codec, or a smaller context."""
     others = [f"--kv {other}" for other in BEST_FIRST if ctx and ctx <= fitting.get(other, 0)]
     if fitting[name] > 0:
         others.append(f"--ctx {fitting[name]}" + (f" --kv {name}" if note or name != "f16" else ""))

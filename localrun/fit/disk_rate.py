@@ -1,4 +1,4 @@
-"""How fast the disk that packed weights are kept on is read: measured once, and remembered. Torch-free."""
+"""Read rate of the disk with the packed weights: measured once and stored. Torch-free."""
 
 import mmap
 import os
@@ -18,12 +18,15 @@ VALID_SECONDS = 30 * 86400.0
 
 
 def may_map(backend: Backend) -> bool:
-    """Whether weights may stay on disk where memory is short: there is a folder for them, and files take no memory."""
+    """Whether weights may stay on disk where memory is short.
+
+    There must be a folder for them, and the memory limit must not count file pages.
+    """
     return backend.maps_weights and not memory().counts_files and writable_folder("cache") is not None
 
 
 def disk_rate() -> float:
-    """Bytes a second that mapped files give while they are not in memory; 0 where unknown."""
+    """Bytes per second of mapped files that are not in memory; 0 where unknown."""
     home = writable_folder("cache")
     if home is None or sys.platform != "linux":
         return 0.0  # what was just written could only be read from memory
@@ -40,9 +43,9 @@ def disk_rate() -> float:
 
 
 def probe(folder: Path) -> float:
-    """Bytes a second of a file in `folder`, read the way weights are: the better half of it, as others read, too.
+    """Measure the bytes per second of a file in `folder`, read as weights are; the faster half of the pieces counts.
 
-    Raises OSError.
+    Other programs may read at the same time. Raises OSError.
     """
     if sys.platform != "linux":
         raise NotImplementedError
@@ -58,7 +61,7 @@ def probe(folder: Path) -> float:
 
 
 def _seconds(mapped: mmap.mmap, pieces: range) -> float:
-    """To have these pieces in memory, each asked for at once: one byte of every page is looked at."""
+    """Seconds to bring these pieces into memory: each is requested, then one byte of every page is read."""
     started = time.perf_counter()
     for start in pieces:
         if sys.platform != "win32":

@@ -1,7 +1,7 @@
-"""Which precision and context fit a machine, and how fast they will be: a table of rows, one of them recommended.
+"""Table of the precisions and contexts that fit a machine, with their speed and a recommendation.
 
-Memory is counted as the plan of a load counts it. Speed is the roofline: decoding reads every active weight and the
-cache once a token, a prefill multiplies every active weight once a token; both at a usual share of the peak.
+Memory is counted as the plan of a load counts it. Speed follows the roofline: decoding reads every active weight and
+the cache once per token, a prefill multiplies every active weight once per token, both at a typical share of the peak.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,8 +41,11 @@ _FEWEST_BITS = 4.0  # bits a weight below which answers suffer visibly
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One precision of a model: bytes of all weights as they are held, and of those that a token uses (fewer in a
-    mixture); `file_bytes` are those to download, where they differ."""
+    """One precision of a model.
+
+    `weights_bytes` are all weights as held in memory, `active_bytes` those that a token uses (fewer in a mixture),
+    `file_bytes` those to download where they differ.
+    """
 
     precision: str
     weights_bytes: int
@@ -56,10 +59,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class FitRow:
-    """One row of `fit --json`. Bytes, tokens, tokens a second, milliseconds.
+    """One row of `fit --json`: bytes, tokens, tokens per second, milliseconds.
 
-    `kept_kv_bytes` comes on top of `total_bytes`: what is left over and may be taken by chats that are kept.
-    `mapped_bytes` of it are not needed: those weights stay on disk, where a load would leave them there.
+    `kept_kv_bytes` comes on top of `total_bytes`: memory for cached chats. `mapped_bytes` of the total are not needed
+    in memory: a load leaves those weights on disk.
     """
 
     precision: str
@@ -87,7 +90,7 @@ class FitRow:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The table, and why the recommended row is the one; `reason` says what is in the way when none is."""
+    """The table. `reason` explains the recommended row, or why there is none."""
 
     rows: tuple[FitRow, ...]
     reason: str
@@ -99,7 +102,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about one machine: bytes that are free, how fast it is; for which context, and how many chats.
+    """The machine and the wish of a fit: free bytes, rates, context and number of chats.
 
     `disk` tells the bytes a second of weights that stay on disk, 0 where that is not known; None: none may. `added` is
     what adapters beside the weights take.
@@ -114,7 +117,7 @@ class Question:
 
 
 class UnsupportedSizes:
-    """The cache of a model that cannot run yet, by the kinds of its layers."""
+    """Cache sizes of a model that cannot run yet, by the kinds of its layers."""
 
     def __init__(self, shape: ModelShape) -> None:
         self.config, self._caches = shape.config, shape.caches
@@ -145,7 +148,7 @@ def speed_mark(row: FitRow) -> str:
 
 
 def fit_table(shape: ModelShape, candidates: Sequence[Candidate], question: Question) -> Fit:
-    """Every candidate × context × codec that this machine can keep, against the free memory."""
+    """Compare every candidate × context × codec that this machine can hold with the free memory."""
     most, ctx = shape.config.max_context, question.ctx
     usual = [n for n in CONTEXTS if n < most] + [min(most, CONTEXTS[-1])]
     contexts = [min(ctx, most)] if ctx else usual
@@ -183,7 +186,7 @@ def _rows(
     active_params: float,
     question: Question,
 ) -> list[FitRow]:
-    """One precision and codec, every context."""
+    """Rows of one precision and codec, one per context."""
     budget, parallel = question.budget, question.parallel
     usable = budget - margin_of(budget)
     parts = candidate.mappable if question.disk else ()
@@ -244,7 +247,7 @@ def _reading_prompt(limits: Roofline, n_tokens: int, active_params: float, quest
 
 
 def _short_of_disk(shape: ModelShape, candidates: Sequence[Candidate], question: Question) -> str:
-    """Message where nothing fits for want of room on the disk; empty where more of it would not help."""
+    """Message where only disk space is missing; empty where more of it would not help."""
     rooms = [candidate.disk_room for candidate in candidates if candidate.disk_room is not None]
     if not rooms:
         return ""
@@ -260,7 +263,7 @@ def _has_room(candidate: Candidate, mapped: Sequence[Mappable]) -> bool:
 
 
 def _most_sequences(sizes: CacheSizes, ctx: int, codec: KVCodec, room: int) -> int:
-    """How many sequences of `ctx` tokens side by side take at most `room` bytes."""
+    """Largest number of sequences of `ctx` tokens whose cache takes at most `room` bytes."""
     low, high = 0, MOST_SEQUENCES
     while low < high:
         middle = (low + high + 1) // 2
@@ -271,7 +274,7 @@ def _most_sequences(sizes: CacheSizes, ctx: int, codec: KVCodec, room: int) -> i
 def _recommend(
     rows: Sequence[FitRow], candidates: Sequence[Candidate], config: ModelConfig
 ) -> tuple[FitRow | None, str]:
-    """The most precise that fits and reads fluently; else the fastest that is still good; else the least bad."""
+    """Recommend the most precise row that fits and is fluent, else the fastest good one, else the least bad one."""
     bits = {candidate.precision: candidate.bits for candidate in candidates}
     safe = [row for row in rows if row.kv_codec != "q4" or not q4_objection(config)]
     fitting = [row for row in safe if row.verdict == "fits"]
@@ -292,7 +295,7 @@ def _recommend(
 
     if fluent:
         best = max(fluent, key=lambda row: (row.kv_codec in LOSSLESS, bits[row.precision], _rank(row)))
-        return best, f"the most precise that fits {best.ctx:,} tokens and answers faster than one reads"
+        return best, f"the most precise that fits {best.ctx:,} tokens and answers faster than people read"
     if good:
         best = max(good, key=lambda row: (row.kv_codec in LOSSLESS, -row.weights_bytes, _rank(row)))
         return best, f"the fastest of 4 bits and more that fits {best.ctx:,} tokens"
@@ -301,5 +304,5 @@ def _recommend(
 
 
 def _rank(row: FitRow) -> int:
-    """More for a better codec."""
+    """Rank of a row's codec, higher for a better one."""
     return -BEST_FIRST.index(row.kv_codec)

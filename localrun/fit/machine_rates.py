@@ -1,4 +1,4 @@
-"""Rates of this machine: measured where they are unknown, remembered in a file."""
+"""Rates of this machine, measured once and stored in a file."""
 
 import platform
 import time
@@ -21,7 +21,7 @@ PROBE = 2  # raised when what is measured changes: older figures are left alone 
 
 
 def machine_rates(refresh: bool = False) -> Rates:
-    """Rates of this machine; where they are unknown, old, or were taken in bad company, they are measured now."""
+    """Rates of this machine; measured now where they are unknown, old, or measured beside other programs."""
     known, measured_at = _known()
     age = time.time() - measured_at
     if known and not refresh and 0 <= age < (IDLE_SECONDS if known.idle else BUSY_SECONDS):
@@ -33,12 +33,12 @@ def machine_rates(refresh: bool = False) -> Rates:
 
 
 def known_rates() -> Rates | None:
-    """Known rates of this machine; nothing is measured now."""
+    """Stored rates of this machine, without measuring."""
     return _known()[0]
 
 
 def note_limits(found: Probed) -> None:
-    """Keep what was measured for another purpose, if it is better."""
+    """Store rates that were measured for another purpose, where they are higher."""
     known, measured_at = _known()
     if known is None:
         _keep(_rates(found))
@@ -47,7 +47,7 @@ def note_limits(found: Probed) -> None:
 
 
 def learn(answer: Completion) -> None:
-    """Keep how fast an answer was, if no other was faster and anything is known to compare it with."""
+    """Store the speed of an answer, where it is the fastest so far and stored rates exist to compare it with."""
     known, measured_at = _known()
     if known is None or answer.work is None:
         return
@@ -74,7 +74,7 @@ def _key() -> str:
 
 
 def _known() -> tuple[Rates | None, float]:
-    """Rates of this machine from the file, and when they were measured; a file that is no such file says nothing."""
+    """Stored rates and the time of their measurement; None for a missing or malformed file."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
         known = read_machine()[_key()]
         read, macs, wide = (float(known[name]) for name in ("read_bytes", "macs", "wide_macs"))
@@ -90,13 +90,13 @@ def _keep(rates: Rates, measured_at: float | None = None) -> Rates:
 
 
 def read_machine() -> dict[str, Any]:
-    """All rows of the file, one a machine, as several may share a home folder; empty without a file."""
+    """All rows of the file, one per machine, since several may share a home folder; empty without a file."""
     home = folder("cache")
     return read_state(home / FILE_NAME) if home is not None else {}
 
 
 def write_machine(key: str, row: dict[str, Any]) -> None:
-    """Store one machine's row atomically, as another process may read or write at the same time."""
+    """Store one machine's row atomically, since another process may read or write at the same time."""
     home = writable_folder("cache")
     if home is not None:
         change_state(home / FILE_NAME, lambda rows: {**rows, key: row})

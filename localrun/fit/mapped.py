@@ -1,8 +1,8 @@
-"""Weights that need not be in memory: which stay on disk where it is short, and what a token reads of them.
+"""Choice of the weights that stay on disk where memory is short, and the bytes that a token reads of them.
 
-Torch-free. What every token uses stays in memory: attention, recurrent and shared parts, the output. The others go in
-the order in which they are missed least: an embedding of which a token reads one row, experts, networks of dense
-layers; of each the last layers first.
+Torch-free. Weights that every token uses stay in memory: attention, recurrent and shared parts, the output. The others
+go in order of least cost: an embedding of which a token reads one row, experts, feed-forward networks of dense layers;
+of each the last layers first.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ LOCAL, MOST_LOCAL = 3 / 8, 3.0
 
 @dataclass(frozen=True, slots=True)
 class Mappable:
-    """A matrix by our name: bytes as it is held, and those of them that computing one token reads."""
+    """A matrix by localrun's name: its bytes as held, and the bytes that one token reads."""
 
     name: str
     nbytes: int
@@ -32,7 +32,7 @@ class Mappable:
 
 
 def mappable(config: ModelConfig, refs: Mapping[str, WeightRef], nbytes: Callable[[WeightRef], int]) -> list[Mappable]:
-    """Of a model that is here, in the order in which they go."""
+    """The matrices of a model on disk that may stay there, in the order in which they go."""
     names = ["embed"] if "output" in refs else []
     for index in _least_used_first(config):
         names += [name for part in reversed(NETWORK) if (name := f"layers.{index}.{part}") in refs]
@@ -45,7 +45,7 @@ def mappable(config: ModelConfig, refs: Mapping[str, WeightRef], nbytes: Callabl
 
 
 def mappable_parts(shape: ModelShape, weights_bytes: int) -> tuple[Mappable, ...]:
-    """Likewise of a model whose matrices are not known one by one: the networks of each layer, by their parameters."""
+    """Likewise for a model whose matrices are unknown: the feed-forward part of each layer, by its parameters."""
     if shape.obstacle:
         return ()
     config, bytes_each = shape.config, weights_bytes / max(shape.held_params, 1)
@@ -59,7 +59,7 @@ def mappable_parts(shape: ModelShape, weights_bytes: int) -> tuple[Mappable, ...
 
 
 def first_of(parts: Sequence[Mappable], nbytes: int) -> tuple[Mappable, ...]:
-    """The fewest of the first that are `nbytes` together; all where they are not as many."""
+    """The shortest prefix of `parts` with `nbytes` in total; all parts where they have fewer."""
     n, total = 0, 0
     while n < len(parts) and total < nbytes:
         total += parts[n].nbytes
@@ -72,10 +72,10 @@ def total_bytes(parts: Iterable[Mappable]) -> int:
 
 
 def missed_bytes(parts: Sequence[Mappable], cached: int) -> float:
-    """Bytes that a token reads from the disk, where `cached` bytes of these parts find room in memory.
+    """Bytes that a token reads from disk where `cached` bytes of these parts fit into memory.
 
-    Systems drop what was not used for longest. What every token reads goes round: either all of it finds room, or none
-    of it is still there when its turn comes again. Experts of one text are mostly those of its last tokens.
+    Systems evict the pages that were not used for longest. Weights that every token reads are cyclic: either all fit,
+    or none is still in memory when its turn comes. Experts of one text are mostly those of its last tokens.
     """
     scanned = total_bytes(part for part in parts if part.read_bytes == part.nbytes)
     experts = [part for part in parts if part.read_bytes < part.nbytes and part.name != "embed"]
@@ -87,6 +87,6 @@ def missed_bytes(parts: Sequence[Mappable], cached: int) -> float:
 
 
 def _least_used_first(config: ModelConfig) -> list[int]:
-    """Layers that have a network: those with experts before others, the last first."""
+    """Layers with a feed-forward network: those with experts first, then the others, each from the last on."""
     having = [index for index, layer in enumerate(config.layers) if layer.ffn_size]
     return sorted(having, key=lambda index: (config.layers[index].mixture is None, -index))

@@ -1,4 +1,4 @@
-"""Memory plan of a load: a context and what it costs. Torch-free."""
+"""Memory plan of a load: the context and its bytes. Torch-free."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ from localrun.ops.kv import BLOCK_TOKENS, KVCodec
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """A context and what it costs, in bytes. `groups` are the blocks to reserve, in the order of `group_layers`.
+    """A context and its cost in bytes. `groups` are the blocks to reserve, in the order of `group_layers`.
 
-    Whatever is said of the memory of a load is read from here: what one chat needs, what chats kept beside it may
-    take, and the most that the process will hold.
+    Every figure about the memory of a load comes from here: what one chat needs, what cached chats may take, and the
+    most that the process will hold.
     """
 
     ctx: int
@@ -33,27 +33,27 @@ class MemoryPlan:
 
     @property
     def mapped_bytes(self) -> int:
-        """Of weights that are read from disk as they are used."""
+        """Bytes of weights that are read from disk as they are used."""
         return total_bytes(self.mapped)
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        """Blocks of each group."""
+        """Number of blocks of each group."""
         return tuple(group.count for group in self.groups)
 
     @property
     def ring_blocks(self) -> tuple[int, ...]:
-        """16-bit blocks of each group, beside those of a quantised codec."""
+        """Number of 16-bit blocks of each group, in addition to those of a quantised codec."""
         return tuple(group.ring_count for group in self.groups)
 
     @property
     def kv_bytes(self) -> int:
-        """Bytes that keys and values may take in all: those of one chat and of chats that are kept."""
+        """Bytes that the KV cache may take: of one chat and of cached chats."""
         return sum(group.nbytes for group in self.groups)
 
     @property
     def kept_kv_bytes(self) -> int:
-        """Of these, what one chat does not need: earlier chats and branches stay in it, to be gone on with at once."""
+        """Bytes of the KV cache beyond the need of one chat; earlier chats and branches stay there."""
         return self.kv_bytes - self.needed_kv_bytes
 
     @property
@@ -63,15 +63,15 @@ class MemoryPlan:
 
     @property
     def peak_bytes(self) -> int:
-        """The most memory the process will ever hold: all that is set aside, in use."""
+        """The most memory that the process will ever hold: everything reserved, in use."""
         return self._beside_cache + self.kv_bytes
 
     def peak_after(self, chats: int) -> int:
-        """The most memory the process has held once that many chats have filled the context, one after another."""
+        """The most memory that the process has held after `chats` chats have filled the context in turn."""
         return self.overhead_bytes + self.weights_bytes + self.needed_scratch_bytes + self.kv_after(chats)
 
     def kv_after(self, chats: int) -> int:
-        """Of these, the cache: a block of one takes memory as long as the process lives."""
+        """Bytes of the cache after `chats` chats; a block that was used takes memory until the process ends."""
         if not self.grows:
             return self.kv_bytes
         ring = min(RING_BLOCKS, -(-self.ctx // BLOCK_TOKENS)) + (chats - 1) * RING_MORE

@@ -1,4 +1,4 @@
-"""Planning of a load: codec, context and blocks that fit, solved from exact bytes. Torch-free."""
+"""Planning of a load: codec, context and blocks that fit, computed from exact bytes. Torch-free."""
 
 import math
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ USUAL_THREADS = 8  # whose scratch is counted where the number is not known
 
 
 class CacheSizes(Protocol):
-    """A cache whose bytes can be asked for: CacheShape for a model that we run."""
+    """A cache whose bytes can be computed; CacheShape is the one of a supported model."""
 
     config: ModelConfig
 
@@ -43,9 +43,9 @@ class CacheSizes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The memory of a load, in bytes: what is free, what this process holds already, and what is taken of the two.
+    """Memory of a load, in bytes: free, already held by this process, and taken by program and weights.
 
-    `limit` names what makes it less than the machine has.
+    `limit` names a limit that is lower than the machine's memory.
     """
 
     free: int
@@ -60,16 +60,16 @@ class Budget:
 
     @property
     def room(self) -> int:
-        """For the cache and the working memory."""
+        """Bytes left for the cache and the working memory."""
         return self.total - margin_of(self.total) - self.overhead - self.weights
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """A model to be loaded, the memory there is for it, and what the user wishes.
+    """The model to load, the memory there is, and the user's wishes.
 
-    `resident` is what this process holds already and `free` no longer counts; with `keep_chats` half of what is left
-    over goes to chats that are kept in memory. `limit` names what makes memory less than the machine has.
+    `resident` bytes are already held by this process and not part of `free`. With `keep_chats` half of the remaining
+    memory goes to cached chats. `limit` names a limit that is lower than the machine's memory.
     """
 
     config: ModelConfig
@@ -89,9 +89,9 @@ class LoadRequest:
 
 
 def plan_load(request: LoadRequest) -> MemoryPlan:
-    """The wanted context, else the largest that fits the free memory, with the best codec that holds it.
+    """Plan the wanted context, else the largest that fits, with the best codec that holds it.
 
-    Where none does beside all the weights, as many matrices as need be stay on disk; a context that nobody asked for
+    Where none fits beside all the weights, as many matrices as necessary stay on disk; a context that was not asked for
     is then a small one. Raises DoesNotFitError, UsageError.
     """
     config, ctx, threads = request.config, request.ctx, request.threads
@@ -122,7 +122,7 @@ def plan_load(request: LoadRequest) -> MemoryPlan:
 
 
 def _planned(choice: ChosenCodec, budget: Budget, shape: CacheShape, threads: int, keep_chats: bool) -> MemoryPlan:
-    """The plan that follows from a context and its codec."""
+    """Build the plan for a context and its codec."""
     ctx, codec = choice.ctx, choice.codec
     config = final_config(shape.config, ctx, shape.window)
     groups, scratch = shape.groups(ctx, codec), shape.scratch_bytes(ctx, codec, threads)
@@ -151,12 +151,12 @@ def margin_of(budget: int) -> int:
 
 
 def spare_share(room: int, needed: int) -> float:
-    """How much of a chat's cache is set aside once more for kept chats, where cache may take `room` bytes."""
+    """Share of a chat's cache to reserve again for cached chats, where the cache may take `room` bytes."""
     return min(MOST_SPARE, max(0.0, SPARE_SHARE * (room - needed) / needed))
 
 
 def check_context(config: ModelConfig, ctx: int | None, window: int | None) -> None:
-    """UsageError for what no memory would make possible."""
+    """Raise UsageError for a context or window that no memory would make possible."""
     if ctx is not None and ctx < 1:
         raise UsageError(f"a context of {ctx} tokens is not possible", "try --ctx 4096")
     if ctx is not None and ctx > config.max_context:
@@ -171,9 +171,9 @@ def check_context(config: ModelConfig, ctx: int | None, window: int | None) -> N
 def longest_context(
     shape: CacheSizes, codec: KVCodec, room: int, threads: int = USUAL_THREADS, parallel: int = 1
 ) -> int | None:
-    """The most tokens, in whole blocks, whose cache and working memory take at most `room` bytes; 0 when none do.
+    """The most tokens, in whole blocks, whose cache and working memory fit into `room` bytes; 0 for none.
 
-    None where the backend does not hold the codec. Need grows with the context, so halving finds the exact answer.
+    None where the backend does not hold the codec. The need grows with the context, so bisection is exact.
     """
     if not shape.holds(codec):
         return None
@@ -188,18 +188,18 @@ def longest_context(
 
 
 def _refusal(error: DoesNotFitError, budget: Budget, shape: CacheShape, threads: int) -> DoesNotFitError:
-    """`error` with who takes the memory, and what to do."""
+    """Add to `error` where the memory goes, and what to do."""
     program = budget.overhead - budget.resident + _least(shape, threads)
     where = f"the {gib(budget.free)} that are free{budget.limit and f' under {budget.limit}'}"
     needs = (
         f"weights take {gib(budget.weights)} of {where}, cache and program {gib(program)},"
-        f" and {gib(margin_of(budget.total))} are left to others"
+        f" and {gib(margin_of(budget.total))} are left for other programs"
     )
     return DoesNotFitError(f"{error.message}: {needs}", error.hint or _precision_hint(budget, shape, threads))
 
 
 def _precision_hint(budget: Budget, shape: CacheShape, threads: int) -> str:
-    """Hint at a precision that fits where nothing does beside these weights."""
+    """Hint at a precision that fits, where nothing fits beside these weights."""
     for_weights = budget.room + budget.weights - _least(shape, threads)
     bits = 8 * for_weights / make_shape(shape.config, tied=True).n_params
     if bits < FEWEST_BITS:
@@ -209,7 +209,7 @@ def _precision_hint(budget: Budget, shape: CacheShape, threads: int) -> str:
 
 
 def _least(shape: CacheShape, threads: int) -> int:
-    """Bytes of the smallest cache and working memory that are worth having."""
+    """Bytes of the smallest useful cache and its working memory."""
     ctx = min(SMALL_CONTEXT, shape.config.max_context)
     held = [codec for codec in KV_CODECS.values() if shape.holds(codec)]
     return min(shape.nbytes(ctx, codec) + shape.scratch_bytes(ctx, codec, threads) for codec in held)

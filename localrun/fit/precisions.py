@@ -1,4 +1,4 @@
-"""How many bits a weight takes in a precision, scales and the usual mix of types included."""
+"""Bits per weight of each precision, with scales and the usual mix of types."""
 
 import re
 
@@ -40,7 +40,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 def bits_of(precision: str) -> float:
-    """Bits a weight; for a name that is not in the table what its first number promises, and a half for scales."""
+    """Bits per weight; for an unknown name the first number in it, and half a bit for scales."""
     name = precision.upper().removeprefix("UD-")
     if name in _MEASURED or name in _OWN:
         return _MEASURED.get(name) or _OWN[name]
@@ -50,5 +50,5 @@ def bits_of(precision: str) -> float:
 
 
 def is_extreme(precision: str) -> bool:
-    """Whether it keeps about two bits a weight, or fewer: answers suffer visibly."""
+    """Whether a precision has about two bits per weight or fewer, which makes answers visibly worse."""
     return bits_of(precision) < _EXTREME_BITS

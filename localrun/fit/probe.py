@@ -1,6 +1,6 @@
-"""Short probes of what a machine can do at best, and whether anybody else was computing meanwhile. Torch-free.
+"""Short probes of the machine's peak rates, and whether other programs were busy meanwhile. Torch-free.
 
-The backend that will compute is what is measured.
+The probe measures the backend that will compute.
 """
 
 import time
@@ -18,7 +18,7 @@ OTHERS = 0.15  # of all processors that others may use while a machine counts as
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """Bytes and multiply-adds a second; `idle`: no other program computed."""
+    """Bytes and multiply-adds per second; `idle`: no other program was busy."""
 
     read_bytes: float
     macs: float
@@ -28,7 +28,7 @@ class Probed:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Seconds: on the wall, of processors that were busy, and of this process."""
+    """Seconds of wall time, of busy processors, and of this process."""
 
     wall: float
     busy: float
@@ -42,13 +42,13 @@ class Clock:
 
 
 def others(before: Clock, after: Clock, n_processors: int) -> float:
-    """The share of all processors that was used by other programs between the two."""
+    """Share of all processors that other programs used between two clocks."""
     spent = (after.busy - before.busy) - (after.own - before.own)
     return max(0.0, spent) / max((after.wall - before.wall) * n_processors, 1e-9)
 
 
 def probe() -> Probed:
-    """The best of some rounds: of those without company, if there were any."""
+    """Measure some rounds and return the best rates, of idle rounds if there were any."""
     return best_of(_rounds())
 
 
@@ -65,7 +65,7 @@ def best_of(rounds: Iterator[Probed]) -> Probed:
 
 
 def _rounds() -> Iterator[Probed]:
-    """Rounds without an end."""
+    """Measure rounds without end."""
     n_processors = psutil.cpu_count() or 1
     limits = usual_backend().limit_probe(usual_threads())
     try:

@@ -1,4 +1,4 @@
-"""KL divergence of rounded weights from the full ones, as `benchmarks/weight_quality.py` measured it."""
+"""KL divergence of quantised weights from the full ones, as `benchmarks/weight_quality.py` measured it."""
 
 MEASURED_ON = "SmolLM2 135M"
 MEANING = f"KLD: mean KL divergence from the full weights, measured on {MEASURED_ON}; larger models diverge less."
@@ -22,14 +22,16 @@ _FULL = ("F32", "F16", "BF16")  # as models are published
 
 
 def weight_kld(precision: str) -> float | None:
-    """Mean KL divergence from the full weights over the whole vocabulary, in nats; None for what was not measured.
-    Names of llama.cpp stand for its mixes, made without an importance matrix."""
+    """Mean KL divergence from the full weights over the vocabulary, in nats; None where not measured.
+
+    Names of llama.cpp stand for its mixes, made without an importance matrix.
+    """
     name = precision.upper()
     return 0.0 if name in _FULL else _MEASURED.get(name)
 
 
 def kld_text(nats: float | None) -> str:
-    """With as many digits as mean something."""
+    """Format a KL divergence with its significant digits."""
     if nats is None:
         return "not measured"
     return f"{nats:.4f}" if 0 < nats < 0.01 else f"{nats:.2f}"

@@ -1,7 +1,7 @@
-"""How fast a machine moves memory and multiplies, and how much of that answers reach.
+"""Memory and multiplication rates of a machine, and the share of them that answers reach.
 
-Other programs only ever make a machine look slower, so of several figures the highest counts: of the probes, which are
-best taken while no other program computes, and of what answers really reached.
+Other programs only ever make a machine look slower, so the highest figure counts: of the probes, which are best taken
+while no other program is busy, and of what answers reached.
 """
 
 import math
@@ -21,9 +21,9 @@ InferencePhase = Literal["decode", "prefill"]
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Bytes a second read from memory by all cores, and multiply-adds a second, of 8-bit and of wider numbers.
+    """Bytes per second read by all cores, and multiply-adds per second, of 8-bit and of wider numbers.
 
-    `reached`: shares of these that answers reached, by phase and size of the model.
+    `reached`: shares of these rates that answers reached, by phase and model size.
     """
 
     read_bytes: float
@@ -33,7 +33,7 @@ class Rates:
     reached: Mapping[str, float] = field(default_factory=dict)
 
     def share(self, phase: InferencePhase, weight_bytes: float) -> tuple[float, bool]:
-        """How much of the limit a model of that size reaches, and whether an answer here has shown it."""
+        """Share of the limit that a model of this size reaches, and whether it was measured on an answer here."""
         known = self.reached.get(_class(phase, weight_bytes))
         return (known, True) if known else (READ_SHARE if phase == "decode" else MAC_SHARE, False)
 
@@ -50,9 +50,9 @@ class Rates:
         )
 
     def after(self, phase: InferencePhase, work: Work, n_tokens: int, seconds: float, kv_bytes: float = 0.0) -> "Rates":
-        """Rates after an answer that computed `n_tokens` in `seconds`: never less than before.
+        """Rates after an answer that computed `n_tokens` in `seconds`; never lower than before.
 
-        One that was faster than a limit, with weights too large for a cache, shows that the limit is higher.
+        An answer that beats a limit, with weights too large for a processor cache, shows that the limit is higher.
         """
         if n_tokens < LEAST_TOKENS or seconds < LEAST_SECONDS:
             return self
@@ -74,5 +74,5 @@ _LIMITS: dict[InferencePhase, tuple[str, ...]] = {"decode": ("read_bytes",), "pr
 
 
 def _class(phase: InferencePhase, weight_bytes: float) -> str:
-    """Models that reach about the same share: by weights that a token reads, in steps of four."""
+    """Class of models that reach about the same share: by weight bytes per token, in steps of a factor of four."""
     return f"{phase} {max(0, round(math.log(max(weight_bytes, 1) / (64 << 20), 4)))}"

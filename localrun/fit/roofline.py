@@ -1,4 +1,4 @@
-"""How long computing takes where memory and arithmetic are the only limits. Torch-free."""
+"""Roofline: the time of a computation that only memory and arithmetic limit. Torch-free."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +12,7 @@ Limit = Literal["memory", "arithmetic"]
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """Seconds that reading and multiplying would take alone. They go on side by side: the longer one is the limit."""
+    """Seconds for reading alone and for multiplying alone. Both overlap, so the longer one is the limit."""
 
     memory: float
     arithmetic: float
@@ -28,7 +28,7 @@ class Seconds:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """Bytes and multiply-adds a second that are reached; `wide_macs`: of numbers wider than 8 bits."""
+    """Rates that are reached: bytes and multiply-adds per second; `wide_macs`: of numbers wider than 8 bits."""
 
     read_bytes: float
     macs: float
@@ -41,7 +41,7 @@ class Roofline:
         return macs / self.macs + wide_macs / self.wide_macs
 
     def decode(self, work: Work, seen: float, kv_bytes: float, chats: int = 1) -> Seconds:
-        """Time of one token for each of `chats` chats, whose `seen` tokens take `kv_bytes`; weights are read once."""
+        """Time of one token in each of `chats` chats, whose `seen` tokens take `kv_bytes`; weights are read once."""
         wide = work.wide_macs + seen * work.attention_macs
         return Seconds(
             self.reading(work.weight_bytes + chats * kv_bytes),
@@ -49,7 +49,7 @@ class Roofline:
         )
 
     def prefill(self, work: Work, n_tokens: int, seen: float, kv_bytes: float) -> Seconds:
-        """Time of `n` prompt tokens, each of which sees `seen` before it on average: weights are read once a step."""
+        """Time of `n_tokens` prompt tokens that see `seen` tokens on average; weights are read once per step."""
         steps = -(-n_tokens // MAX_ROWS)
         wide = work.wide_macs + seen * work.attention_macs
         return Seconds(
@@ -59,13 +59,13 @@ class Roofline:
 
 
 def roofline(rates: Rates, weight_bytes: float) -> tuple[Roofline, bool]:
-    """Speed of a model whose tokens read `weight_bytes` each, and whether it was measured on answers here."""
+    """Roofline of a model that reads `weight_bytes` per token, and whether it was measured on answers here."""
     read_share, measured = rates.share("decode", weight_bytes)
     return _reached(rates, read_share, rates.share("prefill", weight_bytes)[0]), measured
 
 
 def usual_roofline(rates: Rates) -> Roofline:
-    """Speed reached where no answer has shown better."""
+    """Roofline with the typical shares of the rates."""
     return _reached(rates, READ_SHARE, MAC_SHARE)
 
 

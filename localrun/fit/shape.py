@@ -1,4 +1,4 @@
-"""The shape of a model for questions that need no weights: its layers, and how many parameters a token uses."""
+"""Shape of a model for questions that need no weights: its layers and parameter counts."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -23,11 +23,11 @@ ROUTERS = ("router", "shared_router")  # not counted: a few in a thousand
 
 @dataclass(frozen=True, slots=True)
 class ModelShape:
-    """`n_params` counts all parameters, `active_params` those that compute one token, `mapped_params` those that stay
-    in the file, `vocabulary_params` those of the embedding and of an output matrix of its own. `obstacle`: why it
-    cannot run.
+    """Parameter counts of a model.
 
-    `caches` is what each layer keeps where that is not what `config` says, as in a model that cannot run.
+    `n_params` are all, `active_params` those that compute one token, `mapped_params` those that stay in the file,
+    `vocabulary_params` those of the embedding and of a separate output matrix. `obstacle`: why the model cannot run.
+    `caches` is what each layer stores where `config` does not describe it, as in a model that cannot run.
     """
 
     config: ModelConfig
@@ -40,13 +40,13 @@ class ModelShape:
 
     @property
     def held_params(self) -> int:
-        """Those that are held in memory."""
+        """Parameters that are held in memory."""
         return self.n_params - self.mapped_params
 
 
 @dataclass(frozen=True, slots=True)
 class ExpertSizes:
-    """A mixture: `used` of `n` feed-forward networks of `ffn_size` compute a token."""
+    """Sizes of a mixture: `used` of `n` feed-forward networks of `ffn_size` compute a token."""
 
     n: int
     used: int
@@ -58,9 +58,9 @@ class ExpertSizes:
 
 
 def shape_of(source: TensorSource) -> ModelShape:
-    """The shape that a file's key-values give. Raises ModelFileError where they do not say enough.
+    """Shape from a file's key-values. Raises ModelFileError where they do not say enough.
 
-    A model of an architecture that cannot run yet has one too: its layers are taken to be alike, and to keep what its
+    A model of an unsupported architecture has one too: its layers are assumed to be alike, and to store what its
     metadata says.
     """
     why = obstacle(source)
@@ -91,7 +91,7 @@ def make_shape(config: ModelConfig, tied: bool, experts: ExpertSizes | None = No
 
 
 def layer_params(config: ModelConfig, spec: LayerSpec) -> tuple[int, int]:
-    """Numbers in the matrices of a layer, and those of them that compute one token."""
+    """Parameters in the matrices of a layer, and those of them that compute one token."""
     shapes = layer_shapes(config, spec).items()
     counts = {name: prod(shape) for name, shape in shapes if len(shape) == 2 and name not in ROUTERS}
     n_params, mixture = sum(counts.values()), spec.mixture

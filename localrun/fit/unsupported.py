@@ -1,6 +1,6 @@
 """Cache layers of models that cannot run yet, from their metadata. Torch-free.
 
-Sizes only: latents (DeepSeek V2, V3), recurrent states beside attention (Qwen3-Next and its kind, Mamba), compressed
+Sizes only: latents (DeepSeek V2, V3), recurrent states beside attention (Qwen3-Next and relatives, Mamba), compressed
 entries (DeepSeek V4), windows by layer, and layers that read the cache of another.
 """
 
@@ -38,7 +38,10 @@ _MOST = 1 << 20  # of any number here
 
 
 def unsupported_layers(values: Mapping[str, Any], config: ModelConfig) -> tuple[CacheKind, ...]:
-    """One entry a layer; empty where nothing but plain attention is spoken of. `config` has the shape known so far."""
+    """One cache kind per layer; empty where the metadata has plain attention only.
+
+    `config` has the shape known so far.
+    """
     text = values.get("text_config")
     read = _Reader({**values, **text} if isinstance(text, dict) else values)
     layer, n_layers = config.layers[0], config.n_layers
@@ -60,7 +63,7 @@ def unsupported_layers(values: Mapping[str, Any], config: ModelConfig) -> tuple[
 
 
 def _compressed(ratios: list[int], dims: int, read: "_Reader", window: int) -> tuple[CacheKind, ...]:
-    """DeepSeek V4: every layer has a window; the indexer belongs to the finely compressed ones."""
+    """Layers of DeepSeek V4: each has a window; the indexer belongs to the finely compressed ones."""
     found: list[CacheKind] = []
     for ratio in ratios:
         found.append(AttentionCache(1, dims, 0, window or None))
@@ -70,7 +73,7 @@ def _compressed(ratios: list[int], dims: int, read: "_Reader", window: int) -> t
 
 
 def _hybrid(read: "_Reader", taps: int, plain: AttentionCache, n_layers: int) -> tuple[CacheKind, ...]:
-    """Recurrent layers, and attention in every n-th of them (Mamba has none)."""
+    """Recurrent layers, with attention in every n-th layer (none in Mamba)."""
     keys, values, key_dim = read.number("n_key_heads"), read.number("n_value_heads"), read.number("state_key_dim")
     inner, every = read.number("inner_size"), read.number("full_every")
     state = Recurrent.mamba(inner, key_dim, taps)
@@ -81,7 +84,7 @@ def _hybrid(read: "_Reader", taps: int, plain: AttentionCache, n_layers: int) ->
 
 
 class _Reader:
-    """Numbers of a file's metadata by our names; what is missing or no sensible number is 0."""
+    """Numbers of a file's metadata by localrun's names; missing and senseless ones are 0."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = values
@@ -102,7 +105,7 @@ class _Reader:
         return value if good else []
 
     def windowed(self, n_layers: int) -> list[bool]:
-        """Which layers have the window."""
+        """Whether each layer has the window."""
         pattern = self.value("pattern")
         if isinstance(pattern, list) and len(pattern) == n_layers:
             return [one is True or one in (1, "sliding_attention") for one in pattern]

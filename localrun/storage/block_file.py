@@ -1,4 +1,4 @@
-"""One block as a file: its name, a head, the token ids, then its parts. Whatever differs from that is nothing."""
+"""File format of one block: its name, a header, the token ids, then its parts. Anything else is not a block."""
 
 import hashlib
 import struct
@@ -18,7 +18,7 @@ _HEAD = struct.Struct("<8s16sIII")  # magic, fingerprint, ids, parts, CRC-32 of 
 
 @dataclass(frozen=True, slots=True)
 class BlockKey:
-    """The name of a block: by all ids up to its end, `n_tokens` of them; `before` names the block it follows."""
+    """Name of a block: `own` is the hash of all ids up to its end, `before` that of the block it follows."""
 
     before: bytes
     own: bytes
@@ -30,7 +30,7 @@ class BlockKey:
 
 
 def digest(*parts: bytes) -> bytes:
-    """16 bytes that stand for `parts`, each delimited by its length."""
+    """Hash of `parts` in 16 bytes, each part delimited by its length."""
     hashed = hashlib.sha256()
     for part in parts:
         hashed.update(len(part).to_bytes(8, "little") + part)
@@ -38,7 +38,7 @@ def digest(*parts: bytes) -> bytes:
 
 
 def pack(fingerprint: bytes, ids: Sequence[int], parts: Sequence[bytes]) -> list[bytes]:
-    """The pieces of a file, in order; b"" stands for a part that is not there."""
+    """The pieces of a file, in order; b"" stands for a missing part."""
     body = [pack_ids(ids), b"".join(len(part).to_bytes(8, "little") for part in parts), *parts]
     checksum = 0
     for piece in body:
@@ -65,12 +65,12 @@ def parse(data: memoryview, fingerprint: bytes, ids: Sequence[int], sizes: Seque
 
 
 def most_bytes(ids: Sequence[int], sizes: Sequence[int]) -> int:
-    """How long the file of such a block is when it has all of its parts."""
+    """Largest size of the file of such a block, with all its parts."""
     return _HEAD.size + 4 * len(ids) + 8 * len(sizes) + sum(sizes)
 
 
 def claimed_ids(path: Path) -> bytes:
-    """The ids that a file says it holds, packed. Raises OSError or struct.error."""
+    """The ids in a file's header, packed; not verified. Raises OSError or struct.error."""
     with BufferedReader(open_regular(path)) as file:
         _, _, n_ids, _, _ = _HEAD.unpack(file.read(_HEAD.size))
         packed = file.read(4 * min(n_ids, _MAX_IDS))
@@ -88,7 +88,7 @@ def unpack_ids(packed: bytes) -> tuple[int, ...]:
 
 
 def n_shared(a: bytes, b: bytes) -> int:
-    """How many leading ids two packed sequences share."""
+    """Number of leading ids that two packed sequences share."""
     low, high = 0, min(len(a), len(b)) // 4
     while low < high:
         middle = (low + high + 1) // 2

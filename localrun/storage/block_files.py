@@ -1,10 +1,10 @@
-"""The prefix cache on disk: one file a block, found by the ids before and in it. Bytes and ints, no tensors.
+"""The prefix cache on disk: one file per block, found by the ids before and in it. Bytes and ints, no tensors.
 
-A file's name is a chain of hashes over the fingerprint and all token ids up to the block's end, so two chats that begin
-alike share files, a longer chat adds only what is new, and what follows a block is found by name. It lies in a folder
-named by the hash before it: looking for what follows a block costs the same however many chats are kept. Any number of
-processes may read, write and trim below one root: a change is made under a lock, and files appear by rename, so
-readers need no lock. Whatever is not exactly what was saved is a miss, never an error.
+A file's name is a chain of hashes over the fingerprint and all token ids up to the block's end. So chats that begin
+alike share files, a longer chat adds only its new blocks, and the next block is found by name. A block lies in a folder
+named by the hash of the block before it: finding the next block costs the same however many chats are stored. Any
+number of processes may read, write and trim below one root: changes are made under a lock, and files appear by rename,
+so readers need no lock. A file that is not exactly what was saved is a miss, never an error.
 """
 
 import os
@@ -40,24 +40,24 @@ REMEMBERED = 8192  # files whose ids are known without opening them
 
 @dataclass(frozen=True, slots=True)
 class FoundBlock:
-    """A block that was on disk, whole; b"" stands for a part that is not there."""
+    """A complete block from disk; b"" stands for a missing part."""
 
     key: BlockKey
     ids: tuple[int, ...]
     parts: list[memoryview]
 
     def n_shared(self, token_ids: Sequence[int]) -> int:
-        """How many of `token_ids`, of which the block was found by the beginning, it reaches to."""
+        """Number of leading `token_ids` that this block covers, with the blocks before it."""
         start = self.key.n_tokens - len(self.ids)
         return start + n_shared(pack_ids(self.ids), pack_ids(token_ids[start : self.key.n_tokens]))
 
 
 class BlockFiles:
-    """Blocks of one fingerprint below `root`. Nothing here knows an engine: any thread may read while others write.
+    """Blocks of one fingerprint below `root`; any thread may read while others write.
 
-    The fingerprint says everything the bytes depend on: weights, tokenizer, backend, numerics, codecs, rope. `window`
-    is what a query sees in addition to the first block; it is part of a block's name only where it hides something.
-    `sizes`: bytes of every part of a block of `block_tokens` tokens.
+    The fingerprint stands for everything the bytes depend on: weights, tokenizer, backend, numerics, codecs, rope.
+    `window` is what a query sees in addition to the first block; it is part of a block's name only where it hides
+    something. `sizes`: bytes of every part of a block of `block_tokens` tokens.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class BlockFiles:
         self._ids: dict[str, bytes] = {}  # what files of these names claim to hold
 
     def key(self, before: BlockKey | None, ids: Sequence[int]) -> BlockKey:
-        """The key of a block that holds `ids` and comes after the block of key `before` (None: it is the first)."""
+        """Key of the block that holds `ids` and follows the block `before` (None: it is the first)."""
         start, end = (before.own, before.n_tokens + len(ids)) if before else (self.fingerprint, len(ids))
         hides = self.window is not None and end > self.window + self.block_tokens
         return BlockKey(start, digest(start, pack_ids(ids), *([str(self.window).encode()] if hides else ())), end)
@@ -84,7 +84,7 @@ class BlockFiles:
         return Path(self._file(key))
 
     def load(self, key: BlockKey, ids: Sequence[int]) -> list[memoryview] | None:
-        """The parts of a block, if it is there whole and holds `ids`. A damaged file is removed."""
+        """The parts of a block, if it is complete on disk and holds `ids`. A damaged file is removed."""
         try:
             found = self._read(key, ids)
             if found is None:
@@ -97,13 +97,13 @@ class BlockFiles:
             return None
 
     def _read(self, key: BlockKey, ids: Sequence[int]) -> list[memoryview] | None:
-        """None where it is damaged. Raises OSError where it is not there."""
+        """The parts of a block; None where it is damaged. Raises OSError where there is no file."""
         with BufferedReader(open_regular(Path(self._file(key)))) as file:
             data = memoryview(file.read(most_bytes(ids, self.sizes) + 1))
         return parse(data, self.fingerprint, ids, self.sizes)
 
     def following(self, before: BlockKey | None) -> Iterator[bytes]:
-        """The packed ids that blocks after another one claim to hold; `load` finds out whether they do."""
+        """The packed ids in the headers of blocks that follow another one; `load` verifies them."""
         start = before.own if before else self.fingerprint
         prefix = f"{start.hex()}-"
         with suppress(OSError), os.scandir(self._bucket(start)) as entries:
@@ -113,8 +113,10 @@ class BlockFiles:
                         yield self._claimed_ids(entry)
 
     def read_on(self, before: BlockKey | None, token_ids: Sequence[int], n_known: int = 0) -> Iterator[FoundBlock]:
-        """Read the blocks of `token_ids`, which come after the block `before`: full ones, then the one that shares most
-        of what comes next, if that is more than the `n_known` tokens that are known already."""
+        """Read the blocks of `token_ids` after the block `before`: full ones, then the one that shares the most ids.
+
+        The last one only if it covers more than the `n_known` tokens that are known already.
+        """
         start, size = 0, self.block_tokens
         while start + size <= len(token_ids):
             ids = tuple(token_ids[start : start + size])
@@ -134,8 +136,10 @@ class BlockFiles:
                 return
 
     def save(self, key: BlockKey, ids: Sequence[int], parts: Sequence[bytes], chats: Sequence[str]) -> int:
-        """Keep a block of these chats, with parts that only an older file of it has. Gives the bytes written: 0
-        where all is there already, or all of the chats were erased meanwhile. Raises OSError."""
+        """Store a block of these chats, merged with parts of an older file. Returns the bytes written.
+
+        0 where the file has all parts already, or all the chats were erased meanwhile. Raises OSError.
+        """
         with self._alone():
             known: list[memoryview] | None = None
             with suppress(OSError):
@@ -149,7 +153,7 @@ class BlockFiles:
             return sum(map(len, pieces))
 
     def claim(self, keys: Sequence[BlockKey], chats: Sequence[str]) -> None:
-        """The blocks belong to these chats. Raises OSError."""
+        """Note that the blocks belong to these chats. Raises OSError."""
         with self._alone():
             self._claim(keys, chats)
 
@@ -158,14 +162,14 @@ class BlockFiles:
         return locked(self.root / LOCK)
 
     def _claim(self, keys: Sequence[BlockKey], chats: Sequence[str]) -> bool:
-        """False where all of the chats are erased."""
+        """Note the claims; False where all the chats are erased."""
         living = [chat for chat in chats if not is_erased(self.root, chat)]
         for chat in living:
             self.claims.add(chat, [key.name for key in keys])
         return bool(living)
 
     def touch(self, key: BlockKey) -> None:
-        """The text that ends here was used now, and with it all that it follows."""
+        """Note that the text up to the end of this block was used now."""
         with suppress(OSError):
             os.utime(self._file(key))
 
@@ -191,7 +195,10 @@ class BlockFiles:
             return open(path, "wb", opener=_private)
 
     def _claimed_ids(self, entry: os.DirEntry[str]) -> bytes:
-        """Read once: a thousand chats may follow the same beginning. A block of this name never has other ids."""
+        """The ids in a block's header, cached, since a thousand chats may follow the same beginning.
+
+        A block of this name never has other ids.
+        """
         packed = self._ids.get(entry.name)
         if packed is None:
             packed = claimed_ids(Path(entry.path))

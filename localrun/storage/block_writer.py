@@ -1,4 +1,4 @@
-"""The thread that writes blocks to the disk, beside the engine. Reading goes before writing: a user waits for that."""
+"""The thread that writes blocks to disk beside the engine. Reading goes first, because a user waits for it."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ STALLED_SECONDS = 20.0  # for one block, after which the disk is not waited for 
 
 @dataclass(frozen=True, slots=True)
 class Unwritten:
-    """A block on its way to the disk; without parts it is there already and only belongs to one more chat."""
+    """A block on its way to disk; without parts it is there already and only belongs to one more chat."""
 
     key: BlockKey
     ids: tuple[int, ...]
@@ -32,14 +32,14 @@ class Unwritten:
 
 
 class BlockWriter:
-    """Writes what it is given, and keeps all that is on disk within `budget` bytes. Called on the engine's thread.
+    """Write blocks, and keep everything on disk within `budget` bytes. Called on the engine's thread.
 
-    `problem` is why nothing is written any more, in words for the user. When the disk fails it takes what comes and
-    drops it without a wait.
+    `problem` is why nothing is written any more, in words for the user. After the disk fails, blocks are dropped
+    without a wait.
     """
 
     def __init__(self, files: BlockFiles, budget: int, saved: set[bytes]) -> None:
-        """`saved`: hashes of blocks that are on disk, or on their way; those that are removed leave it."""
+        """Start empty. `saved`: hashes of blocks on disk or on their way; removed blocks leave the set."""
         self.files, self.budget, self.saved = files, budget, saved
         self.problem = ""
         self.nbytes = 0  # on disk, as far as is known
@@ -61,16 +61,16 @@ class BlockWriter:
         return self._queue.full()
 
     def give(self, block: Unwritten) -> None:
-        """A block to write; there must be room for it."""
+        """Queue a block to write; the queue must have room."""
         self.n_given += 1
         self._queue.put_nowait(block)
 
     def claim(self, key: BlockKey, chat: str) -> None:
-        """A block that is on disk belongs to one more chat."""
+        """Note that a block on disk belongs to one more chat."""
         self._claims.append((key, chat))
 
     def close(self, last: Iterable[Unwritten]) -> None:
-        """Write these, too, and wait for all as long as the disk gets on."""
+        """Write these blocks too, and wait for all of them as long as the disk makes progress."""
         self._ending.set()
         for block in last:
             self.n_given += 1
@@ -85,7 +85,7 @@ class BlockWriter:
                 return
 
     def _put(self, block: Unwritten | None) -> bool:
-        """Hand over, however long that takes; False where nothing is written any more."""
+        """Queue a block, however long that takes; False where nothing is written any more."""
         while self.is_alive and not (self.problem and block):
             before = self.n_written
             try:
@@ -97,7 +97,7 @@ class BlockWriter:
         return False
 
     def _write_all(self) -> None:
-        """The thread."""
+        """Run the thread."""
         self._try(self._begin)
         while (block := self._queue.get()) is not None:
             self._let_others_read()
@@ -108,7 +108,7 @@ class BlockWriter:
         self._try(self._finish)
 
     def _let_others_read(self) -> None:
-        """Wait while blocks are read, as long as there is room for those that are to be written."""
+        """Wait while blocks are read, as long as the queue has room."""
         while time.monotonic() - self.last_read < QUIET_SECONDS and not self._queue.full():
             if self._ending.wait(QUIET_SECONDS):
                 return
@@ -152,7 +152,7 @@ class BlockWriter:
             self.files.claim(keys, [chat])
 
     def _trim(self) -> None:
-        """Make room for a while, not only for the next block: looking through all that is there takes time."""
+        """Free more space than the next block needs, since looking through all files takes time."""
         room = self.budget - self.budget // 16 if self.nbytes > self.budget else self.budget
         self.nbytes, removed = trim(self.files.root, room, self.files.label)
         note_total(self.files.root, self.nbytes, looked=True)

@@ -1,4 +1,4 @@
-"""The codec that a chat is kept in, which the next load of its model takes up."""
+"""The codec of a stored chat, which the next load of its model uses again."""
 
 from localrun.base.paths import writable_folder
 from localrun.base.request import LoadOptions
@@ -8,7 +8,7 @@ from localrun.storage.inventory import CodecTokens, codec_of
 
 
 def codec_before(options: LoadOptions) -> CodecTokens | None:
-    """The codec that the chat that is gone on with is kept in."""
+    """The codec in which the continued chat is stored."""
     home = writable_folder("cache") if options.chat_id else None
     if home is None:
         return None

@@ -1,8 +1,8 @@
-"""Which chats blocks on disk belong to, so that nothing of a chat stays when it is erased.
+"""Claims of chats on blocks, so that an erased chat leaves nothing on disk.
 
 Beside the blocks of a fingerprint each chat has a file with a line for each of its blocks. A block is claimed before it
-is written; one without a claim may go at any time. An erased chat leaves a mark without text for a while, so that
-another process, which still has it in memory, does not write it again.
+is written; a block without a claim may be removed at any time. An erased chat leaves a mark without text for a while,
+so that another process, which still has it in memory, does not write it again.
 """
 
 import hashlib
@@ -27,14 +27,14 @@ _NAME = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")
 
 
 class Claims:
-    """Of one fingerprint. What cannot be read claims nothing."""
+    """Claims of one fingerprint. An unreadable file claims nothing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / FOLDER
         self._known: dict[str, tuple[set[str], ClaimStamp]] = {}  # what this process has read or written
 
     def add(self, chat: str, names: Iterable[str]) -> None:
-        """These blocks belong to a chat. The caller has the root locked. Raises OSError."""
+        """Note that these blocks belong to a chat. The caller holds the lock of the root. Raises OSError."""
         with self._opened(chat) as file:
             known, stamp = self._known.get(chat, (set(), None))
             if stamp != _stamp(file):  # another process has been here
@@ -49,7 +49,7 @@ class Claims:
         return read_claims(self.folder / file_name(chat))
 
     def drop(self, chat: str) -> None:
-        """Raises OSError."""
+        """Remove the claims of a chat. Raises OSError."""
         (self.folder / file_name(chat)).unlink(missing_ok=True)
 
     def chats(self) -> list[str]:
@@ -77,7 +77,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def read_claims(path: Path) -> set[str]:
-    """Names of blocks; a line that a crash cut short is none."""
+    """Names of the claimed blocks; a line that a crash cut short is ignored."""
     with suppress(OSError, UnicodeDecodeError):
         lines = read_small(path, MAX_BYTES).decode("ascii").splitlines()
         return {line for line in lines if _NAME.fullmatch(line)}
@@ -85,18 +85,18 @@ def read_claims(path: Path) -> set[str]:
 
 
 def file_name(chat: str) -> str:
-    """The chat's id where it may be the name of a file, else what stands for it."""
+    """File name for a chat: its id where that is safe as a name, else a hash of it."""
     return chat if _CHAT.fullmatch(chat) else hashlib.sha256(chat.encode(errors="replace")).hexdigest()[:32]
 
 
 def mark_erased(root: Path, chat: str) -> None:
-    """Raises OSError."""
+    """Mark a chat as erased. Raises OSError."""
     (root / ERASED).mkdir(parents=True, exist_ok=True, mode=0o700)
     (root / ERASED / file_name(chat)).touch(mode=0o600)
 
 
 def is_erased(root: Path, chat: str) -> bool:
-    """Raises OSError."""
+    """Whether a chat was erased a short time ago. Raises OSError."""
     try:
         return time.time() - (root / ERASED / file_name(chat)).stat().st_mtime < MARKED_SECONDS
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""The prefix tree's blocks on disk: written beside the engine, brought back when a prompt begins like them.
+"""The prefix tree's blocks on disk: written beside the engine, restored when a prompt begins like them.
 
-Only blocks of kept chats are written: while the engine is idle, when they would be evicted, and at the end. Reading
-goes before writing: a user waits for what is read.
+Only blocks of stored chats are written: while the engine is idle, when they would be evicted, and at the end. Reading
+goes before writing, because a user waits for it.
 """
 
 import time
@@ -30,7 +30,10 @@ BUSY_SECONDS = 0.1  # until a writer that has as many may take another
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The part of a prompt that memory lacks: `token_ids` after the block `before`, of which `n_known` are known."""
+    """The part of a prompt that is not in memory:
+
+    `token_ids` after the block `before`, of which `n_known` are known.
+    """
 
     before: BlockKey | None
     token_ids: Sequence[int]
@@ -38,13 +41,13 @@ class Missing:
 
 
 class DiskCache:
-    """Moves blocks between a store and a BlockFiles. All is called on the engine's thread, but what says otherwise.
+    """Move blocks between a store and a BlockFiles, on the engine's thread unless stated otherwise.
 
-    `n_dropped` counts blocks that were lost since the disk was slower than the engine.
+    `n_dropped` counts blocks that were lost because the disk was slower than the engine.
     """
 
     def __init__(self, store: CacheStore, files: BlockFiles, read: Read, write: Write, budget: int) -> None:
-        """`budget`: bytes on disk, of all models together."""
+        """Start with an empty queue. `budget`: bytes on disk, of all models together."""
         self.store, self.files, self.read, self.write = store, files, read, write
         self.saved: set[bytes] = set()  # hashes of blocks that are on disk, or on their way
         self.restored: WeakSet[Node] = WeakSet()  # what came from the disk
@@ -57,12 +60,12 @@ class DiskCache:
         store.on_claim, store.tree.on_evict = self._note_claim, self._spill
 
     def restore(self, token_ids: Sequence[int]) -> int:
-        """Bring back what is on disk of `token_ids` beyond what the tree knows. Gives the tokens brought back."""
+        """Restore blocks of `token_ids` from disk that the tree does not have. Returns the number of tokens."""
         missing = self.missing(token_ids)
         return 0 if missing is None else self.insert(token_ids, self.find(missing))
 
     def missing(self, token_ids: Sequence[int]) -> Missing | None:
-        """The blocks to look for on the disk; None where memory has all."""
+        """The part of a prompt to look for on disk; None where memory has all of it."""
         match = self.store.tree.match(token_ids)
         if match.n_tokens >= len(token_ids) - 1:
             return None
@@ -70,14 +73,14 @@ class DiskCache:
         return Missing(self._key(match.path[-1]) if match.path else None, token_ids[n:], match.n_tail)
 
     def find(self, missing: Missing) -> Iterator[FoundBlock]:
-        """Read the blocks that are on disk, one by one. From any thread."""
+        """Read the blocks that are on disk, one by one. Callable from any thread."""
         self.writer.last_read = time.monotonic()
         for found in self.files.read_on(missing.before, missing.token_ids, missing.n_known):
             self.writer.last_read = time.monotonic()
             yield found
 
     def insert(self, token_ids: Sequence[int], found: Iterable[FoundBlock]) -> int:
-        """Put blocks that were found into the tree, as many as there is room for. Gives the tokens that are new."""
+        """Put found blocks into the tree, as many as fit. Returns the number of new tokens."""
         found = iter(found)
         first = next(found, None)
         if first is None:
@@ -106,8 +109,10 @@ class DiskCache:
         return max(0, last.n_shared(token_ids) - match.n_tokens)
 
     def save_one(self) -> float | None:
-        """Send one block that is not on disk yet to the writer. Gives the seconds until there may be more to do, None
-        when all is saved: until something is computed again there is no need to look."""
+        """Send one unsaved block to the writer. Returns the seconds until there may be more to save.
+
+        None when all is saved: nothing changes until something is computed again.
+        """
         if self.writer.problem:
             self._unsaved.clear()
         if self._unsaved and self.writer.is_full:
@@ -118,13 +123,13 @@ class DiskCache:
         return None
 
     def close(self) -> None:
-        """Save all that is left, and wait for it as long as the disk gets on."""
+        """Save the remaining blocks, and wait as long as the disk makes progress."""
         self.writer.close(self._left())
 
     def discard(self) -> None:
-        """Keep nothing, and remove what anybody computed with these weights: it may be wrong."""
+        """Save nothing more, and remove everything computed with these weights, which may be wrong."""
         self._unsaved.clear()
-        self.writer.problem = "what was computed with damaged weights is not kept"
+        self.writer.problem = "blocks computed with damaged weights are not stored"
         self.writer.close(())
         root, weights = self.files.root, self.files.label.weights
         with suppress(OSError):
@@ -133,11 +138,11 @@ class DiskCache:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes for the user about the disk cache."""
-        lost = f"{self.n_dropped:,} blocks were not kept: the disk is slower than what is computed"
+        lost = f"{self.n_dropped:,} blocks were not stored: the disk is slower than the engine"
         return (*([self.writer.problem] if self.writer.problem else ()), *([lost] if self.n_dropped else ()))
 
     def _insert(self, one: FoundBlock, parent: Node | None) -> Node:
-        """One block from the disk into the tree. Raises OutOfBlocks."""
+        """Put one block from disk into the tree. Raises OutOfBlocks."""
         fill = [partial(self._fill, pool, data) if data else None for pool, data in enumerate(one.parts)]
         node = self.store.insert(parent, one.ids, fill)
         self._keys[node] = one.key
@@ -161,7 +166,7 @@ class DiskCache:
         return key
 
     def _note_claim(self, node: Node, chat: str) -> None:
-        """A node belongs to a kept chat from now on."""
+        """Note that a node belongs to a stored chat from now on."""
         key = self._key(node)
         if key.own in self.saved:
             self.writer.claim(key, chat)
@@ -175,7 +180,7 @@ class DiskCache:
                 yield block
 
     def _unwritten(self, node: Node) -> Unwritten | None:
-        """A node as it is to be written; None where there is no need to, or no use in it."""
+        """A node in the form to be written; None where it is saved already or would be useless on disk."""
         key = self._key(node)
         begins = key.before == self.files.fingerprint
         if not self.store.tree.holds(node) or key.own in self.saved or not (begins or key.before in self.saved):
@@ -183,7 +188,7 @@ class DiskCache:
         return self._read(node, key)
 
     def _spill(self, node: Node) -> None:
-        """A node is about to lose a block: write it first, unless the disk is behind."""
+        """Write a node that is about to lose a block, unless the disk is behind."""
         if not node.chats or self.writer.problem:
             return
         key = self._key(node)

@@ -1,4 +1,4 @@
-"""Removing blocks from the disk on purpose: a chat, a model, all."""
+"""Removal of blocks from disk: those of a chat, of a model, or all."""
 
 import os
 import shutil
@@ -19,9 +19,10 @@ from localrun.storage.weight_store import WeightStore, erase_packed
 
 
 def erase_chats(root: Path, chats: Collection[str], for_good: bool = True) -> int:
-    """Remove all that only these chats claim, and all without a claim, which may be theirs. Gives the bytes removed.
+    """Remove blocks that only these chats claim, and those without a claim. Returns the bytes removed.
 
-    `for_good`: processes that still have them in memory write nothing of them any more. Raises OSError.
+    A block without a claim may belong to them. `for_good`: processes that still have them in memory write nothing of
+    them any more. Raises OSError.
     """
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -66,7 +67,7 @@ def _erase(root: Path, chats: Collection[str]) -> int:
 
 
 def erase_fingerprints(root: Path, names: Collection[str]) -> int:
-    """Remove all blocks of these fingerprints, whatever chats they are of. Gives the bytes removed. Raises OSError."""
+    """Remove all blocks of these fingerprints, of any chat. Returns the bytes removed. Raises OSError."""
     if not root.is_dir():
         return 0
     with locked(root / LOCK):
@@ -90,14 +91,14 @@ def _erase_folders(root: Path, folders: Collection[Path]) -> int:
 
 
 def erase_unwanted(setting: str) -> str:
-    """Remove what was kept, where a setting that was just made says that nothing is to be. Gives what it was, in words.
+    """Remove what a new value of a setting forbids to store. Returns a description of it.
 
     Raises LocalrunError.
     """
     home, settings = folder("cache"), read_settings()
     try:
         if setting == "disk_cache" and settings.disk_cache_bytes == 0:
-            return f"{gib(erase_all(home / DISK_FOLDER) if home else 0)} of what was computed of chats"
+            return f"{gib(erase_all(home / DISK_FOLDER) if home else 0)} of cached chats"
         if setting == "packed_weights" and settings.packed_weights_bytes == 0:
             return f"{gib(erase_packed(WeightStore(home).models()) if home else 0)} of packed weights"
         return ""

@@ -1,7 +1,8 @@
-"""Which weights these are: by every byte of their files, so that nothing computed with others is taken for theirs.
+"""Identity of weights by every byte of their files, so that nothing computed with other weights is reused.
 
-The hub's cache names files by their sha256. Others are read through once, beside the load that reads them anyway, and
-what was found is remembered by size, times and inode: a file that was only touched is read again, and is the same.
+The Hugging Face cache names files by their sha256. Other files are read through once, beside the load that reads them
+anyway, and the result is stored by size, times and inode. A file that was only touched is read again and keeps its
+identity.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class Identity:
-    """Found out on a thread of its own from the moment it is made."""
+    """Compute the identity on a thread of its own, from construction on."""
 
     def __init__(self, source: WeightFiles) -> None:
         self._found = ""
@@ -36,7 +37,7 @@ class Identity:
         self._thread.start()
 
     def result(self) -> str:
-        """Empty where a file cannot be read, or may have changed since it was opened."""
+        """The identity; empty where a file cannot be read, or may have changed since it was opened."""
         self._thread.join()
         return self._found
 
@@ -48,7 +49,7 @@ class Identity:
 
 
 def known_identity(source: WeightFiles) -> str:
-    """The result of an Identity where no file has to be read through for it; else empty."""
+    """The identity where no file has to be read through for it; else empty."""
     try:
         known = _read_known()
         contents = [_known_content(file.resolve(), stamp, known) for file, stamp in _files_of(source)]
@@ -58,7 +59,7 @@ def known_identity(source: WeightFiles) -> str:
 
 
 def content_of(file: Path, opened: Stamp) -> str:
-    """A name for the bytes that a file had when it was opened; empty where it may have others now.
+    """Name for the bytes that a file had when it was opened; empty where it may have changed since.
 
     Raises OSError or LocalrunError.
     """
@@ -74,7 +75,7 @@ def content_of(file: Path, opened: Stamp) -> str:
 
 
 def _files_of(source: WeightFiles) -> list[tuple[Path, Stamp]]:
-    """Those of weights, and those that tell how ids come about, as they were opened."""
+    """Files of weights, and files that determine token ids, as they were opened."""
     return [*sorted(source.stamps.items()), *source.beside.items()]
 
 
@@ -83,7 +84,10 @@ def _of_all(contents: Iterable[str]) -> str:
 
 
 def _known_content(real: Path, opened: Stamp, known: Mapping[str, list[object]]) -> str:
-    """By its name in the hub's cache, or as it was found before; else empty. Raises OSError or LocalrunError."""
+    """Content by its name in the Hugging Face cache, or as stored before; else empty.
+
+    Raises OSError or LocalrunError.
+    """
     if not _is_still(real, opened):
         return ""
     if _SHA256.fullmatch(real.name):
@@ -93,16 +97,19 @@ def _known_content(real: Path, opened: Stamp, known: Mapping[str, list[object]])
 
 
 def _is_still(real: Path, opened: Stamp) -> bool:
-    """Whether a file is the one that was opened: a write changes its size, its times or its inode, even
-    where the time was put back. One that was just written, where clocks are coarse, may be another."""
+    """Whether a file is unchanged since it was opened, by size, times and inode.
+
+    A write changes one of them even where the time was set back. Where clocks are coarse, a file that was just written
+    does not count as unchanged.
+    """
     return opened.is_settled and stamp_at(real).exact == opened.exact
 
 
 def fingerprint(*parts: object) -> str:
-    """A hash of all that blocks or packed weights depend on: those kept under another one are of no use.
+    """Hash of everything that blocks or packed weights depend on; those of another fingerprint are not used.
 
-    Blocks: the weights' identity, config, backend, instruction set, numerics, codecs, precision.
-    They count by their repr, which names all fields of a dataclass.
+    Blocks depend on the weights' identity, config, backend, instruction set, numerics, codecs and precision. Parts
+    count by their repr, which names all fields of a dataclass.
     """
     hashed = hashlib.sha256()
     for part in map(repr, parts):
@@ -111,7 +118,7 @@ def fingerprint(*parts: object) -> str:
 
 
 def checksum(file: Path) -> str:
-    """A hash of the CRC-32 of every chunk: sums tell changes, and are as fast as reading is."""
+    """Hash of the CRC-32 of every chunk, which detects changes at the speed of reading."""
     hashed, buffer = hashlib.sha256(), memoryview(bytearray(CHUNK_BYTES))
     with open(file, "rb", buffering=0) as opened:
         while n := opened.readinto(buffer):

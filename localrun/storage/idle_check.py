@@ -1,4 +1,4 @@
-"""The thread that reads packed weights back from the disk, while the engine is idle and its core is free."""
+"""The thread that verifies packed weights on disk while the engine is idle."""
 
 import threading
 from collections.abc import Callable
@@ -11,8 +11,10 @@ CLOSE_SECONDS = 1.0  # for what was found to be noted
 
 
 class IdleCheck:
-    """`resting` is set while the engine has nothing to do: a request waits for one piece at most. `on_damage` is told
-    when something was found; the problem of `files` says what."""
+    """Verify packed weights while `resting` is set: a request waits for one piece at most.
+
+    `on_damage` is called when damage was found; the problem of `files` describes it.
+    """
 
     def __init__(self, files: MappedFiles, resting: threading.Event, on_damage: Callable[[], None]) -> None:
         self.files, self.resting, self.on_damage = files, resting, on_damage
@@ -20,11 +22,11 @@ class IdleCheck:
         self.thread = threading.Thread(target=self._check, name="localrun-check", daemon=True)
 
     def start(self) -> None:
-        """Begin: for weights that memory holds, and for which the disk is not needed otherwise."""
+        """Start, for weights that memory holds, so that the disk is otherwise idle."""
         self.thread.start()
 
     def close(self) -> None:
-        """Leave what is left to the next start. The engine has ended."""
+        """Stop; the next start verifies the rest. The engine has ended."""
         self._stopped.set()
         self.resting.set()
         if self.thread.is_alive() and threading.current_thread() is not self.thread:
@@ -38,7 +40,7 @@ class IdleCheck:
                 self.on_damage()
 
     def _wait(self) -> None:
-        """Until the engine rests."""
+        """Wait until the engine rests."""
         self.resting.wait()
         if self._stopped.is_set():
             raise _Stopped

@@ -1,4 +1,4 @@
-"""Inventory of the blocks on disk: file by file, by model and by chat, and in which codec a chat is."""
+"""Inventory of the blocks on disk: by file, by model and by chat, with the codec of each chat."""
 
 import os
 from collections.abc import Iterator
@@ -39,7 +39,10 @@ def fingerprints(root: Path) -> list[Path]:
 
 
 def stored_blocks(root: Path, is_locked: bool = False) -> Iterator[StoredBlock]:
-    """All blocks of all fingerprints. Where the caller has it locked, what writers that died left unfinished goes."""
+    """All blocks of all fingerprints.
+
+    With `is_locked` the caller holds the lock, and unfinished files of dead writers are removed.
+    """
     for folder in fingerprints(root):
         yield from _blocks_in(folder.name, folder, is_locked)
 
@@ -60,7 +63,7 @@ def _blocks_in(fingerprint: str, folder: Path | str, is_locked: bool) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class KeptChat:
-    """`shared_bytes` of `nbytes` are other chats' too. `last_used` in seconds since 1970."""
+    """The blocks of a chat: `shared_bytes` of `nbytes` also belong to others. `last_used` in seconds since 1970."""
 
     chat: str
     nbytes: int
@@ -81,7 +84,7 @@ class KeptModel:
 
 
 def inventory(root: Path) -> list[KeptModel]:
-    """The one last used first, and of each the chat last used."""
+    """The models with blocks on disk, the last used first, and the chats of each in the same order."""
     by_fingerprint: dict[str, dict[str, StoredBlock]] = {}
     for block in stored_blocks(root):
         by_fingerprint.setdefault(block.fingerprint, {})[block.name] = block
@@ -120,14 +123,14 @@ def _model(folder: Path, blocks: dict[str, StoredBlock]) -> KeptModel:
 
 @dataclass(frozen=True, slots=True)
 class CodecTokens:
-    """`n_tokens` are kept in it, of all branches of the chat."""
+    """A codec, and the number of tokens of a chat stored in it, over all branches."""
 
     name: str
     n_tokens: int
 
 
 def codec_of(root: Path, chat: str, path: Path, precision: str, numerics: int) -> CodecTokens | None:
-    """The one last written of this chat with this model; None where nothing is kept that could still be used."""
+    """The codec last written for this chat and model; None where nothing usable is stored."""
     found: list[tuple[float, CodecTokens]] = []
     for folder in fingerprints(root):
         label, claims = read_label(folder), folder / FOLDER / file_name(chat)

@@ -1,4 +1,4 @@
-"""Labels of fingerprints: model, codec and settings of blocks, for people and for finding blocks out of use."""
+"""Labels of fingerprints: model, codec and settings of blocks, for people and for finding useless blocks."""
 
 import json
 import os
@@ -15,9 +15,9 @@ FILE = "label.json"
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """`weights` and `numerics` are those that the fingerprint counts with; a block holds `block_tokens` tokens.
+    """Label of a fingerprint. `weights` and `numerics` are parts of the fingerprint.
 
-    `form`: of files of packed weights; 0 for those from before it was told.
+    `form`: file format of packed weights; 0 for files from before it was stored.
     """
 
     model: str = ""
@@ -30,7 +30,7 @@ class Label:
     form: int = 0
 
     def outlives(self, other: "Label") -> bool:
-        """Blocks of `other` are of no use to anybody any more: its model is gone or changed, or computes otherwise."""
+        """Whether blocks of `other` are useless now: its model is gone or changed, or computes differently."""
         changed = other.path == self.path and other.weights != self.weights
         return changed or other.numerics != self.numerics or not os.path.exists(other.path)
 
@@ -39,13 +39,13 @@ NO_LABEL = Label()
 
 
 def write_label(folder: Path, label: Label) -> None:
-    """Into the folder of a fingerprint, where there is none that can be read: the first one stays."""
+    """Write the label into the folder of a fingerprint, unless there is a readable one."""
     if read_label(folder) == NO_LABEL:
         with suppress(OSError):
             write_whole(folder / FILE, json.dumps(asdict(label)))
 
 
 def read_label(folder: Path) -> Label:
-    """NO_LABEL where there is none that can be read; other fields of newer versions are ignored."""
+    """Read the label; NO_LABEL where there is no readable one. Fields of newer versions are ignored."""
     found, usual = read_state(folder / FILE), asdict(NO_LABEL)
     return replace(NO_LABEL, **{name: found[name] for name in usual if type(found.get(name)) is type(usual[name])})

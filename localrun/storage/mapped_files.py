@@ -1,7 +1,7 @@
-"""Files that weights are read from while a model computes, and whether they are still what they were.
+"""Files that weights are mapped from while a model computes, and the check that they are unchanged.
 
 Most are packed weights; some models leave a table in their own file. A write to a mapped file changes weights between
-two steps, and truncating it ends the process: a write is noticed here, by size and time.
+two steps, and truncating it ends the process. A write is noticed here, by size and time.
 """
 
 import json
@@ -23,19 +23,21 @@ LOOKED_AT = 16  # files of packed weights after a step: a look at all takes long
 
 
 class DamagedWeightsError(EngineError):
-    """Packed weights on the disk are not what was written. Those are removed, and the next load packs them again."""
+    """Packed weights on disk are damaged. They are removed, and the next load packs them again."""
 
     def __init__(self, damaged: Sequence[PackedFile]) -> None:
         files = "a file" if len(damaged) == 1 else f"{len(damaged)} files"
         super().__init__(
             f"{files} of packed weights in {damaged[0].path.parent} were damaged on the disk, and are removed",
-            "send the message again: they are packed again from the model's file, which is not to blame",
+            "send the message again: they are packed again from the model's file, which is not damaged",
         )
 
 
 class MappedFiles:
-    """`model`: files of its own, as they were opened; `packed`: of one folder, mapped. `problem` is why nothing may be
-    computed with them any more."""
+    """`model`: files of the model as they were opened; `packed`: mapped files of packed weights, of one folder.
+
+    `problem` is why nothing may be computed with them any more.
+    """
 
     def __init__(self, model: Mapping[Path, Stamp] = MappingProxyType({}), packed: Sequence[PackedFile] = ()) -> None:
         self.model, self.packed = model, packed
@@ -44,7 +46,7 @@ class MappedFiles:
         self._is_verified = False  # all, since they were mapped
 
     def look(self, most: int | None = None) -> LocalrunError | None:
-        """The problem, where a file was written to; with `most` only that many packed files are looked at, in turn."""
+        """Check for writes by size and time; returns the problem. With `most` only that many files, in turn."""
         for path, stamp in self.model.items():
             if was_written_to(path, stamp):
                 what = "the model file was changed while it was in use"
@@ -55,12 +57,12 @@ class MappedFiles:
         return self.problem
 
     def verify(self, before_piece: Callable[[], None]) -> LocalrunError | None:
-        """Read back packed files that have not been checked yet; `before_piece` may raise to leave the rest."""
+        """Read back packed files that were not verified yet; `before_piece` may raise to stop."""
         known = read_verified(self.packed[0].path.parent) if self.packed else {}
         return self._verify([file for file in self.packed if known.get(file.path.name) != file.known_by], before_piece)
 
     def explain_not_finite(self) -> LocalrunError | None:
-        """Whether packed weights are to blame for a number that is none: all are read through, once."""
+        """Read all packed weights once to see whether they caused a number that is not finite."""
         if not self._is_verified:
             self._is_verified = True
             self._verify(self.packed, lambda: None)
@@ -87,11 +89,11 @@ class MappedFiles:
 
 
 def read_verified(folder: Path) -> dict[str, list[int]]:
-    """By the names of files what they were known by; empty where nothing can be read."""
+    """Stamps of verified files by name; empty where nothing can be read."""
     return read_state(folder / VERIFIED_FILE)
 
 
 def note_verified(folder: Path, stamps: dict[str, list[int]]) -> None:
-    """Add these, where anything can be written; other processes may do so, too."""
+    """Add stamps of verified files, where the folder can be written; other processes may add theirs."""
     with suppress(OSError), locked(folder / LOCK):
         write_whole(folder / VERIFIED_FILE, json.dumps(read_verified(folder) | stamps))

@@ -1,8 +1,8 @@
-"""One packed matrix in a file of its own: written once, and then mapped by every process that runs the model.
+"""One packed matrix in a file of its own: written once, then mapped by every process that runs the model.
 
-Pages of it come from the disk when they are looked at, are never dirty, and go when memory is short. The file appears
-by rename, whole; other programs have no reason to touch it, and a removed one stays readable for those who mapped it.
-Behind the matrix stand its seal (what it was made of, and how), the time that the file is given, and a checksum.
+Its pages are read from disk on first use, are never dirty, and are evicted when memory is short. The file appears by
+rename, complete; a removed file stays readable for processes that mapped it. After the matrix come its seal (its source
+and layout), the time that the file is given, and a checksum.
 """
 
 import errno
@@ -35,13 +35,13 @@ FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 
 
 class DiskError(DoesNotFitError):
-    """Weights that have no room in memory find none on the disk either."""
+    """Weights that do not fit in memory do not fit on the disk either."""
 
 
 class PackedFile:
-    """`n_bytes` of a matrix. With another seal it is another; one that was written to since is none.
+    """The file of a matrix of `n_bytes`. A file with another seal, or one written to since, does not count.
 
-    `stamp`: as the file was when it was mapped.
+    `stamp`: of the file when it was mapped.
     """
 
     def __init__(self, path: Path, n_bytes: int, seal: bytes) -> None:
@@ -54,7 +54,7 @@ class PackedFile:
         return list(self.stamp.exact) if self.stamp else []
 
     def is_there(self) -> bool:
-        """Whether it is whole, this one, and as it was written, as far as its size and time tell."""
+        """Whether the file is complete, has this seal, and is unchanged by size and time."""
         try:
             with open_regular(self.path) as file:
                 return self._is_this(file.fileno())
@@ -62,15 +62,14 @@ class PackedFile:
             return False
 
     def was_changed(self) -> bool:
-        """Whether something else lies in its place."""
+        """Whether another file is in its place."""
         return self.path.exists() and not self.is_there()
 
     def mapped(self, pack: Callable[[], Iterator[memoryview]], in_parts: bool = False) -> memoryview:
-        """The matrix, uint8 [n_bytes], read-only; where it is not there, what `pack` gives piece by piece is written.
+        """The matrix, uint8 [n_bytes], read-only; written first, from the pieces of `pack`, where there is none.
 
-        `in_parts`: a step reads stretches of it that it names before: nothing around them is of use.
-
-        Of several processes one writes, and the others wait. Raises DiskError where it cannot be written.
+        `in_parts`: a step reads ranges of it that it names before; read-ahead around them is useless. Of several
+        processes one writes, and the others wait. Raises DiskError where the file cannot be written.
         """
         try:
             if not self.is_there():
@@ -80,21 +79,23 @@ class PackedFile:
             raise self._failure(error) from error
 
     def found(self) -> memoryview | None:
-        """The matrix, uint8 [n_bytes], read-only, where it is there."""
+        """The matrix, uint8 [n_bytes], read-only, where the file exists."""
         try:
             return self._map(in_parts=False)
         except OSError:
             return None
 
     def write(self, pack: Callable[[], Iterator[memoryview]]) -> None:
-        """Write the pieces of `pack` unless they are there. Of several processes one writes. Raises OSError."""
+        """Write the pieces of `pack` unless the file exists. Of several processes one writes. Raises OSError."""
         with locked(self.path.parent / LOCK):
             if not self.is_there():
                 self._write(pack())
 
     def is_damaged(self, before_piece: Callable[[], None] = lambda: None) -> bool:
-        """Whether the file that was mapped holds something else than what was written: all of it is read, and
-        `before_piece` called before each piece. One that is gone cannot be told from a whole one."""
+        """Read the mapped file and compare it with its checksum; True where it differs.
+
+        `before_piece` is called before each piece. A removed file counts as undamaged.
+        """
         try:
             with open_regular(self.path) as file:
                 if not self._is_mapped(file.fileno()):
@@ -114,7 +115,7 @@ class PackedFile:
             return True
 
     def remove(self) -> None:
-        """Take away the file that was mapped, unless another has its place. Raises OSError."""
+        """Remove the mapped file, unless another is in its place. Raises OSError."""
         with suppress(FileNotFoundError), locked(self.path.parent / LOCK):
             with open_regular(self.path) as file:
                 is_mapped = self._is_mapped(file.fileno())

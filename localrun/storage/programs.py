@@ -1,4 +1,4 @@
-"""Programs whose conversations are kept: their chats have no titles, but names that were made of their session keys."""
+"""Names of programs whose conversations are stored; their chats have ids made from session keys, and no titles."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ MOST = 1000  # of which the names are kept, those that were used last
 
 
 def note_program(chat: str, program: str) -> None:
-    """Keep whose chat that is. Where nothing can be written, it stays unknown."""
+    """Store the program of a chat, where the folder can be written."""
     home = writable_folder("cache")
     if home is None:
         return
@@ -24,7 +24,7 @@ def note_program(chat: str, program: str) -> None:
 
 
 def programs() -> dict[str, str]:
-    """Names of programs by chat; empty where a program did not say its name."""
+    """Names of programs by chat; empty where a program gave none."""
     home: Path | None = folder("cache")
     known = read_state(home / FILE if home else None)
     return {chat: name for chat, name in known.items() if chat.startswith(API_CHATS) and isinstance(name, str)}

@@ -1,4 +1,4 @@
-"""One prompt on its way back from the disk: read on a thread of its own, put into the tree a few blocks at a step."""
+"""Restore of one prompt from disk: read on a thread of its own, put into the tree a few blocks per step."""
 
 import queue
 import threading
@@ -14,7 +14,10 @@ WAIT_SECONDS = 0.5  # for room among those, before looking whether anybody still
 
 
 class Restore:
-    """`advance` is called on the engine's thread; `wake` on the reader's, whenever there is more to advance with."""
+    """One running restore.
+
+    `advance` is called on the engine's thread; the reader calls `wake` when it has read more.
+    """
 
     def __init__(self, disk: DiskCache, token_ids: Sequence[int], wake: Callable[[], None]) -> None:
         self.n_tokens = 0  # brought back so far
@@ -31,11 +34,11 @@ class Restore:
 
     @property
     def is_ready(self) -> bool:
-        """There is something to advance with, or nothing more to wait for."""
+        """Whether there are blocks to insert, or nothing more to wait for."""
         return self.is_over or not self._found.empty()
 
     def advance(self, seconds: float) -> None:
-        """Put what has been read into the tree, for about that long."""
+        """Put blocks that were read into the tree, for about `seconds`."""
         until = time.perf_counter() + seconds
         while not self.is_over and not self._found.empty() and time.perf_counter() < until:
             portion: list[FoundBlock] = []

@@ -1,6 +1,6 @@
-"""Eviction order of the disk cache: what is of no use, then the ends of texts, the least recently used before others.
+"""Eviction order of the disk cache: useless blocks, then the ends of texts, least recently used first.
 
-A block is of use only behind those it follows. So it counts as used when what follows it was, and goes after that.
+A block is useful only after those it follows. So it counts as used when a block after it was, and goes later.
 """
 
 import os
@@ -24,9 +24,10 @@ LOOK_SECONDS = 86400  # after which it is time to look again: what was unused fo
 
 
 def trim(root: Path, budget: int, label: Label = NO_LABEL) -> tuple[int, list[StoredBlock]]:
-    """Remove what was not used for a month, and what goes first beyond the budget. Gives the bytes that are left and
-    what was removed. `label` is that of the process that trims: what it knows to be of no use goes before all else.
-    Raises OSError."""
+    """Remove blocks unused for a month and those beyond the budget. Returns the bytes left and the removed blocks.
+
+    `label` is that of the calling process: blocks that it knows to be useless go first. Raises OSError.
+    """
     if not root.is_dir():
         return 0, []
     with locked(root / LOCK):
@@ -51,7 +52,7 @@ def _trim(root: Path, budget: int, label: Label) -> tuple[int, list[StoredBlock]
 
 
 def in_order(blocks: Sequence[StoredBlock], dead: Collection[str] = ()) -> list[tuple[StoredBlock, float]]:
-    """All blocks in the order in which they go, and when each, or one that follows it, was last used."""
+    """All blocks in the order of removal, each with the last use of itself or of a block after it."""
     known = {(block.fingerprint, block.own): block for block in blocks}
     depths = _depths(known)
     used: dict[tuple[str, str], float] = {}
@@ -69,7 +70,7 @@ def in_order(blocks: Sequence[StoredBlock], dead: Collection[str] = ()) -> list[
 
 
 def _depths(known: dict[tuple[str, str], StoredBlock]) -> dict[tuple[str, str], int]:
-    """How many blocks there are up to each; 0 where one of those before it is gone."""
+    """Number of blocks up to each one; 0 where one before it is missing."""
     depths: dict[tuple[str, str], int] = {}
     for key in known:
         way = []
@@ -85,7 +86,7 @@ def _depths(known: dict[tuple[str, str], StoredBlock]) -> dict[tuple[str, str], 
 
 
 def remove(block: StoredBlock) -> bool:
-    """False where it stays."""
+    """Remove a block; False where that fails."""
     try:
         os.unlink(block.path)
     except FileNotFoundError:
@@ -96,8 +97,10 @@ def remove(block: StoredBlock) -> bool:
 
 
 def tidy(root: Path, left: Sequence[StoredBlock]) -> None:
-    """Remove what says nothing any more: claims on blocks that are gone, empty folders, old marks of erased chats.
-    The caller has the root locked."""
+    """Remove claims on missing blocks, empty folders, and old marks of erased chats.
+
+    The caller holds the lock of the root.
+    """
     names: dict[str, set[str]] = {}
     for block in left:
         names.setdefault(block.fingerprint, set()).add(block.name)
@@ -119,13 +122,16 @@ def tidy(root: Path, left: Sequence[StoredBlock]) -> None:
 
 
 def known_total(root: Path) -> int | None:
-    """Bytes that all blocks take, as they were counted last; None where somebody should look."""
+    """Bytes of all blocks at the last count; None where a new count is due."""
     nbytes, looked = _read_total(root)
     return nbytes if 0 <= time.time() - looked < LOOK_SECONDS else None
 
 
 def note_total(root: Path, nbytes: int, looked: bool = False) -> None:
-    """`looked`: counted just now. What others write meanwhile is missed until somebody looks. Raises OSError."""
+    """Store the bytes of all blocks.
+
+    `looked`: they were counted just now. Writes of other processes are missed until the next count. Raises OSError.
+    """
     if root.is_dir():
         write_whole(root / TOTAL_FILE, f"{nbytes} {time.time() if looked else _read_total(root)[1]}")
 

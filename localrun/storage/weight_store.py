@@ -1,8 +1,8 @@
-"""Packed weights on disk: a folder for each model, a file for each matrix.
+"""Packed weights on disk: a folder per model, a file per matrix.
 
-The next start of a model uses them again. Files of other models go, the one not used for longest first,
-where the disk has no room for all, and after a month; those of the same model in an earlier version, and all of an
-earlier form, go at once.
+The next start of a model maps them. Files of other models are removed, the least recently used first, where the disk is
+short, and after a month. Those of the same model in an earlier version, and all of an earlier file format, are removed
+at once.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from localrun.storage.packed_file import FORM, LOCK, SUFFIX, DiskError, PackedFi
 
 PACKED_FOLDER = "weights"  # in the folder of caches
 MAX_AGE_SECONDS = 30 * 86400
-SPARE = 1 << 30  # bytes of the disk that are left to others; of a smaller disk 1 / SPARE_PART:
+SPARE = 1 << 30  # bytes of the disk that are left for other programs; of a smaller disk 1 / SPARE_PART:
 SPARE_PART = 8
 KEPT_PART = 8  # of what the disk has free, for weights that memory holds, too
 
@@ -39,13 +39,13 @@ class PackedModel:
 
 
 class WeightStore:
-    """The packed weights below the folder of caches, of all models. A folder that is not there holds none."""
+    """The packed weights of all models, below the cache folder. A missing folder holds none."""
 
     def __init__(self, caches: Path) -> None:
         self.root = caches / PACKED_FOLDER
 
     def models(self) -> list[PackedModel]:
-        """The one last used first."""
+        """Models with packed weights, the last used first."""
         found = []
         with suppress(OSError):
             for folder in self.root.iterdir():
@@ -61,20 +61,20 @@ class WeightStore:
         return [model for model in self.models() if model.label.path in names]
 
     def room(self) -> int:
-        """Bytes that packed weights may take of the disk, with those that are there already."""
+        """Bytes of disk that packed weights may take, including those on disk."""
         disk = disk_usage(self.root)
         return disk.free + total_bytes(self.models()) - min(SPARE, disk.total // SPARE_PART)
 
     def limit(self, wanted: int | None) -> int:
-        """Bytes that those of models may take that memory holds: what the user wants, None: a part of what is free."""
+        """Bytes for packed weights of models that fit in memory: `wanted`; None: a part of the free disk."""
         return self.room() // KEPT_PART if wanted is None else wanted
 
     def files(
         self, made_of: str, label: Label, sizes: Mapping[str, int], limit: int | None = None
     ) -> dict[str, PackedFile]:
-        """A file for each matrix of `sizes` (bytes by name), with room on the disk for those that are not there yet.
+        """A file for each matrix of `sizes` (bytes by name), with room on disk for the missing ones.
 
-        `made_of` says all that their bytes depend on, `limit` how many all models may take together. Raises DiskError
+        `made_of` names everything that their bytes depend on; `limit` is the total for all models. Raises DiskError
         where there is not enough room.
         """
         made_of, label = f"{made_of}\nform {FORM}", replace(label, form=FORM)
@@ -97,7 +97,7 @@ class WeightStore:
         return files
 
     def _make_room(self, own: Path, label: Label, missing: int, limit: int | None) -> None:
-        """Remove what other models have there, as far as need be. Raises DiskError."""
+        """Remove packed weights of other models, as far as necessary. Raises DiskError."""
         there = self.models()
         others = [model for model in there if model.folder != own]
         disk = shutil.disk_usage(self.root)
@@ -121,7 +121,7 @@ def total_bytes(models: Iterable[PackedModel]) -> int:
 
 
 def erase_packed(models: Collection[PackedModel]) -> int:
-    """Return the bytes removed; who runs such a model goes on with what it has mapped. Raises OSError."""
+    """Remove packed weights and return their bytes; processes that mapped them continue. Raises OSError."""
     for model in models:
         shutil.rmtree(model.folder)
     return total_bytes(models)
@@ -133,5 +133,5 @@ def _file(folder: Path, name: str, nbytes: int, made_of: str) -> PackedFile:
 
 
 def _is_earlier(label: Label, now: Label) -> bool:
-    """Whether these are weights that were packed of the same file by an earlier version, or before the file changed."""
+    """Whether these weights were packed from the same file by an earlier version, or before the file changed."""
     return bool(now.path) and (label.path, label.precision) == (now.path, now.precision)

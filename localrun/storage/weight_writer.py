@@ -1,7 +1,7 @@
-"""The thread that writes packed weights for the next start, which maps them and packs nothing.
+"""The thread that writes packed weights, so that the next start maps them instead of packing.
 
-It begins once the model is loaded, and works while its processor is otherwise idle; a start that ends sooner leaves
-what it got done, and the next goes on with the rest.
+It begins once the model is loaded, and works while its processor is otherwise idle. A process that ends sooner leaves
+the finished files, and the next one continues with the rest.
 """
 
 import threading
@@ -21,9 +21,11 @@ PackedFiles = Mapping[str, PackedFile]
 
 
 class WeightWriter:
-    """The matrices of one load. `files` says where they are kept; it may take as long as reading all weights does, and
-    raises OSError or DoesNotFitError where they cannot be. `found` are files of those that were there, `missing` of
-    others."""
+    """The matrices of one load, to be written.
+
+    `files` returns their files; that may take as long as reading all weights, and raises OSError or DoesNotFitError
+    where they cannot be stored. `found` are files that existed already, `missing` the others.
+    """
 
     def __init__(
         self,
@@ -37,12 +39,12 @@ class WeightWriter:
         self.thread = threading.Thread(target=self._write, name="localrun-weights", daemon=True)
 
     def write(self) -> None:
-        """Begin to write what this start has packed."""
+        """Start to write the matrices that this load packed."""
         if any(matrix.packed is not None for matrix in self.matrices.values()):
             self.thread.start()
 
     def close(self) -> None:
-        """Go on for CLOSE_SECONDS at most, and leave the rest to the next start."""
+        """Continue for CLOSE_SECONDS at most, and leave the rest to the next start."""
         if self.thread.is_alive() and threading.current_thread() is not self.thread:  # a finalizer may run anywhere
             self.thread.join(CLOSE_SECONDS)
         self._stopped.set()

@@ -201,7 +201,7 @@ def replay_and_leave() -> None:
         serve(model, ids[:n_same] + text(9, n_same))
 
 
-def test_what_a_replay_did_not_settle_is_not_for_others(monkeypatch: Patch) -> None:
+def test_unfinished_replays_are_not_shared(monkeypatch: Patch) -> None:
     replay_and_leave()
     publish_what_replay_did_not_settle(monkeypatch)
     with pytest.raises(AssertionError):

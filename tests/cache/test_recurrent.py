@@ -46,7 +46,7 @@ def test_on_the_way_through_a_long_text_states_are_kept_far_apart() -> None:
     assert len(kept) <= 3 + 2
     found = serve(model, [*ids[:2900], *text(20, 1)])
     assert found.n_cached == 2 * CHECKPOINT_TOKENS
-    assert "the state of recurrent layers is kept at token 2,048" in found.reuse.note
+    assert "the nearest state of recurrent layers is at token 2,048" in found.reuse.note
 
 
 def test_two_states_are_enough_to_answer() -> None:

@@ -48,7 +48,7 @@ def same_start(a: list[int], b: list[int]) -> list[int]:
     return a[:n]
 
 
-def test_a_second_request_uses_what_the_first_has_done_so_far() -> None:
+def test_a_second_request_reuses_the_running_first() -> None:
     model = f16(FULL, windowed(70))
     ids = text(300)
     first = model.store.open(ids)
@@ -122,7 +122,7 @@ def test_the_least_recently_used_text_goes_first_from_its_end() -> None:
     model.store.close(cache, young[: cache.n_cached])
 
 
-def test_what_a_running_sequence_holds_is_not_evicted() -> None:
+def test_blocks_of_a_running_sequence_are_not_evicted() -> None:
     model = f16(FULL, n_blocks=6)
     ids = text(257)
     serve(model, ids)

@@ -62,7 +62,7 @@ def test_an_answer_is_kept_with_its_calls_and_results(chat: Chat) -> None:
     assert kept.ids == (1, 2, 7, 8, 5, 9, 10), "the ids of the last generation, with its prompt"
 
 
-def test_what_was_drafted_goes_on_as_calls_come(chat: Chat) -> None:
+def test_a_draft_continues_with_tool_calls(chat: Chat) -> None:
     texts = [""]
     answer = answer_to(chat, [])
     for event in TURN[:-1]:

@@ -33,7 +33,7 @@ def test_numbers_go_before_the_preset_and_that_before_the_settings(tmp_path: Pat
     assert (settings_of(chat, usual).temperature, settings_of(chat, usual).max_tokens) == (0.3, 9)
 
 
-def test_what_another_program_wrote_is_checked(tmp_path: Path) -> None:
+def test_settings_of_other_programs_are_validated(tmp_path: Path) -> None:
     chat = ChatStore(tmp_path).create()
     chat.add_user("hello")
     path = tmp_path / f"{chat.id}.jsonl"

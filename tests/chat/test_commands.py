@@ -22,7 +22,7 @@ def test_a_path_and_an_escaped_slash_are_messages(text: str) -> None:
         ("/save a b.md", "/save", "a b.md"),
     ],
 )
-def test_a_command_and_what_stands_behind_it(text: str, name: str, rest: str) -> None:
+def test_commands_are_parsed_with_their_arguments(text: str, name: str, rest: str) -> None:
     found = command_in(text, "plain")
     assert found is not None
     assert (found[0].name, found[1]) == (name, rest)
@@ -38,7 +38,7 @@ def test_a_command_and_what_stands_behind_it(text: str, name: str, rest: str) ->
         ("/new day, new luck", "/new stands alone", "//new"),
     ],
 )
-def test_what_is_no_command_says_what_to_type(text: str, says: str, hint: str) -> None:
+def test_unknown_commands_hint_at_help(text: str, says: str, hint: str) -> None:
     with pytest.raises(UsageError, match=says) as caught:
         command_in(text, "plain")
     assert hint in (caught.value.hint or "")
@@ -56,5 +56,5 @@ def test_plain_chat_does_what_the_list_promises() -> None:
 def test_the_temperature_behind_retry() -> None:
     assert [temperature_in(text) for text in ("", "0", "1.5")] == [None, 0.0, 1.5]
     for text in ("hot", "9", "-1", "nan"):
-        with pytest.raises(UsageError, match="no temperature"):
+        with pytest.raises(UsageError, match="not a temperature"):
             temperature_in(text)

@@ -36,7 +36,7 @@ def reopened(folder: Path) -> Chat:
     return ChatStore(folder).open(journal(folder).stem)
 
 
-def test_what_had_come_is_there_after_a_crash(tmp_path: Path, chat: Chat) -> None:
+def test_a_half_answer_survives_a_crash(tmp_path: Path, chat: Chat) -> None:
     draft = begun(chat, "It is ", "a long 天 ", "story")
     last = reopened(tmp_path).tree.messages()[-1]
     assert (last.id, last.parent, last.role) == (draft.id, chat.tree.head, "assistant")
@@ -127,7 +127,7 @@ def test_a_list_counts_messages_and_not_pieces(tmp_path: Path, chat: Chat) -> No
     assert (summary.title, summary.n_messages) == ("tell me all", 1)
 
 
-def test_what_waits_is_kept_until_it_is_a_message(tmp_path: Path, chat: Chat) -> None:
+def test_waiting_messages_are_stored_until_sent(tmp_path: Path, chat: Chat) -> None:
     chat.wait([as_content("and then?"), as_content("and so?")])
     assert reopened(tmp_path).waiting == (as_content("and then?"), as_content("and so?"))
     chat.set(waiting="one text, as it was once kept")

@@ -121,7 +121,7 @@ def test_a_chat_that_was_deleted_a_month_ago_leaves_nothing_either(home: Path, m
     assert traces(home, own[8:], ("quillbrook",)) == []
 
 
-def test_what_cannot_be_removed_is_said_and_the_chat_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_erase_is_an_error_and_keeps_the_chat(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = ChatStore(home / "chats")
     chat = store.create()
     chat.add_user(SECRET)

@@ -273,7 +273,7 @@ def test_zeros_after_a_power_cut_are_passed_over(tmp_path: Path) -> None:
     assert texts(reopened(tmp_path)) == ["question 0 天", "answer 0", "after"]
 
 
-def test_what_newer_versions_write_is_kept_and_passed_over(tmp_path: Path) -> None:
+def test_records_of_newer_versions_are_ignored_and_kept(tmp_path: Path) -> None:
     from localrun.chat.records import pack
 
     chat = ChatStore(tmp_path).create()
@@ -363,7 +363,7 @@ def test_without_a_folder_chats_live_in_memory() -> None:
     store.close()
 
 
-def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = ChatStore(tmp_path)
     chat = store.create()
     first = chat.add_user("before")

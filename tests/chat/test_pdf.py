@@ -53,7 +53,7 @@ def test_a_pdf_without_text_for_us_says_why(
 
 
 @pytest.mark.parametrize("data", [b"%PDF-1.7\n", b"%PDF-1.7\nxref\n0 9\ntrailer<</Root 1 0 R>>\nstartxref\n9\n%%EOF"])
-def test_a_broken_pdf_is_told_of(tmp_path: Path, data: bytes) -> None:
+def test_a_broken_pdf_is_an_error(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "broken.pdf").write_bytes(data)
     with pytest.raises(UsageError, match=r"broken\.pdf cannot be read as a PDF"):
         read_attachment(tmp_path / "broken.pdf")

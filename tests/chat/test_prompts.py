@@ -36,7 +36,7 @@ def test_any_text_may_stand_in_a_file(text: str) -> None:
     assert prompt.filled(dict.fromkeys(prompt.variables, "x")) is not None
 
 
-def test_what_ships_is_whole() -> None:
+def test_shipped_prompts_are_valid() -> None:
     shipped = [prompt for prompt in read_prompts() if prompt.shipped]
     assert {prompt.kind for prompt in shipped} == {"system", "template"}
     for prompt in shipped:

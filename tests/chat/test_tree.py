@@ -58,7 +58,7 @@ def test_walking_to_a_branch_and_back_ends_where_one_was() -> None:
     assert tree.leaf_below("0") == "5"
 
 
-def test_what_stood_in_for_a_lost_message_gives_way_to_it() -> None:
+def test_a_placeholder_is_replaced_by_its_message() -> None:
     tree = ChatTree()
     tree.add(Message("a", None, "user", as_content("?"), lost=True))
     tree.add(message(1, None))

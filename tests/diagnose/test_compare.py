@@ -35,7 +35,7 @@ def greedy(client: LocalClient) -> tuple[int, ...]:
     return next(event.completion.token_ids for event in client.generate(request) if isinstance(event, Done))
 
 
-def test_what_two_precisions_say(tmp_path: Path) -> None:
+def test_texts_of_two_precisions_are_compared(tmp_path: Path) -> None:
     folder = save("qwen3", tmp_path / "m", dtype=torch.bfloat16)
     with opened(folder, "bf16") as first, opened(folder, "int4") as second:
         found = compare(first.model, second.model, prompt=70, generate=6, repeats=2)

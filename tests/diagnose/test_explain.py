@@ -29,7 +29,7 @@ def client() -> Iterator[LocalClient]:
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_what_can_be_counted_is_what_the_formula_says(client: LocalClient, topic: str) -> None:
+def test_counted_figures_equal_their_formulas(client: LocalClient, topic: str) -> None:
     report = TOPICS[topic](client.model, partial(ask, client))
     assert report.topic == topic
     assert report.figures

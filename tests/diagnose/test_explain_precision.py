@@ -78,13 +78,13 @@ def test_the_advice_is_the_smallest_that_stays_close() -> None:
     assert "more memory than INT4" in advice(each)
 
 
-def test_what_was_lost_before_is_said_honestly() -> None:
+def test_the_file_types_loss_is_stated() -> None:
     source = open_model(LoadOptions(BUILTIN, prefix_cache=False)).source
     assert truth(source).startswith("The file holds Q8_0: those weights, decoded, are the truth here")
     assert truth(FloatWeights(source)) == ""
 
 
-def test_a_large_model_is_told_by_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_model_is_reported_by_formula(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "LARGEST", 1000)
     monkeypatch.setattr(precision, "take", lambda *_: pytest.fail("it was encoded"))
     plan = SimpleNamespace(weights_bytes=7_000_000, mapped_bytes=0)

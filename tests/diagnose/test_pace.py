@@ -46,7 +46,7 @@ def told(*args: Any, **more: Any) -> Pace:
     return found
 
 
-def test_what_a_decode_reads_counts_the_cache() -> None:
+def test_decode_reads_include_the_cache() -> None:
     assert told("decode", BUILTIN, 64, 0.64, RATES).bound == "overhead"
     found = told("decode", BUILTIN, 64, 0.64, RATES, kv_bytes=90_000_000)
     assert found.bound == "memory"

@@ -108,8 +108,6 @@ def test_f16_is_close_to_f32_but_not_the_same(builtin: LoadedModel) -> None:
         (TEXT, 64, "q9", "cannot be kept as 'q9'"),
     ],
 )
-def test_what_cannot_be_measured_is_a_usage_error(
-    builtin: LoadedModel, text: str, ctx: int, baseline: str | None, says: str
-) -> None:
+def test_perplexity_usage_errors(builtin: LoadedModel, text: str, ctx: int, baseline: str | None, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         perplexity(builtin, text, ctx=ctx, baseline=baseline)

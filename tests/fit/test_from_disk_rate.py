@@ -44,7 +44,7 @@ def test_more_memory_misses_less() -> None:
     assert share_missed(experts(8, 2), 16 * MIB) > share_missed(experts(128, 8), 256 * MIB), "two of eight, by chance"
 
 
-def test_what_every_token_reads_is_there_whole_or_not_at_all() -> None:
+def test_cyclic_reads_hit_all_or_nothing() -> None:
     """A round through more than there is room for finds nothing: what comes next was dropped for what came last."""
     dense = [Mappable(f"layers.{index}.up", 10 * MIB, 10 * MIB) for index in range(4)]
     assert missed_bytes(dense, 39 * MIB) == 40 * MIB

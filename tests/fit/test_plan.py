@@ -154,7 +154,7 @@ def test_a_refusal_counts_what_is_in_the_way() -> None:
         plan(0.9 * GIB, weights=0.4 * GIB, limit="a limit of 0.90 GiB set by a control group")
     message = str(refused.value)
     assert "0.40 GiB of the 0.90 GiB that are free under a limit of 0.90 GiB set by a control group" in message
-    assert re.search(r"cache and program [\d.]+ GiB, and 0.11 GiB are left to others", message)
+    assert re.search(r"cache and program [\d.]+ GiB, and 0.11 GiB are left for other programs", message)
     assert refused.value.hint == "choose a smaller model, or raise that limit"
 
 
@@ -282,7 +282,7 @@ def test_a_chat_stays_in_its_codec_while_that_holds_enough(
     [
         ({"wish": "f16", "ctx": 8192}, {"f16": 4096, "q8": 9000, "k8v4": 11000}, "--kv q8 or --kv k8v4"),
         ({"ctx": 30000}, {"f16": 4096, "q8": 9024}, "--ctx 9024 --kv q8"),
-        ({"ctx": 30000, "small": True}, {"f16": 4096, "q8": 9024, "q4": 32000}, "--kv q4 takes it all the same"),
+        ({"ctx": 30000, "small": True}, {"f16": 4096, "q8": 9024, "q4": 32000}, "--kv q4 uses it anyway"),
         ({}, {"f16": 0, "q8": 0}, ""),
     ],
 )
@@ -299,7 +299,7 @@ def test_a_codec_that_the_backend_lacks_is_a_usage_error() -> None:
     assert "auto, f32, f16" in refused.value.hint
 
 
-def test_what_four_bits_break() -> None:
+def test_models_that_q4_breaks() -> None:
     assert not q4_objection(config())
     assert "3 billion" in q4_objection(config(4, hidden=512))
     layers = tuple(dataclasses.replace(layer, sinks=True) for layer in config().layers)

@@ -110,7 +110,7 @@ def test_a_real_probe() -> None:
     assert 1e8 < found.macs < 1e15
 
 
-def test_what_was_measured_quietly_holds_for_a_month(measured: list[Probed], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_measurements_are_valid_for_a_month(measured: list[Probed], monkeypatch: pytest.MonkeyPatch) -> None:
     assert known_rates() is None
     assert machine_rates() == known_rates() == Rates(30e9, 4e11, 1e11)
     measured[:] = [replace(QUIET, read_bytes=20e9)]
@@ -120,9 +120,7 @@ def test_what_was_measured_quietly_holds_for_a_month(measured: list[Probed], mon
     assert machine_rates().read_bytes == 20e9, "the machine has changed"
 
 
-def test_what_was_measured_in_company_is_measured_again_soon(
-    measured: list[Probed], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_busy_measurements_expire_soon(measured: list[Probed], monkeypatch: pytest.MonkeyPatch) -> None:
     measured[:] = [BUSY, QUIET]
     assert machine_rates().idle is False
     assert machine_rates().read_bytes == 8e9

@@ -34,7 +34,7 @@ def test_weights_are_read_once_for_all_chats() -> None:
     assert four.memory - one.memory == pytest.approx(3 * 10_000_000 / (40e9 * READ_SHARE))
 
 
-def test_what_answers_here_have_reached_goes_before_the_usual_share() -> None:
+def test_reached_shares_override_the_usual_share() -> None:
     known = Rates(40e9, 200e9, reached={"decode 3": 0.9})
     assert known.share("decode", 4e9) == (0.9, True)
     line, measured = roofline(known, 4e9)

@@ -48,7 +48,7 @@ def the_file(disk: BlockFiles) -> Path:
     return Path(block.path)
 
 
-def test_what_was_saved_comes_back(disk: BlockFiles) -> None:
+def test_saved_blocks_are_loaded(disk: BlockFiles) -> None:
     key = disk.key(None, IDS)
     assert disk.save(key, IDS, PARTS, CHATS) == the_file(disk).stat().st_size
     assert tuple(map(bytes, disk.load(key, IDS) or ())) == PARTS
@@ -141,7 +141,7 @@ def test_a_window_counts_from_the_first_position_on_where_it_hides_something(tmp
     assert len({chain[-1] for chain in chains}) == len(windows)
 
 
-def test_what_follows_a_block_is_found_with_its_ids(disk: BlockFiles) -> None:
+def test_following_blocks_are_found_with_their_ids(disk: BlockFiles) -> None:
     first = saved(disk)
     after = {ids: disk.key(first, ids) for ids in ((1, 2, 3), (1, 2), (9,) * 64)}
     for ids, key in after.items():
@@ -209,7 +209,7 @@ def test_shared_ids_are_counted_as_one_by_one(a: list[int], b: list[int]) -> Non
     assert n_shared(pack_ids(a), pack_ids(b)) == common_prefix(a, b)
 
 
-def test_what_follows_is_looked_for_among_few_files_however_many_there_are(disk: BlockFiles) -> None:
+def test_following_blocks_are_searched_among_few_files(disk: BlockFiles) -> None:
     for n in range(600):
         before = BlockKey(b"", digest(str(n).encode()), 64)
         disk.save(disk.key(before, (n,)), (n,), PARTS, CHATS)
@@ -229,7 +229,7 @@ def test_a_forbidden_folder_is_a_miss_and_saving_says_so(tmp_path: Path) -> None
     assert trim(disk.root, 0) == (0, [])
 
 
-def test_what_a_dead_process_left_is_removed_by_who_changes_something_and_not_by_who_looks(disk: BlockFiles) -> None:
+def test_leftovers_of_dead_writers_are_removed_by_writers_not_readers(disk: BlockFiles) -> None:
     saved(disk)
     left = the_file(disk).with_name("a.kv.tmp")
     left.write_bytes(b"half")

@@ -187,7 +187,7 @@ def test_a_chat_stays_in_its_codec_though_another_would_fit_better(monkeypatch: 
     assert newest.cache.restored_tokens > 0
 
 
-def test_a_codec_that_does_not_fit_any_more_is_left_and_the_user_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_codec_that_no_longer_fits_is_changed_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     enough = least_for("f16", monkeypatch)
     assert enough < least_for("f32", monkeypatch)
     first, _ = resumed(monkeypatch, PLENTY, kv="f32")

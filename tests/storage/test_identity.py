@@ -169,7 +169,7 @@ def test_a_file_that_changes_while_read_has_no_identity(model: Path, monkeypatch
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"x": 3}', '{"x": [1, 2]}', "null"])
-def test_what_was_remembered_may_be_damaged(model: Path, home: Path, content: str) -> None:
+def test_a_damaged_identity_file_is_ignored(model: Path, home: Path, content: str) -> None:
     before = of(model)
     (home / "cache").mkdir(parents=True, exist_ok=True)
     (home / "cache" / "weights.json").write_text(content)

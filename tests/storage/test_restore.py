@@ -119,7 +119,7 @@ def test_one_that_is_cancelled_meanwhile_leaves_nothing_behind(
         assert end(again.generate(ask(LONG))).token_ids == first.token_ids
 
 
-def test_what_cannot_be_read_is_computed(first: Completion, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_blocks_are_computed(first: Completion, monkeypatch: pytest.MonkeyPatch) -> None:
     find = DiskCache.find
 
     def failing(disk: DiskCache, missing: Any) -> Iterator[Any]:

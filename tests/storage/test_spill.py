@@ -54,7 +54,7 @@ def written(disk: DiskCache) -> None:
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_what_was_evicted_comes_back_from_the_disk(kind: str, tmp_path: Path, opened: list[DiskCache]) -> None:
+def test_evicted_blocks_are_restored_from_disk(kind: str, tmp_path: Path, opened: list[DiskCache]) -> None:
     """Nothing is ever idle here: all that is on the disk got there by eviction. Every token is checked."""
     model = MODELS[kind]()
     disk = disk_cache(model, tmp_path)
@@ -97,7 +97,7 @@ def disk_cache_sizes(model: IntegerModel) -> list[int]:
     return [8 * 64 * len(group.layers) for group in model.store.group_of]
 
 
-def test_what_no_kept_chat_holds_never_reaches_the_disk(tmp_path: Path, opened: list[DiskCache]) -> None:
+def test_blocks_without_a_stored_chat_never_reach_the_disk(tmp_path: Path, opened: list[DiskCache]) -> None:
     model = MODELS["full"]()
     disk = disk_cache(model, tmp_path)
     opened.append(disk)
@@ -131,7 +131,7 @@ def test_a_slow_disk_drops_and_counts_blocks_without_blocking(
     for n in range(8):
         serve(model, text(330, n), chat=f"{n}", disk=disk)
     assert disk.n_dropped > 8
-    assert disk.notes == (f"{disk.n_dropped} blocks were not kept: the disk is slower than what is computed",)
+    assert disk.notes == (f"{disk.n_dropped} blocks were not stored: the disk is slower than the engine",)
     assert not list(tmp_path.rglob("*.kv"))
     goes_on.set()
     written(disk)
@@ -168,7 +168,7 @@ def test_a_failing_disk_is_reported_without_blocking(
     assert not disk.writer.is_alive
 
 
-def test_a_full_disk_is_told_before_there_is_anything_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_before_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks once would never hear of what happens when the process ends."""
     usage = shutil.disk_usage(tmp_path)
     model = MODELS["full"]()

@@ -85,7 +85,7 @@ def test_the_use_of_a_text_is_the_use_of_all_that_it_follows(tmp_path: Path) -> 
         assert left(disk, keys) == set(keys) - gone
 
 
-def test_what_cannot_be_reached_goes_before_what_can(tmp_path: Path) -> None:
+def test_unreachable_blocks_are_trimmed_first(tmp_path: Path) -> None:
     disk = BlockFiles(tmp_path, "f", SIZES)
     now = int(time.time())
     keys = grow(disk, ["abcd", "xy"])

@@ -1,4 +1,4 @@
-"""Keys and values of every token: attention of all heads (MHA), groups of them (GQA) or one (MQA). Torch-free."""
+"""Keys and values of every token: attention with all heads (MHA), groups (GQA) or one (MQA). Torch-free."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ KEEP_F16_WINDOW = 1024  # tokens; layers that see no more than this stay f16: th
 
 @dataclass(frozen=True, slots=True)
 class AttentionCache:
-    """`value_dim` 0: values are the keys. With a `window` a query sees that many tokens, and as many are kept; with
-    `sink` the first block stays too."""
+    """Keys and values; `value_dim` 0: the values are the keys.
+
+    With a `window` a query sees that many tokens, and as many are stored; with `sink` the first block stays too.
+    """
 
     n_kv_heads: int
     key_dim: int
@@ -44,8 +46,10 @@ class AttentionCache:
         return window_blocks(self.window, n_tokens, self.sink) * self.block_bytes(codec, BLOCK_TOKENS)
 
     def n_blocks(self, ctx: int, parallel: int, chunk: int) -> int:
-        """All, or a window's with a chunk on top and what was seen at places that may be gone back to. One more to copy
-        a shared block into, and one for the first block beside a rolling window."""
+        """All blocks, or those of a window, a chunk, and the places that a text may return to.
+
+        One more for a copy of a shared block, and one for the first block beside a rolling window.
+        """
         every = parallel * window_blocks(None, ctx)
         if self.window is None:
             return every + 1

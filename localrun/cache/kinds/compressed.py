@@ -1,4 +1,4 @@
-"""DeepSeek V4: one entry for every few tokens, and an indexer key beside it. CSA: 4 tokens, HCA: 128. Torch-free."""
+"""DeepSeek V4: one entry for several tokens, with an indexer key. CSA: 4 tokens, HCA: 128. Torch-free."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 
 @dataclass(frozen=True, slots=True)
 class Compressed:
-    """An entry of `entry_dims` stands for `ratio` tokens. The tokens of the last, open entry are in the ring, each for
-    itself. The window of recent tokens such a layer also has is an Attention of its own."""
+    """An entry of `entry_dims` numbers for `ratio` tokens.
+
+    The tokens of the last, open entry are in the ring, one by one. The window of recent tokens that such a layer also
+    has is an AttentionCache of its own.
+    """
 
     ratio: int
     entry_dims: int
@@ -42,7 +45,7 @@ class Compressed:
         return -(-n_tokens // tokens) * self.block_bytes(codec, tokens)
 
     def n_blocks(self, ctx: int, parallel: int, chunk: int) -> int:
-        """One more to copy a shared block into."""
+        """Blocks for all entries, and one more for a copy of a shared block."""
         return parallel * -(-ctx // max(BLOCK_TOKENS, self.ratio)) + 1
 
     def n_left(self, ctx: int) -> int:

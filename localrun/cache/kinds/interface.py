@@ -1,7 +1,7 @@
-"""Kinds of cache: what a layer keeps of a sequence, and how sequences use the blocks. Ints only, no tensors.
+"""Kinds of cache: what a layer stores of a sequence, and how sequences use the blocks. Ints only, no tensors.
 
-A kind of memory is one file beside this one: a CacheKind says what a layer keeps, how many bytes that takes and by
-which PoolRules its blocks are used. Store, prefix tree, disk tier and fit ask these, and know no kind by name.
+A kind is one file in this folder: a CacheKind says what a layer stores, how many bytes that takes, and by which
+PoolRules its blocks are used. Store, prefix tree, disk cache and fit ask these, and know no kind by name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CacheKind(Protocol):
         """Tokens that one entry stands for. Blocks hold whole entries."""
 
     def codec(self, wanted: KVCodec) -> KVCodec:
-        """How it is stored where a user wants `wanted`."""
+        """The codec that the kind uses for the user's `wanted`."""
 
     def block_bytes(self, codec: KVCodec, block_tokens: int) -> int:
         """Bytes of one block; a backend's own layout may take more."""
@@ -52,7 +52,7 @@ class CacheKind(Protocol):
         """Bytes that one sequence of `n_tokens` holds, in whole blocks."""
 
     def n_blocks(self, ctx: int, parallel: int, chunk: int) -> int:
-        """Blocks worth having for `parallel` sequences of `ctx` tokens, computed `chunk` at a time."""
+        """Useful number of blocks for `parallel` sequences of `ctx` tokens, computed `chunk` at a time."""
 
     def n_left(self, ctx: int) -> int:
         """Blocks that a chat of `ctx` tokens leaves in the tree, as far as the pool has them."""
@@ -61,14 +61,14 @@ class CacheKind(Protocol):
         """Parameters of layer `index` of a group for a backend; its queries have `n_heads` heads."""
 
     def rules(self, block_tokens: int, pool: int, ring: int | None) -> list[PoolRules]:
-        """Those of the group's pool and, where it has one, of its pool of 16-bit blocks; both by number."""
+        """Rules of the group's pool and, where it has one, of its pool of 16-bit blocks; both by number."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBlocks:
-    """Where the tokens of a text are: by logical block, a block of every pool, NO_BLOCK where there is none.
+    """The blocks of a text: for each logical block, a block of every pool, NO_BLOCK where there is none.
 
-    `ends`: how many tokens of the text the state stands for that a logical block has.
+    `ends`: number of tokens of the text covered by the state of each logical block.
     """
 
     blocks: Sequence[Sequence[int]]
@@ -80,7 +80,7 @@ class Reuse:
     """The first `n_tokens` tokens are known; computing starts at `start`.
 
     When `start` is less, the tokens between are replayed: they rebuild what windowed layers lost, and write nothing
-    that is stored already. `note` says what was in the way of reusing more, in words for the user.
+    that is stored already. `note` says why no more was reused, in words for the user.
     """
 
     n_tokens: int
@@ -95,8 +95,11 @@ class Reuse:
 
 @dataclass(frozen=True, slots=True)
 class BranchPoints:
-    """Positions where another text may leave this one: where it left what was known, before the question at the end of
-    its prompt, and before the answer. At `forks`, ends of blocks, others wait to do so."""
+    """Positions where another text may branch off.
+
+    Where this text left the known prefix, before the question at the end of its prompt, and before the answer. At
+    `forks`, ends of blocks, other sequences wait to branch.
+    """
 
     known: int
     question: int
@@ -105,63 +108,62 @@ class BranchPoints:
 
 
 class PoolRules(Protocol):
-    """How sequences use the blocks of one pool. A logical block stands for `block_tokens` tokens of a text."""
+    """Rules for the blocks of one pool. A logical block stands for `block_tokens` tokens of a text."""
 
     @property
     def pool(self) -> int:
-        """Its number."""
+        """Number of the pool."""
 
     @property
     def required(self) -> bool:
-        """A node of the prefix tree is of no use without its block here."""
+        """Whether a node of the prefix tree is useless without its block here."""
 
     @property
     def is_rebuilt(self) -> bool:
-        """Computing from the start of a reuse on rebuilds what is not there."""
+        """Whether computing from the start of a reuse on rebuilds missing blocks."""
 
     @property
     def accumulates(self) -> bool:
-        """Whether a token changes all that follows: nothing may be computed from inexact tokens."""
+        """Whether a token changes all that follows, so that nothing may be computed from inexact tokens."""
 
     @property
     def keeps_tails(self) -> bool:
         """Whether blocks at the end of a text, and at its branch points, outlast other blocks."""
 
     def table(self, pool: BlockPool) -> BlockTable:
-        """An empty one, for a new sequence."""
+        """An empty block table for a new sequence."""
 
     def reusable(self, held: HeldBlocks, n_tokens: int) -> int:
-        """How many of the first `n_tokens` tokens can be gone on from."""
+        """Number of leading tokens, at most `n_tokens`, from which a text can continue."""
 
     def replays(self, held: HeldBlocks, start: int, n_tokens: int) -> bool:
-        """Whether tokens start … n_tokens-1, computed again, find what they read here."""
+        """Whether tokens start … n_tokens-1, computed again, find everything they read here."""
 
     def take(self, table: BlockTable, reuse: Reuse, held: HeldBlocks, writable: Callable[[int], int]) -> None:
-        """Fill an empty table with what is reused: whole blocks shared, one that will be written to made `writable`."""
+        """Fill an empty table with reused blocks: whole ones shared, one that will be written to made `writable`."""
 
     def extend(
         self, table: BlockTable, start: int, stop: int, points: BranchPoints, allocate: Callable[[], int]
     ) -> None:
-        """Room for a step over tokens start … stop-1. Raises OutOfBlocks; what was allocated stays."""
+        """Allocate for a step over tokens start … stop-1. Raises OutOfBlocks; what was allocated stays."""
 
     def skip(self, table: BlockTable, n_tokens: int, allocate: Callable[[], int]) -> None:
-        """Let `n_tokens` tokens count as computed, whatever is in the blocks. Raises OutOfBlocks."""
+        """Count `n_tokens` tokens as computed, whatever the blocks hold. Raises OutOfBlocks."""
 
     def retire(self, table: BlockTable, n_computed: int) -> int:
-        """Give back what no query reads any more -> the position to go on from, `n_computed` or less."""
+        """Release what no query reads any more. Returns the position to continue from, at most `n_computed`."""
 
     def offers(self, reuse: Reuse, points: BranchPoints, block: int, ended: bool) -> bool:
-        """Whether a sequence's logical block goes to the tree; `ended`: it is the last one, which the next turn goes
-        on in."""
+        """Whether a logical block goes to the tree; `ended`: it is the last, where the next turn continues."""
 
     def reads(self, n_tokens: int) -> range:
         """Logical blocks that a sequence continued from `n_tokens` tokens reads here, without block 0."""
 
     def kept(self, points: BranchPoints, block: int) -> Sequence[range]:
-        """Runs of logical blocks, the last of them `block`, that outlast others: what is seen from branch points."""
+        """Runs of logical blocks ending in `block` that outlast others: what branch points see."""
 
     def most(self, chunk: int) -> int | None:
-        """Blocks that one sequence holds at most while it is computed `chunk` tokens at a time; None: all of them."""
+        """The most blocks of one sequence while it is computed `chunk` tokens at a time; None: all of them."""
 
 
 def last_block(n_tokens: int, block_tokens: int) -> range:

@@ -1,4 +1,4 @@
-"""DeepSeek's multi-head latent attention: one vector a token for all heads, the values a part of it. Torch-free."""
+"""Multi-head latent attention of DeepSeek: one vector per token for all heads; values are part of it. Torch-free."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 
 @dataclass(frozen=True, slots=True)
 class Latent:
-    """A latent of `rank` numbers, which is the value, too, its rotary part, and an indexer's key where there is one.
+    """A latent of `rank` numbers, which is also the value, its rotary part, and an indexer's key where there is one.
 
-    Rotating does nothing for latents and 4 bits break them, so they stay 16 bits wide whatever the codec.
+    Rotation does nothing for latents and 4 bits break them, so they stay 16 bits wide in every codec.
     """
 
     rank: int
@@ -36,7 +36,7 @@ class Latent:
         return -(-n_tokens // BLOCK_TOKENS) * self.block_bytes(codec, BLOCK_TOKENS)
 
     def n_blocks(self, ctx: int, parallel: int, chunk: int) -> int:
-        """One more to copy a shared block into."""
+        """Blocks for all tokens, and one more for a copy of a shared block."""
         return parallel * -(-ctx // BLOCK_TOKENS) + 1
 
     def n_left(self, ctx: int) -> int:

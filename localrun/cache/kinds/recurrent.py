@@ -1,9 +1,9 @@
 """Layers with a state: linear attention and state space models. Ints only, no tensors.
 
-A state stands for all tokens before it, so it is shared where a text ends or a block does, and never cut. A sequence
-reads one block and writes others, and changes over when a step is committed: a step that is cancelled, or accepted in
-part, leaves the state it began with. States at the ends of some blocks are kept as checkpoints; a text that goes
-on between two of them is computed from the one before.
+A state stands for all tokens before it, so it is shared at the end of a text or block, and never cut. A sequence reads
+one block, writes others, and switches when a step is committed: a step that is cancelled, or accepted in part, leaves
+the state it began with. States at the ends of some blocks stay as checkpoints; a text that continues between two of
+them is computed from the earlier one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OWN_STATES = 2  # of a sequence: the one it goes on from, and the one a step wri
 
 @dataclass(frozen=True, slots=True)
 class Recurrent:
-    """A state of `state_size` f32 numbers a layer, however long the text is."""
+    """A state of `state_size` f32 numbers per layer, whatever the length of the text."""
 
     state_size: int
     title = "states"
@@ -44,11 +44,11 @@ class Recurrent:
         return 4 * self.state_size
 
     def n_blocks(self, ctx: int, parallel: int, chunk: int) -> int:
-        """Those of running sequences, and checkpoints: of a long text, and of places that may be gone back to."""
+        """States of running sequences, and checkpoints: of a long text, and of branch points."""
         return parallel * OWN_STATES + min(KEPT_STATES, -(-ctx // CHECKPOINT_TOKENS) + BRANCH_STATES)
 
     def n_left(self, ctx: int) -> int:
-        """Checkpoints on the way, before the question and before the answer, and its end."""
+        """Checkpoints along the text, before the question, before the answer, and at its end."""
         return (ctx - 1) // CHECKPOINT_TOKENS + 3
 
     def layer(self, group: int, index: int, n_heads: int) -> CacheLayer:
@@ -59,13 +59,13 @@ class Recurrent:
 
     @classmethod
     def delta_net(cls, n_key_heads: int, n_value_heads: int, key_dim: int, value_dim: int, taps: int) -> Recurrent:
-        """Gated DeltaNet: the inputs of a short convolution of `taps`, and one matrix a value head."""
+        """Gated DeltaNet: the inputs of a short convolution of `taps`, and one matrix per value head."""
         channels = 2 * n_key_heads * key_dim + n_value_heads * value_dim
         return cls((taps - 1) * channels + n_value_heads * key_dim * value_dim)
 
     @classmethod
     def mamba(cls, inner_size: int, state_size: int, taps: int, n_groups: int = 0) -> Recurrent:
-        """Mamba 1 (no groups) and 2: the inputs of the convolution, and `state_size` numbers a channel."""
+        """Mamba 1 (no groups) and 2: the inputs of the convolution, and `state_size` numbers per channel."""
         return cls((taps - 1) * (inner_size + 2 * n_groups * state_size) + inner_size * state_size)
 
 
@@ -73,8 +73,8 @@ class Recurrent:
 class StateTable(BlockTable):
     """The state of a sequence after `n_tokens` tokens, and in `blocks` those that a step up to token `stop` writes.
 
-    A step writes the state at the end of logical block first + i to blocks[i], NO_BLOCK where it is not wanted, and
-    that after its last token to the last of them.
+    A step writes the state at the end of logical block first + i to blocks[i], NO_BLOCK where it is not wanted, and the
+    state after its last token to the last of them.
     """
 
     block_tokens: int = BLOCK_TOKENS
@@ -84,7 +84,7 @@ class StateTable(BlockTable):
 
     @property
     def last(self) -> int:
-        """The logical block that the state is of; -1 before the first."""
+        """Logical block of the state; -1 before the first."""
         return (self.n_tokens - 1) // self.block_tokens
 
     def at(self, logical: int) -> int:
@@ -103,14 +103,14 @@ class StateTable(BlockTable):
         return [block for block in (self.state, *self.blocks) if block != NO_BLOCK]
 
     def change_to(self, block: int, n_tokens: int) -> None:
-        """The state after `n_tokens` tokens is in `block`, one of those written: let go of the one before."""
+        """Switch to the state after `n_tokens` tokens in `block`, and release the one before."""
         self.pool.share(block)
         if self.state != NO_BLOCK:
             self.pool.release(self.state)
         self.state, self.n_tokens = block, n_tokens
 
     def drop_written(self) -> None:
-        """Give back what a step was to write."""
+        """Release the blocks that a step was to write."""
         for block in self.blocks:
             if block != NO_BLOCK:
                 self.pool.release(block)
@@ -125,7 +125,7 @@ class StateTable(BlockTable):
 
 @dataclass(frozen=True, slots=True)
 class StateBlocks:
-    """Pool number `pool`: a block is one state of all layers of the group."""
+    """Rules of pool number `pool`: a block is one state of all layers of the group."""
 
     pool: int
     block_tokens: int
@@ -138,7 +138,7 @@ class StateBlocks:
         return StateTable(pool, block_tokens=self.block_tokens)
 
     def reusable(self, held: HeldBlocks, n_tokens: int) -> int:
-        """The longest part of the text that a state stands for."""
+        """Length of the longest prefix for which a state exists."""
         for block in range((n_tokens - 1) // self.block_tokens, -1, -1):
             if held.blocks[block][self.pool] != NO_BLOCK and held.ends[block] <= n_tokens:
                 return held.ends[block]
@@ -156,7 +156,7 @@ class StateBlocks:
     def extend(
         self, table: BlockTable, start: int, stop: int, points: BranchPoints, allocate: Callable[[], int]
     ) -> None:
-        """Checkpoints are left out where there is no room for them."""
+        """Allocate for a step; checkpoints are left out where there is no room for them."""
         assert isinstance(table, StateTable)
         assert table.n_tokens == start, f"the state is of {table.n_tokens} tokens, the step begins at {start}"
         table.drop_written()
@@ -174,7 +174,7 @@ class StateBlocks:
             table.state, table.n_tokens = allocate(), n_tokens
 
     def retire(self, table: BlockTable, n_computed: int) -> int:
-        """Change over to the last state that was written of no more than `n_computed` tokens."""
+        """Switch to the last written state of at most `n_computed` tokens."""
         assert isinstance(table, StateTable)
         for number, block in reversed([*enumerate(table.blocks, table.first)]):
             end = min((number + 1) * self.block_tokens, table.stop)
@@ -201,6 +201,6 @@ class StateBlocks:
         return (block + 1) * self.block_tokens % CHECKPOINT_TOKENS == 0 or self.is_before(points, block)
 
     def is_before(self, points: BranchPoints, block: int) -> bool:
-        """It is the last whole one before a branch point."""
+        """Whether the block is the last whole one before a branch point."""
         places = (points.known, points.question, points.answer, *points.forks)
         return block + 1 in {place // self.block_tokens for place in places}

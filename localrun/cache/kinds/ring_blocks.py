@@ -1,4 +1,4 @@
-"""16-bit blocks beside coded ones: the end of every sequence, which is read, and may be gone on in, uncoded.
+"""The ring: 16-bit blocks beside coded ones, for the end of every sequence, which is read uncoded.
 
 Ints only, no tensors. A query reads its own block in 16 bits, and block 0 where a layer says so.
 """
@@ -15,7 +15,7 @@ RING_BLOCKS = 2  # at the end of a sequence that stay after a step: a rollback f
 
 @dataclass(frozen=True, slots=True)
 class RingBlocks:
-    """Pool number `pool`, of a group whose coded blocks are `coded`; `reads_first`: block 0 is read in 16 bits, too."""
+    """Rules of pool `pool` of a group with the coded blocks `coded`; `reads_first`: block 0 is read in 16 bits."""
 
     pool: int
     coded: TokenBlocks
@@ -76,7 +76,7 @@ class RingBlocks:
         return n_computed
 
     def offers(self, reuse: Reuse, points: BranchPoints, block: int, ended: bool) -> bool:
-        """Where others may go on inside a block: where this text left what was known, and where its answer begins."""
+        """Whether another text may continue inside this block: after the known prefix, or at the answer."""
         inside = (points.known // self.block_tokens, points.answer // self.block_tokens)
         wanted = ended or block in inside or (self.reads_first and block == 0)
         return wanted and self.coded.offers(reuse, points, block, ended)

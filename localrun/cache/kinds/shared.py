@@ -1,4 +1,4 @@
-"""Layers that keep nothing: they read the cache of an earlier one (Gemma 3n and 4), or need none. Torch-free."""
+"""Layers that store nothing: they read the cache of an earlier layer (Gemma 3n and 4), or need none. Torch-free."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Counted, and in no group."""
+    """A layer in no group."""
 
     title = ""
     window = None

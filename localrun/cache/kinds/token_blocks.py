@@ -1,4 +1,4 @@
-"""Blocks that hold something of every token: keys and values, latents, compressed entries. Ints only, no tensors."""
+"""Blocks that hold something for every token: keys and values, latents, compressed entries. Ints only."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from localrun.cache.kinds.interface import BranchPoints, HeldBlocks, Reuse
 
 @dataclass(frozen=True, slots=True)
 class TokenBlocks:
-    """Pool number `pool`. A query sees `window` tokens, itself included (None: all), and block 0 with `sink`."""
+    """Rules of pool `pool`. A query sees `window` tokens with itself (None: all), and block 0 with `sink`."""
 
     pool: int
     block_tokens: int
@@ -23,7 +23,7 @@ class TokenBlocks:
 
     @property
     def is_rebuilt(self) -> bool:
-        """The window is the model's own: a bounded number of tokens computes it again."""
+        """Whether the window is the model's own, so that a bounded number of tokens rebuilds it."""
         return self.window is not None and not self.sink
 
     @property
@@ -31,7 +31,7 @@ class TokenBlocks:
         return self.is_rebuilt
 
     def first_block(self, position: int) -> int:
-        """The oldest logical block that a query at `position` or later sees, block 0 of a sink left aside."""
+        """The oldest logical block that a query at `position` or later sees, except block 0 of a sink."""
         return 0 if self.window is None else max(0, position - self.window + 1) // self.block_tokens
 
     def table(self, pool: BlockPool) -> BlockTable:
@@ -78,7 +78,7 @@ class TokenBlocks:
         return n_computed
 
     def offers(self, reuse: Reuse, points: BranchPoints, block: int, ended: bool) -> bool:
-        """Whether `block` may be shared: a replay is exact only from the tokens on that were not known."""
+        """Whether `block` may be shared: a replay is exact only from the unknown tokens on."""
         return not (reuse.replays and self.is_rebuilt) or block >= self.first_block(reuse.n_tokens)
 
     def reads(self, n_tokens: int) -> range:

@@ -1,4 +1,4 @@
-"""Topic `batch`: the cost of answering several at once, where weights are read once for all."""
+"""Topic `batch`: the cost of several answers at once, for which weights are read once."""
 
 from localrun.diagnose.bench import BenchCase, bench, blocks_for
 from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport

@@ -1,4 +1,4 @@
-"""Reports as text: bars and curves of block characters, numbers as people read them."""
+"""Reports as text: bars and curves of block characters, and readable numbers."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ def drawn(report: TopicReport, width: int = WIDTH) -> Iterator[str]:
 
 
 def pictures(report: TopicReport, width: int = WIDTH) -> Iterator[str]:
-    """Each with an empty line below."""
+    """All pictures, each followed by an empty line."""
     for picture in report.pictures:
         yield from bars(picture, width) if isinstance(picture, Bars) else curve(picture, width)
         yield ""
@@ -33,7 +33,7 @@ def conclusion(report: TopicReport, width: int = WIDTH) -> list[str]:
 
 
 def correction(report: TopicReport, width: int = WIDTH) -> list[str]:
-    """Which number of textbooks is not so."""
+    """Which textbook number is wrong."""
     return textwrap.wrap(f"≠ {report.correction}", width, subsequent_indent="  ") if report.correction else []
 
 
@@ -51,7 +51,7 @@ def bars(picture: Bars, width: int = WIDTH) -> Iterator[str]:
 
 
 def curve(picture: Curve, width: int = WIDTH) -> Iterator[str]:
-    """A row of columns for each line, all to one scale."""
+    """A row of columns for each line, all on one scale."""
     yield picture.title
     most = max(value for line in picture.lines.values() for value in line) or 1.0
     top = number(most, picture.unit)
@@ -67,7 +67,7 @@ def curve(picture: Curve, width: int = WIDTH) -> Iterator[str]:
 
 
 def figures(all_of_them: Sequence[Figure], width: int = WIDTH) -> Iterator[str]:
-    """A table: what was measured, what the formula says, and below the formula."""
+    """A table of measured and predicted numbers, with the formulas."""
     titles, rows = ("", "measured", "by formula"), []
     for figure in all_of_them:
         found, said = ("" if n is None else number(n, figure.unit) for n in (figure.measured, figure.expected))
@@ -101,7 +101,7 @@ def number(value: float, unit: str) -> str:
 
 
 def split(line: Sequence[float], n: int) -> list[Sequence[float]]:
-    """Split into this many neighbouring parts."""
+    """Split into `n` contiguous parts."""
     return [line[i * len(line) // n : (i + 1) * len(line) // n] for i in range(n)]
 
 

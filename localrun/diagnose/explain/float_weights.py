@@ -1,4 +1,4 @@
-"""A model's own weights as 16-bit floats, whatever its file holds them in: what other precisions are made of."""
+"""A model's own weights as 16-bit floats, whatever their type in the file, as the source of other precisions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FloatWeights(RequantizingSource):
-    """`source` with its quantised matrices as F16. What is float stays as it is."""
+    """`source` with its quantised matrices as F16; float tensors stay as they are."""
 
     def as_read(self, info: TensorInfo) -> TensorInfo:
         if len(info.shape) < 2 or info.qtype in FLOAT_TYPES or info.name.endswith(MAPPED_NAME):

@@ -1,4 +1,4 @@
-"""A loaded model with a cache of its own: what is measured there takes nothing from the chats that are kept."""
+"""A loaded model with a cache of its own, so that measurements evict nothing from stored chats."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ CONTEXT = 1024  # tokens; a small cache, for all that is measured
 
 
 class WatchedRunner(Runner):
-    """Calls `watch` before every step; what that raises ends the measurement."""
+    """A runner that calls `watch` before every step; an exception of it ends the measurement."""
 
     def __init__(
         self, config: ModelConfig, executor: Executor, codecs: Sequence[KVCodec], watch: Callable[[], None]

@@ -47,7 +47,7 @@ def allocated(model: LoadedModel, n_tokens: int) -> float:
 
 
 def block_bytes(model: LoadedModel, n_tokens: int) -> int:
-    """Bytes of the blocks for `n_tokens` tokens, as the backend lays them out."""
+    """Bytes of the blocks for `n_tokens` tokens in the backend's layout."""
     total = 0
     for spec, codec in zip(model.plan.config.layers, layer_codecs(model.plan.config, model.plan.codec), strict=True):
         block, held = spec.cache.block_bytes(codec, BLOCK_TOKENS), model.backend.block_bytes(codec, spec.cache)
@@ -63,7 +63,7 @@ def blocks_formula(model: LoadedModel) -> str:
 
 
 def heads_formula(config: ModelConfig) -> tuple[str, float]:
-    """The usual formula for layers that keep keys and values, and what it gives."""
+    """The usual formula for layers that store keys and values, and its result."""
     layers = [spec for spec in config.layers if spec.has_attention and spec.shares_cache is None]
     shapes = {(spec.n_kv_heads, spec.head_dim) for spec in layers}
     total = float(sum(KV_CODECS["f16"].bytes_per_token(spec.head_dim) * spec.n_kv_heads for spec in layers))

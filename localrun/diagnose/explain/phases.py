@@ -12,7 +12,7 @@ BOUND, FREE = 50.0, 30.0  # percent of a limit: from here on it holds a phase up
 
 
 def measured(model: LoadedModel) -> tuple[BenchRun, BenchRun]:
-    """A prompt, and tokens after it."""
+    """Measured prefill of a prompt, and decode after it."""
     prompt = min(PROMPT, model.plan.ctx // 2)
     cases = (BenchCase("prefill", prompt, 0), BenchCase("decode", min(ANSWER, model.plan.ctx // 4), prompt))
     prefill, decode = bench(model, cases, ROUNDS).runs
@@ -49,7 +49,7 @@ def explain(model: LoadedModel) -> TopicReport:
 
 
 def advice(first: float, answer: float, n: int, arithmetic: float | None, memory: float | None) -> str:
-    """Which phase one waits for, what holds it up, and what helps; shares in percent, None where not measured."""
+    """Which phase dominates, what limits it, and what helps; shares in percent, None where not measured."""
     total = first + answer
     if first > answer:
         slow = f"Of a turn with {n} new tokens and {USUAL_ANSWER} of answer the prompt takes {percent(first / total)}"

@@ -1,4 +1,4 @@
-"""The same weights in 16, 8, 4 and 2 bits: size, speed, and how far each is from the first."""
+"""The same weights in 16, 8, 4 and 2 bits: size, speed, and distance from the first."""
 
 import math
 import time
@@ -38,7 +38,7 @@ Texts = Sequence[tuple[Sequence[int], int]]  # ids, and from where on they are s
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One precision: bytes by formula and as allocated, tokens a second, and what the texts say of it."""
+    """One precision: bytes by formula and as allocated, tokens per second, and the scores of the texts."""
 
     predicted_bytes: float
     held_bytes: float
@@ -56,13 +56,13 @@ def explain(model: LoadedModel) -> TopicReport:
 
 
 def variants(source: TensorSource) -> Mapping[str, TensorSource]:
-    """The weights of a file in every precision, made of one and the same floats."""
+    """The weights of a file in every precision, all made from the same floats."""
     floats = FloatWeights(source)
     return {"F16": floats, **{name.upper(): RequantizedSource(floats, qtype) for name, qtype in PRECISIONS.items()}}
 
 
 def take(model: LoadedModel, opened: OpenedModel) -> dict[str, Taken]:
-    """Each is loaded beside the first, one after the other."""
+    """Load and measure each precision beside the first, one after the other."""
     sources = variants(opened.source)
     with loaded(model, opened, sources["F16"]) as first:
         texts = sampled_texts(first)
@@ -75,7 +75,7 @@ def take(model: LoadedModel, opened: OpenedModel) -> dict[str, Taken]:
 
 @contextmanager
 def loaded(model: LoadedModel, opened: OpenedModel, source: TensorSource) -> Iterator[LoadedModel]:
-    """The model with other weights, on the same backend, for as long as it is measured."""
+    """The model with other weights, on the same backend, while it is measured."""
     ctx = min(CONTEXT, opened.config.max_context)
     options = LoadOptions(opened.source.path, ctx=ctx, kv="f16", threads=model.threads, prefix_cache=False)
     other = replace(opened, source=source, refs=read_weight_refs(source, opened.config), identity=None)
@@ -132,7 +132,7 @@ def report(source: TensorSource, taken: Mapping[str, Taken]) -> TopicReport:
 
 
 def advice(taken: Mapping[str, Taken]) -> str:
-    """Which one to take."""
+    """Which precision to use."""
     close = [name for name, one in taken.items() if one.kld < CLOSE]
     small = min(close, key=lambda name: taken[name].held_bytes)
     fast = max(taken, key=lambda name: taken[name].tps)
@@ -147,7 +147,7 @@ def advice(taken: Mapping[str, Taken]) -> str:
 
 
 def truth(source: TensorSource) -> str:
-    """Say honestly what the weights were before; and where few of them can be held in two bits."""
+    """Describe the weights in the file, and say where few of them can be held in two bits."""
     matrices = [info.qtype for info in source.tensors.values() if len(info.shape) > 1]
     kind = Counter(matrices).most_common(1)[0][0]
     said = f"The file holds {kind}: those weights, decoded, are the truth here; what making them cost is not seen."
@@ -158,7 +158,7 @@ def truth(source: TensorSource) -> str:
 
 
 def too_large(model: LoadedModel, n_params: int) -> TopicReport:
-    """The report by formula, where measuring would take long; and what it would cost."""
+    """The report by formula for a model that would take long to measure, and the cost of measuring it."""
     words = WORDS["precision"]
     kinds = {"F16": "F16", **{name.upper(): qtype for name, qtype in PRECISIONS.items()}}
     bits = {name: bits_of(name) * held_share(qtype) for name, qtype in kinds.items()}  # in memory: some are unpacked

@@ -1,4 +1,4 @@
-"""Topic `reuse`: tokens kept between the turns of a chat, so that only what is new is read."""
+"""Topic `reuse`: tokens cached between the turns of a chat, so that only new ones are computed."""
 
 from localrun.diagnose.explain.texts import SAMPLE
 from localrun.diagnose.explain.topic_report import Ask, Bars, Figure, TopicReport

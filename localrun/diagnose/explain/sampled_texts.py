@@ -1,7 +1,7 @@
-"""Texts that a model writes by its own chances: of these it is known how likely they are to it.
+"""Texts sampled from the model itself, whose expected likelihood is known.
 
-The mean of -ln p over such a text is the model's own entropy, and for other weights that plus their KL divergence. One
-from elsewhere may be so strange to a small model that rounding errors make it look better.
+The mean of -ln p over such a text is the model's own entropy, and for other weights that plus their KL divergence. A
+text from elsewhere may be so strange to a small model that rounding errors seem to improve it.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ LONGEST = 64  # tokens of one text
 
 
 def sampled_texts(model: LoadedModel) -> list[tuple[list[int], int]]:
-    """Ids of a question and of the answer to it, and where the answer begins."""
+    """Token ids of a question and its answer, and where the answer begins."""
     rng = np.random.default_rng(1)
     return [_text(model, question, rng) for question in ASKED]
 

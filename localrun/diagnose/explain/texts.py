@@ -1,4 +1,4 @@
-"""A text that is computed for its own sake, token by token or whole, with its times."""
+"""Timed computation of a text, token by token or whole."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAMPLE = (
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Tokens that followed a prompt, greedily; how long each took, and how many tokens were computed for all."""
+    """Tokens that followed a prompt, greedily; the seconds of each, and the number of tokens computed in all."""
 
     tokens: tuple[int, ...]
     seconds: tuple[float, ...]
@@ -26,13 +26,13 @@ class Written:
 
 
 def sample_ids(model: LoadedModel, n: int) -> list[int]:
-    """Token ids of a plain English text, `n` of them, repeated as often as it takes."""
+    """`n` token ids of a plain English text, repeated as often as necessary."""
     ids = model.text.tokenizer.encode(SAMPLE, bos=True)
     return [ids[0], *((ids[1:] * (n // len(ids[1:]) + 1))[: n - 1])]
 
 
 def write(model: LoadedModel, prompt: Sequence[int], n: int) -> Written:
-    """n tokens after `prompt`, each with all before it in the cache."""
+    """Generate `n` tokens after `prompt`, with the cache."""
     tokens: list[int] = []
     seconds: list[float] = []
     with ScratchRuns(model.engine.runner, model.engine.store) as run:
@@ -48,7 +48,7 @@ def write(model: LoadedModel, prompt: Sequence[int], n: int) -> Written:
 
 
 def write_without_cache(model: LoadedModel, prompt: Sequence[int], n: int) -> Written:
-    """The same without a cache: the whole text is computed again for every token."""
+    """Generate `n` tokens without a cache: the whole text is computed again for every token."""
     tokens: list[int] = []
     seconds: list[float] = []
     computed = 0
@@ -64,7 +64,7 @@ def write_without_cache(model: LoadedModel, prompt: Sequence[int], n: int) -> Wr
 
 
 def read(run: ScratchRuns, ids: Sequence[int], start: int) -> int:
-    """Compute `ids` at positions start … -> the most likely next id."""
+    """Compute `ids` at positions start …; returns the most likely next id."""
     for first in range(0, len(ids), MAX_ROWS):
         part = ids[first : first + MAX_ROWS]
         logits = run.feed(part, start + first, [len(part) - 1])

@@ -1,4 +1,4 @@
-"""Topic `price`: the cost of input and output tokens in time here, as a hosted model would price them."""
+"""Topic `price`: the time of input and output tokens on this machine, as a hosted model would price them."""
 
 from localrun.diagnose.explain.phases import measured
 from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport

@@ -15,7 +15,7 @@ Ask: TypeAlias = Callable[[str], Completion]  # a few tokens after a text, greed
 class Figure:
     """One number. `expected` follows from `formula`, `measured` was found here; None where there is only the other.
 
-    `at_best`: the formula gives what no machine with these limits could beat, and so not what is to be expected.
+    `at_best`: the formula gives a bound that no machine with these limits can beat, rather than the expected value.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One number after another, of several kinds: `lines` by name, each as long as `x`."""
+    """Series of numbers: `lines` by name, each as long as `x`."""
 
     title: str
     unit: str
@@ -48,8 +48,10 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """A topic: what happens, what it looks like here, and what to do with that. `correction`: of a rounded number that
-    is often quoted."""
+    """A topic: what happens, the figures on this machine, and advice.
+
+    `correction`: of a rounded number that is often quoted.
+    """
 
     topic: str
     title: str
@@ -61,7 +63,7 @@ class TopicReport:
 
 
 def as_report(data: Mapping[str, Any]) -> TopicReport:
-    """A report that went through JSON."""
+    """Rebuild a report from JSON."""
     figures = tuple(Figure(**figure) for figure in data["figures"])
     pictures = tuple(Bars(**one) if "values" in one else Curve(**one) for one in data["pictures"])
     return TopicReport(**{**data, "figures": figures, "pictures": pictures})

@@ -1,4 +1,4 @@
-"""The topics of `localrun explain`, in the order that a newcomer reads them."""
+"""The topics of `localrun explain`, in the order for a newcomer."""
 
 from collections.abc import Callable, Mapping
 

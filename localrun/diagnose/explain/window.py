@@ -1,4 +1,4 @@
-"""Topic `window`: the saving of a sliding window, with keys and values of the last tokens alone."""
+"""Topic `window`: the saving of a sliding window, which stores keys and values of the last tokens only."""
 
 from localrun.diagnose.explain.topic_report import Curve, Figure, TopicReport
 from localrun.diagnose.explain.words import WORDS

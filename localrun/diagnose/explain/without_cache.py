@@ -16,7 +16,7 @@ Way = Callable[[LoadedModel, Sequence[int], int], Written]
 
 
 def best(model: LoadedModel, way: Way, prompt: Sequence[int], n: int) -> Written:
-    """Of two runs the shorter time of each token: other programs only ever make one longer."""
+    """The shorter time of each token in two runs: other programs only ever make one longer."""
     first, second = way(model, prompt, n), way(model, prompt, n)
     return replace(first, seconds=tuple(map(min, first.seconds, second.seconds)))
 

@@ -1,5 +1,7 @@
-"""Texts of the topics, in the order that a newcomer reads them: the same words beside measured numbers and beside
-those that are predicted. No imports: `--help` and the palette read it, too."""
+"""Texts of the topics, in the order for a newcomer, the same beside measured and predicted numbers.
+
+No imports: `--help` and the palette read this module, too.
+"""
 
 from dataclasses import dataclass
 

@@ -15,7 +15,7 @@ CODECS = tuple(name for name in KV_CODECS if name != "f32")
 
 
 def memory(times: Times) -> TopicReport:
-    """The cache by codec and by heads, and what is left beside the weights."""
+    """The cache by codec and by heads, and the memory left beside the weights."""
     what = times.what
     one = replace(what, cached=True, chats=1)
     figures = [
@@ -44,7 +44,7 @@ def memory(times: Times) -> TopicReport:
 
 
 def precision(times: Times) -> TopicReport:
-    """The same weights in fewer bits: bytes and tokens a second."""
+    """The same weights in fewer bits: bytes and tokens per second."""
     what = times.what
     loaded = () if what.size.loaded is None else (what.size.loaded[0],)
     each = {name: replace(what, weights=name) for name in dict.fromkeys((*PRECISIONS, *loaded))}
@@ -69,7 +69,7 @@ def precision(times: Times) -> TopicReport:
 
 
 def window(times: Times) -> TopicReport:
-    """How the cache grows with the text, with a window and without."""
+    """Growth of the cache with the text, with a window and without."""
     what = times.what
     size = what.window or max(BLOCK_TOKENS, what.ctx // 4 // BLOCK_TOKENS * BLOCK_TOKENS)
     plain, short = replace(what, window=None), replace(what, window=size)
@@ -132,7 +132,7 @@ def _fits(times: Times) -> str:
     if left < 0:
         return f"That is {gib(-left)} more than is free here: fewer bits, a shorter context or a smaller model."
     longest = left // max(what.token_bytes, 1)
-    return f"It fits, and {gib(left)} are left: room for {longest:,} more tokens, less what programs need besides."
+    return f"It fits, and {gib(left)} are left: room for {longest:,} more tokens, minus what other programs need."
 
 
 def _report(

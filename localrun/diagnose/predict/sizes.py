@@ -1,4 +1,4 @@
-"""Models of usual sizes, known by their shapes alone: nothing of them has to be here. Torch-free."""
+"""Models of common sizes, known by their shapes alone. Torch-free."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """`textbook_kv`: what is often said a token takes in the cache in 16 bits, in bytes; 0 where nothing is.
+    """A model size. `textbook_kv`: the often quoted bytes of a token in the 16-bit cache; 0 for none.
 
-    `loaded`: of a model that is here, the precision it has and the bytes of its weights.
+    `loaded`: precision and weight bytes of a model on disk.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Size:
 def _size(
     name: str, of: str, layers: int, heads: tuple[int, int, int], hidden: int, ffn: int, vocab: int, textbook: float = 0
 ) -> Size:
-    """`heads`: of queries, of keys and values, and the size of one."""
+    """Build a size. `heads`: of queries, of keys and values, and the size of one."""
     n_heads, n_kv_heads, head_dim = heads
     spec = LayerSpec("full", None, 0, n_heads, n_kv_heads, head_dim, ffn)
     config = ModelConfig("llama", hidden, vocab, 1 << 17, 1e-5, (spec,) * layers, (RopeSpec(5e5, head_dim),))

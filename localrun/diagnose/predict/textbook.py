@@ -9,7 +9,7 @@ NOTEWORTHY = 0.02  # of the exact number; a smaller difference is what rounding 
 
 
 def kv_correction(what: WhatIf) -> str:
-    """Bytes of a token in 16 bits, as textbooks round it and exactly; empty where there is nothing to correct."""
+    """Bytes of a token in 16 bits, as textbooks round it and exactly; empty where they agree."""
     said, config = what.size.textbook_kv, what.size.shape.config
     if not said:
         return ""

@@ -42,7 +42,7 @@ def cache(times: Times) -> TopicReport:
 
 
 def phases(times: Times) -> TopicReport:
-    """Reading a prompt and writing after it: which limit each of them meets, and which of them one waits for."""
+    """Prefill and decode: which limit each of them meets, and which of them takes longer."""
     what = times.what
     prompt, token = times.prefill(what.prompt), times.token(what.ctx)
     answer = times.answer_seconds()
@@ -93,7 +93,7 @@ REMEDIES = {
 
 
 def reuse(times: Times) -> TopicReport:
-    """The turns of a chat, where what was read before is still there and where it is not."""
+    """The turns of a chat, with and without the cache of earlier turns."""
     what = times.what
     new = max(1, what.ctx // TURNS)
     found = {f"turn {turn + 1}": 1000 * times.prefill(new, turn * new).longer for turn in range(TURNS)}
@@ -116,7 +116,7 @@ def reuse(times: Times) -> TopicReport:
 
 
 def batch(times: Times) -> TopicReport:
-    """Tokens a second of several chats that answer side by side."""
+    """Tokens per second of several chats that answer side by side."""
     what = times.what
     sizes = sorted({*BATCHES, what.chats})
     steps = {n: replace(times, what=replace(what, chats=n)).token(what.ctx) for n in sizes}
@@ -143,7 +143,7 @@ def drafts(times: Times) -> TopicReport:
 
 
 def price(times: Times) -> TopicReport:
-    """A thousand tokens read, written, and found in the cache."""
+    """A thousand tokens of prompt, of answer, and from the cache."""
     what = times.what
     read = 1e6 * times.prefill(what.prompt).longer / what.prompt
     written = 1e6 * times.token(what.ctx).longer / what.chats

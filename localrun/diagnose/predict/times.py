@@ -1,4 +1,4 @@
-"""How long that would take on a machine whose limits are known. Torch-free."""
+"""Predicted times on a machine with known limits. Torch-free."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from localrun.ops.kv import BLOCK_TOKENS
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """`free`: bytes of memory that the machine has left; None where that is not asked."""
+    """Predicted times. `free`: bytes of free memory; None where that is not asked."""
 
     what: WhatIf
     rates: Rates
@@ -18,7 +18,7 @@ class Times:
 
     @property
     def roofline(self) -> Roofline:
-        """The speed usually reached: the same for all sizes and precisions, so that they compare."""
+        """The typical speed: the same for all sizes and precisions, so that they compare."""
         return usual_roofline(self.rates)
 
     def prefill(self, n_tokens: int, start: int = 0) -> Seconds:
@@ -27,20 +27,20 @@ class Times:
         return self.roofline.prefill(self.what.work, n_tokens, self._seen(middle), self.what.kv_bytes(middle))
 
     def with_cache(self, length: int) -> Seconds:
-        """The next token of each chat, after a text of `length` tokens, all before it kept."""
+        """Time of the next token of each chat, after a cached text of `length` tokens."""
         return self.roofline.decode(self.what.work, self._seen(length), self.what.kv_bytes(length), self.what.chats)
 
     def without_cache(self, length: int) -> Seconds:
-        """The same where the whole text is read again for it."""
+        """Time of the next token where the whole text is computed again for it."""
         one = self.prefill(length)
         return Seconds(one.memory * self.what.chats, one.arithmetic * self.what.chats)
 
     def token(self, length: int) -> Seconds:
-        """As the cache is on or off."""
+        """Time of the next token, with or without the cache as chosen."""
         return self.with_cache(length) if self.what.cached else self.without_cache(length)
 
     def answer_seconds(self) -> float:
-        """All tokens of the answer but the first, which comes with the prompt."""
+        """Seconds for all tokens of the answer but the first, which comes with the prompt."""
         what = self.what
         return (what.answer - 1) * self.token(what.ctx - what.answer // 2).longer
 

@@ -1,4 +1,4 @@
-"""A model of some size, used in some way: what it takes in memory, and what a token of it takes. Torch-free."""
+"""A model of some size in some use: its memory, and the work of one token. Torch-free."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,9 +26,9 @@ BYTES_CODED = 8.5  # bits a weight up to which whole numbers are multiplied
 
 @dataclass(frozen=True)
 class WhatIf:
-    """`weights` is a precision, `heads` None as the model has them; `ctx` tokens are in the cache of each of `chats`.
+    """`weights` is a precision, `heads` None as the model has them; each of `chats` has `ctx` tokens in its cache.
 
-    Not `cached`: nothing is kept of a token, and all are computed again for each new one.
+    Without `cached` all tokens are computed again for each new one.
     """
 
     size: Size = SIZES["8B"]
@@ -42,7 +42,7 @@ class WhatIf:
 
     @cached_property
     def config(self) -> ModelConfig:
-        """With these heads and this window."""
+        """The config with these heads and this window."""
         config = with_heads(self.size.shape.config, self.heads)
         return config.for_window(self.window) if self.window else config
 
@@ -56,13 +56,13 @@ class WhatIf:
 
     @property
     def _more_params(self) -> int:
-        """Of the matrices that make keys and values, against those of the model as it is."""
+        """Additional parameters of the matrices for keys and values, compared with the model as it is."""
         own, other = self.size.shape.config, self.config
         return make_shape(other, tied=True).n_params - make_shape(own, tied=True).n_params
 
     @cached_property
     def bits(self) -> float:
-        """A weight takes in memory, scales included: more than in a file where this machine unpacks it."""
+        """Bits per weight in memory with scales: more than in a file where this machine unpacks them."""
         return bits_of(self.weights) * held_share(OWN_TYPES.get(self.weights.lower(), self.weights))
 
     @cached_property
@@ -73,7 +73,7 @@ class WhatIf:
 
     @cached_property
     def work(self) -> Work:
-        """The cost of computing a token without reading its cache, counted as a load does."""
+        """Cost of computing a token without reading its cache, counted as a load does."""
         active = self.size.shape.active_params + self._more_params
         is_coded = self.bits <= BYTES_CODED
         seeing = [spec for spec in self.config.layers if spec.has_attention and spec.window is None]
@@ -86,16 +86,16 @@ class WhatIf:
 
     @property
     def token_bytes(self) -> int:
-        """Of the cache, for a token that every layer sees."""
+        """Bytes of the cache for a token that every layer sees."""
         return kv_bytes_per_token(self.config, self.kv_codec)
 
     def kv_bytes(self, n_tokens: int) -> int:
-        """Of the keys and values of one chat so long, kept or not."""
+        """Bytes of the keys and values of one chat of this length, cached or not."""
         return kv_bytes(self.config, self.kv_codec, n_tokens)
 
     @property
     def cache_bytes(self) -> int:
-        """Of the caches of all chats."""
+        """Bytes of the caches of all chats."""
         return self.chats * self.kv_bytes(self.ctx) if self.cached else 0
 
     @property
@@ -114,7 +114,7 @@ class WhatIf:
 
 
 def heads_of(config: ModelConfig) -> Heads:
-    """Which kind a model is; the most layers of one kind decide."""
+    """Kind of heads of a model, by the majority of its layers."""
     kinds = [_kind(spec) for spec in config.layers if spec.has_attention]
     return max(HEADS, key=kinds.count)
 
