@@ -71,7 +71,7 @@ class AnswerStream:
         return replace(token, logprob=self.spelled(logprob))
 
     def spelled(self, logprob: TokenLogprob) -> TokenLogprob:
-        """With the bytes of the tokens."""
+        """The same logprob with the bytes of its tokens."""
         piece = self.parser.tokenizer.piece
         top = tuple(replace(other, piece=piece(other.token_id)) for other in logprob.top)
         return replace(logprob, top=top, piece=piece(logprob.token_id))

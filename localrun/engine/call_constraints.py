@@ -1,4 +1,4 @@
-"""Choice of what the answer to a request is held to: its own constraint, or the schemas of the tools that it calls."""
+"""Choice of the constraint on an answer: that of the request, or the schemas of its tools."""
 
 import re
 from collections.abc import Sequence
@@ -14,8 +14,10 @@ _SHOWN_SOURCE = re.compile(r" \d+ \| ")  # lines of the grammar behind an error
 
 
 def held_to(constraints: Constraints, request: Request) -> Held | None:
-    """Grammar that an answer is held to; None for none. Calls that have to be made come before a constraint on the
-    answer. Raises ConstraintError."""
+    """The constraint on the answer to a request; None for none.
+
+    Required calls take precedence over a constraint on the answer. Raises ConstraintError.
+    """
     tools = constraints.text.tools(request)
     if tools is not None and tools.may_call and (tools.must_call or request.constraint is None):
         return _held_calls(constraints, tools)
@@ -26,8 +28,10 @@ def held_to(constraints: Constraints, request: Request) -> Held | None:
 
 
 def _held_calls(constraints: Constraints, tools: RequestTools) -> Held | None:
-    """Grammar that calls are held to. A schema that cannot be compiled leaves the arguments of its tool open, with a
-    note."""
+    """The constraint on calls.
+
+    A schema that cannot be compiled leaves the arguments of its tool open, with a note.
+    """
     held = tools.held
     try:
         return _compiled(constraints, tools, held)
@@ -39,7 +43,7 @@ def _held_calls(constraints: Constraints, tools: RequestTools) -> Held | None:
 
 
 def _loosened(constraints: Constraints, tools: RequestTools, tool: HeldTool) -> HeldTool:
-    """The tool, with any arguments where its schema is what cannot be compiled."""
+    """The tool, with any arguments where its schema cannot be compiled."""
     try:
         _compiled(constraints, tools, [tool])
     except ConstraintError as error:

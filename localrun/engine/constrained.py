@@ -1,4 +1,4 @@
-"""Constraint of one generation: which tokens may be next, and which have to be."""
+"""Constraint of one generation: which tokens may come next, and which must."""
 
 import threading
 from collections import deque
@@ -22,10 +22,11 @@ LONGEST_REASON = 300  # characters
 
 
 class Constrained:
-    """The engine tells of every token by `take`; what follows from it is found out on a thread of the pool.
+    """The constraint of one generation; the engine reports every token by `take`.
 
-    A generation is free until its answer begins, except that it may have to have one. From there on the grammar says
-    which tokens may be next. Those that have to be are `forced`: they are known without logits.
+    A thread of the pool computes what may follow. A generation is free until its answer begins, except that an answer
+    may be required. From there on the grammar says which tokens may come next. Tokens without an alternative are
+    `forced`: they are known without logits.
     """
 
     def __init__(
@@ -38,8 +39,11 @@ class Constrained:
         *,
         skips: bool = True,
     ) -> None:
-        """`wake` is called from the pool when there is something that `can_choose` said no for. `skips`: forced tokens
-        are taken as soon as they are known, else when their turn comes."""
+        """Start before the answer.
+
+        The pool calls `wake` when a token can be chosen after `can_choose` was False. `skips`: forced tokens are taken
+        as soon as they are known, else one per step.
+        """
         self._matcher, self._start, self._tokens = matcher, start, tokens
         self._pool, self._wake = pool, wake
         self.skips = skips
@@ -55,21 +59,23 @@ class Constrained:
 
     @property
     def forced(self) -> int | None:
-        """The next token where there is but one way to go on, as far as that is known."""
+        """The next token where the grammar allows only one, as far as that is known."""
         return self._forced[0] if self._is_known.is_set() and self._forced else None
 
     def wait(self, seconds: float) -> None:
-        """Wait that long, at most, for what is forced to be known."""
+        """Wait for the forced tokens, `seconds` at most."""
         self._is_known.wait(seconds)
 
     @property
     def restricts(self) -> bool:
-        """Whether not every token may be next."""
+        """Whether some tokens are excluded."""
         return self._mask is not None or not self._is_free or bool(self._forced)
 
     def can_choose(self) -> bool:
-        """Whether the next token can be chosen from logits now; if not, either one is `forced`, or `wake` will be
-        called."""
+        """Whether the next token can be chosen from logits now.
+
+        If not, one is `forced`, or `wake` will be called.
+        """
         self._is_awaited = self.forced is None  # before the look: it may be done right after
         if self._is_awaited and not self._is_done:
             return False
@@ -77,7 +83,7 @@ class Constrained:
         return self.forced is None or not self.skips
 
     def choose(self, logits: Logits, draw: Draw) -> int:
-        """The next token. Raises EngineError where the grammar takes too much to go on with."""
+        """Choose the next token. Raises EngineError where the grammar takes too much computing."""
         if self._error is not None:
             raise self._error
         if self._forced:
@@ -86,7 +92,7 @@ class Constrained:
         return logits.choose_allowed(draw, self._mask if self._offered is None else self._mask | self._offered)
 
     def take(self, token_id: int) -> None:
-        """Go on after the token that was taken."""
+        """Advance by the token that was taken."""
         if self._forced:
             self._forced.popleft()
             if self._is_free:
@@ -124,7 +130,7 @@ class Constrained:
         self._advance(None, offered)
 
     def _advance(self, token_id: int | None, offered: np.ndarray | None = None) -> None:
-        """Have the pool find out what may come after a token."""
+        """Let the pool compute what may follow a token."""
         self._is_known.clear()
         self._is_done, self._mask, self._offered = False, None, offered
         self._pool.submit(self._find_out, token_id)
@@ -156,7 +162,7 @@ class Constrained:
 
 
 def too_complex(matcher: "LLMatcher") -> EngineError:
-    """The error of a matcher that goes no further."""
+    """The error of a matcher that has stopped."""
     what = f"the answer's constraint takes too much computing: {reason_of(matcher)}"
     return EngineError(what, "make the schema or grammar simpler")
 

@@ -1,4 +1,4 @@
-"""Constraints of a model's answers, compiled by llguidance into grammars that say which tokens may come next.
+"""Constraints on a model's answers, compiled by llguidance into grammars that say which tokens may come next.
 
 The library, and the vocabulary in its form, are loaded by the first constraint: for a large vocabulary that takes a
 second and 75 MB.
@@ -44,13 +44,13 @@ class Grammar:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Parts of it that answers are not held to."""
+        """Notes about parts of the constraint that are not enforced."""
         return tuple(f"the answer is not held to all of the {self.name}: {warning}" for warning in self.warnings)
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Grammar that an answer is held to, or its calls are. `notes` say what it is not held to."""
+    """The grammar of an answer, or of its calls. `notes` say what is not enforced."""
 
     grammar: Grammar
     notes: tuple[str, ...]
@@ -61,7 +61,7 @@ class Constraints:
     """Compiled constraints of one model. Safe to share between threads."""
 
     def __init__(self, text: ModelText, n_logits: int) -> None:
-        """`n_logits`: of a row, those of padding included."""
+        """Compile nothing yet. `n_logits`: length of a row of logits, with padding."""
         self.text, self.n_logits = text, n_logits
         self._grammars: OrderedDict[Constraint, Grammar] = OrderedDict()
         self._lock = threading.Lock()
@@ -69,7 +69,7 @@ class Constraints:
         self._pool = ThreadPoolExecutor(THREADS, "localrun-constraints")  # starts a thread when there is work for it
 
     def compile(self, constraint: Constraint) -> Grammar:
-        """The grammar of a constraint. Raises ConstraintError for one that answers cannot be held to, naming why."""
+        """Compile a constraint. Raises ConstraintError, with the reason, for one that cannot be enforced."""
         grammar = self._grammars.get(constraint) or self._compile_aside(constraint)
         with self._lock:
             self._grammars[constraint] = grammar
@@ -79,7 +79,7 @@ class Constraints:
         return grammar
 
     def begin(self, held: Held, request: Request, prompt: Sequence[int], wake: Callable[[], None]) -> Constrained:
-        """Hold the answer to a request, whose prompt has these ids, to its constraint. `wake` as there."""
+        """Start the constraint on the answer to a request with this prompt. `wake` is that of Constrained."""
         matcher = held.grammar.matcher.deep_copy()
         if held.calls is None and begun_channel(request) == "answer":
             self._go_on(matcher, str(request.messages[-1]["content"]))
@@ -88,7 +88,7 @@ class Constraints:
         return Constrained(matcher, start, self._tokens, self._pool, wake, skips=request.logprobs is None)
 
     def _go_on(self, matcher: "LLMatcher", begun: str) -> None:
-        """Take the text of an answer that was cut. Raises ConstraintError for what no answer begins with."""
+        """Take the text of a cut answer. Raises ConstraintError for text that no answer begins with."""
         ids = self._tokens(begun.encode())
         if matcher.try_consume_tokens(ids) < len(ids):
             raise ConstraintError("the answer so far does not hold to its constraint", "leave one of them out")
@@ -104,7 +104,7 @@ class Constraints:
         return GrammarTokens(self.text.tokenizer, self.text.special_ids, self.n_logits)
 
     def _compile_aside(self, constraint: Constraint) -> Grammar:
-        """Compile on a thread with room for deep recursion. One at a time: one that takes too long is left alone."""
+        """Compile on a thread with room for deep recursion, one at a time; one that takes too long is abandoned."""
         done: Future[Grammar] = Future()
 
         def compile_it() -> None:
@@ -154,7 +154,7 @@ class Constraints:
 
 
 def _grammar_source(constraint: Constraint) -> str:
-    """A constraint as llguidance reads it. ValueError for JSON that it cannot read."""
+    """A constraint in the syntax of llguidance. ValueError for unreadable JSON."""
     from llguidance import LLMatcher
 
     match constraint.kind:

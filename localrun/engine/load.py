@@ -1,4 +1,4 @@
-"""From a path to a running engine: open, choose a backend, plan, load."""
+"""Loading of a model, from a path to a running engine: open, choose a backend, plan, load."""
 
 import time
 from dataclasses import dataclass

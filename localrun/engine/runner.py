@@ -89,7 +89,7 @@ class Runner:
         return self.executor.run(step)
 
     def sink_cos_sin(self, positions: Sequence[int]) -> list[Angles]:
-        """Of the positions that queries take towards block 0: no further from it than the window allows."""
+        """Angles of the positions that queries take towards block 0: at most a window away from it."""
         if self.sink_window is None:
             return []
         capped = [min(position, self.sink_window + BLOCK_TOKENS - 1) for position in positions]

@@ -12,7 +12,10 @@ class ScratchRuns:
     """`count` texts with equal ids side by side. A context manager; use it while the engine is idle."""
 
     def __init__(self, runner: Runner, store: CacheStore, count: int = 1, depth: int = 0) -> None:
-        """With `depth` they count as computed so far, on whatever lies in the blocks. Raises OutOfBlocks."""
+        """Open the texts.
+
+        With `depth` that many tokens count as computed, whatever the blocks hold. Raises OutOfBlocks.
+        """
         self.runner, self.store = runner, store
         self.caches = [store.open_private() for _ in range(count)]
         try:

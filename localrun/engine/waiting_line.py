@@ -15,7 +15,7 @@ AHEAD = 16  # of each class are looked at, and brought back from the disk, at a 
 
 
 def class_of(sequence: GenerationState) -> int:
-    """Number of its class; 0 goes before 1."""
+    """Number of the sequence's class; 0 goes before 1."""
     return CLASSES.index(sequence.request.priority)
 
 
@@ -41,22 +41,22 @@ class WaitingLine:
             yield from line
 
     def add(self, sequence: GenerationState) -> None:
-        """The last of its class."""
+        """Add a sequence at the end of its class."""
         self._since[sequence.number] = self._clock()
         self._lines[class_of(sequence)].append(sequence)
 
     def put_back(self, sequence: GenerationState) -> None:
-        """One that ran waits again, before the others of its class."""
+        """Add a sequence that ran, before the others of its class."""
         self._lines[class_of(sequence)].appendleft(sequence)
 
     def take(self, sequence: GenerationState) -> None:
-        """It runs, and may come back."""
+        """Remove a sequence that runs; it may come back."""
         line = self._lines[class_of(sequence)]
         if sequence in line:
             line.remove(sequence)
 
     def forget(self, sequence: GenerationState) -> None:
-        """It has ended."""
+        """Remove a sequence that has ended."""
         self.take(sequence)
         self._since.pop(sequence.number, None)
         self._shares.pop(sequence.number, None)
@@ -66,11 +66,11 @@ class WaitingLine:
         self._shares.clear()
 
     def level(self, sequence: GenerationState) -> int:
-        """Its class, less one for all the time it has waited; the lowest goes first."""
+        """Class of a sequence, minus its waiting time in units of AGING_SECONDS; the lowest goes first."""
         return class_of(sequence) - int((self._clock() - self._since[sequence.number]) // AGING_SECONDS)
 
     def front(self) -> list[GenerationState]:
-        """Those that come next, the first first."""
+        """The next sequences, in order."""
         front = [sequence for line in self._lines for sequence in islice(line, AHEAD)]
         if len(front) > 1:
             front.sort(key=lambda s: (self.level(s), not s.admitted, -self._share(s), s.number))

@@ -1,4 +1,4 @@
-"""The chat templates that a model brings, by name: the usual one is `default`, that for chats with tools `tool_use`."""
+"""The chat templates of a model, by name: `default`, and `tool_use` for chats with tools."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,8 +17,11 @@ _MOST = 64  # templates in a folder
 
 
 def folder_templates(folder: Path, tokenizer_config: Metadata, notes: list[str]) -> dict[str, str]:
-    """Those of a model folder. As in transformers files of their own hide all of tokenizer_config.json, but not its
-    usual template where they have none. A file that cannot be read costs a note."""
+    """Templates of a model folder.
+
+    As in transformers, template files override all of tokenizer_config.json, except its default template where they
+    have none. An unreadable file becomes a note.
+    """
     listed = _listed(tokenizer_config.get("chat_template"), tokenizer_config.path)
     if "default" not in listed:
         listed |= _of_processor(folder / "chat_template.json", notes)
@@ -31,14 +34,14 @@ def folder_templates(folder: Path, tokenizer_config: Metadata, notes: list[str])
 
 
 def spare_template(folder: Path, tokenizer_config: Metadata) -> str | None:
-    """The template a folder would use without a file of its own; empty for none. None where it has no file."""
+    """The template a folder would use without its template file; empty for none. None without such a file."""
     if not (folder / OWN_FILE).is_file():
         return None
     return _listed(tokenizer_config.get("chat_template"), tokenizer_config.path).get("default", "")
 
 
 def gguf_templates(metadata: Metadata) -> dict[str, str]:
-    """Those of a GGUF file. Raises ModelFileError BAD_TEMPLATE for one that is not a text."""
+    """Templates of a GGUF file. Raises ModelFileError BAD_TEMPLATE for one that is not a text."""
     templates = {}
     for key, value in metadata.items():
         if key == _GGUF_KEY or key.startswith(f"{_GGUF_KEY}."):
@@ -55,7 +58,7 @@ def _more(folder: Path) -> list[Path]:
 
 
 def _read(path: Path, notes: list[str]) -> str:
-    """The text of a template's own file; empty where there is none that can be used."""
+    """Text of a template file; empty where there is no usable one."""
     if not path.exists():
         return ""
     try:
@@ -72,7 +75,7 @@ def _read(path: Path, notes: list[str]) -> str:
 
 
 def _of_processor(path: Path, notes: list[str]) -> dict[str, str]:
-    """The usual template in chat_template.json, where processors of images keep it."""
+    """The default template in chat_template.json, where image processors keep it."""
     value = read_optional(path, notes).get("chat_template")
     try:
         return {name: text for name, text in _listed(value, path).items() if name == "default"}

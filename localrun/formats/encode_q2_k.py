@@ -40,7 +40,7 @@ def encode_q2_k(weights: Tensor) -> Tensor:
 
 
 def fit_groups(groups: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each group the scale and the minimum (as what is taken off: at least 0) with the least squared error found.
+    """Scale and minimum of each group with the least squared error found; the minimum is subtracted, at least 0.
 
     groups: f32 [blocks, 16, 16] -> two of [blocks, 16].
     """
@@ -76,7 +76,7 @@ def line_through(groups: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def refit_groups(groups: Tensor, d: Tensor, dmin: Tensor, s: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each group the pair near s, m with the least squared error."""
+    """The pair near s, m with the least squared error, for each group."""
     import torch
 
     best_s, best_m = s, m

@@ -64,7 +64,7 @@ def first_not_finite(qtype: str, raw: np.ndarray) -> int | None:
 
 
 def _first_of_f8(blocks: np.ndarray, qtype: str) -> int | None:
-    """Of blocks of E4M3 codes behind a scale, uint8 [n, bytes]."""
+    """First bad block of E4M3 codes after a scale, uint8 [n, bytes]."""
     if qtype == "MXFP8":
         scale, n_codes = _first(_at(blocks, blocks.shape[1], 0, "u1"), 0xFF, _F8_LARGEST), 32
     else:

@@ -53,7 +53,7 @@ class RequantizedSource(RequantizingSource):
 
 
 def encode_on_one_thread_each() -> None:
-    """For layouts that read rows side by side: torch's own threads would be too many then."""
+    """Limit torch to one thread, for layouts that encode rows in threads of their own."""
     import torch
 
     torch.set_num_threads(1)

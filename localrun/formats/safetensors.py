@@ -48,7 +48,7 @@ class SafetensorsFolder(WeightFiles):
         return whole + sum(parts.values())
 
     def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
-        """As of every file; a tensor that is several there as one."""
+        """Read rows of a tensor; a tensor that is stored in several is joined."""
         one = self.joined.get(name)
         if one is None:
             return super().read(name, first_row, n_rows)
@@ -56,7 +56,7 @@ class SafetensorsFolder(WeightFiles):
         return one.read(self.read_rows, first_row, count)
 
     def mapped(self, name: str) -> memoryview:
-        """As of every file; a tensor that is several there is read at once."""
+        """Map a tensor; a tensor that is stored in several is read instead."""
         return memoryview(self.read(name)) if name in self.joined else super().mapped(name)
 
 

@@ -80,7 +80,7 @@ class WeightFiles:
         return all(self.read(one.name, *piece) == self.read(other.name, *piece) for piece in pieces)
 
     def info(self, name: str) -> TensorInfo:
-        """Of a tensor by its name; ModelFileError where there is none."""
+        """Description of a tensor by name; ModelFileError where there is none."""
         if (info := self.tensors.get(name)) is None:
             raise bad_file("MISSING_TENSOR", f"there is no tensor {shown(name)}", self.path)
         return info

@@ -1,4 +1,4 @@
-"""Adapters of a model: which of its weights they change, checked against it, and their matrices as they are held."""
+"""Adapters of a model: the weights they change, checked against the model, and their matrices in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOT_ADAPTED = ("router", "shared_gate", "shared_up", "shared_down", "shared_rout
 
 @dataclass(frozen=True, slots=True)
 class OpenedAdapter:
-    """An opened adapter, how much of it counts, and the weights of the model that it changes, by our names."""
+    """An opened adapter, its scale, and the weights of the model that it changes, by localrun's names."""
 
     file: AdapterFile
     scale: float
@@ -38,7 +38,7 @@ class OpenedAdapter:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Digest of its files and the bits of its scale as f32: all that results depend on."""
+        """Digest of its files, and the bits of its scale as f32: everything that results depend on."""
         return self.file.sha256, np.float32(self.scale).tobytes().hex()
 
     @property
@@ -52,11 +52,11 @@ class OpenedAdapter:
 
     @property
     def macs(self) -> int:
-        """Multiplications that a token takes."""
+        """Multiplications that it adds to a token."""
         return sum(self.file.pairs[ref.name].rank * sum(ref.shape) for ref in self.refs.values())
 
     def low_rank(self, name: str, layout: Layout, device: torch.device | None) -> LowRank | None:
-        """Its addition to a weight; None where it leaves it alone. Raises ModelFileError."""
+        """The matrices added to a weight; None where the adapter does not change it. Raises ModelFileError."""
         ref = self.refs.get(name)
         if ref is None:
             return None
@@ -67,8 +67,10 @@ class OpenedAdapter:
 
 
 def match(file: AdapterFile, scale: float, arch: Arch, config: ModelConfig) -> OpenedAdapter:
-    """An adapter on a model of `arch`. Raises ModelFileError where it was made for another, or changes what cannot be
-    changed here."""
+    """Match an adapter with a model of `arch`.
+
+    Raises ModelFileError where it was made for another model, or changes unsupported parts.
+    """
     if file.arch and file.arch not in arch.gguf:
         told = f"it is an adapter for {clean(file.arch)}, and the model is {arch.name}"
         raise bad_file("WRONG_BASE", told, file.path, hint="name an adapter of this model")
@@ -88,7 +90,7 @@ def match(file: AdapterFile, scale: float, arch: Arch, config: ModelConfig) -> O
 
 
 def check(file: AdapterFile, ref: WeightRef, name: str, spec: LayerSpec) -> None:
-    """ModelFileError for a weight that is not adapted, or for matrices of another shape."""
+    """Raise ModelFileError for a weight that cannot be adapted, or for matrices of another shape."""
     if ref.n_experts > 1 or name in NOT_ADAPTED or (spec.mixture is not None and name in ("gate", "up", "down")):
         raise unsupported(file.path, f"it changes experts, or how they are chosen: {shown(ref.name)}")
     weight = ref.name.removeprefix(PREFIXES[0])
@@ -100,7 +102,7 @@ def check(file: AdapterFile, ref: WeightRef, name: str, spec: LayerSpec) -> None
 
 
 class AdapterNamer(Namer):
-    """Names the weights of a model as the adapter has them, in whatever format the model itself is."""
+    """Names the weights of a model as the adapter does, in any format of the model."""
 
     possible: frozenset[str] = frozenset()  # no biases
     norm_offset = 0.0
@@ -113,7 +115,7 @@ class AdapterNamer(Namer):
 
 
 class AdapterTensors:
-    """The weights that an adapter changes, as a source of a model would list them."""
+    """The weights that an adapter changes, in the form of a model's source."""
 
     def __init__(self, file: AdapterFile) -> None:
         self.path, self.warnings = file.path, ()

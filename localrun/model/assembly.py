@@ -1,4 +1,4 @@
-"""A model's weights put together by their part in it, wherever they come from. Torch-free."""
+"""Assembly of a model's weights by their part, from any source. Torch-free."""
 
 from abc import ABC, abstractmethod
 
@@ -29,7 +29,7 @@ VECTORS = (
 
 
 class Assembler(ABC):
-    """Asks for every weight by our name (`embed`, `layers.3.q`, …), as `weight_shapes` has them."""
+    """Requests every weight by localrun's name (`embed`, `layers.3.q`, …), as `weight_shapes` lists them."""
 
     @abstractmethod
     def has(self, name: str) -> bool:
@@ -39,7 +39,7 @@ class Assembler(ABC):
     def matrix(self, name: str) -> Packed: ...
     @abstractmethod
     def table(self, name: str) -> Packed:
-        """A matrix of which rows are looked up, as the file has it."""
+        """A matrix whose rows are looked up, as stored in the file."""
 
     @abstractmethod
     def required_vector(self, name: str) -> Vector: ...
@@ -48,7 +48,7 @@ class Assembler(ABC):
         """A vector of one."""
 
     def scale(self, name: str) -> float | Vector:
-        """The factor that the products of a matrix are multiplied by; of experts one number each."""
+        """The factor on the products of a matrix; one number for each expert."""
         return 1.0
 
     def adapters(self, name: str) -> tuple[LowRank, ...]:
@@ -121,7 +121,7 @@ class Assembler(ABC):
         return LinearWeight(self.matrix(name), self.vector(name + "_bias"), self.scale(name), self.adapters(name))
 
     def unbiased(self, name: str) -> LinearWeight:
-        """Of a mixer, whose vectors may be called like a bias."""
+        """A matrix of a mixer without bias, since one of its vectors may have a bias's name."""
         return LinearWeight(self.matrix(name), scale=self.scale(name), adapters=self.adapters(name))
 
     def optional_linear(self, name: str) -> LinearWeight | None:

@@ -1,4 +1,4 @@
-"""Whether this version can run a model: one question, for lists, `fit`, `show`, downloads and the app. Torch-free."""
+"""Whether this version can run a model, for lists, `fit`, `show`, downloads and the app. Torch-free."""
 
 import numpy as np
 
@@ -15,8 +15,11 @@ _TOKENIZER = "tokenizer.ggml.model"
 
 
 def check_runnable(source: TensorSource) -> ModelConfig:
-    """The config, by key-values alone. Raises ModelFileError: UNSUPPORTED for an architecture, a part of one or a
-    tokenizer that we do not have, and other codes for key-values that make no sense."""
+    """Check the key-values and return the config.
+
+    Raises ModelFileError: UNSUPPORTED for an unsupported architecture, part or tokenizer, and other codes for invalid
+    key-values.
+    """
     config = arch_of(source).config(source)
     if source.format == "gguf" and source.metadata.get(_TOKENIZER) is not None:
         from localrun.text.gguf_vocabulary import check_kind  # takes a while to import
@@ -26,7 +29,7 @@ def check_runnable(source: TensorSource) -> ModelConfig:
 
 
 def check_loadable(source: TensorSource) -> None:
-    """The same, and that every tensor is there, in its shape and a type that is read: what all headers together tell.
+    """Check also that every tensor exists with its shape and a supported type, by all headers.
 
     Raises ModelFileError like the loader.
     """
@@ -34,7 +37,7 @@ def check_loadable(source: TensorSource) -> None:
 
 
 def obstacle(source: TensorSource) -> str:
-    """Why a model cannot be run, in half a sentence; empty when it can be. Raises like check_runnable, for the rest."""
+    """Why a model cannot be run, in half a sentence; empty when it can be. Raises like check_runnable otherwise."""
     try:
         check_runnable(source)
     except ModelFileError as error:
@@ -45,9 +48,9 @@ def obstacle(source: TensorSource) -> str:
 
 
 def flaw(source: TensorSource) -> str:
-    """The flaw of a model as far as its headers and its vectors tell, in half a sentence: they are a few MB.
+    """The flaw of a model by its headers and vectors (a few MB), in half a sentence.
 
-    Of matrices the loader tells the first number that is none.
+    For matrices the loader reports NaN and infinity.
     """
     try:
         check_loadable(source)
@@ -63,7 +66,7 @@ def flaw(source: TensorSource) -> str:
 
 
 def obstacle_of(arch: str, n_experts: int = 0) -> str:
-    """The same by no more than a GGUF's name for its architecture; a name that is not known, as "", is no obstacle."""
+    """The obstacle by a GGUF's architecture name alone; an unknown name, such as "", is none."""
     known = {name: one for one in ARCHS for name in one.gguf}
     if arch and arch not in known:
         return f"architecture {clean(arch)!r} is not supported"

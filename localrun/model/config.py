@@ -1,4 +1,4 @@
-"""ModelConfig: a model in one vocabulary, whatever file it came from. Torch-free."""
+"""ModelConfig: a model in one vocabulary, for every file format. Torch-free."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class RopeSpec:
 
     @property
     def endless(self) -> bool:
-        """A text may grow past the context: angles do not depend on its length."""
+        """Whether a text may grow past the context: angles do not depend on its length."""
         return self.original_context is None
 
     def for_context(self, ctx: int) -> RopeSpec:
-        """The spec with the choice between short and long factors made for a context of `ctx` tokens."""
+        """The spec for a context of `ctx` tokens, with short or long factors chosen."""
         if self.long_divisors is None or self.original_context is None or ctx <= self.original_context:
             return replace(self, long_divisors=None)
         return replace(self, divisors=self.long_divisors, magnitude=self.long_magnitude, long_divisors=None)
@@ -79,20 +79,20 @@ class Mixture:
 
 
 class RecurrentMixer(Protocol):
-    """Mixer of a recurrent layer, in the place of attention. A frozen dataclass: its repr names what it computes."""
+    """Mixer of a recurrent layer, in place of attention. A frozen dataclass: its repr names what it computes."""
 
     @property
     def state_size(self) -> int:
-        """f32 numbers that a layer keeps of a sequence."""
+        """f32 numbers that a layer stores for a sequence."""
 
     def matrices(self, hidden: int) -> Mapping[str, tuple[int, int]]:
-        """Shapes of its matrices by name; `out` [hidden, …] is that which multiplies what `mix` gives."""
+        """Shapes of its matrices by name; `out` [hidden, …] multiplies the result of `mix`."""
 
     def vectors(self) -> Mapping[str, tuple[int, ...]]:
         """Shapes of its other weights by name; of a convolution [channels, taps]."""
 
     def mix(self, ops: Ops, a: Value, index: int, weights: MixerWeights) -> Value:
-        """Ask `ops` for layer `index`: normed `a`, f32 [R, hidden] -> what its output matrix multiplies."""
+        """Record layer `index`: normed `a`, f32 [R, hidden] -> the operand of its output matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class ModelConfig:
         return replace(self, ropes=tuple(rope.for_context(ctx) for rope in self.ropes))
 
     def for_window(self, window: int) -> ModelConfig:
-        """The config where a query sees `window` tokens and the first block: layers that see fewer stay as they are."""
+        """The config where a query sees `window` tokens and the first block; layers with smaller windows stay."""
         layers = (
             spec
             if not spec.has_attention or (spec.window is not None and spec.window <= window)
@@ -191,14 +191,14 @@ class ModelConfig:
         return replace(self, layers=tuple(layers))
 
     def without_sinks(self) -> ModelConfig:
-        """The config less the window beside the first block.
+        """The config without the window beside the first block.
 
-        What is computed before that hides anything does not depend on it, nor on the context that it derives from.
+        Tokens computed before that window hides anything do not depend on it, nor on the context it follows from.
         """
         return replace(self, layers=tuple(replace(spec, sink_window=None) for spec in self.layers))
 
 
 def group_layers(layers: Sequence[LayerSpec], codecs: Sequence[KVCodec] | None = None) -> tuple[Group, ...]:
-    """Which layers share blocks. `codecs` of every layer; without them those they have where 16 bits are wanted."""
+    """Groups of layers that share blocks. `codecs` of every layer; by default those for 16 bits."""
     kinds = [spec.cache for spec in layers]
     return make_groups(kinds, codecs or [kind.codec(KV_CODECS["f16"]) for kind in kinds])

@@ -1,4 +1,4 @@
-"""The one forward pass. It is run once, on a recorder; what it asks for is what every step replays."""
+"""The one forward pass. It runs once, on a recorder; every step replays the recorded program."""
 
 from dataclasses import dataclass, replace
 
@@ -40,7 +40,7 @@ class Model:
     weights: ModelWeights
 
     def forward(self, ops: Ops) -> Value:
-        """Ask `ops` for one step of the model -> Logits."""
+        """Record one step of the model -> Logits."""
         config, weights = self.config, self.weights
         x = embedded(ops, weights.embed, config.embed_scale)  # [R, hidden]
         per_layer = per_layer_inputs(ops, x, weights.per_layer, config) if weights.per_layer else None
@@ -146,7 +146,7 @@ def mixture_block(ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWei
 def branches_block(
     ops: Ops, x: Value, a: Value, spec: LayerSpec, layer: LayerWeights, norms: SeparateNorms, eps: float
 ) -> Value:
-    """A network that every row goes to, and a few experts beside it: each has norms of its own, and so has the sum."""
+    """A network for every row and a few experts beside it: each with norms of its own, and one for the sum."""
     assert layer.shared is not None
     every, experts = layer.shared.expert, networks_of(spec, layer)
     (hidden,) = ops(Linear(a, every.widening, act=every.act))
@@ -159,7 +159,7 @@ def branches_block(
 
 
 def router_of(spec: LayerSpec, layer: LayerWeights) -> Router:
-    """How a layer chooses among its experts."""
+    """Router of a layer with experts."""
     assert spec.mixture is not None
     assert layer.router is not None
     return Router(layer.router.packed, spec.mixture.routing, layer.router.bias, layer.choice_bias, layer.expert_scale)

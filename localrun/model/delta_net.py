@@ -30,7 +30,7 @@ class DeltaNet:
 
     @property
     def channels(self) -> int:
-        """Of the convolution: all queries, keys and values."""
+        """Channels of the convolution: all queries, keys and values."""
         return 2 * self.n_key_heads * self.key_dim + self.n_value_heads * self.value_dim
 
     @property

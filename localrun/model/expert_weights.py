@@ -1,4 +1,4 @@
-"""Where a file keeps the weights of mixtures: a tensor for each expert or one of all, gate and up apart or in one."""
+"""Places of expert weights in a file: a tensor for each expert or one for all, gate and up separate or fused."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from localrun.model.weight_ref import FLOAT_TYPES, WeightRef
 
 
 class ExpertNamer:
-    """Names the tensors of one layer's mixture in one particular file; `prefix` goes before those of a checkpoint."""
+    """Names the tensors of one layer's mixture in a file; `prefix` is that of a checkpoint."""
 
     def __init__(self, arch: Arch, source: TensorSource, prefix: str, index: int) -> None:
         assert arch.experts is not None
@@ -20,7 +20,7 @@ class ExpertNamer:
         self.transposed = not self.gguf and self.rules.are_transposed(source.tensors)
 
     def refs(self, mixture: Mixture, shapes: Shapes) -> Iterator[tuple[str, WeightRef]]:
-        """Everything but the norms of the block, by our names, of the layer's `shapes`."""
+        """All weights but the block's norms, by localrun's names, with the layer's `shapes`."""
         widening = [name for name in ("gate", "up") if name in shapes]
         for weight in (*widening, "down"):
             yield weight, self.of_all(weight, shapes[weight], mixture)
@@ -65,7 +65,7 @@ class ExpertNamer:
         return WeightRef(name, (size,), first, n_experts=n, file_shape=(n, in_file), every=every)
 
     def in_one(self, weight: str, rows: int, kind: str = "") -> tuple[str, int, int, int]:
-        """The tensor with a weight of all experts, where its rows begin, how far they are apart, and all rows there."""
+        """The tensor with a weight of all experts, its first row there, the distance of rows, and all rows."""
         fused = self.name(f"experts_gate_up{kind}") if weight in ("gate", "up") else ""
         apart = self.name(f"experts_{weight}{kind}")
         if not fused or (apart in self.source.tensors and fused not in self.source.tensors):
@@ -75,7 +75,7 @@ class ExpertNamer:
         return fused, place if turns else place * rows, 2 if turns else 1, 2 * rows
 
     def names_of_each(self, weight: str, n_experts: int) -> tuple[str, ...]:
-        """The tensors of the experts one by one, as most checkpoints and the first files of Mixtral have them."""
+        """Tensors of the experts one by one, as most checkpoints and early Mixtral files have them."""
         if self.gguf:
             template = "blk.{}.ffn_" + weight + ".{}.weight"
         elif f"expert_{weight}" in self.arch.hf_names:
@@ -89,7 +89,7 @@ class ExpertNamer:
         return tuple(template.format(self.index, expert) for expert in range(n_experts))
 
     def name(self, weight: str) -> str:
-        """Empty for gate and up in one tensor, where the file has them apart, and for what no file has."""
+        """Name of a weight; empty for a fused gate_up where the file has them separately, and for none."""
         if not self.gguf:
             spellings = self.arch.hf_names.get(weight, "")
             return spellings and name_in_file(spellings, self.source.tensors, self.index, self.prefix)

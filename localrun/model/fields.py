@@ -1,4 +1,4 @@
-"""The declarative schema of hyperparameters: one row a field, checked before anything is allocated."""
+"""Declarative schema of hyperparameters: one row per field, checked before anything is allocated."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -144,10 +144,10 @@ PER_LAYER = ("n_heads", "n_kv_heads", "ffn_size")  # may be a list with a number
 
 
 class Fields(Mapping[str, Any]):
-    """The hyperparameters of one file by our names; a bad value is a ModelFileError naming the file's own key.
+    """The hyperparameters of one file by localrun's names; a bad value is a ModelFileError with the file's key.
 
-    `defaults` (by our names) stand in for keys the file leaves out; a key it sets to null is not left out. `spellings`
-    has the file's own word for keys that were renamed as it was read.
+    `defaults` (by localrun's names) replace missing keys; a key set to null is not missing. `spellings` has the file's
+    own word for keys that were renamed on reading.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class Fields(Mapping[str, Any]):
         return Fields(self.values_by_key, self.format, self.prefix, self.path, self.defaults, spellings)
 
     def of_layer(self, index: int) -> "Fields":
-        """The fields as one layer has them, where the file has lists."""
+        """The fields of one layer, where the file has lists."""
         lists = {self.key(FIELDS[name]): self.values_by_key[self.key(FIELDS[name])] for name in self.listed()}
         for key, values in lists.items():
             if len(values) != self["n_layers"]:
@@ -185,27 +185,29 @@ class Fields(Mapping[str, Any]):
         return Fields(values_there, self.format, self.prefix, self.path, self.defaults, self.spellings)
 
     def listed(self) -> list[str]:
-        """The fields that differ between layers."""
+        """Fields that differ between layers."""
         values = {name: self.values_by_key.get(self.key(FIELDS[name])) for name in PER_LAYER}
         return [name for name, value in values.items() if isinstance(value, list) and any(v != value[0] for v in value)]
 
     def check(self) -> None:
-        """Every field, used or not; those that differ between layers where a layer is read."""
+        """Check every field, used or not; those that differ between layers are checked with their layer."""
         listed = self.listed()
         for name in self:
             if name not in listed:
                 _ = self[name]
 
     def value(self, key: str) -> Any:
-        """The value of one of the file's own keys; None where there is none. ModelFileError for a number that is
-        none, wherever in the value it stands: JSON as Python writes it may have some."""
+        """The value of one of the file's own keys; None where there is none.
+
+        ModelFileError for NaN and infinity anywhere in it, which JSON as Python writes it may have.
+        """
         value = self.values_by_key.get(key)
         if (found := _not_finite(self.spelled(key), value)) is not None:
             raise self.error(f"{found}, not a finite number")
         return value
 
     def spelled(self, key: str) -> str:
-        """A key as the file spells it, for a message."""
+        """A key in the file's spelling, for a message."""
         return clean(self.spellings.get(key, key))
 
     def key(self, field: Field) -> str:
@@ -213,7 +215,7 @@ class Fields(Mapping[str, Any]):
         return self.first(f"{self.prefix}.", field.gguf)[0] if self.format == "gguf" else self.first("", field.hf)[0]
 
     def first(self, prefix: str, spellings: str) -> tuple[str, Any]:
-        """The first of several keys that the file says something under, else the usual one; and what it says."""
+        """The first of several keys that has a value, else the usual one; and its value."""
         keys = [prefix + spelling for spelling in spellings.split()]
         key = next((key for key in keys if self.values_by_key.get(key) is not None), (*keys, "")[0])
         return key, self.value(key)
@@ -231,7 +233,7 @@ class Fields(Mapping[str, Any]):
         return self.checked(field, key, value)
 
     def required(self, name: str) -> Any:
-        """A field that this architecture cannot do without."""
+        """A field that this architecture needs."""
         value = self[name]
         if value is None:
             raise self.error(f"the hyperparameter {self.spelled(self.key(FIELDS[name]))} is missing")
@@ -266,7 +268,7 @@ class Fields(Mapping[str, Any]):
 
 
 def _not_finite(where: str, value: object) -> str | None:
-    """The first NaN or infinity in a value, as "key.part[0] is nan"; None where it holds none."""
+    """The first NaN or infinity in a value, as "key.part[0] is nan"; None where there is none."""
     if isinstance(value, float):
         return None if isfinite(value) else clean(f"{where} is {value}")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The weights of a model by their part in it, in a backend's layout. Torch-free."""
+"""The weights of a model by their part, in a backend's layout. Torch-free."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from localrun.ops.layouts import Vector
 
 @dataclass(frozen=True, slots=True)
 class AttentionWeights:
-    """Weights of queries, keys, values and, where there is one, the gate of their result; and the output matrix.
+    """Weights of queries, keys, values, the gate where there is one, and the output.
 
-    Without `v` values are what `k` makes; without `k` the layer reads the keys and values of another. `sinks` are
-    scores that join the softmax of each head.
+    Without `v` values are those of `k`; without `k` the layer reads the keys and values of another. `sinks` are scores
+    that join the softmax of each head.
     """
 
     q: LinearWeight
@@ -25,7 +25,7 @@ class AttentionWeights:
 
 @dataclass(frozen=True, slots=True)
 class MixerWeights:
-    """Those of a recurrent layer's mixer, by the names it gives them."""
+    """Weights of a recurrent layer's mixer, by its own names."""
 
     matrices: Mapping[str, LinearWeight]
     vectors: Mapping[str, Vector]
@@ -52,8 +52,10 @@ class SeparateNorms:
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights:
-    """Weights of one layer; what its LayerSpec does not use is None. In a mixture gate, up and down are those of all
-    experts, one after the other."""
+    """Weights of one layer, None for unused ones.
+
+    In a mixture gate, up and down are those of all experts, one after the other.
+    """
 
     mixing: AttentionWeights | MixerWeights | None
     gate: LinearWeight | None

@@ -1,4 +1,4 @@
-"""Weights from a file onto a device, tensor by tensor: the peak is the result and one tensor."""
+"""Loading of weights from a file to a device, tensor by tensor: the peak is the result and one tensor."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read_config(source: TensorSource) -> ModelConfig:
 
 
 def read_weight_refs(source: TensorSource, config: ModelConfig) -> dict[str, WeightRef]:
-    """Every weight of the model and where it is, checked by name, shape and type. Raises ModelFileError."""
+    """Every weight of the model and its place, checked by name, shape and type. Raises ModelFileError."""
     return weight_refs(arch_of(source), config, source)
 
 
@@ -65,14 +65,17 @@ def held_bytes(source: TensorSource, refs: dict[str, WeightRef], matrix_bytes: C
 
 
 def stays_in_file(source: TensorSource, ref: WeightRef) -> bool:
-    """Whether a weight is mapped from the model's file; a small one is copied, so that writing to the file harms
-    nobody. One that is several tensors there cannot be."""
+    """Whether a weight is mapped from the model's file.
+
+    A small one is copied, so that writing to the file does no harm. One that is joined from several tensors cannot be
+    mapped.
+    """
     info = source.tensors[ref.name]
     return ref.mapped and not info.is_joined and info.nbytes > COPIED_BYTES
 
 
 def files_in_use(source: TensorSource, refs: Mapping[str, WeightRef]) -> set[Path]:
-    """Those of the model's files that are read while it computes."""
+    """Files of the model that are read while it computes."""
     return {source.tensors[ref.name].file for ref in refs.values() if stays_in_file(source, ref)}
 
 
@@ -86,7 +89,7 @@ def work_per_token(source: TensorSource, refs: dict[str, WeightRef]) -> tuple[in
 
 
 def matrices_of_a_token(refs: dict[str, WeightRef]) -> list[WeightRef]:
-    """The matrices that decoding a token reads: of the embedding it takes one row, of experts those that are used."""
+    """The matrices that decoding a token reads: one row of the embedding, and the experts in use."""
     read = (ref for name, ref in refs.items() if name != "embed" or "output" not in refs)
     return [
         replace(ref, shape=(ref.shape[0] // ref.n_experts * ref.n_used, ref.shape[1]))
@@ -124,10 +127,11 @@ def load_model(
     kept: Mapping[str, KeptMatrix] = MappingProxyType({}),
     adapters: Sequence[OpenedAdapter] = (),
 ) -> Model:
-    """Load all weights, matrices in `layout`; those with one of `files` stay in it, and are written there if need be.
-    Weights that `kept` has are not read and packed again. `adapters` lie beside what they change.
+    """Load all weights, with matrices in `layout`.
 
-    Raises ModelFileError, or DoesNotFitError when memory or the disk runs out.
+    Matrices with one of `files` stay there, and are written first if necessary. Weights that `kept` has are not read
+    and packed again. `adapters` are loaded beside the weights they change. Raises ModelFileError, or DoesNotFitError
+    when memory or the disk runs out.
     """
     config = config or read_config(source)
     refs = read_weight_refs(source, config)
@@ -189,7 +193,7 @@ class Loader(Assembler):
         return self.layout.pack(RowReader(qtype, n_rows, n_cols, read, self.device, granule, in_parts, *on_disk))
 
     def table(self, name: str) -> Packed:
-        """A matrix in the form that the file has it in, of which rows are looked up."""
+        """A matrix whose rows are looked up, in its form in the file."""
         ref = self.refs[name]
         n_rows, n_cols = ref.shape
         stays = stays_in_file(self.source, ref)
@@ -230,7 +234,7 @@ class Loader(Assembler):
         return adjusted
 
     def read_rows(self, ref: WeightRef, first: int, count: int) -> np.ndarray:
-        """Some rows of a weight as flat uint8, from as many places as they lie in."""
+        """Some rows of a weight as flat uint8, from all the places they are in."""
         in_each, parts = ref.part_rows, []
         for part in range(first // in_each, -(-(first + count) // in_each)):
             start, end = max(first - part * in_each, 0), min(first + count - part * in_each, in_each)
@@ -242,14 +246,14 @@ class Loader(Assembler):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def read_every(self, ref: WeightRef, part: int, start: int, end: int) -> np.ndarray:
-        """Rows start … end of a part; where they take turns with those of another weight, all are read."""
+        """Rows start … end of a part; where they alternate with those of another weight, all are read."""
         name, begin = ref.place(part)
         first, place = divmod(ref.first_row, ref.every)
         raw = self.read(name, begin + first * ref.every + start * ref.every, (end - start) * ref.every)
         return raw if ref.every == 1 else raw.reshape(end - start, ref.every, -1)[:, place].ravel()
 
     def read_turned(self, ref: WeightRef, part: int) -> np.ndarray:
-        """The matrix of one expert of a tensor that has its columns one after the other."""
+        """The matrix of one expert from a tensor with consecutive columns."""
         columns = slice(ref.first_row, ref.first_row + ref.part_rows * ref.every, ref.every)
         raw = np.frombuffer(self.source.read_turned(ref.name, part, columns), np.uint8)
         info = self.source.tensors[ref.name]
@@ -259,7 +263,7 @@ class Loader(Assembler):
         return self.counted(raw)
 
     def bytes_read(self, ref: WeightRef) -> int:
-        """Bytes read of the files for a weight: vectors whole, else its rows and those in turns with them."""
+        """Bytes read for a weight: vectors whole, else its rows and those that alternate with them."""
         if stays_in_file(self.source, ref):
             return 0
         if len(ref.shape) == 1:
@@ -280,7 +284,7 @@ class Loader(Assembler):
         return raw
 
     def check_finite(self, name: str, first_row: int, raw: np.ndarray) -> None:
-        """ModelFileError for a NaN or an infinity: one of them makes every answer nonsense, or none at all."""
+        """Raise ModelFileError for NaN and infinity, one of which makes every answer nonsense."""
         info = self.source.tensors[name]
         block = first_not_finite(info.qtype, raw)
         if block is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Mamba2:
-    """Heads of one group share what they write to their states (B) and read of them (C)."""
+    """Mamba-2 mixer. Heads of one group share the inputs of their states (B) and the reads of them (C)."""
 
     n_heads: int
     head_dim: int
@@ -33,7 +33,7 @@ class Mamba2:
 
     @property
     def channels(self) -> int:
-        """Of the convolution: all x, B and C."""
+        """Channels of the convolution: all x, B and C."""
         return self.width + 2 * self.n_groups * self.state_dim
 
     @property

@@ -1,4 +1,4 @@
-"""Norms that a converter has added 1 to once too often: such a model answers with fluent nonsense. Torch-free."""
+"""Norms to which a converter added 1 once too often: such a model answers with fluent nonsense. Torch-free."""
 
 from collections.abc import Mapping
 
@@ -13,9 +13,9 @@ TWICE = 1.5  # mean of all from which on it is twice: norms of trained models li
 
 
 def odd_norms(source: TensorSource, refs: Mapping[str, WeightRef]) -> list[str]:
-    """A warning about the norms of an MLX conversion, whose converter adds 1; none where they are as usual.
+    """A warning about the norms of an MLX conversion, whose converter adds 1; none for usual values.
 
-    Of Qwen3.5 and its relatives some published conversions went through it twice (Blaizzy/mlx-vlm #2114).
+    Some published conversions of Qwen3.5 and its relatives went through it twice (Blaizzy/mlx-vlm #2114).
     """
     norms = [ref for name, ref in refs.items() if name.endswith(".attn_norm")]
     added = source.format != "gguf" and arch_of(source).hf_norm_offset > 0 and not any(ref.offset for ref in norms)

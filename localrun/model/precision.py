@@ -1,4 +1,4 @@
-"""A model as it is loaded in a precision, which its files may hold it in or not. Torch-free."""
+"""A model in the precision to load, which may differ from that of its files. Torch-free."""
 
 from contextlib import suppress
 
@@ -11,8 +11,8 @@ from localrun.model.archs import arch_of
 def in_precision(source: TensorSource, precision: str) -> TensorSource:
     """`source` with its float matrices quantised while they are read, where `precision` asks for that.
 
-    Matrices of all experts in one tensor are quantised like those of each, row by row; so are those that a checkpoint
-    keeps transposed.
+    Matrices of all experts in one tensor are quantised like separate ones, row by row; so are those that a checkpoint
+    stores transposed.
     """
     if source.format != "safetensors" or precision not in PRECISIONS:
         return source

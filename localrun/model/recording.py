@@ -1,4 +1,4 @@
-"""A model's program before anything is loaded: recorded on weights that have shapes and no numbers. Torch-free."""
+"""A model's program before anything is loaded: recorded on weights with shapes and no numbers. Torch-free."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,10 +17,9 @@ from localrun.ops.recording import Recording, record_instructions
 
 @lru_cache(maxsize=8)
 def record_shapes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> Recording:
-    """Record a step of the model on shapes alone, with those of its adapters, for all that is asked of it ahead of a
-    load.
+    """Record a step of the model, with its adapters, on shapes alone, for all questions before a load.
 
-    Queries see a window and the first block wherever a context or a user may have it so: no context makes more of it.
+    Queries see a window and the first block wherever a context or a user may make it so: no context needs more.
     """
     config = config.for_window(BLOCK_TOKENS)
     model = Model(config, ShapeWeights(config, adapters).weights(config))
@@ -31,7 +30,7 @@ def record_shapes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> Reco
 
 
 class ShapeWeights(Assembler):
-    """Matrices without planes, and vectors of which there is only the length."""
+    """Matrices without planes, and vectors with a length only."""
 
     def __init__(self, config: ModelConfig, adapters: Sequence[Ranks] = ()) -> None:
         self.shapes = weight_shapes(config)

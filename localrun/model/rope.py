@@ -1,4 +1,4 @@
-"""Reading rotary-embedding settings: every scaling rule becomes divisors of the base frequencies. Torch-free."""
+"""Reading of rotary-embedding settings: every scaling rule becomes divisors of the base frequencies. Torch-free."""
 
 import math
 from array import array
@@ -127,7 +127,7 @@ def check_dims(fields: Fields, dims: int) -> None:
 def _llama3_divisors(
     fields: Fields, scaling: Mapping[str, Any], theta: float, dims: int, factor: float, original: float
 ) -> tuple[float, ...]:
-    """Long wavelengths are slowed by `factor`, short ones kept, those between blended (Llama 3.1)."""
+    """Divisors of Llama 3.1: long wavelengths are slowed by `factor`, short ones kept, others blended."""
     low = _number(fields, scaling, "low_freq_factor", 1e-6, 1e6, 1.0)
     high = _number(fields, scaling, "high_freq_factor", 1e-6, 1e6, 4.0)
     if not low < high:
@@ -146,7 +146,7 @@ def _llama3_divisors(
 
 
 def _proportional_divisors(fields: Fields, scaling: Mapping[str, Any], dims: int) -> tuple[float, ...]:
-    """The first pairs of a whole head turn, the others stand still (Gemma 4)."""
+    """Divisors of Gemma 4: the first pairs of a whole head turn, the others are fixed."""
     share = _number(fields, scaling, "partial_rotary_factor", 0.0, 1.0, 1.0)
     factor, n_turning = _number(fields, scaling, "factor", 1.0, 1e6, 1.0), int(share * dims // 2)
     return (factor,) * n_turning + (STILL,) * (dims // 2 - n_turning)
@@ -220,7 +220,7 @@ def _number(
 
 
 def _optional(fields: Fields, scaling: Mapping[str, Any], name: str) -> float | None:
-    """A factor that a rule may leave to be derived."""
+    """A factor that a rule may leave out, to be derived."""
     return None if scaling.get(name) is None else _number(fields, scaling, name, 0.0, 1e6)
 
 

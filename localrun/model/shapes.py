@@ -1,4 +1,4 @@
-"""Shapes of all weights that a model may have, by our names: the one place that knows them. Torch-free."""
+"""Shapes of all weights that a model may have, by localrun's names: the one place that knows them. Torch-free."""
 
 from math import prod
 from typing import TypeAlias
@@ -14,7 +14,7 @@ OPTIONAL = frozenset(("output", "out_scale", *(f"{name}_bias" for name in BIASED
 
 
 def weight_shapes(config: ModelConfig) -> Shapes:
-    """Every weight: `embed`, `layers.3.q`, …; those of OPTIONAL, too, whatever a file has."""
+    """Shapes of every weight: `embed`, `layers.3.q`, …; including OPTIONAL ones that a file may lack."""
     shapes = outer_shapes(config)
     for index, spec in enumerate(config.layers):
         shapes |= {f"layers.{index}.{name}": shape for name, shape in layer_shapes(config, spec).items()}
@@ -22,7 +22,7 @@ def weight_shapes(config: ModelConfig) -> Shapes:
 
 
 def outer_shapes(config: ModelConfig) -> Shapes:
-    """Those before and after all layers: `embed`, `output`, …"""
+    """Shapes of the weights before and after all layers: `embed`, `output`, …"""
     hidden, of_all = config.hidden_size, config.n_layers * config.per_layer_size
     shapes: Shapes = {"embed": (config.vocab_size, hidden), "output_norm": (hidden,)}
     shapes["output"] = shapes["embed"]
@@ -34,7 +34,7 @@ def outer_shapes(config: ModelConfig) -> Shapes:
 
 
 def layer_shapes(config: ModelConfig, spec: LayerSpec) -> Shapes:
-    """Those of one layer: `attn_norm`, `q`, …"""
+    """Shapes of the weights of one layer: `attn_norm`, `q`, …"""
     hidden = config.hidden_size
     shapes: Shapes = {}
     for block, present in (("attn", spec.kind != "none"), ("ffn", spec.ffn_size > 0)):
@@ -56,7 +56,7 @@ def layer_shapes(config: ModelConfig, spec: LayerSpec) -> Shapes:
 
 
 def attention_shapes(hidden: int, spec: LayerSpec) -> Shapes:
-    """Norms of heads or of whole rows, matrices with their biases, and learned scores."""
+    """Shapes of head or row norms, matrices with their biases, and learned scores."""
     q_rows, kv_rows = spec.n_heads * spec.head_dim, spec.n_kv_heads * spec.head_dim
     heads = {"q": q_rows} | dict.fromkeys(made_of_a_token(spec), kv_rows)
     shapes: Shapes = {}
@@ -72,12 +72,12 @@ def attention_shapes(hidden: int, spec: LayerSpec) -> Shapes:
 
 
 def network_shapes(hidden: int, size: int, has_gate: bool) -> dict[str, tuple[int, int]]:
-    """The matrices of one feed-forward network."""
+    """Shapes of the matrices of one feed-forward network."""
     return ({"gate": (size, hidden)} if has_gate else {}) | {"up": (size, hidden), "down": (hidden, size)}
 
 
 def mixture_shapes(hidden: int, spec: LayerSpec, mixture: Mixture) -> Shapes:
-    """A router, the networks of all experts, the shared one, and norms of their own."""
+    """Shapes of a router, the networks of all experts, the shared one, and their own norms."""
     n = mixture.n_experts
     shapes: Shapes = {"router": (n, hidden)}
     if mixture.biases:

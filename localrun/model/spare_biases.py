@@ -1,4 +1,4 @@
-"""Biases of packed matrices that a model has no place for: the first tools for GPTQ gave each matrix one, of zeros."""
+"""Biases of packed matrices that a model does not use: early tools for GPTQ gave each matrix one, of zeros."""
 
 from collections.abc import Mapping
 
@@ -8,14 +8,14 @@ from localrun.model.weight_ref import WeightRef
 
 
 def spare_biases(source: TensorSource, refs: Mapping[str, WeightRef]) -> list[str]:
-    """Their names; that they are zero is for loading to see."""
+    """Names of biases that the model has no place for; loading checks that they are zero."""
     known = {name for ref in refs.values() for name in ref.tensors}
     beside = (name.removesuffix("weight") + "bias" for name in known if source.tensors[name].is_joined)
     return [name for name in beside if name in source.tensors and name not in known]
 
 
 def check_spare_biases(source: TensorSource, refs: Mapping[str, WeightRef]) -> None:
-    """ModelFileError for one of them that is not zero."""
+    """Raise ModelFileError for a bias of them that is not zero."""
     import numpy as np
 
     from localrun.formats.floats import read_floats

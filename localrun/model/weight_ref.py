@@ -1,4 +1,4 @@
-"""Where a file keeps one weight, checked against the file. Torch-free."""
+"""Place of one weight in a file, checked against the file. Torch-free."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,13 @@ MATRIX_TYPES = (*FLOAT_TYPES, "F8_E4M3")  # those of a number an element that ma
 
 @dataclass(frozen=True, slots=True)
 class WeightRef:
-    """One weight of the model: rows (of a vector: elements) first_row … first_row+shape[0] of the file's `name`.
+    """One weight of the model: rows (elements of a vector) first_row … first_row+shape[0] of the tensor `name`.
 
-    `interleaved`: heads whose rows pair dims (2j, 2j+1) and must be put into our pairing (j, j + dims/2), given as
-    (n_heads, rotated dims). `offset` is added to a norm's values.
-
-    Of a mixture, `shape` is that of `n_experts` equal parts one after the other, `n_used` of which a token uses. The
-    file has them in a tensor each (`names`, of which `name` is the first), or in one [n_experts, rows, columns], whose
-    rows may be those of other weights too: then a part is the rows from `first_row` on, or every `every`-th of them.
+    `interleaved`: heads whose rows pair dims (2j, 2j+1) and must be put into the pairing (j, j + dims/2), given as
+    (n_heads, rotated dims). `offset` is added to a norm's values. For a mixture, `shape` is that of `n_experts` equal
+    parts one after the other, `n_used` of which a token uses. The file stores them in a tensor each (`names`, of which
+    `name` is the first), or in one [n_experts, rows, columns], whose rows may belong to other weights too: then a part
+    is the rows from `first_row` on, or every `every`-th of them.
     """
 
     name: str
@@ -44,7 +43,7 @@ class WeightRef:
 
     @property
     def part_rows(self) -> int:
-        """Rows of ours that lie together in the file."""
+        """Rows of the weight that are contiguous in the file."""
         if self.starts:
             return self.shape[0] // len(self.starts)
         of_expert = self.shape[0] // self.n_experts
@@ -52,7 +51,7 @@ class WeightRef:
         return self.shape[0] if whole else of_expert
 
     def place(self, part: int) -> tuple[str, int]:
-        """The tensor that a part lies in, and the row there (of the file's own rows) with which its matrix begins."""
+        """The tensor of a part, and the file's row at which its matrix begins."""
         if self.names:
             return self.names[part], 0
         if self.starts:
@@ -62,7 +61,7 @@ class WeightRef:
 
 @dataclass(frozen=True, slots=True)
 class RowRanges:
-    """Where a weight lies in a tensor of several: its rows are equal stretches, which begin at `starts` of `n_rows`."""
+    """Place of a weight in a tensor of several: equal ranges of rows that begin at `starts` of `n_rows`."""
 
     tensor: str  # by our name
     starts: tuple[int, ...]
@@ -70,7 +69,7 @@ class RowRanges:
 
 
 def check_tensor(source: TensorSource, ref: WeightRef) -> None:
-    """Raises ModelFileError where a tensor is missing, of another shape, or of a type that cannot be a weight."""
+    """Raise ModelFileError where a tensor is missing, has another shape, or a type that no weight can have."""
     path = str(source.path)
     expected = ref.file_shape or ref.shape
     for name in ref.tensors:

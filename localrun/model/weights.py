@@ -1,4 +1,4 @@
-"""Which tensors a model is made of, and where a file keeps each of them. Torch-free."""
+"""The tensors of a model, and their places in a file. Torch-free."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_s
 
 
 def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[str, WeightRef]:
-    """Every weight by our name (`embed`, `layers.3.q`, …), checked against the file. Raises ModelFileError."""
+    """Every weight by localrun's name (`embed`, `layers.3.q`, …), checked against the file. Raises ModelFileError."""
     namer = Namer(arch, config, source)
     refs = dict(namer.refs())
     refs |= namer.scale_refs(refs)
@@ -61,7 +61,7 @@ def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[s
 
 
 def check_biases(refs: Mapping[str, WeightRef], path: str) -> None:
-    """Raises ModelFileError where some layers have a bias that others lack."""
+    """Raise ModelFileError where some layers have a bias that others lack."""
     for part in BIASED:
         having = {name.removesuffix("_bias") for name in refs if name.endswith(f".{part}_bias")}
         lacking = [name for name in refs if having and name.endswith(f".{part}") and name not in having]
@@ -72,7 +72,7 @@ def check_biases(refs: Mapping[str, WeightRef], path: str) -> None:
 
 
 class Namer:
-    """Walks the weights of a config and names the tensor that holds each one in one particular file."""
+    """Names the tensor of each weight of a config in one file."""
 
     def __init__(self, arch: Arch, config: ModelConfig, source: TensorSource) -> None:
         self.arch, self.config, self.source = arch, config, source
@@ -92,8 +92,10 @@ class Namer:
                 yield f"layers.{index}.{name}", ref
 
     def scale_refs(self, refs: Mapping[str, WeightRef]) -> dict[str, WeightRef]:
-        """Scales beside matrices for their products, as GGUFs of NVFP4 and joined tensors have them: one number, or
-        one each expert. A router has none; some architectures have other uses for tensors of such names."""
+        """Scales for products of matrices, as GGUFs of NVFP4 and joined tensors have them.
+
+        One number, or one for each expert. A router has none; some architectures use such names for other tensors.
+        """
         free = self.source.tensors.keys() - {tensor for ref in refs.values() for tensor in ref.tensors}
         found = {}
         for name, ref in refs.items():
@@ -107,7 +109,7 @@ class Namer:
         return found
 
     def layer_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
-        """In the order of their shapes: those that lie otherwise than in a tensor of their own, and the others."""
+        """Weights of a layer in the order of their shapes, with those that share tensors or are spread over several."""
         shapes = layer_shapes(self.config, spec)
         apart = dict(self.refs_in_parts(index, spec, shapes))
         turns = self.turns(spec)
@@ -135,7 +137,7 @@ class Namer:
             yield from self.fused_refs("gate_up", index, [n for n in ("gate", "up") if n in shapes], shapes)
 
     def has_gate_up(self, index: int) -> bool:
-        """Whether gate and up of a layer are one tensor; MLX's converter parts them."""
+        """Whether gate and up of a layer are one tensor; MLX's converter splits them."""
         if self.arch.qkv_fused:
             return True
         fused = not self.gguf and "gate_up" in self.arch.hf_names
@@ -151,7 +153,7 @@ class Namer:
             yield name, replace(ref, file_shape=self.vector_shape(ref.name, mixer, name, sizes))
 
     def vector_shape(self, tensor: str, mixer: RecurrentMixer, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of a mixer's vector in the file; tools that rewrite a GGUF may drop dims of size one."""
+        """Shape of a mixer's vector in the file; tools that rewrite a GGUF may drop dims of size one."""
         if not self.gguf:
             if len(sizes) != 2:
                 return sizes
@@ -161,7 +163,7 @@ class Namer:
         return sizes if info and info.shape == sizes else self.arch.vector_in_gguf(mixer, name, sizes)
 
     def gated_refs(self, index: int, spec: LayerSpec, shape: tuple[int, ...]) -> Iterator[tuple[str, WeightRef]]:
-        """Queries and the gate of what attention gives: in one tensor, a head of each in turns."""
+        """Queries and the gate of the attention result: in one tensor, alternating by head."""
         q, in_file = self.ref("q", shape, index), (2 * shape[0], shape[1])
         for place, name in enumerate(("q", "attn_gate")):
             starts = tuple(range(place * spec.head_dim, in_file[0], 2 * spec.head_dim))
@@ -175,7 +177,7 @@ class Namer:
         shapes: Shapes,
         turns: Mapping[str, tuple[int, int]] = MappingProxyType({}),
     ) -> Iterator[tuple[str, WeightRef]]:
-        """The parts of one tensor, in their order."""
+        """The parts of one tensor, in order."""
         name, first = self.name(fused, index), 0
         file_shape = (sum(shapes[part][0] for part in parts), *shapes[parts[0]][1:])
         for part in parts:
@@ -197,7 +199,7 @@ class Namer:
 
     @cached_property
     def norm_offset(self) -> float:
-        """Number added to norms: MLX's converter has done so where it turned the kernels of convolutions, too."""
+        """Number to add to norms; MLX's converter has added it where it transposed convolution kernels, too."""
         turned = any(is_of_mlx(self.source, name) for name in self.source.tensors if name.endswith(CONV_NAME))
         return 0.0 if turned else self.arch.hf_norm_offset
 
@@ -213,19 +215,19 @@ class Namer:
         return name_in_file(template, self.source.tensors, index, self.prefix)
 
     def turns(self, spec: LayerSpec) -> dict[str, tuple[int, int]]:
-        """Heads and rotated dims of weights whose rows pair neighbours, as some GGUF files have them."""
+        """Heads and rotated dims of weights whose rows pair neighbours, as in some GGUF files."""
         if not (self.gguf and self.arch.permuted_in_gguf and spec.has_attention):
             return {}
         return {"q": (spec.n_heads, self.config.ropes[0].dims), "k": (spec.n_kv_heads, self.config.ropes[0].dims)}
 
     def embedding(self, ref: WeightRef) -> WeightRef:
-        """One that is missing is the output, where a file says that they are tied."""
+        """The embedding; a missing one is the output, where a file says that they are tied."""
         missing = ref.name not in self.source.tensors and self.name("output") in self.source.tensors
         return replace(ref, name=self.name("output")) if missing and self.says_tied else ref
 
     @cached_property
     def tied(self) -> bool:
-        """Whether the output is the embedding: as a file says it, unless it has both and they differ."""
+        """Whether the output is the embedding: as the file says, unless it has both and they differ."""
         names = [self.name("embed"), self.name("output")]
         if not self.says_tied or not all(name in self.source.tensors for name in names):
             return self.says_tied
@@ -233,20 +235,22 @@ class Namer:
 
     @cached_property
     def says_tied(self) -> bool:
-        """A GGUF says it by having no output."""
+        """Whether the file says that they are tied: a GGUF does so by having no output."""
         return self.name("output") not in self.source.tensors if self.gguf else hf_ties(self.source.metadata)
 
     @cached_property
     def possible(self) -> frozenset[str]:
-        """Which weights of OPTIONAL may be there: of a checkpoint, biases that its class and config.json speak of."""
+        """Weights of OPTIONAL that may exist: in a checkpoint, biases by its class and config.json."""
         if self.gguf:
             return OPTIONAL
         impossible = {f"{name}_bias" for name in BIASED if name not in hf_biases(self.source.metadata)}
         return OPTIONAL - impossible
 
     def ignorable(self, name: str) -> bool:
-        """Tensors that are not weights of the language model: those of NOT_WEIGHTS, an output that is the embedding,
-        layers of a GGUF that only draft."""
+        """Whether a tensor is not a weight of the language model.
+
+        Such are NOT_WEIGHTS, an output that is the embedding, and draft layers of a GGUF.
+        """
         if self.gguf:
             if name.endswith(ACTIVATION_SCALE):
                 return name.removesuffix(ACTIVATION_SCALE) + ".weight" in self.source.tensors
@@ -259,31 +263,33 @@ class Namer:
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
-        """Where a checkpoint may have the output: beside its layers, or beside the model that they belong to."""
+        """Possible names of the output in a checkpoint: beside its layers, or beside the model that has them."""
         parts = self.prefix.split(".")[:-1]
         return tuple(".".join([*parts[:n], HF_NAMES["output"]]) for n in range(len(parts), -1, -1))
 
     @cached_property
     def unread(self) -> set[str]:
-        """Tensors that files keep of layers that read the keys and values of another."""
+        """Tensors in files for layers that read the keys and values of another."""
         sharing = (index for index, spec in enumerate(self.config.layers) if spec.shares_cache is not None)
         return {self.name(weight, index) for index in sharing for weight in ("k", "v", "k_norm")}
 
 
 def rounds_activations(tensor: str) -> bool:
-    """Whether a tensor tells how activations were rounded that a matrix reads, or gives; ours are rounded less."""
+    """Whether a tensor describes how activations of a matrix were rounded; localrun rounds them less."""
     return re.search(ROUNDED_ACTIVATIONS, tensor) is not None
 
 
 def is_of_mlx(source: TensorSource, tensor: str) -> bool:
-    """Whether the kernel of a convolution is as MLX has it, [channels, taps, 1]; others have [channels, 1, taps]."""
+    """Whether a convolution kernel is in MLX's order, [channels, taps, 1]; others have [channels, 1, taps]."""
     info = source.tensors.get(tensor)
     return info is not None and len(info.shape) == 3 and info.shape[2] == 1
 
 
 def hf_prefix(source: TensorSource, embed: str, norm: str) -> str:
-    """The prefix of the embedding in a checkpoint, or of the last norm where it has only an output matrix for
-    it: `model.`, `language_model.model.`, …"""
+    """Prefix of the embedding in a checkpoint (`model.`, `language_model.model.`, …).
+
+    Of the last norm where there is only an output matrix.
+    """
     found = next((name.removesuffix(embed) for name in source.tensors if name.endswith(embed)), None)
     usual = (prefix for prefix in PREFIXES if prefix + norm in source.tensors)
     return next(usual, PREFIXES[0]) if found is None else found

@@ -1,4 +1,4 @@
-"""Parser of an answer, from token ids to thinking and answer."""
+"""Parser of an answer: from token ids to thinking, answer and calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class AnswerParser:
-    """The one parser of answers, streamed or whole: ids go in one at a time, pieces of text come out.
+    """Parse an answer, streamed or whole: ids go in one at a time, pieces of text come out.
 
     With `strips_space` the answer begins without the space that encoding puts before a text.
     """
@@ -37,11 +37,11 @@ class AnswerParser:
         self._strips_space = strips_space
 
     def push(self, token_id: int) -> list[Piece]:
-        """The pieces that are certain, in order; none is empty."""
+        """Take the next id; returns the pieces that are certain, in order, none of them empty."""
         return self._shown(self._split(self._detokenizer.push(token_id)))
 
     def flush(self) -> list[Piece]:
-        """Text that was held back, once no more tokens come."""
+        """Return the text that was held back, once no more tokens come."""
         pieces = self._split(self._detokenizer.flush())
         return self._shown([*pieces, *(self._splitter.flush() if self._splitter else ())])
 

@@ -1,4 +1,4 @@
-"""Where the answer itself begins in what a model writes: after its thinking, and after the header of a message."""
+"""Start of the answer in a model's output: after its thinking, and after the header of a message."""
 
 from collections.abc import Container, Sequence
 
@@ -10,10 +10,10 @@ from localrun.text.tokenizer import Tokenizer
 
 
 class AnswerStart:
-    """Ids go in one at a time until `has_begun`: the next one is of the answer.
+    """Finds the start of the answer: ids go in one at a time until `has_begun`; the next one belongs to the answer.
 
-    `opening` are ids of a thought that may come first nevertheless; none where the model has its thoughts behind it, or
-    has none. One of `triggers` begins the answer wherever it comes, as the first token of it.
+    `opening` are ids of a thought that may still come first; empty for a model that has finished its thoughts, or has
+    none. A token of `triggers` begins the answer wherever it comes.
     """
 
     may_end = False  # before the answer has begun
@@ -37,7 +37,7 @@ class AnswerStart:
         return self.trigger is not None or self._splitter is None or self._splitter.in_answer
 
     def push(self, token_id: int) -> None:
-        """Take the next id that is none of the answer."""
+        """Take the next id before the answer."""
         if token_id in self._triggers:
             self.trigger = token_id
             return
@@ -48,17 +48,17 @@ class AnswerStart:
 
 
 class PromptStart:
-    """Beginning at the end of the prompt."""
+    """An answer that begins at the end of the prompt."""
 
     opening: tuple[int, ...] = ()
     has_begun, trigger, is_after_thought, may_end = True, None, False, False
 
     def push(self, token_id: int) -> None:
-        """Nothing comes before it."""
+        """Do nothing: no id comes before the answer."""
 
 
 class TriggeredStart:
-    """Beginning with one of some tokens, whatever is written before it; there need not be any of it."""
+    """An answer that begins with one of some tokens, after any text, and may never begin."""
 
     opening: tuple[int, ...] = ()
     is_after_thought = False
@@ -73,18 +73,18 @@ class TriggeredStart:
         return self.trigger is not None
 
     def push(self, token_id: int) -> None:
-        """Take the next id that is free."""
+        """Take the next unconstrained id."""
         self.trigger = token_id if token_id in self._triggers else None
 
 
 class UpToAnswer:
-    """A splitter for answers that are held to a constraint: from their first character on, all is text of them."""
+    """A splitter for constrained answers: from their first character on, everything is text of the answer."""
 
     def __init__(self, splitter: Splitter) -> None:
         self._splitter: Splitter | None = splitter
 
     def push(self, text: str) -> list[tuple[Channel, str]]:
-        """The pieces that are certain, in order; none is empty."""
+        """Take text; returns the pieces that are certain, in order, none of them empty."""
         if self._splitter is None:
             return [("answer", text)] if text else []
         pieces = self._splitter.push(text)
@@ -94,5 +94,5 @@ class UpToAnswer:
         return pieces
 
     def flush(self) -> list[tuple[Channel, str]]:
-        """Text that was held back."""
+        """Return the text that was held back."""
         return [] if self._splitter is None else self._splitter.flush()

@@ -8,9 +8,11 @@ from localrun.text.tokenizer import Tokenizer
 
 
 class Detokenizer:
-    """Text of a growing list of ids. A character whose bytes are spread over several ids comes with the last of them;
-    bytes that are not UTF-8 become U+FFFD. Tokens among `marks` are their stand-ins; control tokens are silent unless
-    `special`."""
+    """Text of a growing list of ids.
+
+    A character whose bytes are spread over several ids comes with the last of them; bytes that are not UTF-8 become
+    U+FFFD. Tokens among `marks` become their stand-ins; control tokens are silent unless `special`.
+    """
 
     def __init__(self, tokenizer: Tokenizer, marks: Marks = NO_MARKS, *, special: bool = False) -> None:
         self._tokenizer = tokenizer
@@ -19,13 +21,13 @@ class Detokenizer:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token_id: int) -> str:
-        """The text this id completes."""
+        """Take the next id; returns the text that it completes."""
         if (mark := self._marks.get(token_id)) is not None:
             return self.flush() + mark
         return "" if token_id in self._silent else self._decoder.decode(self._tokenizer.piece(token_id))
 
     def flush(self) -> str:
-        """Text that is left at the end: U+FFFD when the last character is incomplete."""
+        """Return the remaining text: U+FFFD when the last character is incomplete."""
         return self._decoder.decode(b"", final=True)
 
 

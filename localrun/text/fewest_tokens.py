@@ -1,7 +1,7 @@
-"""How many tokens a text has at least, told without encoding it: what cannot fit a context is refused before.
+"""Lower bound on the tokens of a text without encoding it, to refuse what cannot fit a context.
 
-A token is a piece of the text as it stands there, so none is longer than the longest piece of the vocabulary of which
-every two neighbouring bytes are neighbours somewhere in the text, too.
+A token is a piece of the text, so no token is longer than the longest piece of the vocabulary whose pairs of
+neighbouring bytes all occur in the text.
 """
 
 import unicodedata
@@ -20,7 +20,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def fewest_tokens(tokenizer: Tokenizer, text: str, most: int) -> int:
-    """A lower bound on the tokens of `text`; 0 where it may have fewer than `most`, or nothing can be told."""
+    """A lower bound on the tokens of `text`; 0 where it may have fewer than `most`, or the bound is unknown."""
     if len(text) * 4 < _SURELY_LONG * most or not _keeps_bytes(tokenizer):
         return 0
     data = unicodedata.normalize("NFC", text).encode(errors="replace")
@@ -41,7 +41,7 @@ def _longest_piece(tokenizer: Tokenizer, data: bytes) -> int:
 
 
 def _pairs(data: bytes) -> "npt.NDArray[np.uint16]":
-    """Two neighbouring bytes as one number, for every place."""
+    """Each pair of neighbouring bytes as one number."""
     codes = np.frombuffer(data, np.uint8).astype(np.uint16)
     return (codes[:-1] << np.uint16(8)) | codes[1:]
 
@@ -53,8 +53,10 @@ def _longest_first(tokenizer: Tokenizer) -> list[bytes]:
 
 @lru_cache(maxsize=2)
 def _keeps_bytes(tokenizer: Tokenizer) -> bool:
-    """Whether every byte of a text is in some token: what a vocabulary without all bytes does not know is left out or
-    becomes one unknown token, and some normalizers shorten a text."""
+    """Whether every byte of a text is in some token.
+
+    A vocabulary without all bytes drops unknown text or makes one token of it, and some normalizers shorten a text.
+    """
     if tokenizer.kind not in ("bpe", "spm"):
         return False
     n_bytes = sum(len(piece) == 1 for piece in _longest_first(tokenizer))
@@ -62,7 +64,7 @@ def _keeps_bytes(tokenizer: Tokenizer) -> bool:
 
 
 def _keeps_length(part: dict[str, Any] | None) -> bool:
-    """Whether a normalizer takes nothing away but what NFC does."""
+    """Whether a normalizer removes nothing beyond what NFC does."""
     if part is None or part.get("type") in ("Prepend", "ByteLevel", "NFC"):
         return True
     if part.get("type") == "Replace":

@@ -1,4 +1,4 @@
-"""The small JSON files beside a tokenizer.json, and what they say about BOS, EOS and the end of an answer."""
+"""The small JSON files beside a tokenizer.json: BOS, EOS and the tokens that end an answer."""
 
 from pathlib import Path
 from typing import Any
@@ -7,10 +7,10 @@ from localrun.formats.json_files import read_json, read_object, read_optional
 
 
 class FolderFiles:
-    """The JSON files of one folder that tell of its tokens; any may be missing.
+    """The JSON files of one folder about its tokens; any may be missing.
 
-    A model can do without special_tokens_map.json, added_tokens.json and generation_config.json: the first two cost a
-    note where they cannot be read; the code that opens the folder reports the last one.
+    special_tokens_map.json, added_tokens.json and generation_config.json are optional. An unreadable one of the first
+    two becomes a note; the code that opens the folder reports the last one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -22,7 +22,7 @@ class FolderFiles:
         self.added_tokens = read_optional(folder / "added_tokens.json", self.notes)
 
     def token(self, role: str) -> str | None:
-        """The text of `bos_token`, `eos_token` …; special_tokens_map.json is an older way to say it."""
+        """Text of `bos_token`, `eos_token` …; special_tokens_map.json is the older place for them."""
         sources = [self.tokenizer_config, self.special_tokens_map]
         if "added_tokens_decoder" not in self.tokenizer_config:
             sources.reverse()
@@ -32,7 +32,7 @@ class FolderFiles:
 
     @property
     def vocab_size(self) -> int | None:
-        """Tokens that the weights have rows for; None where config.json does not tell."""
+        """Number of tokens that the weights have rows for; None where config.json does not say."""
         for source in (self.config, self.config.get("text_config")):
             size = source.get("vocab_size") if isinstance(source, dict) else None
             if type(size) is int and size > 0:
@@ -44,7 +44,7 @@ class FolderFiles:
         return read_json(path, "BAD_CONFIG") if path.is_file() else {}
 
     def ids(self, key: str) -> list[int]:
-        """`bos_token_id` or `eos_token_id`, which may be a list; generation_config.json goes first."""
+        """Ids of `bos_token_id` or `eos_token_id`, which may be a list; generation_config.json comes first."""
         for source in (self.generation_config, self.config):
             value = source.get(key)
             ids: list[Any] = value if isinstance(value, list) else [value]
@@ -58,7 +58,7 @@ class FolderFiles:
 
 
 def added_around(post_processor: Any) -> tuple[str | None, str | None]:
-    """The tokens a tokenizer.json puts before and after a text: (BOS, EOS), each a text or None."""
+    """The tokens that a tokenizer.json puts before and after a text: (BOS, EOS), each a text or None."""
     if not isinstance(post_processor, dict):
         return None, None
     kind = post_processor.get("type")

@@ -1,6 +1,6 @@
 """The tokenizer.json of a safetensors folder, checked and built part by part.
 
-Padding, truncation, dropout and the post-processor are left out: none of them has a place in a chat.
+Padding, truncation, dropout and the post-processor are left out: a chat uses none of them.
 """
 
 import hashlib
@@ -26,7 +26,10 @@ _MAX_ITEMS = 4 << 20
 
 
 def read_folder_tokenizer(folder: Path) -> tuple[Vocabulary, Tokenizer]:
-    """Raises ModelFileError UNSUPPORTED, BAD_TOKENIZER or BAD_CONFIG; NotFoundError without a tokenizer.json."""
+    """Read the tokenizer of a folder.
+
+    Raises ModelFileError UNSUPPORTED, BAD_TOKENIZER or BAD_CONFIG; NotFoundError without a tokenizer.json.
+    """
     path = folder / "tokenizer.json"
     raw = read_small(path, _MAX_BYTES)
     check_entries(raw, path)
@@ -57,7 +60,7 @@ def read_folder_tokenizer(folder: Path) -> tuple[Vocabulary, Tokenizer]:
 
 
 def _add(encoder: Tokenizer, tokens: list[AddedToken], files: FolderFiles) -> list[AddedToken]:
-    """Add those tokens that the weights have rows for, and give them; the others, often for padding, cost a note."""
+    """Add the tokens that the weights have rows for, and return them; the others, often padding, become a note."""
     ids = encoder.get_added_tokens_decoder()
     free = max(encoder.get_vocab_size(with_added_tokens=False), max(ids, default=-1) + 1)
     room = len(tokens) if files.vocab_size is None else files.vocab_size - free
@@ -148,7 +151,7 @@ def _vocabulary(
 
 
 def _prefixes_space(data: Mapping[str, Any]) -> bool:
-    """Whether encoding puts a space before the text, which decoding takes away again."""
+    """Whether encoding puts a space before the text, which decoding removes."""
     text = json.dumps([data.get("normalizer"), data.get("pre_tokenizer")], ensure_ascii=False)
     legacy = '"add_prefix_space": true' in text and "prepend_scheme" not in text
     return '"prepend": "▁"' in text or legacy or any(f'"prepend_scheme": "{s}"' in text for s in ("always", "first"))

@@ -1,4 +1,4 @@
-"""A GGUF vocabulary as a `tokenizers.Tokenizer`, giving llama.cpp's ids."""
+"""A GGUF vocabulary as a `tokenizers.Tokenizer` with llama.cpp's ids."""
 
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
@@ -14,7 +14,7 @@ _ESCAPE_SPACES = normalizers.Replace(" ", "▁")
 
 
 def build_encoder(source: GgufVocabulary, path: str = "") -> Tokenizer:
-    """Only encodes: text comes back through `Vocabulary.piece`. Raises ModelFileError BAD_VOCAB."""
+    """Build an encoder; decoding uses `Vocabulary.piece`. Raises ModelFileError BAD_VOCAB."""
     build = {"bpe": _bpe, "spm": _spm, "unigram": _unigram, "wordpiece": _wordpiece}[source.vocabulary.kind]
     with tokenizer_errors(
         lambda reason: ModelFileError("BAD_VOCAB", f"no tokenizer can be built: {reason}", path=path)
@@ -71,7 +71,7 @@ def _unigram(source: GgufVocabulary) -> Tokenizer:
 
 
 def _wordpiece(source: GgufVocabulary) -> Tokenizer:
-    """GGUF writes the first piece of a word with ▁ and the others bare; WordPiece writes the others with ##."""
+    """WordPiece model. GGUF marks the first piece of a word with ▁; WordPiece marks the others with ##."""
     words = source.vocabulary
     vocab: dict[str, int] = {}
     for i, (text, kind) in enumerate(zip(words.tokens, words.types, strict=True)):

@@ -1,4 +1,4 @@
-"""The tokenizer keys of a GGUF file, each checked when it is asked for, and unused before that."""
+"""Tokenizer keys of a GGUF file, each checked when it is first used."""
 
 import hashlib
 import math
@@ -42,7 +42,7 @@ _MAX_TOKENS = 1 << 22
 
 @dataclass(frozen=True)
 class TokenizerKeys:
-    """Tokenizer keys of a file. Raises ModelFileError: UNSUPPORTED for a kind we do not have, or BAD_VOCAB."""
+    """Tokenizer keys of a file. Raises ModelFileError: UNSUPPORTED for an unknown kind, or BAD_VOCAB."""
 
     data: Metadata
     path: str
@@ -66,7 +66,7 @@ class TokenizerKeys:
 
     @property
     def pre_name(self) -> str:
-        """The pre-tokenizer as the file names it; empty where neither that nor the architecture tells."""
+        """Name of the pre-tokenizer in the file; empty where neither the file nor the architecture says."""
         name = self.data.get_str(_G + "pre", "")
         return (
             name if name not in ("", "default") else _PRE_NAMES.get(self.data.get_str("general.architecture", ""), name)
@@ -110,7 +110,7 @@ class TokenizerKeys:
 
     @cached_property
     def types(self) -> list[int]:
-        """The TokenType of every token."""
+        """TokenType of every token."""
         usual = [TokenType.NORMAL.value] * len(self.tokens)
         types: list[int] = self.data.get_array(_G + "token_type", int, usual)
         self._check_length("token types", len(types))
@@ -124,7 +124,7 @@ class TokenizerKeys:
 
     @cached_property
     def scores(self) -> list[float]:
-        """Of every token; may be empty for kinds that need none."""
+        """Score of every token; may be empty for kinds without scores."""
         scores: list[float] = self.data.get(_G + "scores", [])
         if not scores and self.model not in SCORED:
             return scores
@@ -137,7 +137,7 @@ class TokenizerKeys:
 
     @cached_property
     def merges(self) -> list[tuple[str, str]]:
-        """Pairs of tokens, best first; empty for kinds without."""
+        """Pairs of tokens, best first; empty for kinds without merges."""
         if self.model not in MERGED:
             return []
         if _G + "merges" not in self.data:
@@ -152,7 +152,7 @@ class TokenizerKeys:
 
     @cached_property
     def ids(self) -> dict[str, int]:
-        """The tokens of special roles: bos, eos, unk, fim_pre …"""
+        """Tokens of special roles: bos, eos, unk, fim_pre …"""
         n_tokens = len(self.tokens)
         said = {role: self.data.get_int(_G + key) for role, key in _ID_KEYS.items() if _G + key in self.data}
         for role in ("bos", "eos"):
@@ -163,7 +163,7 @@ class TokenizerKeys:
 
     @cached_property
     def character_map(self) -> bytes:
-        """SentencePiece's, how to normalize; empty where there is none."""
+        """SentencePiece's character map for normalization; empty where there is none."""
         values = self.data.get_array(_G + "precompiled_charsmap", int, [])
         if any(not -128 <= value < 256 for value in values):
             raise self._bad("the character map does not consist of bytes")
@@ -173,14 +173,14 @@ class TokenizerKeys:
         return character_map
 
     def check_kind(self) -> None:
-        """UNSUPPORTED for a kind of tokenizer we do not have. Reads no vocabulary."""
+        """Raise UNSUPPORTED for an unknown kind of tokenizer. Reads no vocabulary."""
         assert self.pre
 
     def says(self, key: str, usual: bool) -> bool:
         return self.data.get_bool(_G + key, usual)
 
     def check_bytes(self) -> None:
-        """Text that no token spells falls back to bytes, so these have to be there."""
+        """Check that the byte tokens exist, which spell text that has no token."""
         if self.model == "llama":
             missing = [b for b in range(256) if not self._spells(b)]
             if missing:
@@ -189,7 +189,7 @@ class TokenizerKeys:
             raise self._bad("there is no token for any single byte")
 
     def sha256(self, types: list[int]) -> str:
-        """Of all that says how text becomes ids; `types` are those of the tokens after correction."""
+        """Hash of everything that determines ids; `types` are the corrected token types."""
         digest = hashlib.sha256()
         merges = self.data.get_array(_G + "merges", str, [])
         for texts in ([self.model, self.pre_name], self.tokens, merges):

@@ -15,7 +15,7 @@ _UNNAMED = "the file does not name its pre-tokenizer; the default may split word
 
 @dataclass(frozen=True)
 class GgufVocabulary:
-    """A checked vocabulary, and what only its encoder needs."""
+    """A checked vocabulary, and data that only its encoder needs."""
 
     vocabulary: Vocabulary
     index: dict[str, int]  # text -> id
@@ -30,7 +30,10 @@ class GgufVocabulary:
 
 
 def read_gguf_vocabulary(metadata: Mapping[str, Any], path: str = "") -> GgufVocabulary:
-    """Raises ModelFileError: UNSUPPORTED for a kind of tokenizer we do not have, BAD_VOCAB for a damaged one."""
+    """Read and check a vocabulary.
+
+    Raises ModelFileError: UNSUPPORTED for an unknown kind of tokenizer, BAD_VOCAB for a damaged one.
+    """
     keys = TokenizerKeys.of(metadata, path)
     keys.check_kind()
     ids = {role: i for role, i in keys.ids.items() if role not in ("bos", "unk")}
@@ -51,7 +54,7 @@ def read_gguf_vocabulary(metadata: Mapping[str, Any], path: str = "") -> GgufVoc
 
 
 def check_kind(metadata: Mapping[str, Any], path: str = "") -> None:
-    """Raises ModelFileError UNSUPPORTED for a kind of tokenizer we do not have. Reads no vocabulary."""
+    """Raise ModelFileError UNSUPPORTED for an unknown kind of tokenizer. Reads no vocabulary."""
     TokenizerKeys.of(metadata, path).check_kind()
 
 

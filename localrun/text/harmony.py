@@ -14,10 +14,10 @@ _RECIPIENT = re.compile(r"\bto=([\w.-]+)")
 
 
 class MessageSink(Protocol):
-    """Takes what a splitter finds, in the place of whoever called it."""
+    """Receiver of the messages that a splitter finds."""
 
     def begin(self, recipient: str) -> bool:
-        """A message to a function begins; whether it is taken as a call."""
+        """A message to a function begins; returns whether it is handled as a call."""
         ...
 
     def take(self, channel: Channel, text: str) -> None:
@@ -32,8 +32,8 @@ class MessageSink(Protocol):
 class HarmonySplitter:
     """Splits a stream into thinking (the channel `analysis`) and answer (`final`, `commentary`), wherever it is cut.
 
-    Headers are dropped, but for the function that a message calls. An empty line parts messages of one kind. `prompt`
-    is the end of what the stream goes on from, and `spell` says how marks are written in both.
+    Headers are dropped, except for the function that a message calls. An empty line separates messages of one kind.
+    `prompt` is the end of the text that the stream continues, and `spell` says how marks are written in both.
     """
 
     def __init__(self, prompt: str = ASSISTANT, spell: Callable[[str], str] = str) -> None:
@@ -50,7 +50,7 @@ class HarmonySplitter:
 
     @property
     def in_answer(self) -> bool:
-        """Whether what comes next is text of a message to the user."""
+        """Whether the next text belongs to a message to the user."""
         return self._channel == "answer" and self._header is None and not self._between and not self._held
 
     @property
@@ -59,7 +59,7 @@ class HarmonySplitter:
         return self._channel == "thinking"
 
     def push(self, text: str) -> list[tuple[Channel, str]]:
-        """The pieces that are certain, in order; none is empty."""
+        """Take text; returns the pieces that are certain, in order, none of them empty."""
         self._held += text
         pieces: list[tuple[Channel, str]] = []
         while (found := self._next_mark()) is not None:
@@ -73,7 +73,7 @@ class HarmonySplitter:
         return pieces
 
     def flush(self) -> list[tuple[Channel, str]]:
-        """The rest, which turned out to be no header."""
+        """Return the rest, which turned out not to be a header."""
         pieces: list[tuple[Channel, str]] = []
         self._show_header(pieces)
         self._take(self._held, pieces)
@@ -90,7 +90,7 @@ class HarmonySplitter:
         return min(found, default=None)
 
     def _pass(self, mark: str, pieces: list[tuple[Channel, str]]) -> None:
-        """Go over a mark: into a header, out of one, or out of a message."""
+        """Process a mark: into a header, out of one, or out of a message."""
         if mark == self._message:
             header, self._header = self._header or "", None
             self._channel = "thinking" if self._analysis in header else "answer"
@@ -108,12 +108,12 @@ class HarmonySplitter:
             self._header = mark
 
     def _show_header(self, pieces: list[tuple[Channel, str]]) -> None:
-        """A header that no message follows is text: nothing that a model writes is lost."""
+        """Treat a header without a message as text, so that no output of the model is lost."""
         header, self._header = self._header or "", None
         self._take(header, pieces)
 
     def _take(self, text: str, pieces: list[tuple[Channel, str]]) -> None:
-        """Text that is no mark, of a header or of a message."""
+        """Take text between marks, of a header or a message."""
         if self._header is not None:
             self._header += text
         elif text:

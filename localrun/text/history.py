@@ -1,8 +1,8 @@
-"""A chat that goes on: ids the engine had stay what they were, and only what is new is encoded.
+"""Continued chats: known ids stay, and only the new text is encoded.
 
-A template renders the whole chat every turn. Where its text goes on from the text of the known ids, they are kept and
-the rest is taken from the fresh encoding. A model often writes a text with other ids than the tokenizer would; texts
-are compared, therefore, not ids. Where the texts differ, the template rewrote what was said.
+A template renders the whole chat every turn. Where its text continues the text of the known ids, they stay and the rest
+comes from the new encoding. A model often writes a text with other ids than the tokenizer would, so texts are compared
+instead of ids. Where the texts differ, the template rewrote an earlier message.
 """
 
 import codecs
@@ -18,7 +18,7 @@ _OPEN, _CLOSE = "\ud800", "\ud801"  # around the id of a control token; decoded 
 
 @dataclass(frozen=True, slots=True)
 class Spliced:
-    """`ids` begin with `n_kept` of the known ones; `rewritten_at` is where the others no longer said the same."""
+    """`ids` begin with `n_kept` known ones; `rewritten_at` is where the texts began to differ."""
 
     ids: list[int]
     n_kept: int
@@ -34,9 +34,9 @@ class _Spelled:
 
 
 def splice(tokenizer: Tokenizer, known: Sequence[int], encoded: Sequence[int]) -> Spliced:
-    """The ids of a chat that goes on. `known` are those the engine had, `encoded` those of the whole chat as rendered.
+    """The ids of a continued chat. `known` are those the engine had, `encoded` those of the whole rendered chat.
 
-    All of `known` is kept if its text begins the text of `encoded`, else as much of it as does.
+    All of `known` stays if its text begins the text of `encoded`, else as much of it as does.
     """
     same = _common(known, encoded)
     if same == len(known):
@@ -57,8 +57,10 @@ def splice(tokenizer: Tokenizer, known: Sequence[int], encoded: Sequence[int]) -
 def with_spaces(
     tokenizer: Tokenizer, known: Sequence[int], messages: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """`messages` whose answers begin with the space that the model wrote before them: SentencePiece puts one before
-    every text, and the texts that are kept are without it."""
+    """`messages` whose answers begin with the space that the model wrote before them.
+
+    SentencePiece puts a space before every text, and stored texts are without it.
+    """
     said = tokenizer.decode(known, special=True)
     spaced, position = [], 0
     for message in messages:
@@ -72,7 +74,7 @@ def with_spaces(
 
 
 def rewritten_turn(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Mapping[str, Any]]) -> int:
-    """The turn, from 1 on, in which the known ids no longer said the same; 0 for what comes before the first."""
+    """The turn, from 1 on, in which the texts began to differ; 0 for text before the first turn."""
     before = tokenizer.decode(spliced.ids[: spliced.n_kept], special=True)
     turn, position = 0, 0
     for message in messages:
@@ -87,13 +89,13 @@ def rewritten_turn(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Ma
 
 
 def change(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Mapping[str, Any]]) -> tuple[int, int] | None:
-    """The token where the known ids no longer said the same, and its turn, from 1 on, or 0; None where all did."""
+    """The token where the texts began to differ, and its turn (from 1 on, or 0); None where they did not."""
     at = spliced.rewritten_at
     return None if at is None else (at, rewritten_turn(tokenizer, spliced, messages))
 
 
 def note(at: int, turn: int) -> str:
-    """A change in words for the user."""
+    """Describe a change to the user."""
     what = f"the template rewrote turn {turn}" if turn else "the chat begins in another way"
     return f"differs at token {at}: {what}"
 
@@ -122,7 +124,10 @@ def _spell(tokenizer: Tokenizer, ids: Sequence[int]) -> _Spelled:
 
 
 def _from(tokenizer: Tokenizer, ids: Sequence[int], spelled: _Spelled, position: int) -> list[int] | None:
-    """The ids from a place in their text on. A token across it is tokenized again; None where that is impossible."""
+    """The ids from a position in their text on.
+
+    A token across the position is tokenized again; None where that is impossible.
+    """
     first = next(i for i, start in enumerate(spelled.starts) if start >= position)
     if spelled.starts[first] == position:
         return list(ids[first:])
@@ -131,7 +136,7 @@ def _from(tokenizer: Tokenizer, ids: Sequence[int], spelled: _Spelled, position:
 
 
 def _shortest(tokenizer: Tokenizer, text: bytes) -> list[int] | None:
-    """A few bytes, the longest pieces first; None where the vocabulary cannot spell them."""
+    """Tokenize a few bytes, longest pieces first; None where the vocabulary cannot spell them."""
     pieces = _text_pieces(tokenizer)
     ids = []
     while text:
@@ -145,7 +150,7 @@ def _shortest(tokenizer: Tokenizer, text: bytes) -> list[int] | None:
 
 @lru_cache(maxsize=2)
 def _text_pieces(tokenizer: Tokenizer) -> dict[bytes, int]:
-    """Bytes -> id of all tokens that are text."""
+    """Bytes -> id of all text tokens."""
     return {tokenizer.piece(i): i for i in range(tokenizer.vocab_size) if i not in tokenizer.control_ids}
 
 
@@ -155,5 +160,5 @@ def _last_control(tokenizer: Tokenizer, ids: Sequence[int], end: int) -> int:
 
 
 def _common(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """Length of the common beginning."""
+    """Length of the common prefix."""
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

@@ -1,7 +1,7 @@
-"""Tags that are tokens of their own, in the text of a stream.
+"""Marks: tags that are tokens of their own, in the text of a stream.
 
-Such a token is told from the same letters: it is one character that no text has, a lone surrogate. Tags are searched
-for as the vocabulary spells them, so that a tag that a model writes in letters is text.
+In the stream such a token is one character that no text has, a lone surrogate, so that it differs from the same
+letters. Tags are searched for as the vocabulary spells them; a tag that a model writes in letters is text.
 """
 
 import re
@@ -17,14 +17,14 @@ _FIRST_STAND_IN = 0xD800
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The tokens that tags are made of: token id -> the character that stands for it, and text -> that character."""
+    """The tokens that tags are made of: token id -> stand-in character, and text -> that character."""
 
     by_id: Mapping[int, str]
     by_text: Mapping[str, str]
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, tags: Iterable[str]) -> "Marks":
-        """The marks in `tags` that this vocabulary has as tokens, of whatever type; the others stay letters."""
+        """The marks in `tags` that this vocabulary has as tokens of any type; the others stay letters."""
         texts = cls.texts_in(tags)
         stand_ins = {text: chr(_FIRST_STAND_IN + n) for n, text in enumerate(texts)}
         by_id = {i: stand_ins[text] for i, text in enumerate(tokenizer.vocabulary.tokens) if text in stand_ins}
@@ -36,11 +36,11 @@ class Marks:
         return list(dict.fromkeys(match[0] for tag in tags for match in _MARK.finditer(tag)))
 
     def spell(self, tag: str) -> str:
-        """A tag as it is in the stream."""
+        """A tag as it appears in the stream."""
         return _MARK.sub(lambda match: self.by_text.get(match[0], match[0]), tag)
 
     def plain(self, text: str) -> str:
-        """Text of the stream as people read it."""
+        """Text of the stream with readable tags."""
         for mark, stand_in in self.by_text.items():
             text = text.replace(stand_in, mark)
         return text

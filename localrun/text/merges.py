@@ -1,4 +1,4 @@
-"""Merges of a byte-pair vocabulary: two tokens that give a third."""
+"""Merges of a byte-pair vocabulary: two tokens that become a third."""
 
 from collections.abc import Container, Sequence
 from operator import add, itemgetter
@@ -6,9 +6,10 @@ from typing import Any
 
 
 def first_bad_merge(pairs: Sequence[Sequence[Any]], vocab: Container[str], prefix: str = "") -> int | None:
-    """The number of the first entry that is no merge of this vocabulary. `prefix` marks tokens inside of a word.
+    """Index of the first invalid merge of this vocabulary. `prefix` marks tokens inside a word.
 
-    The library must not see such an entry: it panics. There are hundreds of thousands, so good ones pass in bulk.
+    The tokenizers library panics on such an entry. There are hundreds of thousands of merges, so good ones are checked
+    in bulk.
     """
 
     def is_bad(pair: Sequence[Any]) -> bool:

@@ -1,8 +1,8 @@
-"""Messages in an order that a template takes and shows whole.
+"""Messages in an order that a template accepts and shows completely.
 
-Templates are written for one system message and turns that alternate. Clients send more: two system messages, one in
-the middle, two turns of a user in a row. Some templates refuse that, others drop a message without a word. What one
-does is seen by having it render a few marked messages; what it would lose is joined to what it shows.
+Templates are written for one system message and alternating turns. Clients send more: two system messages, one in the
+middle, two turns of a user in a row. Some templates refuse that, others silently drop a message. Rendering a few marked
+messages shows what a template does; messages that it would lose are joined to those it shows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ _REMINDER = "<system-reminder>\n{}\n</system-reminder>"
 
 @dataclass(frozen=True, slots=True)
 class MessageOrder:
-    """Which orders a template shows whole."""
+    """Which orders a template shows completely."""
 
     developer: bool  # a message of the developer's
     system: bool  # a system message
@@ -34,14 +34,14 @@ class MessageOrder:
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """Messages as a template is given them; `notes` say what was changed."""
+    """Messages for a template; `notes` say what was changed."""
 
     messages: list[TemplateMessage]
     notes: tuple[str, ...] = ()
 
 
 def arrange(template: ChatTemplate, messages: Sequence[TemplateMessage]) -> Arranged:
-    """The messages with nothing lost. Usual ones are left as they are, and cost nothing."""
+    """Arrange the messages so that none is lost. Usual ones stay unchanged, and cost nothing."""
     if not all(isinstance(message, Mapping) for message in messages) or _is_usual(messages):
         return Arranged(list(messages))
     order = order_of(template)
@@ -66,7 +66,7 @@ def arrange(template: ChatTemplate, messages: Sequence[TemplateMessage]) -> Arra
 
 
 def order_of(template: ChatTemplate) -> MessageOrder:
-    """The treatment of unusual orders by a template, found by trying once."""
+    """The orders that a template shows, found once by rendering."""
     return _found_order(template.source, template.bos_token, template.eos_token)
 
 
@@ -98,8 +98,10 @@ _TURNS = ("user", "assistant")
 
 
 def _is_usual(messages: Sequence[TemplateMessage]) -> bool:
-    """Whether there is at most one system message, in the beginning, and turns alternate; calls and their results are
-    turns of their own."""
+    """Whether there is at most one system message, at the beginning, and turns alternate.
+
+    Calls and their results are turns of their own.
+    """
     roles = [message.get("role") for message in messages]
     turns = roles[1:] if roles[:1] == ["system"] else roles
     repeats = any(a == b and a in _TURNS for a, b in pairwise(turns))
@@ -107,7 +109,7 @@ def _is_usual(messages: Sequence[TemplateMessage]) -> bool:
 
 
 def _joined(messages: Sequence[TemplateMessage]) -> TemplateMessage:
-    """Several messages as one of the first's role, a blank line between them."""
+    """Several messages as one with the first's role, separated by blank lines."""
     first, *others = messages
     if all(isinstance(message.get("content"), str) for message in messages):
         return {**first, "content": "\n\n".join(message["content"] for message in messages)}
@@ -126,7 +128,7 @@ def _as_reminder(message: TemplateMessage) -> TemplateMessage:
 
 
 def _alternating(turns: Sequence[TemplateMessage]) -> list[TemplateMessage]:
-    """Turns of the same role in a row as one, unless there are calls in them."""
+    """Join consecutive turns of the same role, unless there are calls in them."""
     arranged: list[TemplateMessage] = []
     for turn in turns:
         last = arranged[-1] if arranged else {}

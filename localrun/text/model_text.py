@@ -1,4 +1,4 @@
-"""The text side of an opened model: tokenizer, chat template, reasoning tags, and its own generation settings."""
+"""The text side of an opened model: tokenizer, chat template, reasoning tags, and its generation settings."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -35,9 +35,9 @@ TAIL_TOKENS = 32  # of a prompt, where a template opens a thought for the model
 
 @dataclass(frozen=True, slots=True)
 class PromptIds:
-    """A prompt. The first `n_kept` ids are those the request knew; `note` says why not all of them. Times in ms.
+    """A prompt. The first `n_kept` ids were known to the request; `note` says why no more were. Times in ms.
 
-    `changed`: the first id that is not what was known there, and its turn (0: before the first); None where all are.
+    `changed`: the first id that differs from the known ones, and its turn (0: before the first); None where none does.
     """
 
     ids: list[int]
@@ -51,7 +51,7 @@ class PromptIds:
 
 @dataclass(frozen=True, slots=True)
 class ModelText:
-    """The tokenizer and template of a model: turns requests into ids. `file_notes` are for the user."""
+    """Tokenizer and template of a model: turns requests into ids. `file_notes` are for the user."""
 
     tokenizer: Tokenizer
     template: ChatTemplate
@@ -66,14 +66,14 @@ class ModelText:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes about the files for the user. Reads the chat template if that has another to take its place."""
+        """Notes about the files for the user. Reads the chat template if there is another to replace it."""
         spared = self.template.spare is not None and self.template.problem
         return (*self.file_notes, left_out(f"{OWN_FILE}: {spared}")) if spared else self.file_notes
 
     def prepare(self, request: Request, ctx: int = 0) -> PromptIds:
-        """The ids of a request: `known_ids` stay what they are where the chat goes on from them.
+        """The ids of a request: `known_ids` stay where the chat continues them.
 
-        Raises PromptTooLongError before a text is encoded that cannot fit a context of `ctx` tokens; 0 for any.
+        Raises PromptTooLongError before encoding a text that cannot fit a context of `ctx` tokens; 0 for any.
         """
         if request.prompt_ids:
             check_ids(request.prompt_ids, self.tokenizer.vocab_size)
@@ -107,7 +107,7 @@ class ModelText:
         return PromptIds(spliced.ids, spliced.n_kept, why, render_ms, _ms_since(started), changed, notes)
 
     def _arranged(self, request: Request) -> Arranged:
-        """The messages as the template takes them, with the files written into their texts."""
+        """The messages in an order that the template accepts, with files written into their texts."""
         template, tools = self.template.chosen(bool(request.tools)), self.tools(request)
         messages: Sequence[Mapping[str, Any]] = [with_files_as_text(message) for message in request.messages]
         if tools is None:
@@ -120,7 +120,7 @@ class ModelText:
             raise prompt_too_long(f"{fewest:,} tokens or more", ctx)
 
     def _render(self, request: Request, messages: Sequence[Mapping[str, Any]]) -> tuple[RenderedChat, float]:
-        """The text of a chat, and the milliseconds that it took."""
+        """The text of a chat, and the milliseconds that rendering took."""
         started = time.perf_counter()
         tools = self.tools(request)
         rendered = render_chat(
@@ -138,7 +138,7 @@ class ModelText:
         return rendered, _ms_since(started)
 
     def thinking(self, request: Request) -> dict[str, Any]:
-        """The template's own switch for thinking, set as wished; nothing without one, or without a wish."""
+        """Variables of the template for thinking, as requested; none without a switch or a wish."""
         if request.think == "auto":
             return {}
         return self.template.chosen(bool(request.tools)).capabilities.thinking_arguments(request.think == "on")
@@ -152,7 +152,7 @@ class ModelText:
         return RequestTools.of(request, self.template.chosen(bool(request.tools)), self.tokenizer)
 
     def parser(self, request: Request, prompt: Sequence[int]) -> AnswerParser:
-        """Reader of the answer to `request`; `prompt` shows by its end whether that begins within a thought."""
+        """Parser of the answer to `request`; the end of `prompt` shows whether it begins within a thought."""
         tools = self.tools(request)
         calls = tools is not None and tools.may_call
         marks = tools.marks(self.tags.texts if self.tags else ()) if tools and calls else self.marks
@@ -165,8 +165,7 @@ class ModelText:
         return AnswerParser(self.tokenizer, marks, reader, strips_space)
 
     def answer_start(self, request: Request, prompt: Sequence[int], triggers: Sequence[int] = ()) -> AnswerStart:
-        """Tells where the constraint on the answer to `request` begins, at one of `triggers` at the latest; the ids of
-        its prompt are `prompt`."""
+        """Finder of the start of the constraint on the answer to `prompt`, at one of `triggers` at the latest."""
         splitter = self._splitter(request, prompt, self.marks)
         opening: list[int] = []
         if isinstance(splitter, ReasoningSplitter) and splitter.in_answer and request.think != "off":
@@ -177,8 +176,7 @@ class ModelText:
 
     @property
     def special_ids(self) -> frozenset[int]:
-        """Tokens that are never text of an answer: control tokens, and those that tags and the marks of calls are made
-        of."""
+        """Tokens that are never text of an answer: control tokens, and those of tags and marks of calls."""
         from localrun.text.tool_calls.request_tools import call_marks
 
         calls = call_marks(self.template.chosen(True), self.tokenizer)
@@ -196,7 +194,7 @@ class ModelText:
         )
 
     def _opens_thought(self, prompt: Sequence[int]) -> bool:
-        """Whether a prompt ends with the tag that opens the thinking, so that the model goes on with it."""
+        """Whether a prompt ends with the tag that opens the thinking, so that the model continues it."""
         if self.tags is None:
             return False
         tag = self._end_of(self.tokenizer.encode(self.tags.open, special=True))
@@ -206,7 +204,7 @@ class ModelText:
         return text_of(self.tokenizer, ids[-TAIL_TOKENS:], self.marks)
 
     def _begun(self, request: Request, ctx: int) -> PromptIds:
-        """The ids of an answer that is gone on with: as the engine had them, else the prompt and the text of it."""
+        """The ids of a continued answer: as the engine had them, else of the prompt and its text."""
         if request.known_ids:
             return PromptIds(list(request.known_ids), len(request.known_ids), "", 0.0, 0.0)
         begun = str(request.messages[-1].get("content") or "")
@@ -227,7 +225,7 @@ def begun_channel(request: Request) -> Channel | None:
 
 
 def load_text(source: TensorSource) -> ModelText:
-    """Tokenizer and template of an opened model. Raises ModelFileError."""
+    """Load tokenizer and template of an opened model. Raises ModelFileError."""
     if isinstance(source, SafetensorsFolder):
         tokenizer = tokenizer_from_folder(source.folder)
         templates, spare = source.chat_templates, source.spare_template
@@ -246,7 +244,7 @@ def load_text(source: TensorSource) -> ModelText:
 
 
 def _template(tokenizer: Tokenizer, templates: Mapping[str, str], spare: str | None) -> ChatTemplate:
-    """The usual template of a model, with the others that may take its place."""
+    """The default template of a model, with those that may replace it."""
     if not templates:
         return default_template()
 

@@ -1,4 +1,4 @@
-"""Whether a regular expression from a model file may run away: take a time that doubles with every character."""
+"""Whether a regular expression from a model file may take time that doubles with every character."""
 
 import re
 from dataclasses import dataclass, field
@@ -21,13 +21,15 @@ class _Group:
 
 
 def runs_away(pattern: str) -> bool:
-    """True for endless repetition of something that itself repeats or chooses, as in `(a+)+` or `(a|a)*`; the few
-    places where real tokenizers do that without harm are known."""
+    """Whether a pattern has an endless repetition of an ambiguous part, as in `(a+)+` or `(a|a)*`.
+
+    The few patterns of real tokenizers that do so without harm are known.
+    """
     return not _flagged(pattern) <= _harmless()
 
 
 def _flagged(pattern: str) -> set[str]:
-    """The parts of `pattern` that repeat without end something ambiguous."""
+    """The parts of `pattern` that repeat something ambiguous without end."""
     stack, position = [_Group()], 0
     while position < len(pattern):
         char = pattern[position]
@@ -56,7 +58,7 @@ def _end(atom: re.Pattern[str], pattern: str, position: int) -> int:
 
 
 def _after_class(pattern: str, position: int) -> int:
-    """Past a character class; classes nest."""
+    """Position after a character class; classes nest."""
     depth = 0
     while position < len(pattern):
         char = pattern[position]

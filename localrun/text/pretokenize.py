@@ -1,4 +1,4 @@
-"""How text is cut into words before byte-pair merging: one row a `tokenizer.ggml.pre` name.
+"""Pre-tokenizers: how text is cut into words before byte-pair merging, one row per `tokenizer.ggml.pre` name.
 
 The patterns are Oniguruma, applied one after the other; each isolates its matches and leaves the rest for the next.
 Where llama.cpp approximates a pattern it cannot run, the row holds the pattern of the model's own tokenizer. Patterns
@@ -33,7 +33,7 @@ def _cased(digits: str, suffix: str = "") -> str:
 
 
 def _thousands(digit: str) -> tuple[str, str]:
-    """Runs of digits in threes, counted from the right: first what is left over at the front, then the threes."""
+    """Runs of digits in threes, counted from the right: first the rest at the front, then the threes."""
     return rf"(?<!{digit}){digit}{{1,2}}(?=(?:{digit}{{3}})+(?!{digit}))", rf"{digit}{{1,3}}"
 
 
@@ -45,8 +45,11 @@ _DEEPSEEK_LETTERS = (
 
 @dataclass(frozen=True, slots=True)
 class PreTokenizer:
-    """`byte_level`: words become GPT-2's byte alphabet (else raw UTF-8, space as ▁). `ignore_merges`: a word that is a
-    token is not merged. `add_bos`: what to do where the file does not say."""
+    """Rules for cutting text into words.
+
+    `byte_level`: words are written in GPT-2's byte alphabet (else raw UTF-8, space as ▁). `ignore_merges`: a word that
+    is a token is not merged. `add_bos`: default where the file does not say.
+    """
 
     patterns: tuple[str, ...]
     byte_level: bool = True

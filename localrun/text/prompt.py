@@ -1,7 +1,7 @@
-"""Messages to token ids. Control tokens come from the template only: what a message spells stays text.
+"""Messages to token ids. Control tokens come from the template only; message texts stay text.
 
-The texts of messages are rendered a second time with each character that begins a control token replaced by a
-hieroglyph. If that changes nothing else, it shows which control tokens in the prompt begin inside of a message.
+The texts of messages are rendered a second time, with a hieroglyph for each character that begins a control token. If
+that changes nothing else, it shows which control tokens in the prompt begin inside a message.
 """
 
 import json
@@ -44,11 +44,10 @@ def render_chat(
     calls: "Syntax | None" = None,
     **kwargs: Any,
 ) -> RenderedChat:
-    """The text of a chat; `kwargs` are the template's own variables. Raises like `ChatTemplate.render`.
+    """Render the text of a chat; `kwargs` are the template's own variables. Raises like `ChatTemplate.render`.
 
-    A template that looks for the `tags` around a thought sees none in an answer whose thought is told apart from it:
-    what looks like one there is what the model wrote about tags. Calls that are part of a text are written as `calls`
-    has them.
+    A template that looks for the `tags` around a thought sees none in an answer whose thought is separate: tags in such
+    an answer are text that the model wrote. `calls` says how calls inside a text are written.
     """
     stand_ins = _stand_ins({tag[0] for tag in tags}, _texts(messages))
     back = str.maketrans({mark: letter for letter, mark in stand_ins.items()})
@@ -74,7 +73,7 @@ def render_chat(
 
 
 def encode_rendered(tokenizer: Tokenizer, rendered: RenderedChat) -> list[int]:
-    """The ids of that text. Control tokens are those of the template, with exactly one BOS if the model wants one."""
+    """The ids of a rendered chat: control tokens of the template only, with exactly one BOS if the model wants one."""
     return tokenizer.with_bos(_encode_marked(tokenizer, rendered.text, rendered.marked))
 
 
@@ -142,7 +141,7 @@ def _hide(tags: Sequence[str], stand_ins: Mapping[str, str], message: Mapping[st
 
 
 def _shows_python(messages: Sequence[Mapping[str, Any]], prompt: str) -> bool:
-    """Whether a template printed a list of parts as Python writes it, or wrapped JSON into JSON."""
+    """Whether a template printed a list of parts as Python writes it, or JSON inside JSON."""
     for message in messages:
         content = message.get("content")
         if isinstance(content, list) and str(content) in prompt:
@@ -155,7 +154,7 @@ def _shows_python(messages: Sequence[Mapping[str, Any]], prompt: str) -> bool:
 
 
 def _stand_ins(letters: set[str], used: str) -> dict[str, str]:
-    """A character that is not in `used` for each letter."""
+    """An unused character for each letter."""
     free = (char for char in map(chr, _STAND_INS) if char not in used)
     return dict(zip(sorted(letters), free, strict=False))
 

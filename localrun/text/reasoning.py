@@ -1,4 +1,4 @@
-"""Where a model thinks aloud: the tags around it, and the splitter that keeps thinking and answer apart."""
+"""Reasoning tags around a model's thinking, and the splitter that separates thinking from answer."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,9 +11,9 @@ from localrun.text.stop import first_partial
 
 @dataclass(frozen=True, slots=True)
 class ReasoningTags:
-    """Thinking is between `open` and `close`; `hidden` texts frame the answer and are no part of it.
+    """Thinking is between `open` and `close`; `hidden` texts frame the answer and do not belong to it.
 
-    With `headers` these are the marks of a format where every message has one (Harmony).
+    With `headers` these are the marks of a format where every message has a header (Harmony).
     """
 
     open: str
@@ -23,16 +23,16 @@ class ReasoningTags:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of them."""
+        """All tags."""
         return self.open, self.close, *self.hidden
 
     def splitter(
         self, prompt: str = "", *, inside: bool = False, goes_on: bool = False, marks: Marks = NO_MARKS
     ) -> "Splitter":
-        """Tells thinking from answer in a stream where the tokens among `marks` are their stand-ins.
+        """Splitter of thinking and answer for a stream in which the tokens among `marks` are stand-ins.
 
-        `inside`: it begins within a thought; `goes_on`: in the middle of a text, be it thinking or answer. A format
-        with headers begins where the end of `prompt` left off, which is text of the stream, too.
+        `inside`: it begins within a thought; `goes_on`: in the middle of a text, thinking or answer. A format with
+        headers begins where the end of `prompt` stopped, which is text of the stream, too.
         """
         if self.headers:
             channel = f"{ASSISTANT}<|channel|>{'analysis' if inside else 'final'}<|message|>"
@@ -69,12 +69,12 @@ KNOWN_TAGS: tuple[tuple[str, ReasoningTags], ...] = (
 
 
 def reasoning_tags(template_source: str) -> ReasoningTags | None:
-    """The tags this chat template knows, or None for a model that does not think aloud."""
+    """The tags of this chat template, or None for a model without thinking."""
     return next((tags for mark, tags in KNOWN_TAGS if mark in template_source), None)
 
 
 class ReasoningSplitter:
-    """Splits a stream into thinking and answer, wherever it is cut. Tags are dropped, and the line ends after them."""
+    """Splits a stream into thinking and answer, wherever it is cut. Tags and line breaks after them are dropped."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class ReasoningSplitter:
 
     @property
     def in_answer(self) -> bool:
-        """Whether what comes next is text of the answer, unless it opens a thought."""
+        """Whether the next text belongs to the answer, unless it opens a thought."""
         return not self._inside and not self._held
 
     @property
@@ -100,7 +100,7 @@ class ReasoningSplitter:
         return self._inside
 
     def push(self, text: str) -> list[tuple[Channel, str]]:
-        """The pieces that are certain, in order; none is empty."""
+        """Take text; returns the pieces that are certain, in order, none of them empty."""
         self._held += text
         pieces: list[tuple[Channel, str]] = []
         while (tag := self._next_tag()) is not None:
@@ -115,7 +115,7 @@ class ReasoningSplitter:
         return pieces
 
     def flush(self) -> list[tuple[Channel, str]]:
-        """The rest, which turned out to be no tag."""
+        """Return the rest, which turned out not to be a tag."""
         pieces: list[tuple[Channel, str]] = []
         self._emit(self._held, pieces)
         self._held = ""

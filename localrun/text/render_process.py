@@ -1,7 +1,7 @@
-"""One process that renders chat templates, with a deadline and a bound on memory.
+"""One process that renders chat templates, with a deadline and a memory limit.
 
 jinja2's sandbox keeps a template from running code; nothing inside a process keeps it from running forever or from
-filling the memory. So it runs in one that can be killed, and that starts again for the next template.
+filling the memory. So it runs in a process that can be killed and restarted for the next template.
 """
 
 import atexit
@@ -33,7 +33,7 @@ _KEPT_ENVIRONMENT = ("PATH", "SYSTEMROOT", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRAR
 
 
 class RenderDiedError(Exception):
-    """The process ended, or was ended, without an answer; `reason` is "time", "memory" or "crash"."""
+    """The process ended, or was killed, without an answer; `reason` is "time", "memory" or "crash"."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -41,7 +41,7 @@ class RenderDiedError(Exception):
 
 
 class RenderProcess:
-    """Started by the first call; shared by all threads, one call at a time."""
+    """The process, started by the first call; shared by all threads, one call at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -127,13 +127,16 @@ class RenderProcess:
         threading.Thread(target=_read_all, args=(process.stdout, self._answers), daemon=True).start()
 
     def _restart(self) -> None:
-        """Another process, ready when the next call comes."""
+        """Start another process, ready for the next call."""
         with suppress(EngineError):
             self._start()
 
     def _wait(self, seconds: float, longest: float) -> dict[str, Any]:
-        """The next answer. Raises RenderDiedError for a process that ended, computed for `seconds`, was not done
-        in the `longest` time, or grew beyond its bound."""
+        """Wait for the next answer.
+
+        Raises RenderDiedError for a process that ended, computed for `seconds`, took longer than `longest`, or grew
+        beyond its limit.
+        """
         assert self._process is not None
         deadline, began = time.monotonic() + longest, None
         while time.monotonic() < deadline:
@@ -157,7 +160,7 @@ class RenderProcess:
 
 
 def _read_all(stream: BinaryIO, answers: "queue.SimpleQueue[bytes | None]") -> None:
-    """Pass on every answer, then None. A thread does it, since Windows cannot wait for a pipe with a deadline."""
+    """Pass on every answer, then None. A thread does this, since Windows cannot wait for a pipe with a deadline."""
     try:
         while len(header := stream.read(8)) == 8:
             answers.put(stream.read(int.from_bytes(header, "little")))
@@ -168,7 +171,7 @@ def _read_all(stream: BinaryIO, answers: "queue.SimpleQueue[bytes | None]") -> N
 
 
 def _usage(pid: int) -> tuple[int, float]:
-    """Bytes of a process in memory and the seconds it has computed, 0 if that cannot be known."""
+    """Memory of a process in bytes, and its seconds of CPU time; 0 where unknown."""
     import psutil
 
     try:

@@ -1,7 +1,6 @@
-"""The process chat templates are rendered in. What a template can do to a process it does to this one, which may be
-killed at any time.
+"""The process that renders chat templates, which may be killed at any time.
 
-Requests come on stdin in `marshal` form, answers go to stdout as JSON, each behind its length in eight bytes.
+Requests come on stdin in `marshal` form, answers go to stdout as JSON, each after its length in eight bytes.
 """
 
 import json
@@ -39,7 +38,7 @@ class Renderer:
         self._reads_parts: dict[str, bool] = {}
 
     def render(self, source: str, context: TemplateContext, max_chars: int, now: str | None) -> dict[str, Any]:
-        """As the template was meant to be called; where that fails, in the ways others call it."""
+        """Render as the template was meant to be called; where that fails, in the ways other programs call it."""
         self._now = now
         if self._wants_parts(source):
             split_texts(context)
@@ -60,7 +59,7 @@ class Renderer:
         raise first
 
     def inspect(self, source: str) -> dict[str, Any]:
-        """The variables a template asks for, the text it holds, and whether it has a system role."""
+        """The variables a template uses, its literal text, and whether it has a system role."""
         tree = self._environments[True].parse(source)
         user = {"role": "user", "content": "?"}
         context = {"messages": [{"role": "system", "content": _PROBE}, user], "add_generation_prompt": True}
@@ -119,7 +118,7 @@ class Renderer:
 
 
 def answer(renderer: Renderer, request: dict[str, Any]) -> dict[str, Any]:
-    """The result as plain data; `kind` says who is to blame for an error."""
+    """The result as plain data; `kind` says what caused an error."""
     try:
         calls: dict[str, Callable[..., dict[str, Any]]] = {"render": renderer.render, "inspect": renderer.inspect}
         return calls[request.pop("call")](**request)
@@ -138,7 +137,7 @@ def answer(renderer: Renderer, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def limit_memory(n_bytes: int) -> None:
-    """Let this process grow by `n_bytes`, where the system can hold it to that; the parent watches, too."""
+    """Let this process grow by `n_bytes`, where the system can enforce that; the parent watches, too."""
     if sys.platform != "linux":
         return
     import resource
@@ -168,7 +167,7 @@ def serve() -> None:
 
 
 def _set_alarm(seconds: int) -> None:
-    """The system ends this process after `seconds`, should there be no parent left to do it; 0 calls it off."""
+    """Let the system end this process after `seconds`, in case the parent is gone; 0 cancels."""
     if hasattr(signal, "alarm"):
         signal.alarm(seconds)
 

@@ -1,8 +1,8 @@
-"""Tokens that the files beside a tokenizer.json add to it, in the order and with the flags of transformers 5.
+"""Tokens that the files beside a tokenizer.json add, in the order and with the flags of transformers 5.
 
 tokenizer_config.json lists them by id in added_tokens_decoder; without that list added_tokens.json has the ids, and
-special_tokens_map.json goes before tokenizer_config.json. What a file names as `bos_token`, `image_token` and the like
-is a special token, too. An id in a file is a wish: tokens get the next ids that are free.
+special_tokens_map.json overrides tokenizer_config.json. A token that a file names as `bos_token`, `image_token` and the
+like is special, too. An id in a file is a wish: tokens get the next free ids.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,9 +25,9 @@ Special = tuple[dict[str, AddedToken], list[AddedToken]]  # by what they are for
 
 
 def side_tokens(files: FolderFiles, own: Tokens, notes: list[str]) -> tuple[list[AddedToken], dict[str, int]]:
-    """Tokens to add behind `own`, the added tokens of tokenizer.json, and the ids that files wish for by text.
+    """Tokens to add after `own`, the added tokens of tokenizer.json, and the ids that files wish for by text.
 
-    Raises ModelFileError BAD_CONFIG for a tokenizer_config.json that is malformed; of other files a note tells.
+    Raises ModelFileError BAD_CONFIG for a malformed tokenizer_config.json; other malformed files become notes.
     """
     config, config_path = files.tokenizer_config, files.folder / "tokenizer_config.json"
     named, extra = _special(config, config_path)
@@ -65,7 +65,7 @@ def _special(values: Mapping[str, Any], path: Path) -> Special:
 
 
 def _named(values: Mapping[str, Any], path: Path) -> dict[str, AddedToken]:
-    """The special tokens by what they are for: the usual roles, and others that are a plain text."""
+    """The special tokens by purpose: the usual roles, and others that are a plain text."""
     found = {}
     for key, value in values.items():
         is_role = key in _ROLES and isinstance(value, str | Mapping)
@@ -99,7 +99,7 @@ def _ids(values: Mapping[str, Any], path: Path) -> dict[str, int]:
 
 
 def _token(value: Any, path: Path, special: bool | None = True) -> AddedToken:
-    """A token from its text, or from its text and flags; without `special` the flags say whether it is."""
+    """A token from its text, or from its text and flags; without `special` the flags say whether it is special."""
     content = value.get("content") if isinstance(value, Mapping) else value
     if not isinstance(content, str) or not 0 < len(content) <= MAX_TOKEN_LENGTH:
         raise bad_file("BAD_CONFIG", "an added token lacks its text, or that is too long", path)
@@ -116,7 +116,7 @@ def _as_special(token: AddedToken, roles: set[str]) -> AddedToken:
 def _optional(
     read: Callable[[Mapping[str, Any], Path], T], values: Mapping[str, Any], path: Path, notes: list[str], without: T
 ) -> T:
-    """Apply `read` to a file that can be done without; `without` it and a note where it is malformed."""
+    """Apply `read` to an optional file; where it is malformed, return `without` and add a note."""
     try:
         return read(values, path)
     except ModelFileError as error:

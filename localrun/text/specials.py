@@ -1,7 +1,7 @@
-"""Which tokens are control tokens, and which of them end an answer.
+"""Control tokens, and the tokens that end an answer.
 
-Files mistype tokens and rarely list every end-of-generation token, so both are also known by their text; the texts and
-the exceptions are llama.cpp's.
+Files give wrong types to tokens and rarely list every end-of-generation token, so both are also known by their text;
+the texts and the exceptions are llama.cpp's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class TokenType(IntEnum):
-    """GGUF's `tokenizer.ggml.token_type`."""
+    """Values of GGUF's `tokenizer.ggml.token_type`."""
 
     UNDEFINED = 0
     NORMAL = 1
@@ -24,7 +24,7 @@ class TokenType(IntEnum):
 
 
 def ids_of_kind(types: Sequence[int], *kinds: TokenType) -> list[int]:
-    """The tokens of these types, ascending; vocabularies are long, and this is asked for some times while one opens."""
+    """Ids of the tokens of these types, ascending; fast, since vocabularies are long."""
     ids: list[int] = np.flatnonzero(np.isin(np.frombuffer(bytes(types), np.uint8), kinds)).tolist()
     return ids
 
@@ -56,14 +56,14 @@ _ENDS_GENERATION = ("eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep")
 
 @dataclass(frozen=True, slots=True)
 class Specials:
-    """`types` after correction, one a token, and the ids that end an answer."""
+    """Corrected `types`, one per token, and the ids that end an answer."""
 
     types: list[int]
     eog_ids: frozenset[int]
 
 
 def find_specials(index: Mapping[str, int], types: Sequence[int], ids: Mapping[str, int]) -> Specials:
-    """`index` is text -> id, `ids` what the file says itself: eos, eot, eom, fim_pre … -> id."""
+    """Find the control tokens. `index` is text -> id, `ids` what the file says: eos, eot, eom, fim_pre … -> id."""
     types = list(types)
     ids = dict(ids)
     for role, texts in FILL_IN_MIDDLE.items():

@@ -1,4 +1,4 @@
-"""SentencePiece vocabularies have scores instead of merges: the merges follow from them, and are kept on disk."""
+"""Merges of SentencePiece vocabularies, computed from their scores and cached on disk."""
 
 import hashlib
 import sys
@@ -21,7 +21,7 @@ _WORTH_KEEPING = 100_000  # tokens; a smaller vocabulary is quicker computed tha
 def spm_merges(
     tokens: Sequence[str], index: Mapping[str, int], types: Sequence[int], scores: Sequence[float], sha256: str
 ) -> list[tuple[str, str]]:
-    """Every way to put a token together from two others, best token first. Text never becomes a control token."""
+    """Every way to join two tokens to a third, best token first. Text never becomes a control token."""
     if len(tokens) < _WORTH_KEEPING:
         pairs = _find_pairs(tokens, index, types, scores)
     else:
@@ -39,7 +39,7 @@ def spm_merges(
 def _find_pairs(
     tokens: Sequence[str], index: Mapping[str, int], types: Sequence[int], scores: Sequence[float]
 ) -> "array[int]":
-    """left, right, left, right … ids."""
+    """The ids of all pairs: left, right, left, right …"""
     pairs = array("I")
     best_first = sorted(range(len(tokens)), key=lambda i: -scores[i])
     for i in best_first:
@@ -58,7 +58,7 @@ def _find_pairs(
 
 
 def _read(path: Path, n_tokens: int) -> "array[int] | None":
-    """None for anything but an intact file: what is missing or damaged is computed again."""
+    """The pairs of an intact file; None where it is missing or damaged, and they are computed again."""
     try:
         data = read_small(path, _MAX_BYTES)
     except OSError:

@@ -4,8 +4,11 @@ from collections.abc import Iterable
 
 
 class StopStrings:
-    """Finds the first stop string to be complete, wherever the stream is cut. Text that may still become one is held
-    back. The stop string itself is never emitted, nor is anything after it: it is `found`, empty before."""
+    """Finds the first complete stop string, wherever the stream is cut.
+
+    Text that may still become one is held back. The stop string itself is never emitted, nor is anything after it: it
+    is `found`, empty before.
+    """
 
     def __init__(self, stops: Iterable[str]) -> None:
         self._stops = [stop for stop in stops if stop]
@@ -13,7 +16,7 @@ class StopStrings:
         self.found = ""
 
     def push(self, text: str) -> tuple[str, bool]:
-        """(text that is safe to emit, whether a stop string was found)."""
+        """Take text; returns the text that is safe to emit, and whether a stop string was found."""
         if self.found:
             return "", True
         text = self._held + text
@@ -26,13 +29,13 @@ class StopStrings:
         return text[:safe], False
 
     def flush(self) -> str:
-        """The text that was held back and turned out to be harmless."""
+        """Return the text that was held back and is not a stop string."""
         held, self._held = self._held, ""
         return held
 
 
 def first_partial(text: str, needles: Iterable[str]) -> int:
-    """Where the earliest end of `text` begins that may grow into a needle; len(text) without one."""
+    """Start of the earliest suffix of `text` that may grow into a needle; len(text) without one."""
     first = len(text)
     for needle in needles:
         start = text.find(needle[0], max(0, len(text) - len(needle) + 1))

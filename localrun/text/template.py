@@ -31,7 +31,7 @@ CHATML = (
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Abilities of a template. `variables`: all names it asks for; `thinking`: its on/off switch, if it has one."""
+    """Abilities of a template. `variables`: all names it uses; `thinking`: its on/off switch, if it has one."""
 
     variables: frozenset[str]
     system: bool
@@ -41,7 +41,7 @@ class Capabilities:
     efforts: tuple[str, ...] = ()  # words for how hard to think that it knows, least first
 
     def thinking_arguments(self, on: bool) -> dict[str, Any]:
-        """Arguments to render with, so that the model thinks or does not; nothing for a template without a choice."""
+        """Arguments that switch thinking on or off; none for a template without a switch."""
         if self.thinking:
             return {self.thinking: on}
         if "thinking_mode" in self.variables:
@@ -53,10 +53,10 @@ class Capabilities:
 
 
 class ChatTemplate:
-    """A jinja template, rendered as transformers does. Bad ones can be held and shown; they fail when used.
+    """A jinja template, rendered as transformers does. A wrong one can be held and shown; it fails when used.
 
-    `tool_use` takes its place where tools are given, `spare` where its source is wrong. `others` are the names of
-    further ones, to tell of a model that has no usual one: its `source` is None.
+    `tool_use` replaces it where tools are given, `spare` where its source is wrong. `others` are the names of further
+    ones, for the message about a model that has no default one: its `source` is None.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ChatTemplate:
         spare: "ChatTemplate | None" = None,
         others: Sequence[str] = (),
     ) -> None:
-        """`now` freezes the date that the template may ask for."""
+        """Hold a template; `now` fixes the date that it may use."""
         self.source = source or ""
         self.bos_token = bos_token
         self.eos_token = eos_token
@@ -82,7 +82,7 @@ class ChatTemplate:
         self._lacking = "" if source is not None else f"no usual chat template, only {', '.join(others) or 'none'}"
 
     def at(self, now: float | None) -> "ChatTemplate":
-        """The same template on a day of its own, given as Unix time; None leaves it as it is."""
+        """The same template with a fixed date, given as Unix time; None leaves it unchanged."""
         if now is None:
             return self
         try:
@@ -95,14 +95,14 @@ class ChatTemplate:
         return dated
 
     def chosen(self, tools: bool) -> "ChatTemplate":
-        """The template that a chat with or without tools is rendered by."""
+        """The template for a chat with or without tools."""
         if tools and self.tool_use is not None:
             return self.tool_use
         return self.spare if self.spare is not None and self.problem else self
 
     @cached_property
     def problem(self) -> str:
-        """The flaw of its source; empty for one that can be read."""
+        """The flaw of its source; empty where the source can be parsed."""
         try:
             self._call("inspect")
         except ModelFileError as error:
@@ -120,7 +120,7 @@ class ChatTemplate:
         add_generation_prompt: bool = True,
         **kwargs: Any,
     ) -> str:
-        """The prompt for `messages`, dicts in the OpenAI shape; `kwargs` are the template's own variables.
+        """The prompt for `messages`, dicts in the OpenAI format; `kwargs` are the template's own variables.
 
         Raises ModelFileError BAD_TEMPLATE (it is wrong, or fails on these messages) or TEMPLATE_LIMIT (it takes too
         long, too much memory, or writes too much); UsageError when the template refuses the messages.
@@ -144,12 +144,12 @@ class ChatTemplate:
         return str(self._call("render", context=context, max_chars=max_chars, now=now)["text"])
 
     def warm_up(self) -> None:
-        """Get ready to render, without waiting for it."""
+        """Prepare to render, without waiting."""
         RENDERER.warm_up()
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """Raises ModelFileError like `render`."""
+        """Abilities of the template. Raises ModelFileError like `render`."""
         found = self._call("inspect")
         variables = frozenset(found["variables"])
         return Capabilities(
@@ -179,12 +179,12 @@ class ChatTemplate:
 
 
 def default_template() -> ChatTemplate:
-    """ChatML, for a model that brings no template of its own."""
+    """ChatML, for a model without a template."""
     return ChatTemplate(CHATML, name="chatml")
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Plain data, without keys that hold None, and with the reasoning under each name that templates look for."""
+    """Plain data without keys that hold None, with the reasoning under each name that templates use."""
     if not isinstance(message, Mapping):
         raise UsageError("a message has to be an object with role and content")
     plain = {key: value for key, value in _plain(message).items() if value is not None}

@@ -1,6 +1,6 @@
-"""The jinja2 environment chat templates are written for: what transformers gives them, nothing more.
+"""The jinja2 environment that chat templates are written for: the names that transformers gives them.
 
-Runs in the render process only: templates come out of downloaded files.
+Runs in the render process only, since templates come from downloaded files.
 """
 
 import json
@@ -19,11 +19,11 @@ from jinja2.utils import Namespace
 
 
 class TemplateRefusal(TemplateError):
-    """The template itself refuses the messages, by `raise_exception`."""
+    """The template refuses the messages, by `raise_exception`."""
 
 
 class GenerationTag(Extension):
-    """`{% generation %}` marks what the assistant said; its body is rendered, with a scope of its own."""
+    """The tag `{% generation %}` around the assistant's text; its body is rendered, with a scope of its own."""
 
     tags = {"generation"}  # noqa: RUF012
 
@@ -37,7 +37,7 @@ class GenerationTag(Extension):
 
 
 class PlainNamespace(Namespace):
-    """`namespace()` that stores no names with an underscore in front: these lead to Python's insides."""
+    """A `namespace()` that stores no names with a leading underscore, which lead to Python's internals."""
 
     def __init__(*args: Any, **kwargs: Any) -> None:  # a namespace may have an attribute called self
         self, *rest = args
@@ -62,7 +62,10 @@ class DictMaker:
 
 
 def make_environment(now: Callable[[], datetime], lenient: bool) -> SandboxedEnvironment:
-    """`lenient` adds what some templates expect of other programs: changing lists, `from_json`, generators as JSON."""
+    """Build the environment.
+
+    `lenient` adds what some templates expect of other programs: changing lists, `from_json`, generators as JSON.
+    """
     base: type[SandboxedEnvironment] = SandboxedEnvironment if lenient else ImmutableSandboxedEnvironment
     environment = base(trim_blocks=True, lstrip_blocks=True, extensions=[GenerationTag, loopcontrols])
     environment.filters["tojson"] = _lenient_json if lenient else _json

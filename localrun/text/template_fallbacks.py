@@ -1,4 +1,4 @@
-"""Other ways to say the same to a template that fails on the usual one."""
+"""Equivalent inputs for a template that fails on the usual one."""
 
 import itertools
 import json
@@ -11,7 +11,7 @@ TemplateContext = dict[str, Any]
 
 
 def variants(context: TemplateContext) -> Iterator[TemplateContext]:
-    """`context` changed in one way, then in two, and so on; only changes that make a difference here."""
+    """`context` with one change, then with two, and so on; only changes that have an effect."""
     useful = [change for change in _CHANGES if change(deepcopy(context))]
     for n_changes in range(len(useful) + 1):
         for changes in itertools.combinations(useful, n_changes):
@@ -30,7 +30,7 @@ def plain_messages(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
 
 
 def called_functions(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The {name, arguments} of the tool calls in a message, as far as they are what they should be."""
+    """The {name, arguments} of the well-formed tool calls in a message."""
     calls = message.get("tool_calls")
     calls = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     functions = [call.get("function", call) for call in calls]
@@ -65,7 +65,7 @@ def split_texts(context: TemplateContext) -> None:
 
 
 def _merge_system(context: TemplateContext) -> bool:
-    """The system message in front of the first user message, for models that have no system role."""
+    """The system message in front of the first user message, for models without a system role."""
     messages = context["messages"]
     if len(messages) < 2 or messages[0].get("role") != "system" or messages[1].get("role") != "user":
         return False
@@ -77,7 +77,7 @@ def _merge_system(context: TemplateContext) -> bool:
 
 
 def _list_tools(context: TemplateContext) -> bool:
-    """No tools as an empty list, for templates that loop over them unasked."""
+    """No tools as an empty list, for templates that loop over them unconditionally."""
     if context.get("tools") is not None:
         return False
     context["tools"] = []
@@ -85,7 +85,7 @@ def _list_tools(context: TemplateContext) -> bool:
 
 
 def _empty_contents(context: TemplateContext) -> bool:
-    """No content as an empty text."""
+    """Missing content as an empty text."""
     missing = [message for message in context["messages"] if "content" not in message]
     for message in missing:
         message["content"] = ""

@@ -43,7 +43,7 @@ class Tokenizer:
         self._lock = threading.Lock()  # whether control tokens are parsed is a setting of the encoder
 
     def piece(self, token_id: int) -> bytes:
-        """The bytes of an id, control tokens included; none of ids beyond the vocabulary (a padded output matrix)."""
+        """The bytes of an id, control tokens included; none for ids beyond the vocabulary (a padded output matrix)."""
         return self.vocabulary.piece(token_id) if 0 <= token_id < self.vocab_size else b""
 
     def token_text(self, token_id: int) -> str:
@@ -51,7 +51,7 @@ class Tokenizer:
         return self.vocabulary.tokens[token_id]
 
     def piece_text(self, token_id: int) -> str:
-        """The text of one token; bytes that are no text on their own are spelled out."""
+        """The text of one token; bytes that are not text on their own are spelled out."""
         if token_id in self.control_ids:
             return self.token_text(token_id)
         return self.piece(token_id).decode(errors="backslashreplace")
@@ -63,7 +63,7 @@ class Tokenizer:
 
     @cached_property
     def control_pattern(self) -> re.Pattern[str]:
-        """Matches the text of any control token, of the longest where several begin."""
+        """Pattern for the text of any control token, the longest where several match."""
         longest_first = sorted(self.control_tokens, key=len, reverse=True)
         return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
@@ -74,7 +74,7 @@ class Tokenizer:
 
     @cached_property
     def swallows_space(self) -> bool:
-        """Whether white space beside some added token is no part of any token."""
+        """Whether white space beside some added token belongs to no token."""
         return any(token.lstrip or token.rstrip for token in self._added.values())
 
     @property
@@ -85,9 +85,11 @@ class Tokenizer:
         return parsed
 
     def encode(self, text: str, *, special: bool = False, bos: bool = False) -> list[int]:
-        """Ids of `text`. `special`: the text of a control token becomes that token, else it stays text.
-        `bos`: begin with exactly one BOS if the model wants one. Lone surrogates, which are no text, become U+FFFD.
-        Raises UsageError for a word, or white space, of more than LONGEST_RUN characters."""
+        """Ids of `text`. `special`: the text of a control token becomes that token; else it stays text.
+
+        `bos`: begin with exactly one BOS if the model wants one. Lone surrogates, which are not text, become U+FFFD.
+        Raises UsageError for a word, or white space, of more than LONGEST_RUN characters.
+        """
         _check_runs(text)
         text = _SURROGATES.sub("\ufffd", text)
         ids = self._encode(text, special)
@@ -96,7 +98,7 @@ class Tokenizer:
         return self.with_bos(ids) if bos else ids
 
     def with_bos(self, ids: list[int]) -> list[int]:
-        """`ids` behind exactly one BOS if the model wants one."""
+        """`ids` after exactly one BOS if the model wants one."""
         if not self.add_bos or self.bos_id is None or ids[:1] == [self.bos_id]:
             return ids
         return [self.bos_id, *ids]
@@ -108,7 +110,7 @@ class Tokenizer:
         return text.removeprefix(" ") if self.vocabulary.space_prefix else text
 
     def _spell_out(self, ids: list[int], text: str) -> list[int]:
-        """`ids` where control tokens that are no more than words of `text` are written letter by letter."""
+        """`ids` with control tokens that are only words of `text` spelled in letters."""
         spelled: list[int] = []
         for i in ids:
             word = self.token_text(i) if i in self.control_ids else ""
@@ -126,7 +128,7 @@ class Tokenizer:
 
 
 def _check_runs(text: str) -> None:
-    """Raises UsageError for a word, or white space, of more than LONGEST_RUN characters."""
+    """Raise UsageError for a word, or white space, of more than LONGEST_RUN characters."""
     found = _LONG_RUN.search(text) if len(text) > LONGEST_RUN else None
     if found:
         what = "white space" if found[0].isspace() else "a word"
@@ -141,7 +143,7 @@ def tokenizer_from_gguf(metadata: Mapping[str, Any], path: str | Path = "") -> T
 
 
 def tokenizer_from_folder(folder: str | Path) -> Tokenizer:
-    """The tokenizer of a folder with a tokenizer.json; weights need not be there.
+    """The tokenizer of a folder with a tokenizer.json; weights are not needed.
 
     Raises ModelFileError UNSUPPORTED, BAD_TOKENIZER or BAD_CONFIG; NotFoundError without a tokenizer.json.
     """

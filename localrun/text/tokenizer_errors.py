@@ -1,4 +1,4 @@
-"""The `tokenizers` library fails in two ways: with plain Exceptions, and by panics, which are no Exceptions at all."""
+"""Errors of the `tokenizers` library: plain Exceptions, and panics, which are not Exceptions."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from localrun.formats.files import shown
 
 @contextmanager
 def tokenizer_errors(error: Callable[[str], LocalrunError]) -> Iterator[None]:
-    """Turn both into `error(reason)`."""
+    """Turn both kinds into `error(reason)`."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit, MemoryError, LocalrunError):

@@ -1,5 +1,7 @@
-"""The model of a tokenizer.json, its vocabulary and its rules, checked before the library sees it: what it does not
-refuse may still panic, and a panic writes to the terminal."""
+"""The model of a tokenizer.json, its vocabulary and its rules, checked before the library reads it.
+
+The library may panic on what is not refused here, and a panic writes to the terminal.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +22,7 @@ LONGEST_WORD = 100  # characters; WordPiece takes longer ones for unknown, as it
 
 
 def model_kind(model: Any, path: Path) -> str:
-    """A key of KINDS. Old files do not name it."""
+    """The kind of model, a key of KINDS. Old files do not name it."""
     if not isinstance(model, dict):
         raise bad_tokenizer("it has no model", path)
     guess = "BPE" if "merges" in model else "Unigram" if isinstance(model.get("vocab"), list) else "WordPiece"
@@ -31,9 +33,9 @@ def model_kind(model: Any, path: Path) -> str:
 
 
 def check_entries(raw: bytes, path: Path) -> None:
-    """Refuse more tokens than can be read before anything is parsed, by the keys and the lists that there are.
+    """Refuse too many tokens before anything is parsed, by counting keys and lists.
 
-    Keys hidden behind spaces or backslashes are refused once they are parsed: at 64 MiB that takes seconds.
+    Keys hidden behind spaces or backslashes are refused after parsing: at 64 MiB that takes seconds.
     """
     keys = raw.count(b'":') - raw.count(b'\\":') - OTHER_KEYS
     pairs = raw.count(b"[") // 2  # tokens with scores, or merges, of which Gemma has two a token

@@ -1,4 +1,4 @@
-"""Normalizer and pre-tokenizer of a tokenizer.json: parts we know, and a bound on what they do to a text."""
+"""Normalizer and pre-tokenizer of a tokenizer.json: known parts only, with a limit on how they grow a text."""
 
 import base64
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _MAX_REPLACEMENT = 256  # bytes; the longest in use is a word of Arabic in 33
 
 
 def check_parts(normalizer: Any, pre_tokenizer: Any, path: Path) -> None:
-    """Raises ModelFileError: UNSUPPORTED for an unknown part, BAD_TOKENIZER for one that is malformed or too costly."""
+    """Raise ModelFileError: UNSUPPORTED for an unknown part, BAD_TOKENIZER for a malformed or too costly one."""
     parts = list(_walk(normalizer, "normalizers", _NORMALIZERS, path))
     parts += _walk(pre_tokenizer, "pretokenizers", _PRE_TOKENIZERS, path)
     if len(parts) > _MAX_PARTS:
@@ -67,7 +67,7 @@ def _walk(part: Any, children: str, known: set[str], path: Path, depth: int = 0)
 
 
 def _growth(part: dict[str, Any], path: Path) -> float:
-    """How many times longer this part may make a text."""
+    """Factor by which this part may lengthen a text."""
     kind = part["type"]
     if kind in ("Replace", "Split"):
         pattern = part.get("pattern")

@@ -1,4 +1,4 @@
-"""Vocabulary of a model, whichever file it comes from."""
+"""Vocabulary of a model, from any kind of file."""
 
 import re
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ def is_byte_token(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Tokens by id. `notes` are for the user: what is odd about this vocabulary and was worked around."""
+    """Tokens by id. `notes` are for the user: oddities of this vocabulary that were worked around."""
 
     kind: str  # "bpe" | "spm" | "wordpiece" | "unigram"
     name: str  # the file's own name for it, as `gpt2/llama-bpe`
@@ -44,7 +44,7 @@ class Vocabulary:
 
     @property
     def answers_after_space(self) -> bool:
-        """Whether a text begins with a space that is none of its own, which decoding takes away."""
+        """Whether decoding removes a leading space that does not belong to the text."""
         return self.space_prefix and self.spelling == "metaspace"
 
     def piece(self, token_id: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Tools that a person has allowed for always: kept in localrun's home, listed, and taken back."""
+"""Tools that a person has always allowed: stored in localrun's home, listed, and revoked."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ _FILE = "allowed-tools.json"
 
 @dataclass(frozen=True, slots=True)
 class AllowedTool:
-    """One entry. It holds for a tool that is described as it was then, and for this `scope`: a folder, a host."""
+    """One entry. It holds for a tool with the same description as then, and for this `scope`: a folder, a host."""
 
     server: str
     tool: str
@@ -25,23 +25,23 @@ class AllowedTool:
 
     @property
     def name(self) -> str:
-        """Server, tool and scope, for a person."""
+        """Server, tool and scope, for display."""
         return " ".join(filter(None, (self.server, self.tool, self.scope)))
 
     def is_for(self, tool: Tool, scope: str) -> bool:
-        """Whether it holds for a tool as it is now."""
+        """Whether the entry holds for a tool as it is now."""
         return (self.server, self.tool, self.digest, self.scope) == (tool.server, tool.name, tool.digest, scope)
 
 
 class AllowedTools:
-    """The entries in a file; none where there is no home. Other programs may change it meanwhile."""
+    """The entries in a file; none where there is no home. Other programs may change the file meanwhile."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
 
     @staticmethod
     def at_home() -> "AllowedTools":
-        """Those of this user."""
+        """The allowed tools of this user."""
         folder = writable_folder("config")
         return AllowedTools(folder / _FILE if folder else None)
 
@@ -49,19 +49,19 @@ class AllowedTools:
         return iter(_entries(read_state(self._path)))
 
     def add(self, tool: Tool, scope: str) -> None:
-        """Allow a tool for always."""
+        """Always allow a tool."""
         entry = AllowedTool(tool.server, tool.name, tool.digest, scope, time.time())
         if self._path is not None:
             change_state(self._path, lambda state: _state([*_without(state, entry), entry]))
 
     def remove(self, entry: AllowedTool) -> None:
-        """Take an entry back."""
+        """Revoke an entry."""
         if self._path is not None:
             change_state(self._path, lambda state: _state(_without(state, entry)))
 
 
 def _entries(state: Json) -> list[AllowedTool]:
-    """The entries of a file; what is none of them allows nothing."""
+    """The valid entries of a file."""
     listed = state.get("allowed")
     rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
     names = {field.name for field in fields(AllowedTool)}

@@ -11,7 +11,7 @@ MAX_ARGUMENTS = 4 << 20  # characters
 
 
 def parse_arguments(text: str) -> Json:
-    """The arguments that a model wrote. Raises ToolError for what is no JSON object."""
+    """Parse the arguments that a model wrote. Raises ToolError for anything but a JSON object."""
     if len(text) > MAX_ARGUMENTS:
         raise ToolError(f"the arguments have {len(text):,} characters; {MAX_ARGUMENTS:,} are the most")
     try:
@@ -24,9 +24,9 @@ def parse_arguments(text: str) -> Json:
 
 
 def check_arguments(parameters: Json, arguments: Json) -> Json:
-    """The arguments of a tool whose parameters are plain values, those that were left out with their defaults.
+    """Check the arguments of a tool whose parameters are plain values, and fill in defaults.
 
-    Raises ToolError that says which one is wrong, and what it should be.
+    Raises ToolError that says which argument is wrong, and what it should be.
     """
     known: dict[str, Json] = parameters["properties"]
     if strange := sorted(arguments.keys() - known.keys()):

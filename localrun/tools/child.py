@@ -1,5 +1,4 @@
-"""A child process that a tool runs: without secrets in its environment, bounded in time and output, and ended with
-everything that it started."""
+"""A child process of a tool: no secrets in its environment, limited in time and output, ended with its descendants."""
 
 import os
 import secrets
@@ -28,8 +27,10 @@ MAX_OUTPUT = 64 << 20  # bytes; a program that writes more is ended
 
 @dataclass(frozen=True, slots=True)
 class ChildOutput:
-    """Beginning and end of what a child wrote, and how many bytes between them were not kept. `code` is None where it
-    was ended; `left` says how many processes it left running, which were ended."""
+    """Beginning and end of a child's output, and the number of bytes dropped between them.
+
+    `code` is None where the child was ended; `left` is the number of processes it left running, which were ended.
+    """
 
     code: int | None
     head: bytes
@@ -46,8 +47,10 @@ def run_child(
     given: bytes = b"",
     most: int = 1 << 20,
 ) -> ChildOutput:
-    """Run a program until it ends, the call is cancelled, or its time is up. `given` is its stdin, `most` the bytes of
-    output that are kept. Raises ToolError where it cannot be started."""
+    """Run a program until it ends, the call is cancelled, or its time is up.
+
+    `given` is its stdin, `most` the bytes of output to keep. Raises ToolError where it cannot be started.
+    """
     mark = secrets.token_hex(16)
     try:
         process = subprocess.Popen(
@@ -77,7 +80,7 @@ def run_child(
 
 
 class _Output:
-    """Reads what a process writes, on a thread: its beginning and its end are kept."""
+    """Read the output of a process on a thread, keeping its beginning and end."""
 
     def __init__(self, stream: IO[bytes], most: int) -> None:
         self.head, self.tail, self.dropped = bytearray(), bytearray(), 0
@@ -87,11 +90,11 @@ class _Output:
 
     @property
     def is_too_much(self) -> bool:
-        """Whether it writes without an end."""
+        """Whether the output exceeds MAX_OUTPUT."""
         return self._total > MAX_OUTPUT
 
     def finish(self) -> None:
-        """Take what is left in the pipe."""
+        """Read the rest of the pipe."""
         self._thread.join(_TERM_SECONDS)
         if not self._thread.is_alive():
             self._stream.close()
@@ -115,7 +118,7 @@ def _give(stream: IO[bytes], data: bytes) -> None:
 
 
 def _end_all(process: "subprocess.Popen[bytes]", mark: str) -> int:
-    """End a process, its group, and whatever else of the call still runs. Gives how many others there were."""
+    """End a process, its group, and other processes of the call. Returns the number of others."""
     others = _others(mark, process.pid)
     if process.poll() is None:
         _signal_group(process, "SIGTERM")
@@ -145,7 +148,7 @@ def _signal_group(process: "subprocess.Popen[bytes]", name: str) -> None:
 
 
 def _others(mark: str, pid: int) -> list[psutil.Process]:
-    """Processes that have the mark in their environment, wherever they went, and descendants that took it away."""
+    """Processes with the mark in their environment, and descendants that removed it."""
     found = {}
     with suppress(psutil.Error):
         found = {one.pid: one for one in psutil.Process(pid).children(recursive=True)}

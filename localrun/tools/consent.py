@@ -1,4 +1,4 @@
-"""The question whether a tool may run, and the answer of a person to it."""
+"""The question whether a tool may run, and a person's answer."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -11,8 +11,11 @@ Allowed = Literal["once", "chat", "always", "no"]
 
 @dataclass(frozen=True, slots=True)
 class ConsentQuestion:
-    """A call that waits for a yes. `scope` is what is allowed along with it: a folder, a host; `preview` is what it
-    would do. All of it is untrusted text, to be cleaned where it is shown."""
+    """A call that waits for consent.
+
+    `scope` is what is allowed with it: a folder, a host; `preview` is what it would do. All of it is untrusted text, to
+    be cleaned where it is shown.
+    """
 
     tool: Tool
     arguments: Json
@@ -22,8 +25,8 @@ class ConsentQuestion:
 
 
 class Consent(Protocol):
-    """A person who is asked, or a rule that stands for one. No text of a model or of a tool is an answer."""
+    """A person who is asked, or a rule in their place. Text of a model or a tool is never an answer."""
 
     def ask(self, question: ConsentQuestion) -> Allowed:
-        """The answer. Waits for it; raises what ends the turn."""
+        """Wait for the answer; raises what ends the turn."""
         ...

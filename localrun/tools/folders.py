@@ -1,5 +1,7 @@
-"""Folders that tools may read in. A path is checked on what was opened, not on its name: whatever links and `..` say,
-nothing outside of an allowed folder is read."""
+"""Folders that tools may read. A path is checked on the opened file, not on its name.
+
+So links and `..` cannot lead outside an allowed folder.
+"""
 
 import errno
 import os
@@ -23,8 +25,10 @@ CAN_WALK = os.open in os.supports_dir_fd  # where a folder can be opened within 
 
 
 class Folders:
-    """The folders that were allowed for this chat. Paths that a model names are relative to the first one, or to where
-    localrun was started while there is none."""
+    """The allowed folders of this chat.
+
+    Paths of a model are relative to the first one, or to the folder where localrun was started.
+    """
 
     def __init__(self, allowed: Iterable[Path] = ()) -> None:
         self.allowed: list[Path] = []
@@ -32,7 +36,7 @@ class Folders:
             self.allow(folder)
 
     def allow(self, folder: Path) -> None:
-        """Let tools read in a folder. Raises ToolError where it is none."""
+        """Let tools read a folder. Raises ToolError where it is not one."""
         real = Path(os.path.realpath(folder))
         if not real.is_dir():
             raise ToolError(f"{folder} is not a folder", "name one that is there")
@@ -41,11 +45,11 @@ class Folders:
 
     @property
     def base(self) -> Path:
-        """The folder that relative paths begin in."""
+        """The folder that relative paths start from."""
         return self.allowed[0] if self.allowed else Path(os.path.realpath("."))
 
     def real_path(self, path: str) -> Path:
-        """The absolute path that a model means, links resolved. Raises ToolError."""
+        """The absolute path that a model means, with links resolved. Raises ToolError."""
         try:
             wanted = Path(path).expanduser() if path.startswith("~") else Path(path)
             return Path(os.path.realpath(self.base / wanted))
@@ -53,12 +57,14 @@ class Folders:
             raise ToolError(f"{path} is no path: {error}") from None
 
     def scope(self, arguments: Json) -> str:
-        """The real path that the argument `path` of a tool means. Raises ToolError."""
+        """The real path in the argument `path` of a tool. Raises ToolError."""
         return str(self.real_path(arguments["path"]))
 
     def to_ask_for(self, path: Path) -> Path:
-        """The folder that a person is asked to allow for a path outside of all: where localrun was started, else the
-        folder that it is in."""
+        """The folder that a person is asked to allow for a path outside all allowed ones.
+
+        Where localrun was started if the path is inside, else the folder of the path.
+        """
         here = Path(os.path.realpath("."))
         if path.is_relative_to(here):
             return here
@@ -66,13 +72,15 @@ class Folders:
 
 
 def is_inside(path: Path, folders: Sequence[Path]) -> bool:
-    """Whether a real path is one of these folders, or in one."""
+    """Whether a real path is one of these folders, or inside one."""
     return any(path.is_relative_to(folder) for folder in folders)
 
 
 def open_inside(path: Path, folders: Sequence[Path]) -> FileIO:
-    """A regular file in one of `folders`, opened to be read. `path` is a real one: a link found on the way was put
-    there since, and is not followed. Raises ToolError."""
+    """Open a regular file in one of `folders` for reading.
+
+    `path` is a real one: a link found on the way was put there since, and is not followed. Raises ToolError.
+    """
     fd = _open(path, folders, _FILE)
     mode = os.fstat(fd).st_mode
     if not stat.S_ISREG(mode):
@@ -82,7 +90,7 @@ def open_inside(path: Path, folders: Sequence[Path]) -> FileIO:
 
 
 def list_inside(path: Path, folders: Sequence[Path]) -> list[tuple[str, os.stat_result]]:
-    """Names in a folder that is one of `folders` or in one, each with what the entry is; links are not followed."""
+    """Names in a folder inside `folders`, each with its stat; links are not followed."""
     if not CAN_WALK:
         _require_inside(path, folders)
         with os.scandir(path) as entries:
@@ -99,8 +107,10 @@ def list_inside(path: Path, folders: Sequence[Path]) -> list[tuple[str, os.stat_
 
 
 def write_inside(path: Path, folders: Sequence[Path], data: bytes) -> None:
-    """Put `data` in the place of a file in one of `folders`, whole or not at all. A file with other names elsewhere
-    keeps its content under those. Raises ToolError."""
+    """Replace a file in one of `folders` by `data`, completely or not at all.
+
+    A file with other names elsewhere keeps its content under those. Raises ToolError.
+    """
     if not CAN_WALK:
         _require_inside(path, folders)
         try:
@@ -133,7 +143,7 @@ def write_inside(path: Path, folders: Sequence[Path], data: bytes) -> None:
 
 
 def _open(path: Path, folders: Sequence[Path], flags: int) -> int:
-    """The descriptor of a file or folder, reached from an allowed folder step by step."""
+    """Descriptor of a file or folder, opened step by step from an allowed folder."""
     folder = _require_inside(path, folders)
     try:
         if not CAN_WALK:  # the name is checked once more when it is open

@@ -1,4 +1,4 @@
-"""An answer that calls tools: generate, run what was called, give the results, and generate again."""
+"""An answer that calls tools: generate, run the calls, append the results, and generate again."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ CallAndResult: TypeAlias = tuple[CallPart, ResultPart]
 
 
 class UnderWay(Protocol):
-    """One generation: its events, and a way to end it."""
+    """One running generation: its events, and a way to end it."""
 
     def __iter__(self) -> Iterator[Event]: ...
 
@@ -38,7 +38,7 @@ class UnderWay(Protocol):
 class ToolLoop:
     """One answer with calls: iterate it for its events, the last of which is Done; `cancel` it from any thread.
 
-    The text of that Done is all that was said; its figures are those of the last generation.
+    That Done has the whole text, and the figures of the last generation.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ToolLoop:
         self._notes: tuple[str, ...] = ()
 
     def cancel(self) -> None:
-        """End it: a generation or a running tool is stopped, and what has come is kept."""
+        """End the answer: a generation or a running tool is stopped, and the text so far stays."""
         self._is_cancelled = True
         for one in (self._generation, self._running):
             if one is not None:
@@ -84,7 +84,7 @@ class ToolLoop:
             request = _next_request(request, done, exchanges)
 
     def _generated(self, request: Request) -> Generator[TurnEvent, None, Done]:
-        """The events of one generation but its end, which is returned."""
+        """The events of one generation without its end, which is returned."""
         self._generation = generation = self._generate(request)
         if self._is_cancelled:  # before there was anything to cancel
             generation.cancel()
@@ -95,7 +95,7 @@ class ToolLoop:
         raise AssertionError("a stream ends with Done or raises")
 
     def _called(self, done: Done, refusal: str) -> Generator[TurnEvent, None, list[CallAndResult]]:
-        """Run the calls of a generation, one after the other, unless there is a reason not to; gives their results."""
+        """Run the calls of a generation one after the other, unless `refusal` says why not; returns the results."""
         completion = done.completion
         self._keep(completion)
         texts: dict[Channel, str] = {"answer": completion.text, "thinking": completion.thinking}
@@ -127,7 +127,7 @@ class ToolLoop:
         return CallPart(call.id, call.name, call.arguments, tool.server if tool else "")
 
     def _result(self, call: CallPart) -> Generator[TurnEvent, None, ToolResult]:
-        """The result of one call: an error where it cannot be run, or is not allowed."""
+        """The result of one call: an error where it cannot run, or is not allowed."""
         try:
             tool = self._toolbox.find(call.name)
             if tool is None:
@@ -148,14 +148,14 @@ class ToolLoop:
         return run_tool(tool, arguments, running)
 
     def _keep(self, completion: Completion) -> None:
-        """Add a generation to all that was said."""
+        """Add a generation to the whole answer."""
         self._said["answer"] += completion.text
         self._said["thinking"] += completion.thinking
         self._calls += completion.tool_calls
         self._notes += completion.notes
 
     def _whole(self, last: Done, reason: StopReason) -> Done:
-        """The end of the answer: the figures of its last generation, and all that was said and called."""
+        """The end of the answer: the figures of its last generation, with the whole text and all calls."""
         whole = replace(
             last.completion,
             text=self._said["answer"],
@@ -168,7 +168,7 @@ class ToolLoop:
 
 
 def _next_request(request: Request, done: Done, exchanges: Sequence[CallAndResult]) -> Request:
-    """The request that gives the model its results. The ids that the engine had stay what they are."""
+    """The request that gives the results to the model. Token ids of the engine stay unchanged."""
     c = done.completion
     said = assistant_message(c.text, c.thinking, [call for call, _ in exchanges])
     results = [tool_message(call, result.text) for call, result in exchanges]

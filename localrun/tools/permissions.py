@@ -1,4 +1,4 @@
-"""Permissions of a chat: what its tools may do without asking, and the question where one may not."""
+"""Permissions of a chat: what its tools may do without a question, and the question for the rest."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ _EACH_TIME: tuple[Allowed, ...] = ("once", "no")
 
 
 class Permissions:
-    """`folders` may be read; for anything else the consent is asked."""
+    """`folders` may be read; anything else needs the consent."""
 
     def __init__(
         self,
@@ -32,8 +32,10 @@ class Permissions:
         self._chat: set[tuple[str, str]] = set()  # digests and scopes
 
     def permit(self, name: str, tool: Tool, arguments: Json) -> RunningCall | None:
-        """The call as it may run; None where the person said no. Raises ToolError for one that cannot be shown, and
-        what the consent raises."""
+        """The call as it may run; None where the person refused.
+
+        Raises ToolError for a call that cannot be shown, and what the consent raises.
+        """
         shown = tool.preview(arguments)
         scope = tool.scope(arguments)
         folders = self._folders_of(tool)
@@ -62,12 +64,12 @@ class Permissions:
                 return name in self.names and (not scope or is_inside(Path(scope), folders))
 
     def _folders_of(self, tool: Tool) -> list[Path]:
-        """The folders that a tool may read in: those of the chat, and those allowed to it for always."""
+        """Folders that a tool may read: those of the chat, and those always allowed to it."""
         own = [Path(one.scope) for one in self._always if tool.asks == "folder" and one.is_for(tool, one.scope)]
         return [*self.folders.allowed, *own]
 
     def forget_chat(self) -> None:
-        """Take back what was allowed for a chat."""
+        """Revoke what was allowed for a chat."""
         self._chat.clear()
 
     def _remember(self, answer: Allowed, tool: Tool, scope: str) -> None:
@@ -80,10 +82,10 @@ class Permissions:
 
 
 class NeverAsked:
-    """The consent where no one can be asked: a call that was not allowed beforehand ends the answer."""
+    """The consent where no person can be asked: a call that was not allowed beforehand ends the answer."""
 
     def ask(self, question: ConsentQuestion) -> Allowed:
-        """Refuse it."""
+        """Refuse the call."""
         what = f"the model called {question.tool.name}"
         if question.scope:
             what += f" for {question.scope}"

@@ -1,4 +1,4 @@
-"""Running a tool on a thread of its own, so that one that hangs costs its call and not the chat."""
+"""Running of a tool on a thread of its own, so that a hanging tool ends its call and not the chat."""
 
 import threading
 import time

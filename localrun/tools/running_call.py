@@ -1,4 +1,4 @@
-"""A call while its tool runs, and the result that it comes to."""
+"""A running call of a tool, and its result."""
 
 import threading
 import time
@@ -14,14 +14,14 @@ LIMIT = 48_000  # characters of a result, about 16k tokens
 
 
 class ToolError(LocalrunError):
-    """A call that could not be done: the model is told of it, and may go on."""
+    """A call that failed: the model is told, and may continue."""
 
     kind = "tool"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The text that a model is given for a call: plain data, capped and without control characters.
+    """The text that a model gets for a call: plain data, limited and without control characters.
 
     `bytes` are those of the whole result, of which `cut` are left out of `text`.
     """
@@ -34,10 +34,10 @@ class ToolResult:
 
 
 class RunningCall:
-    """One call under way: what its tool may do, and whether it is to stop.
+    """One running call: its permissions, and whether to stop.
 
-    `folders` are those that a person has allowed it to read, `shown` the preview that was accepted. A tool that works
-    for longer than a moment asks `check` or `wait` now and then.
+    `folders` are those that a person has allowed it to read, `shown` the accepted preview. A tool that works for longer
+    than a moment calls `check` or `wait` now and then.
     """
 
     def __init__(
@@ -52,20 +52,20 @@ class RunningCall:
 
     @property
     def seconds_left(self) -> float:
-        """Until its time is up; never less than 0."""
+        """Seconds until its time is up; never less than 0."""
         return max(0.0, self._ends - time.monotonic())
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether a person stopped it."""
+        """Whether a person stopped the call."""
         return self._stopped.is_set()
 
     def cancel(self) -> None:
-        """Stop it. From any thread, and a handler of a signal."""
+        """Stop the call; from any thread, or a signal handler."""
         self._stopped.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it is cancelled, or for so long; gives whether it is."""
+        """Wait for `seconds`, or until cancelled; returns whether it is."""
         return self._stopped.wait(min(seconds, self.seconds_left))
 
     def check(self) -> None:
@@ -76,11 +76,11 @@ class RunningCall:
             raise ToolError("the call was stopped by the user")
 
     def error(self, error: ToolError) -> ToolResult:
-        """The result of a call that could not be done, in words for the model."""
+        """The result of a failed call, in words for the model."""
         return self.result(f"{error.message}: {error.hint}" if error.hint else error.message, is_error=True)
 
     def result(self, text: str, is_error: bool = False, more_bytes: int = 0) -> ToolResult:
-        """A result with this text, cut to the limit with a word about it; `more_bytes` were left out before."""
+        """A result with this text, cut to the limit with a note; `more_bytes` were left out before."""
         size = len(text.encode("utf-8", "replace")) + more_bytes
         kept = clean(text[: self.limit])[: self.limit]
         cut = more_bytes + len(text[self.limit :].encode("utf-8", "replace"))

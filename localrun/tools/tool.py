@@ -22,11 +22,10 @@ def _nothing(arguments: Json) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool. `parameters` is the JSON schema of its arguments; `server` is empty for one that is built in.
+    """A tool. `parameters` is the JSON schema of its arguments; `server` is empty for a built-in one.
 
-    `run` gets arguments that are a JSON object and raises ToolError for what cannot be done. `scope` says what a
-    person allows along with the tool: a host, or a path. `preview` shows what a call would do: a diff, a command; both
-    may raise ToolError.
+    `run` takes arguments that are a JSON object and raises ToolError for a failure. `scope` is what a person allows
+    with the tool: a host, or a path. `preview` shows what a call would do: a diff, a command. Both may raise ToolError.
     """
 
     name: str
@@ -41,17 +40,17 @@ class Tool:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Its names on a command line: a tool of a server together with all of that server, and alone."""
+        """Names on a command line: of a server's tool together with all of that server, and alone."""
         return (f"mcp:{self.server}", f"mcp:{self.server}/{self.name}") if self.server else (self.name,)
 
     @property
     def digest(self) -> str:
-        """The hash that "always" is bound to: a tool that is described otherwise is asked about again."""
+        """The hash that "always" is bound to: a tool with another description is asked about again."""
         identity = [self.server, self.name, self.description, self.parameters]
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
     def as_function(self, name: str) -> Json:
-        """A tool of a request in the OpenAI shape, called `name` there. Descriptions of servers are untrusted text."""
+        """The tool for a request in the OpenAI format, with this name. Descriptions of servers are untrusted text."""
         description = clean(self.description[:MAX_DESCRIPTION])
         return {
             "type": "function",

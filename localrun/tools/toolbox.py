@@ -1,4 +1,4 @@
-"""The tools of a chat, by the names that its model knows them by."""
+"""The tools of a chat, by the names that the model uses."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Toolbox:
-    """Tools with a name each: their own, or `server_tool` where several are called alike or one is no name."""
+    """Tools by name: their own, or `server_tool` where names collide or are invalid."""
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._by_name: dict[str, Tool] = {}
@@ -29,11 +29,11 @@ class Toolbox:
         return len(self._by_name)
 
     def find(self, name: str) -> Tool | None:
-        """The tool that the model calls so; None where there is none."""
+        """The tool of this name; None where there is none."""
         return self._by_name.get(name)
 
     def for_model(self) -> tuple[Json, ...]:
-        """The tools of a request."""
+        """The tools, for a request."""
         return tuple(tool.as_function(name) for name, tool in self)
 
     def _free(self, name: str) -> str:

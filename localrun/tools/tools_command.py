@@ -1,4 +1,4 @@
-"""`/tools` in a chat: which tools the model may call, where they may read, and what is always allowed."""
+"""`/tools` in a chat: the tools that the model may call, their folders, and permissions."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ USAGE = "/tools NAMES chooses some, none, allow FOLDER lets them read there, for
 
 
 def change_tools(tools: ChatTools, wanted: str) -> None:
-    """Do what was typed behind /tools. Raises UsageError."""
+    """Run what was typed after /tools. Raises UsageError."""
     what, _, rest = wanted.strip().partition(" ")
     match what:
         case "none":
@@ -25,7 +25,7 @@ def change_tools(tools: ChatTools, wanted: str) -> None:
 
 
 def allow_folder(tools: ChatTools, folder: str) -> None:
-    """Let tools read in a folder, for this chat. Raises UsageError."""
+    """Let tools read a folder in this chat. Raises UsageError."""
     try:
         tools.folders.allow(Path(folder or ".").expanduser())
     except (ToolError, RuntimeError, OSError, ValueError) as error:
@@ -33,7 +33,7 @@ def allow_folder(tools: ChatTools, folder: str) -> None:
 
 
 def tools_lines(tools: ChatTools) -> list[str]:
-    """The state of it, in lines."""
+    """The state of the tools, in lines."""
     chosen = tools.chosen
     of_servers = [tool for tool in chosen if tool.server]
     lines = ["Tools that the model may call:" if tools else "Tools, all of them off:"]

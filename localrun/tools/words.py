@@ -1,4 +1,4 @@
-"""Calls and results in words, for a line of a terminal."""
+"""Calls and results in words, for one line of a terminal."""
 
 import json
 
@@ -10,7 +10,7 @@ _SHOWN = 200  # characters of a value
 
 
 def argument_rows(arguments: str) -> list[tuple[str, str]]:
-    """Names and values of the arguments of a call; what is no JSON object is one value without a name."""
+    """Names and values of the arguments of a call; anything but a JSON object is one value without a name."""
     try:
         parsed = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
@@ -29,7 +29,7 @@ def call_line(call: CallPart) -> str:
 
 
 def result_line(result: ResultPart) -> str:
-    """How a call ended, on one line."""
+    """The result of a call on one line."""
     if result.is_error:
         return clean(f"{result.name} failed: {_short(result.text)}", keep_newlines=False)
     cut = f", {_size(result.cut)} of it left out" if result.cut else ""

@@ -241,7 +241,7 @@ def test_a_panic_of_the_library_is_an_error_of_ours(monkeypatch: pytest.MonkeyPa
             tokenizer.encode("hello")
 
 
-def test_a_missing_pre_tokenizer_is_told() -> None:
+def test_a_missing_pre_tokenizer_is_noted() -> None:
     (note,) = bpe(pre=None).vocabulary.notes
     assert "pre-tokenizer" in note
     assert not bpe().vocabulary.notes

@@ -81,7 +81,7 @@ def texts_between(tokenizer: Tokenizer, ids: list[int]) -> list[int | str]:
 @pytest.mark.parametrize("name", TOKENIZERS)
 @settings(max_examples=12)
 @given(turns=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=3), odd=st.booleans(), last=TEXTS)
-def test_what_the_engine_had_is_never_encoded_again(
+def test_known_ids_are_never_encoded_again(
     template: str, name: str, turns: list[tuple[str, str]], odd: bool, last: str
 ) -> None:
     """Turn by turn as an engine does it: the ids grow, and always say what the whole chat says when rendered anew."""
@@ -177,7 +177,7 @@ def test_a_template_that_drops_thinking_rewrites_the_last_turn_only() -> None:
     assert note(len(before), 2) == f"differs at token {len(before)}: the template rewrote turn 2"
 
 
-def test_what_was_odd_before_a_rewritten_turn_stays_odd() -> None:
+def test_unusual_ids_before_a_rewritten_turn_stay() -> None:
     template = ChatTemplate(DROPS_THINKING)
     messages = [user("one"), answer("hello world", reasoning_content="")]
     known = [*encode_chat(BYTE_LEVEL, template, messages[:1]), *oddly(BYTE_LEVEL, "hello world")]

@@ -172,7 +172,7 @@ def test_a_day_of_its_own_for_every_template(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["special_tokens_map.json", "added_tokens.json", "generation_config.json"])
 @pytest.mark.parametrize("kind", ["a folder", "a link that leads nowhere"])
-def test_what_is_no_file_can_be_done_without(kind: str, name: str, tmp_path: Path) -> None:
+def test_a_template_that_is_not_a_file_is_ignored(kind: str, name: str, tmp_path: Path) -> None:
     folder = write(tmp_path, PLAIN, {})
     whole = opened(folder).template.render(HI)
     (folder / name).mkdir() if kind == "a folder" else (folder / name).symlink_to("nowhere")

@@ -87,7 +87,7 @@ def test_they_are_those_of_transformers(case: str, kind: str, tmp_path: Path) ->
     assert ours.encode(text, special=True) == theirs.encode(text, add_special_tokens=False)
 
 
-def test_an_id_that_is_not_given_is_told_of(tmp_path: Path) -> None:
+def test_an_unassigned_id_is_noted(tmp_path: Path) -> None:
     tokens = {str(90 + n): token(f"<{n}>") for n in range(3)}
     notes = tokenizer_from_folder(
         write(tmp_path, "bytes", {"config": {"added_tokens_decoder": tokens}})

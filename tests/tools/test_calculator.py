@@ -35,12 +35,12 @@ def test_it_computes(expression: str, value: float) -> None:
         *("sqrt(*[1])", "5 @ 5", "1 << 99"),
     ],
 )
-def test_what_is_no_arithmetic_or_too_large_is_refused(expression: str) -> None:
+def test_invalid_or_too_large_expressions_are_refused(expression: str) -> None:
     with pytest.raises(ToolError):
         calculate(expression)
 
 
-def test_the_time_of_a_zone_is_told(room: ToolRoom) -> None:
+def test_the_time_of_a_zone(room: ToolRoom) -> None:
     assert room.call("time", time_zone="UTC").text.endswith("(UTC+0000)")
     assert room.call("time").text
     for zone in ("../../etc/passwd", "/etc/passwd", "Nowhere/At_All"):

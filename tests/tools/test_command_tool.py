@@ -64,7 +64,7 @@ print("started")
 
 
 @posix
-def test_what_a_command_leaves_running_is_ended(room: ToolRoom, tmp_path: Path) -> None:
+def test_processes_left_by_a_command_are_ended(room: ToolRoom, tmp_path: Path) -> None:
     canary = f"canary{os.getpid()}"
     script = tmp_path / "daemon.py"
     script.write_text(DAEMON.replace("CANARY", canary))

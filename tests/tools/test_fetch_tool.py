@@ -147,7 +147,7 @@ def test_addresses_are_looked_at_again_at_each_step() -> None:
         ),
     ],
 )
-def test_what_is_no_address_is_not_asked_about(tmp_path: Path, url: str) -> None:
+def test_invalid_urls_are_refused_without_a_question(tmp_path: Path, url: str) -> None:
     room = ToolRoom(tmp_path)
     with pytest.raises(ToolError):
         room.permit("fetch_url", {"url": url})

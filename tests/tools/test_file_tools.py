@@ -60,7 +60,7 @@ def test_nothing_outside_is_read(room: ToolRoom) -> None:
 
 @posix
 @pytest.mark.parametrize("exchanged", ["file", "folder"])
-def test_what_is_exchanged_for_a_link_meanwhile_is_not_followed(room: ToolRoom, exchanged: str) -> None:
+def test_a_file_replaced_by_a_link_is_not_followed(room: ToolRoom, exchanged: str) -> None:
     outside = room.folder.parent / "outside"
     (room.folder / "sub").mkdir()
     path = room.folder / "sub" / "secret.txt"

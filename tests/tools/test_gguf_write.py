@@ -49,7 +49,7 @@ def test_tensors_in_the_types_asked_for(tmp_path: Path) -> None:
     assert all(info.data_offset % 64 == 0 for info in found.values())
 
 
-def test_what_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_gguf_write_errors(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Q4_K can be read but not written"):
         write_gguf(tmp_path / "m.gguf", ARCHITECTURE, {"a": torch.zeros(256)}, "Q4_K")
     with pytest.raises(UsageError, match="multiple of 32"):

@@ -82,7 +82,7 @@ def test_a_file_that_is_none_is_an_error_and_stays(home: Path, data: bytes) -> N
     assert path.read_bytes() == data
 
 
-def test_what_else_stands_in_the_file_stays(home: Path) -> None:
+def test_other_entries_of_the_file_stay(home: Path) -> None:
     written(home, {"other": {"command": "x", "autoApprove": ["y"]}, "odd": 3}, inputs=[1])
     entry = ServerEntry("s", "npx", ("-y",), {"TOKEN": "${TOKEN}"}, "/tmp")
     path = write_server(entry)

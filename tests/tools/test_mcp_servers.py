@@ -118,13 +118,13 @@ def test_a_call_that_is_stopped_ends(servers: McpServers) -> None:
         tools_by_server(servers)["hangs"].run({}, call)
 
 
-def test_a_server_is_told_no_secret(servers: McpServers) -> None:
+def test_a_server_gets_no_secret(servers: McpServers) -> None:
     told = json.loads(tools_by_server(servers)["environment"].run({}, RunningCall(PATIENCE)).text)
     assert "PATH" in told
     assert not {name for name in told if "TOKEN" in name or "LOCALRUN" in name or "PYTHON" in name}
 
 
-def test_what_is_left_out_is_told(servers: McpServers) -> None:
+def test_left_out_tools_are_noted(servers: McpServers) -> None:
     servers.wait()
     tools = servers.tools()
     assert len([tool for tool in tools if tool.server == "many"]) == 128

@@ -47,8 +47,10 @@ class LowRankPair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AdapterFile:
-    """`pairs` are by the name that their weight has in a GGUF or in a checkpoint of transformers, without what stands
-    before `layers.` there. `arch` is that of a GGUF, `base` the model it was trained on, as it says; else empty."""
+    """A checked adapter. `arch` is that of a GGUF, `base` the model it was trained on, as it says; else empty.
+
+    `pairs` are by the name of their weight, in a GGUF or in a checkpoint of transformers, from `layers.` on.
+    """
 
     path: Path
     format: AdapterFormat
@@ -60,16 +62,16 @@ class AdapterFile:
 
     @property
     def nbytes(self) -> int:
-        """Of its matrices in the file."""
+        """Bytes of its matrices in the file."""
         return sum(pair.a.nbytes + pair.b.nbytes for pair in self.pairs.values())
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Every rank that there is, ascending."""
+        """Every rank in the adapter, ascending."""
         return tuple(sorted({pair.rank for pair in self.pairs.values()}))
 
     def read_a(self, weight: str) -> np.ndarray:
-        """A of a weight as f32 [rank, n_in]. Raises ModelFileError, also for what is no number."""
+        """A of a weight as f32 [rank, n_in]. Raises ModelFileError, also for NaN and infinity."""
         return self._read(self.pairs[weight].a, self.pairs[weight].is_turned)
 
     def read_b(self, weight: str) -> np.ndarray:
@@ -87,7 +89,7 @@ class AdapterFile:
 def pairs_of(
     path: Path, halves: Halves, scale_of: Callable[[str, int], float], is_turned: bool = False
 ) -> dict[str, LowRankPair]:
-    """Both matrices of every weight; `scale_of` gives the factor of a weight and its rank. Raises ModelFileError."""
+    """Both matrices of every weight; `scale_of` returns the factor for a weight and rank. Raises ModelFileError."""
     if not halves:
         raise bad_file("NO_TENSORS", "it changes no weight", path)
     pairs = {}
@@ -119,12 +121,12 @@ def _check_matrix(info: TensorInfo) -> None:
 
 
 def unsupported(path: Path, what: str) -> ModelFileError:
-    """The error about an adapter that changes what cannot be changed here."""
+    """The error for an adapter that changes unsupported parts."""
     return bad_file("UNSUPPORTED", what, path, hint=MERGE_HINT)
 
 
 def digest_of(stamps: Mapping[Path, Stamp]) -> str:
-    """The sha256 of files one after the other, each as it was when it was opened. Raises ModelFileError."""
+    """sha256 of the concatenated files, each unchanged since it was opened. Raises ModelFileError."""
     hashed = hashlib.sha256()
     for path, stamp in stamps.items():
         with open_regular(path) as file:
@@ -136,7 +138,7 @@ def digest_of(stamps: Mapping[Path, Stamp]) -> str:
 
 
 def stamps_of(paths: Iterable[Path]) -> dict[Path, Stamp]:
-    """Files as they are now."""
+    """Stamps of the files now."""
     stamps = {}
     for path in paths:
         with open_regular(path) as file:

@@ -1,4 +1,4 @@
-"""Opening an adapter whatever program wrote it: decided by what its files say."""
+"""Opening an adapter in any format, by the content of its files."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def open_adapter(path: Path) -> AdapterFile:
 
 
 def is_adapter(path: Path) -> bool:
-    """Whether a file or folder is an adapter, good or bad, by its header or by what lies beside it."""
+    """Whether a file or folder is an adapter, valid or not, by its header or the files beside it."""
     if path.is_dir():
         return (path / CONFIG).is_file() and not (path / "config.json").is_file()
     if is_gguf(path.name):

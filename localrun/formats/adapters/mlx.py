@@ -47,8 +47,11 @@ def open_mlx(path: Path, weights: Path, config: Metadata) -> AdapterFile:
 
 
 def _scale_and_rank(config: Metadata) -> tuple[float, int | None]:
-    """Of all modules. Raises ModelFileError where the config does not say the scale, or has the one of early versions,
-    which was multiplied by alpha / rank."""
+    """Scale and rank of all modules.
+
+    Raises ModelFileError where the config has no scale, or that of early versions, which was multiplied by alpha /
+    rank.
+    """
     values = config.get("lora_parameters")
     if not isinstance(values, dict):
         raise bad_file("MISSING_KEY", "the key 'lora_parameters' is missing", config.path)

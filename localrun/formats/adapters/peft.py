@@ -59,7 +59,7 @@ def open_peft(path: Path, weights: Path, config: Metadata) -> AdapterFile:
 
 
 def _check_config(config: Metadata) -> None:
-    """ModelFileError for a kind of adapter that is no plain LoRA."""
+    """Raise ModelFileError for a kind of adapter other than plain LoRA."""
     if (kind := config.get_str("peft_type")) != "LORA":
         raise unsupported(config.path, f"it is no LoRA, but of the type {shown(kind)}")
     for key, what in _REFUSED.items():
@@ -73,7 +73,7 @@ def _check_config(config: Metadata) -> None:
 
 
 def _half_of(name: str, path: Path) -> tuple[str, str]:
-    """The module of a tensor, and whether it is A or B."""
+    """The module of a tensor, and which half it is: A or B."""
     if found := _HALF.fullmatch(name):
         return found["module"].removeprefix(_PREFIX), found["half"]
     if "lora_magnitude_vector" in name:
@@ -84,7 +84,7 @@ def _half_of(name: str, path: Path) -> tuple[str, str]:
 
 
 class _Scales:
-    """The factor of each module: alpha / r, or alpha / √r; some modules have a rank or an alpha of their own."""
+    """Factor of each module: alpha / r, or alpha / √r; some modules have a rank or an alpha of their own."""
 
     def __init__(self, config: Metadata) -> None:
         self._path = config.path
@@ -93,7 +93,7 @@ class _Scales:
         self._ranks, self._alphas = (Patterns(config, key) for key in ("rank_pattern", "alpha_pattern"))
 
     def of(self, module: str, rank: int) -> float:
-        """Of a module. Raises ModelFileError where its matrices are of another rank than the config says."""
+        """Factor of a module. Raises ModelFileError where its matrices have another rank than the config says."""
         said = self._ranks.value(module, self._rank)
         if said != rank:
             told = f"the matrices of {shown(module)} are of rank {rank:,}, and the config says {said:,}"
@@ -131,7 +131,7 @@ class Patterns:
 
 
 def _expression(pattern: str, path: Path) -> re.Pattern[str]:
-    """One that repeats at most one thing: no name keeps it busy for long."""
+    """Compile a pattern with at most one repetition, so that no name takes long."""
     try:
         if len(pattern) <= _MAX_EXPRESSION and sum(pattern.count(sign) for sign in "*+{?") <= 1:
             return re.compile(rf"(?:.*\.)?(?:{pattern})$")

@@ -24,7 +24,7 @@ _LEVELS = reach(_BITS, symmetric=False)
 
 
 def join_awq(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
-    """Every matrix of the order `gemm` with its scales. ModelFileError for those that do not fit together."""
+    """Every matrix of the `gemm` order with its scales. ModelFileError for parts that do not fit together."""
     found: Joined = {}
     matrices = TurnedMatrices()
     for stem, (codes, zeros, scales) in packed_matrices(tensors):
@@ -40,7 +40,7 @@ def join_awq(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
 
 
 def join_awq_gemv(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
-    """Likewise, of the order `gemv`, whose scales and zero points are filled up to whole words."""
+    """Every matrix of the `gemv` order, whose scales and zero points are padded to whole words."""
     found: Joined = {}
     for stem, (codes, zeros, scales) in packed_matrices(tensors):
         shape = codes.shape[0], codes.shape[1] * _IN_WORD

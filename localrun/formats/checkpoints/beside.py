@@ -1,4 +1,4 @@
-"""Quantisation that a file beside config.json declares: ModelOpt's, and those of the first tools for GPTQ and AWQ."""
+"""Quantisation declared in a file beside config.json: by ModelOpt, and by early tools for GPTQ and AWQ."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ _SPELLINGS = {"w_bit": "bits", "q_group_size": "group_size"}  # of AWQ's own fil
 def with_declared(
     config: Mapping[str, Any], names: Collection[str], read: Callable[[str], Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    """A config.json with the quantisation that one of the files `names` declares, where it has none itself."""
+    """A config.json with the quantisation from one of the files `names`, where it has none itself."""
     if quantization_of(config).method:
         return config
     for name, method in METHODS_BESIDE.items():

@@ -1,9 +1,9 @@
-"""Bitsandbytes: codes of 4 bits that stand for 16 numbers (NF4, FP4), or of 8 bits with a scale a row (LLM.int8).
+"""Bitsandbytes: 4-bit codes for 16 values (NF4, FP4), or 8-bit codes with a scale per row (LLM.int8).
 
-Of 4 bits a matrix lies flat, and what shape it has is told where its scales are described (`quant_state`): headers
-alone tell only how many numbers there are. In a decoder one side of each matrix is the width of the embedding, and by
-its name which; what is described has to agree. Numbers are those that the library multiplies: of the type that the
-model's other weights have.
+4-bit matrices are stored flat, and their shape is in the description of the scales (`quant_state`); headers alone give
+the number of elements. In a decoder one side of each matrix is the width of the embedding, which side follows from its
+name, and the description has to agree. Numbers are those that the library multiplies: of the type that the model's
+other weights have.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_STATE = 1 << 16
 
 
 def join_bitsandbytes(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
-    """Every matrix of codes with its scales. ModelFileError for those that do not fit together."""
+    """Every matrix of codes with its scales. ModelFileError for parts that do not fit together."""
     found: Joined = {}
     embedding = next((info for name, info in tensors.items() if name.endswith("embed_tokens.weight")), None)
     for name, codes in tensors.items():
@@ -45,7 +45,7 @@ def join_bitsandbytes(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
 
 
 def four_bits(name: str, codes: TensorInfo, tensors: Tensors, embedding: TensorInfo | None) -> JoinedTensor:
-    """A matrix of 4 bits. Raises ModelFileError."""
+    """A 4-bit matrix. Raises ModelFileError."""
     absmax, table = tensors[f"{name}.absmax"], tensors.get(f"{name}.quant_map")
     state = next((tensors[name + _STATE + kind] for kind in ("nf4", "fp4") if name + _STATE + kind in tensors), None)
     if len(codes.shape) != 2 or codes.shape[1] != 1:
@@ -73,7 +73,7 @@ def four_bits(name: str, codes: TensorInfo, tensors: Tensors, embedding: TensorI
 
 @dataclass(frozen=True)
 class FourBits(JoinedTensor):
-    """`parts` are codes, scales, the table, what describes them and, where scales are codes, their scales and table."""
+    """`parts` are codes, scales, the table, the description and, where scales are codes, their scales and table."""
 
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         import numpy as np
@@ -93,7 +93,7 @@ class FourBits(JoinedTensor):
         return in_floats(self.info.qtype, values)
 
     def block_scales(self, read_rows: ReadRows) -> tuple[int, np.ndarray]:
-        """Numbers of a block, and the scale of each, f32 [blocks]. Raises ModelFileError."""
+        """Elements per block, and the scale of each block, f32 [blocks]. Raises ModelFileError."""
         import numpy as np
 
         from localrun.formats.checkpoints.parts import read_bytes, read_numbers
@@ -124,7 +124,7 @@ class FourBits(JoinedTensor):
 
 
 class Int8Rows(JoinedTensor):
-    """Codes with a sign, whose rows have their largest number beside them; `parts` are codes and those."""
+    """Signed codes with the largest number of each row; `parts` are the codes and these numbers."""
 
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         import numpy as np

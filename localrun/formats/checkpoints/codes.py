@@ -45,8 +45,11 @@ def unpack_words(words: np.ndarray, bits: int, count: int) -> np.ndarray:
 
 
 def in_blocks(qtype: str, codes: np.ndarray, scales: np.ndarray, minima: np.ndarray | None = None) -> bytearray:
-    """Rows in Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0: uint8 codes [n, columns] as those types have them, and fp16 scales, and
-    minima for some, [n, columns / 32]."""
+    """Rows in Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0.
+
+    `codes` are uint8 [n, columns] as those types have them; `scales`, and `minima` for some, are fp16 [n, columns /
+    32].
+    """
     words = np.ascontiguousarray(codes).reshape(-1, BLOCK).view("<u8")  # [blocks, 4], of 8 codes each
     parts = [part.astype("<f2").ravel() for part in ((scales,) if minima is None else (scales, minima))]
     if qtype.startswith("Q5"):
@@ -60,14 +63,16 @@ def in_blocks(qtype: str, codes: np.ndarray, scales: np.ndarray, minima: np.ndar
 
 
 def affine_blocks(codes: np.ndarray, scales: np.ndarray, minima: np.ndarray) -> bytearray:
-    """Rows in a type of affine groups, as INT4_G64 is: uint8 codes [n, bytes] bit by bit, and fp16 scales and minima
-    [n, columns / group]."""
+    """Rows in a type of affine groups such as INT4_G64.
+
+    `codes` are uint8 [n, bytes], bit by bit; `scales` and `minima` are fp16 [n, columns / group].
+    """
     fp16 = np.stack((scales, minima), axis=-1).astype("<f2").view(np.uint8).reshape(scales.size, 4)
     return bytearray(np.concatenate((fp16, codes.reshape(scales.size, -1)), axis=1).data)
 
 
 def fp16_exponent(numbers: np.ndarray) -> int | None:
-    """The e for which all numbers (f32) times 2^e are fp16 to the bit, 0 where it will do; None: there is none."""
+    """The e for which all numbers (f32) times 2^e are exact in fp16, 0 if possible; None where there is none."""
     largest = float(np.abs(numbers).max(initial=0.0))
     for exponent in (0, 15 - int(np.frexp(largest)[1]) if largest else 0):
         scaled = np.ldexp(numbers.astype(np.float64), exponent)

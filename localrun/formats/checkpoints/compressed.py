@@ -36,7 +36,7 @@ class Beside:
 
 
 def join_compressed(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
-    """Every matrix of codes with its scales. ModelFileError for those that do not fit together."""
+    """Every matrix of codes with its scales. ModelFileError for parts that do not fit together."""
     found = join_nvfp4(tensors, config)
     schemes = schemes_of(config)
     for name, codes in tensors.items():
@@ -57,7 +57,7 @@ def join_compressed(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
 
 
 def tensors_beside(tensors: Tensors, stem: str, codes: TensorInfo) -> Beside:
-    """Raises ModelFileError where there are no scales."""
+    """The tensors beside the codes. Raises ModelFileError where there are no scales."""
     scales = tensors.get(f"{stem}weight_scale")
     if scales is None or scales.qtype not in SCALE_TYPES:
         raise misfit(codes, "has no scales, or of a type that scales cannot have")
@@ -77,7 +77,7 @@ def matrix_of(
 
 
 def check_beside(codes: TensorInfo, shape: tuple[int, ...], group: int, beside: Beside, bits: int) -> None:
-    """Raises ModelFileError for tensors beside the codes whose shapes or types are not what they have to be."""
+    """Raise ModelFileError for tensors beside the codes with a wrong shape or type."""
     of_groups = (*shape[:-1], shape[-1] // group)
     whole = ((), (1,), shape[:-1]) if group == shape[-1] else ()
     if beside.scales.shape not in (of_groups, *whole):
@@ -96,7 +96,7 @@ def check_beside(codes: TensorInfo, shape: tuple[int, ...], group: int, beside: 
 
 @dataclass(frozen=True)
 class CompressedCodes(IntegerCodes):
-    """Codes with a sign, a byte each; or of `bits` in 32-bit words, where they are more by half of what they can be."""
+    """Signed codes, a byte each; or codes of `bits` in 32-bit words, offset by half of their range."""
 
     beside: Beside
     bits: int
@@ -125,7 +125,7 @@ class CompressedCodes(IntegerCodes):
         return 1 << (self.bits - 1)
 
     def zero_points(self, read_rows: ReadRows, part: TensorInfo) -> np.ndarray:
-        """Those of all rows. -> int8, of 8 bits int16 [rows, groups]"""
+        """Zero points of all rows. -> int8, for 8 bits int16 [rows, groups]"""
         import numpy as np
 
         from localrun.formats.checkpoints.codes import unpack_words
@@ -159,7 +159,7 @@ class CompressedCodes(IntegerCodes):
         return super().of_columns(of_groups, read_rows) if groups is None else of_groups[:, groups]
 
     def groups(self, read_rows: ReadRows) -> np.ndarray | None:
-        """The group of each column; None where they lie one after the other. Raises ModelFileError."""
+        """Group of each column; None where groups are contiguous. Raises ModelFileError."""
         from localrun.formats.checkpoints.groups import read_groups
 
         if (part := self.beside.groups) is None:
@@ -167,7 +167,7 @@ class CompressedCodes(IntegerCodes):
         return read_groups(read_rows, part, self.info.shape[-1] // self.group, self.group, self.is_ordered)
 
     def check_told(self, read_rows: ReadRows) -> None:
-        """ModelFileError for a shape, or an order of columns, that is told and is another."""
+        """Raise ModelFileError for a stored shape or column order that contradicts the tensors."""
         from localrun.formats.checkpoints.parts import read_bytes
 
         self.groups(read_rows)

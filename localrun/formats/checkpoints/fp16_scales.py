@@ -1,6 +1,7 @@
 """Matrices of codes in blocks of types whose scales are fp16.
 
-Others get there by a power of two of the whole tensor, where that loses no bit: it comes back as a factor of products.
+Other scales are multiplied by a power of two for the whole tensor, where that is exact; it comes back as a factor of
+products.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class ScaledCodes(JoinedTensor):
         """Every number that has to be fp16, as flat f32."""
 
     def exponent(self, read_rows: ReadRows) -> int:
-        """The power of two that scales are multiplied by, so that fp16 holds all of them to the bit."""
+        """The power of two to multiply scales by, so that fp16 holds all of them exactly."""
         if not self._exponent:
             from localrun.formats.checkpoints.codes import fp16_exponent
 
@@ -42,7 +43,7 @@ class ScaledCodes(JoinedTensor):
         return self._exponent[0]
 
     def in_fp16(self, read_rows: ReadRows, scales: np.ndarray, group: int) -> np.ndarray:
-        """Scales of groups [n, groups] as blocks have them: fp16 [n, blocks]."""
+        """Scales of groups [n, groups] as blocks store them: fp16 [n, blocks]."""
         import numpy as np
 
         block = QUANT_TYPES[self.info.qtype].block_size
@@ -53,7 +54,7 @@ class ScaledCodes(JoinedTensor):
 
 @dataclass(frozen=True)
 class PowerOfTwo(JoinedTensor):
-    """Factor of the products of a matrix that gives its scales the size that they have in the file."""
+    """Factor on the products of a matrix that undoes the power of two on its scales."""
 
     matrix: ScaledCodes
 
@@ -65,7 +66,7 @@ class PowerOfTwo(JoinedTensor):
 
 
 def with_factor(matrix: ScaledCodes, scales: TensorInfo) -> Joined:
-    """A matrix by its name and, where its scales may not be fp16 as they are, the factor of its products."""
+    """A matrix by name and, where its scales may not be exact in fp16, the factor of its products."""
     name, shape = matrix.info.name, matrix.info.shape
     found: Joined = {name: matrix}
     if matrix.info.qtype != "F32" and scales.qtype == "BF16":

@@ -21,7 +21,10 @@ _BLOCK = (128, 128)  # rows and columns with a scale, where the config does not 
 
 
 def join_fp8(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
-    """Every matrix of codes with its scales; bare codes are numbers already. ModelFileError where they do not fit."""
+    """Every matrix of codes with its scales; codes without scales are numbers.
+
+    ModelFileError where parts do not fit.
+    """
     found: Joined = {}
     for name, codes in tensors.items():
         stem = name.removesuffix("weight")
@@ -46,7 +49,7 @@ def join_fp8(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
 
 
 def held_type(codes: TensorInfo, scales: TensorInfo, columns: int) -> str:
-    """The type that holds codes as they are, with a scale for so many columns; else F32."""
+    """The type that stores codes unchanged, with one scale for this many columns; else F32."""
     n_cols = codes.shape[-1]
     if codes.qtype != "F8_E4M3":
         return "F32"
@@ -56,7 +59,7 @@ def held_type(codes: TensorInfo, scales: TensorInfo, columns: int) -> str:
 
 
 def block_of(codes: TensorInfo, scales: TensorInfo, config: Mapping[str, Any]) -> tuple[int, int]:
-    """How many rows and columns share a scale: a row, or as the config says. Raises ModelFileError."""
+    """Rows and columns that share a scale: one row, or as the config says. Raises ModelFileError."""
     n_rows, n_cols = codes.shape[-2:]
     if scales.shape in ((*codes.shape[:-1], 1), codes.shape[:-1]):
         return 1, n_cols
@@ -80,7 +83,7 @@ def block_of(codes: TensorInfo, scales: TensorInfo, config: Mapping[str, Any]) -
 
 
 class Fp8Codes(JoinedTensor):
-    """Codes as they are, or as bf16, which holds each of them to the bit."""
+    """Codes unchanged, or as bf16, which holds each of them exactly."""
 
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         from localrun.formats.checkpoints.small_floats import bf16_bytes
@@ -99,7 +102,7 @@ class Fp8Scale(JoinedTensor):
 
 @dataclass(frozen=True)
 class ScaledFp8(JoinedTensor):
-    """Codes with the scales of their blocks, or times them as f32; `block` is rows and columns of one."""
+    """Codes with the scales of their blocks, or multiplied by them as f32; `block` is the rows and columns of one."""
 
     block: tuple[int, int]
 
@@ -124,13 +127,13 @@ class ScaledFp8(JoinedTensor):
         return bytearray(values.data)
 
     def spread(self, factors: Any, columns: int) -> Any:
-        """Scales of blocks [n, blocks] as those of so many columns each [n, n_cols / columns]."""
+        """Scales of blocks [n, blocks], repeated for runs of `columns` columns [n, n_cols / columns]."""
         n_cols = self.info.shape[-1]
         return factors.repeat(min(self.block[1], n_cols) // columns, axis=1)[:, : n_cols // columns]
 
 
 def read_bare(read_rows: ReadRows, part: TensorInfo, first_row: int, n_rows: int) -> Any:
-    """Rows of E4M3 codes as they are, flat uint8. ModelFileError for one that is no number."""
+    """Rows of E4M3 codes unchanged, flat uint8. ModelFileError for NaN."""
     from localrun.formats.checkpoints.parts import read_bytes
     from localrun.formats.checkpoints.small_floats import check_e4m3
 
@@ -140,7 +143,7 @@ def read_bare(read_rows: ReadRows, part: TensorInfo, first_row: int, n_rows: int
 
 
 def read_codes(read_rows: ReadRows, part: TensorInfo, first_row: int, n_rows: int) -> Any:
-    """Rows of codes as flat f32. ModelFileError for one that is no number."""
+    """Rows of codes as flat f32. ModelFileError for NaN."""
     from localrun.formats.checkpoints import small_floats
     from localrun.formats.checkpoints.parts import check_finite, read_bytes
 
@@ -151,7 +154,7 @@ def read_codes(read_rows: ReadRows, part: TensorInfo, first_row: int, n_rows: in
 
 
 def read_scales(read_rows: ReadRows, part: TensorInfo) -> Any:
-    """All scales as f32. ModelFileError for one that is no number."""
+    """All scales as f32. ModelFileError for NaN."""
     from localrun.formats.checkpoints.parts import check_finite, read_bytes, read_numbers
     from localrun.formats.checkpoints.small_floats import powers_of_two
 

@@ -1,6 +1,6 @@
 """Gemma's checkpoints for phones (`quant_method` gemma): codes of 2, 4 or 8 bits, and f32 scales for rows or parts.
 
-As transformers reads them (integrations/gemma_quant.py); how many bits is told by patterns of modules' names.
+As transformers reads them (integrations/gemma_quant.py); patterns of module names give the number of bits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _USUAL_BITS = 4
 
 
 def join_gemma(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
-    """Every matrix of codes with its scales. ModelFileError for those that do not fit together."""
+    """Every matrix of codes with its scales. ModelFileError for parts that do not fit together."""
     found: Joined = {}
     for name, codes in tensors.items():
         ending = next((ending for ending in _SPELLINGS if name.endswith(ending)), "")
@@ -45,7 +45,7 @@ def join_gemma(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
 
 
 def bits_of(path: str, codes: TensorInfo, config: Mapping[str, Any]) -> int:
-    """Bits of a module's codes, two or four of which share a byte. Raises ModelFileError."""
+    """Bits of a module's codes; two or four codes may share a byte. Raises ModelFileError."""
     rules = config.get("module_quant_configs")
     rules = rules if isinstance(rules, dict) else {}
     patterns = {text: pattern_of(text) for text in rules}
@@ -61,7 +61,7 @@ def bits_of(path: str, codes: TensorInfo, config: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class GemmaCodes(IntegerCodes):
-    """Codes whose middle stands for zero, the lowest bits of a byte first; `parts` are codes and scales."""
+    """Codes with zero in the middle, the lowest bits of a byte first; `parts` are codes and scales."""
 
     bits: int
 

@@ -27,7 +27,7 @@ _AUTO_ROUND_BITS = (2, 3, 4, 5, 6, 7, 8)  # GPTQModel packs 5 to 7 in another wa
 def join_gptq(
     tensors: Tensors, config: Mapping[str, Any], less_one: bool = True, possible: tuple[int, ...] = _BITS
 ) -> Joined:
-    """Every matrix of codes with its scales. ModelFileError for those that do not fit together.
+    """Every matrix of codes with its scales. ModelFileError for parts that do not fit together.
 
     `less_one`: zero points in the file are less by one.
     """
@@ -61,7 +61,7 @@ join_auto_round_v2 = partial(join_gptq, less_one=False, possible=_AUTO_ROUND_BIT
 
 
 def told(config: Mapping[str, Any], key: str) -> bool:
-    """Whether a config, or a rule of it for some modules, says yes."""
+    """Whether a config, or a rule in it for some modules, sets this key to true."""
     return config.get(key) is True or any(rule.get(key) is True for rule in _rules(config))
 
 
@@ -71,14 +71,14 @@ def tells_symmetric(config: Mapping[str, Any]) -> bool:
 
 
 def _rules(config: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Entries for some modules: GPTQModel's `dynamic`, AutoRound's `extra_config`."""
+    """Rules for some modules: GPTQModel's `dynamic`, AutoRound's `extra_config`."""
     for key in ("dynamic", "extra_config"):
         rules = config.get(key)
         yield from (rule for rule in (rules.values() if isinstance(rules, dict) else ()) if isinstance(rule, dict))
 
 
 def group_of(codes: TensorInfo, n_cols: int, n_groups: int, config: Mapping[str, Any]) -> int:
-    """Columns of a group. ModelFileError where there are not as many groups as the config says."""
+    """Columns of a group. ModelFileError where the number of groups contradicts the config."""
     said = config.get("group_size")
     if type(said) is int and said > 0 and -(-n_cols // said) == n_groups:
         return said
@@ -88,7 +88,7 @@ def group_of(codes: TensorInfo, n_cols: int, n_groups: int, config: Mapping[str,
 
 
 def order_of(tensors: Tensors, stem: str, codes: TensorInfo, n_cols: int) -> TensorInfo | None:
-    """The tensor that tells the group of each column, where there is one. Raises ModelFileError."""
+    """The tensor with the group of each column, where there is one. Raises ModelFileError."""
     order = tensors.get(f"{stem}g_idx")
     if order is not None and (order.qtype, order.shape) != ("I32", (n_cols,)):
         raise misfit(codes, f"has a g_idx of type {order.qtype} and shape {list(order.shape)}, for {n_cols:,} columns")

@@ -1,4 +1,4 @@
-"""Groups of columns in any order (`g_idx`), as GPTQ leaves them that takes columns by the size of activations."""
+"""Groups of columns in any order (`g_idx`), as GPTQ writes them when it sorts columns by activation size."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from localrun.formats.source import TensorInfo
 def read_groups(
     read_rows: ReadRows, part: TensorInfo, n_groups: int, group: int, is_ordered: bool
 ) -> np.ndarray | None:
-    """The group of each column; None where they lie one after the other, which a file tells by 0 or -1 for all, too.
+    """Group of each column; None where groups are contiguous, which a file also writes as all 0 or all -1.
 
-    Raises ModelFileError for groups that there are not, and for any order where the config says that there is none.
+    Raises ModelFileError for invalid groups, and for any order where the config says there is none.
     """
     groups = read_bytes(read_rows, part).view("<i4")
     if (groups == -1).all() or (groups == 0).all() or np.array_equal(groups, np.arange(len(groups)) // group):

@@ -1,4 +1,4 @@
-"""Matrices of whole numbers: a code less its zero point, times a scale that a group of neighbours shares."""
+"""Integer matrices: a code minus its zero point, times a scale shared by a group of neighbours."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ _LEVELS = {"Q4_0": (-8, 7), "Q5_0": (-16, 15), "Q8_0": (-128, 127)}  # the least
 
 
 def reach(bits: int, symmetric: bool) -> tuple[int, int]:
-    """The least and the greatest that codes less their zero points can be: one in the middle, or any."""
+    """Range of codes minus zero points: for zero points in the middle, or any."""
     half, all_codes = 1 << (bits - 1), (1 << bits) - 1
     return (-half, half - 1) if symmetric else (-all_codes, all_codes)
 
 
 def level_type(bits: int) -> type[np.int8] | type[np.int16]:
-    """The smallest type that holds codes less their zero points."""
+    """The smallest type that holds codes minus zero points."""
     import numpy as np
 
     return np.int8 if bits < 8 else np.int16
 
 
 def held_type(name: str, columns: int, group: int, scales: str, levels: tuple[int, int]) -> str:
-    """The type of a GGUF that holds the same numbers, by their least and greatest; F32 where none does, and of routers.
-    `scales` is the type of the scales."""
+    """The GGUF type that holds the same numbers, by their range; F32 where none does, and for routers.
+
+    `scales` is the type of the scales.
+    """
     if group % _BLOCK or columns % _BLOCK or scales == "F32" or name.endswith(ROUTERS):
         return "F32"
     fits = (qtype for qtype, (least, most) in _LEVELS.items() if least <= levels[0] and levels[1] <= most)
@@ -41,13 +43,13 @@ def held_type(name: str, columns: int, group: int, scales: str, levels: tuple[in
 
 @dataclass(frozen=True)
 class IntegerCodes(ScaledCodes):
-    """Codes, the first of `parts`, with a scale and a zero point for `group` columns of a row."""
+    """Codes, the first of `parts`, with a scale and a zero point for each `group` columns of a row."""
 
     group: int
 
     @abstractmethod
     def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Codes less their zero points, int8 or int16 [n_rows, columns], and scales, f32 [n_rows, groups]."""
+        """Codes minus zero points, int8 or int16 [n_rows, columns], and scales, f32 [n_rows, groups]."""
 
     def of_columns(self, of_groups: np.ndarray, read_rows: ReadRows) -> np.ndarray:
         """Repeat the numbers of groups for each of their columns. [n, groups] -> [n, columns]"""

@@ -1,6 +1,6 @@
-"""Base of matrices that a checkpoint keeps in several tensors: codes in one, their scales in others.
+"""Base of matrices that a checkpoint stores in several tensors: codes in one, their scales in others.
 
-What reads headers alone does without numpy: the arithmetic is imported by the first read.
+Reading headers needs no numpy: the arithmetic is imported by the first read.
 """
 
 from abc import ABC, abstractmethod
@@ -23,25 +23,25 @@ HINT = "get this model unquantised, or as GGUF"
 
 @dataclass(frozen=True)
 class JoinedTensor(ABC):
-    """One tensor of a model, made of `parts` of its files. `info` is how it appears: a type that is read everywhere."""
+    """One tensor of a model, made from `parts` in its files. `info` describes it in a type that is read everywhere."""
 
     info: TensorInfo
     parts: tuple[TensorInfo, ...]
 
     @abstractmethod
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
-        """The bytes of some rows (runs of shape[-1] numbers) in the type that it appears in."""
+        """Bytes of some rows (runs of shape[-1] numbers) in the type of `info`."""
 
 
 Joined: TypeAlias = dict[str, JoinedTensor]
 
 
 def appears_as(name: str, shape: tuple[int, ...], qtype: str, codes: TensorInfo) -> TensorInfo:
-    """The description of a joined tensor; it lies where its codes do."""
+    """Description of a joined tensor; its place is that of its codes."""
     nbytes = QUANT_TYPES[qtype].nbytes(shape)
     return TensorInfo(name, shape, qtype, nbytes, codes.file, codes.offset, is_joined=True)
 
 
 def misfit(codes: TensorInfo, why: str) -> ModelFileError:
-    """The error about a tensor that does not fit those beside it, or the config."""
+    """The error for a tensor that does not fit those beside it, or the config."""
     return bad_file("BAD_TENSOR", f"the tensor {shown(codes.name)} {why}", codes.file, codes.offset)

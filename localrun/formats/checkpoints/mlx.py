@@ -1,4 +1,4 @@
-"""MLX: rows of codes in 32-bit words, and a scale a group; affine ones have a bias a group, too.
+"""MLX: rows of codes in 32-bit words, and a scale per group; affine ones also have a bias per group.
 
 As mlx 0.32 writes them (mlx/ops.cpp `quantize`) and mlx-lm names them: `weight`, `scales`, `biases`.
 """
@@ -44,7 +44,7 @@ class Packing:
 
 
 def join_mlx(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
-    """Every matrix of codes with its scales. ModelFileError for those that do not fit together."""
+    """Every matrix of codes with its scales. ModelFileError for parts that do not fit together."""
     found: Joined = {}
     for name, codes in tensors.items():
         stem = name.removesuffix("weight")
@@ -67,7 +67,7 @@ def join_mlx(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
 
 
 def packing_of(path: str, config: Mapping[str, Any], codes: TensorInfo, scales: TensorInfo) -> Packing:
-    """As the config says it of this matrix, or of all."""
+    """Packing of this matrix by the config: its own, or the common one."""
     plain = _plain(path)
     own = next((value for key, value in config.items() if isinstance(value, dict) and _plain(key) == plain), {})
     values = {**config, **own}
@@ -169,7 +169,7 @@ class FloatCodes(JoinedTensor):
 
 
 def _plain(path: str) -> str:
-    """A name without what different programs put before it."""
+    """A name without the prefixes that different programs use."""
     while path.startswith(("model.", "language_model.")):
         path = path.partition(".")[2]
     return path

@@ -1,6 +1,6 @@
-"""NVFP4: codes of 4 bits (E2M1), an E4M3 scale for 16 of them, and one number for the whole matrix.
+"""NVFP4: 4-bit codes (E2M1), an E4M3 scale for 16 of them, and one scale for the whole matrix.
 
-Compressed-tensors divides by that number (`weight_global_scale`), ModelOpt multiplies by it (`weight_scale_2`); here it
+compressed-tensors divides by that scale (`weight_global_scale`), ModelOpt multiplies by it (`weight_scale_2`); here it
 is a factor of the matrix's products. Other matrices of such a checkpoint may be FP8.
 """
 
@@ -49,7 +49,7 @@ def checked_shape(codes: TensorInfo, scales: TensorInfo | None, whole: TensorInf
 
 
 class Nvfp4Codes(JoinedTensor):
-    """Codes and their E4M3 scales as blocks of a GGUF, or as f32 where rows are no whole blocks."""
+    """Codes and E4M3 scales as GGUF blocks, or as f32 where rows are not whole blocks."""
 
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         from localrun.formats.checkpoints.parts import read_bytes

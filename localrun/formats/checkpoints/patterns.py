@@ -1,4 +1,4 @@
-"""Regular expressions of a config.json, which say of which modules something is meant."""
+"""Regular expressions in a config.json that select modules."""
 
 import re
 
@@ -8,7 +8,7 @@ _REPEATED_REPEAT = re.compile(r"[)*+}][*+{]")  # may take for ever
 
 
 def pattern_of(text: str) -> re.Pattern[str] | None:
-    """A pattern that is safe to try; None for one that is not, or is none."""
+    """Compile a pattern that is safe to match; None for an unsafe or invalid one."""
     n_repeats = len(re.findall(r"[*+{]", text))
     if len(text) > _LONGEST or n_repeats > _MOST_REPEATS or _REPEATED_REPEAT.search(text):
         return None

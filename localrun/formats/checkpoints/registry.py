@@ -1,4 +1,4 @@
-"""Quantised checkpoints by their `quant_method`: which are read, and how their matrices are put together."""
+"""Quantised checkpoints by `quant_method`: which are supported, and how their matrices are joined."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -32,8 +32,11 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One or several values of `quant_method`, with the kind of it: the function that joins its tensors, a word for it
-    in menus where its config has no better one and, for the docs, what the tensors hold and how it is held."""
+    """Values of `quant_method` with the same format.
+
+    `join` builds its tensors, `label` names it in menus where its config has no better word; `formats` and `held` are
+    for the docs: what the tensors hold, and how it is held in memory.
+    """
 
     names: tuple[str, ...]
     join: Callable[[Tensors, Config], Joined]
@@ -143,14 +146,14 @@ METHODS: dict[str, Method] = {name: method for method in _ROWS for name in metho
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """Quantisation of weights as a config.json declares it. No method: there is none."""
+    """Quantisation of weights as a config.json declares it. An empty method: none."""
 
     method: str
     config: Config
 
 
 def quantization_of(metadata: Config) -> Quantization:
-    """Of a config.json; of models that also see it may stand with those of their language model."""
+    """Quantisation in a config.json; multimodal models may declare it with their language model."""
     text = metadata.get("text_config")
     for values in (metadata, text if isinstance(text, dict) else {}):
         for key in ("quantization", "quantization_config"):
@@ -172,9 +175,9 @@ def _method(config: Config) -> str:
 
 
 def join_quantised(tensors: Tensors, metadata: Config) -> Joined:
-    """The tensors that a checkpoint keeps in several, by the names that an unquantised one would have.
+    """The tensors that a checkpoint stores in several, by the names of an unquantised one.
 
-    Raises ModelFileError for parts that do not fit together. Of a method that is not read there are none.
+    Raises ModelFileError for parts that do not fit together. Empty for an unsupported method.
     """
     found = quantization_of(metadata)
     method = METHODS.get(found.method)
@@ -182,14 +185,14 @@ def join_quantised(tensors: Tensors, metadata: Config) -> Joined:
 
 
 def with_joined(tensors: Tensors, joined: Joined) -> Tensors:
-    """All tensors as they appear: each one's parts are gone."""
+    """All tensors as the model sees them: joined ones instead of their parts."""
     parts = {part.name for one in joined.values() for part in one.parts}
     kept = {name: info for name, info in tensors.items() if name not in parts}
     return kept | {name: one.info for name, one in joined.items()}
 
 
 def unread_method(metadata: Config) -> str:
-    """Why weights cannot be read, in half a sentence; empty where they can."""
+    """Why the weights cannot be read, in half a sentence; empty where they can."""
     found = quantization_of(metadata)
     if found.config.get("transform_config"):
         return "its activations have to be rotated while it runs (transform_config), which cannot be done"
@@ -199,15 +202,14 @@ def unread_method(metadata: Config) -> str:
 
 
 def held_as(tensors: Tensors, held_bits: Callable[[str], float]) -> str:
-    """A note about the types that joined matrices are held in, and their bits a weight in memory; empty where there are
-    none."""
+    """A note about the types of joined matrices, and their bits per weight in memory; empty where there are none."""
     types = Counter(info.qtype for info in tensors.values() if info.is_joined and len(info.shape) > 1)
     each = [f"{qtype}, {held_bits(qtype):.4g} bits a weight ({n:,} matrices)" for qtype, n in types.most_common()]
     return f"its packed weights are held as {'; '.join(each)}" if each else ""
 
 
 def precision_label(metadata: Config) -> str:
-    """How weights are quantised, in a word or a few: `int4 g64`, `awq int4 g128`, `mxfp4`; empty where they are not."""
+    """Short name of the quantisation: `int4 g64`, `awq int4 g128`, `mxfp4`; empty for none."""
     found = quantization_of(metadata)
     label = METHODS[found.method].label if found.method in METHODS else found.method
     weights = next((weights for _, weights in weights_of(found.config)), found.config)

@@ -1,4 +1,4 @@
-"""Schemes of compressed-tensors: of how many bits the weights of which modules are, and in groups of what size."""
+"""Schemes of compressed-tensors: bits and group sizes of the weights of each module."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ _ANY = "Linear"  # the class of all matrices
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """How the weights of some modules are quantised as whole numbers."""
+    """How the weights of some modules are quantised to integers."""
 
     targets: tuple[str, ...]
     bits: int
@@ -24,7 +24,7 @@ class Scheme:
     is_ordered: bool
 
     def columns(self, codes: TensorInfo, scales: TensorInfo) -> int:
-        """Columns of a matrix of that scheme, by its tensors; 0 where their shapes are of none."""
+        """Columns of a matrix of this scheme, by its tensors; 0 where their shapes do not fit."""
         words = codes.shape[-1]
         if not self.group:
             is_of_rows = scales.shape in ((), (1,), codes.shape[:-1], (*codes.shape[:-1], 1))
@@ -33,7 +33,7 @@ class Scheme:
         return columns if -(-columns * self.bits // 32) == words else 0
 
     def names(self, path: str) -> bool:
-        """Whether one of the targets is a module, or a pattern that its name begins with."""
+        """Whether one of the targets is the module, or a pattern that matches the start of its name."""
         return path in self.targets or any(pattern.match(path) for pattern in self.patterns if pattern)
 
     @property
@@ -54,7 +54,7 @@ def weights_of(config: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Map
 
 
 def schemes_of(config: Mapping[str, Any]) -> list[Scheme]:
-    """Those of whole numbers; of any other kind the tensors tell enough."""
+    """Integer schemes of a config; for other kinds the tensors are enough."""
     found = []
     for targets, weights in weights_of(config):
         bits, size = weights.get("num_bits"), weights.get("group_size")
@@ -65,7 +65,7 @@ def schemes_of(config: Mapping[str, Any]) -> list[Scheme]:
 
 
 def scheme_of(path: str, codes: TensorInfo, scales: TensorInfo, schemes: Sequence[Scheme]) -> Scheme:
-    """That of a module: the one that its tensors are of or, of several, the one that the config has for its name.
+    """Scheme of a module: the one that fits its tensors or, of several, the one that the config names for it.
 
     Raises ModelFileError where there is none.
     """

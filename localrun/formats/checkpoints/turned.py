@@ -1,4 +1,4 @@
-"""Matrices that lie turned in their files: a row of theirs is a column there, so that they are read whole."""
+"""Matrices that are stored transposed: their rows are columns in the file, so they are read whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_KEPT = 4  # loading reads rows of one or two matrices at a time
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """The parts of a matrix, turned: codes as they are packed, a row or a few of them in one."""
+    """The parts of a matrix, transposed: codes as packed, with one or a few rows per word."""
 
     words: np.ndarray  # uint32 [rows or eighths of them, words]
     zeros: np.ndarray  # int8, of 8 bits int16 [rows, groups]
@@ -36,8 +36,10 @@ class _Kept:
 
 
 class TurnedMatrices:
-    """Those of a folder that are being read: each is read once, and kept until all of its rows were asked for, or until
-    others took its place. Any thread may ask."""
+    """Matrices of a folder that are being read.
+
+    Each is read once, and cached until all of its rows were requested, or until others replaced it. Any thread may ask.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -59,8 +61,10 @@ class TurnedMatrices:
 
 
 def packed_matrices(tensors: Tensors) -> list[tuple[str, tuple[TensorInfo, TensorInfo, TensorInfo]]]:
-    """Codes, zero points and scales of each matrix, by what its name begins with. Raises ModelFileError where one has
-    not all of them, or of another type or number of dimensions."""
+    """Codes, zero points and scales of each matrix, by the prefix of their names.
+
+    Raises ModelFileError where one is missing, or has a wrong type or number of dimensions.
+    """
     found = []
     for name, codes in tensors.items():
         stem = name.removesuffix("qweight")
@@ -114,7 +118,7 @@ class TurnedCodes(IntegerCodes):
 
 
 def turn(matrix: np.ndarray) -> np.ndarray:
-    """The same with rows for columns: a few rows at a time, which stay in the processor's caches."""
+    """Transpose a matrix, a few rows at a time, which stay in the processor's caches."""
     import numpy as np
 
     found = np.empty(matrix.shape[::-1], matrix.dtype)

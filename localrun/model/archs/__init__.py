@@ -62,7 +62,7 @@ _OTHER_FILE = "try another conversion of the model"
 
 
 def arch_of(source: TensorSource) -> Arch:
-    """The architecture a file or folder declares. Raises ModelFileError (UNSUPPORTED) for one we do not know."""
+    """The architecture that a file or folder declares. Raises ModelFileError (UNSUPPORTED) for an unknown one."""
     if source.format == "gguf":
         if helper := declared_helper(source.metadata):
             hint = "name the model that it belongs to"
@@ -87,7 +87,7 @@ def arch_of(source: TensorSource) -> Arch:
 
 
 def _declared(source: TensorSource) -> str:
-    """The architecture a GGUF declares. Raises ModelFileError where it does not, or not in words."""
+    """The architecture that a GGUF declares. Raises ModelFileError where it declares none, or not as text."""
     name = source.metadata.get("general.architecture")
     if isinstance(name, str) and name:
         others = [key.removesuffix(_LAYERS) for key in source.metadata if key.endswith(_LAYERS) and key.count(".") == 1]

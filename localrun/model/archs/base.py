@@ -1,4 +1,4 @@
-"""Base of decoder architectures; an architecture overrides only what sets it apart. Torch-free."""
+"""Base of decoder architectures; an architecture overrides only what differs. Torch-free."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -34,7 +34,7 @@ Windows = Literal["never", "always", "flagged"]  # whether sliding_window counts
 
 
 class Arch:
-    """One architecture: which files it reads, how they name things, and what its layers are made of."""
+    """One architecture: the files it reads, its tensor names, and its layers."""
 
     name: ClassVar[str]
     gguf: ClassVar[tuple[str, ...]]  # general.architecture
@@ -88,7 +88,7 @@ class Arch:
             raise ModelFileError("UNSUPPORTED", NO_MIXTURE, path=fields.path)
 
     def base_layer(self, fields: Fields) -> LayerSpec:
-        """A layer but for what depends on its place; `fields` as it has them."""
+        """A layer without what depends on its position, from `fields`."""
         heads, hidden = fields["n_heads"], fields["hidden_size"]
         kv_heads = heads if fields["n_kv_heads"] is None else fields["n_kv_heads"]
         if kv_heads and heads % kv_heads:
@@ -134,7 +134,7 @@ class Arch:
         return tuple(layers)
 
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
-        """The layer at `index`, given what it has in common with others."""
+        """The layer at `index`, from the common `base`."""
         if not windowed:
             return base
         spec = replace(base, rope=self.window_rope)
@@ -144,7 +144,7 @@ class Arch:
         )
 
     def layers_with_experts(self, fields: Fields) -> list[bool]:
-        """Which layers of a model with experts have some: all of them, but for those that the file keeps dense."""
+        """Whether each layer of a model with experts has some: all but those that the file keeps dense."""
         dense = fields.value("mlp_only_layers") or []
         if not isinstance(dense, list):
             raise fields.error("mlp_only_layers should be a list")
@@ -185,7 +185,7 @@ class Arch:
         return [period == 0 or (index + 1) % period != 0 for index in range(n_layers)]
 
     def window_pattern(self, fields: Fields) -> list[bool] | int | None:
-        """Which layers are windowed as the file says it: one flag a layer, or n for all but every n-th."""
+        """Windowed layers as the file says: one flag per layer, or n for all but every n-th."""
         gguf = fields.format == "gguf"
         if not gguf and (kinds := fields.value("layer_types")) is not None:
             return windowed_kinds(fields, kinds)
@@ -198,7 +198,7 @@ class Arch:
         raise fields.error(f"{clean(key)} should be a number or one flag a layer")
 
     def fused_rows(self, mixer: RecurrentMixer) -> Mapping[str, RowRanges]:
-        """Matrices of a mixer that a file may have in one tensor with others, and where they are there."""
+        """Matrices of a mixer that a file may store in one tensor with others, and their rows there."""
         return {}
 
     def vector_in_gguf(self, mixer: RecurrentMixer, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Mixtures of experts: what sets those of an architecture apart, and what a layer of them is. Torch-free."""
+"""Mixtures of experts: rules of an architecture, and the layers they make. Torch-free."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class ExpertRules:
     in_turns: bool = False  # there gate and up, where they are one tensor, take turns row by row
 
     def layer(self, dense: LayerSpec, fields: Fields) -> LayerSpec:
-        """A layer whose feed-forward part is a mixture of the experts that the file speaks of."""
+        """A layer whose feed-forward part is the mixture that the file describes."""
         n, n_used = fields.required("n_experts"), fields["n_experts_used"]
         ffn_size = fields["expert_ffn_size"] or dense.ffn_size
         if not n_used or n_used > n:
@@ -61,7 +61,7 @@ class ExpertRules:
         return gate_up.is_turned or gate_up.shape[2] == 2 * down.shape[1]
 
     def shared_size(self, fields: Fields, ffn_size: int) -> int:
-        """Of the shared experts together, `ffn_size` that of another."""
+        """Width of all shared experts together; `ffn_size` is that of a routed one."""
         return int(fields["shared_ffn_size"] or fields["n_shared_experts"] * ffn_size)
 
     def routing(self, fields: Fields) -> Routing:

@@ -45,7 +45,10 @@ class Gemma3(Gemma2):
         return full, rope_from_hf(fields, windowed, local_theta, dims)
 
     def stretched(self, fields: Fields, full: RopeSpec) -> RopeSpec:
-        """The rope of full layers: of models that see, Ollama's converter left out that it is stretched."""
+        """The rope of full layers.
+
+        For multimodal models Ollama's converter left out that it is scaled.
+        """
         sees = any(fields.value(f"{fields.prefix}.{key}") for key in ("mm.tokens_per_image", "vision.block_count"))
         says = fields.value(f"{fields.prefix}.rope.scaling.type") or fields.value(
             f"{fields.prefix}.rope.scaling.factor"

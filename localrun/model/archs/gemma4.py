@@ -1,7 +1,7 @@
-"""Gemma 4 (text): heads of full layers are larger, and turn in part; values may be made by what makes keys.
+"""Gemma 4 (text): larger heads and partial rope in full layers; values may share the matrix of keys.
 
-The last layers of the small models read the keys and values of earlier ones, and all of their layers are given numbers
-of each token, too (per-layer embeddings). In the mixture every layer has a dense network beside its experts.
+The last layers of the small models read the keys and values of earlier ones, and all of their layers use per-layer
+embeddings. In the mixture every layer has a dense network beside its experts.
 """
 
 from dataclasses import replace
@@ -72,7 +72,7 @@ class Gemma4(Gemma3):
         return replace(config, layers=tuple(layers))
 
     def layers_with_experts(self, fields: Fields) -> list[bool]:
-        """A checkpoint may number experts that it has not."""
+        """Whether each layer has experts; a checkpoint may give a number of experts and have none."""
         with_experts = fields.format == "gguf" or fields.value("enable_moe_block") is True
         return [with_experts] * fields["n_layers"]
 
@@ -108,7 +108,7 @@ class Gemma4(Gemma3):
         return replace(spec, head_dim=head_dim, n_kv_heads=n_kv_heads, k_is_v=one_matrix)
 
     def heads(self, fields: Fields, index: int, windowed: bool, one_matrix: bool) -> tuple[int, int]:
-        """Size and number of a layer's key-value heads in a checkpoint, which says it by layer or of all full ones."""
+        """Size and number of a layer's key-value heads; a checkpoint gives them by layer or for all full ones."""
         by_layer = fields.value("per_layer_config")
         if by_layer is not None:
             own = by_layer.get(str(index), {}) if isinstance(by_layer, dict) else None
@@ -122,7 +122,7 @@ class Gemma4(Gemma3):
         return fields["full_head_dim"] or 512, n_kv_heads
 
     def windowed_layers(self, fields: Fields) -> list[bool]:
-        """The last layer always sees everything."""
+        """Whether each layer is windowed; the last one never is."""
         return [*super().windowed_layers(fields)[:-1], False]
 
     def rope_dims(self, fields: Fields, head_dim: int) -> int:

@@ -1,4 +1,4 @@
-"""Keys of a GGUF that change what a model computes: each is honoured, or the file is refused. Torch-free."""
+"""GGUF keys that change what a model computes: each is honoured, or the file is refused. Torch-free."""
 
 from collections.abc import Iterable
 from math import isclose
@@ -39,8 +39,7 @@ PARTS_OF_NONE = {
 
 
 def check_keys(fields: Fields, config: ModelConfig) -> None:
-    """Raises ModelFileError: UNSUPPORTED for a key that asks for what is not done, BAD_HPARAM where one and the tensors
-    disagree."""
+    """Raise ModelFileError: UNSUPPORTED for an unsupported key, BAD_HPARAM where a key contradicts the tensors."""
     for key, what in PARTS_OF_NONE.items():
         value = fields.value(f"{fields.prefix}.{key}")
         if any(value) if isinstance(value, list) else value:
@@ -57,7 +56,7 @@ def check_keys(fields: Fields, config: ModelConfig) -> None:
 
 
 def numbers_of(config: ModelConfig) -> dict[str, set[float]]:
-    """Values a model is run with, by the key that may say so; none for parts that it does not have."""
+    """Values that a model runs with, by the key that may give them; none for parts that it does not have."""
     windowed = [spec for spec in config.layers if spec.kind == "window"]
     turned = [config.ropes[spec.rope] for spec in config.layers if spec.has_attention and spec.rope is not None]
     turned_there = [config.ropes[spec.rope] for spec in windowed if spec.rope is not None]

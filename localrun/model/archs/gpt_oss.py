@@ -38,7 +38,7 @@ class GptOss(Arch):
         return self.activation  # config.json says silu, which is the part of it that is not clamped
 
     def ropes(self, source: TensorSource, fields: Fields, dims: int) -> tuple[RopeSpec, ...]:
-        """YaRN's ramp between whole and half pairs, as trained; a GGUF has no key for that."""
+        """Ropes with YaRN's ramp between whole or half pairs, as trained; a GGUF has no key for that."""
         if source.format == "gguf":
             usual = "yarn" if fields.prefix == "gptoss" else "linear"
             return (rope_from_gguf(source, fields, fields["rope_theta"], dims, truncate=False, usual=usual),)

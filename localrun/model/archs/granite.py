@@ -19,7 +19,7 @@ class Granite(Arch):
         return spec if self.uses_rope(fields) else replace(spec, rope=None)
 
     def uses_rope(self, fields: Fields) -> bool:
-        """A GGUF without says that its rope is not finetuned."""
+        """Whether positions are encoded; a GGUF of a model without rope says that its rope is not finetuned."""
         return fields.format != "gguf" or fields.value(f"{fields.prefix}.rope.scaling.finetuned") is not False
 
     def logit_scale(self, fields: Fields) -> float:

@@ -24,7 +24,7 @@ class GraniteHybrid(MambaArch, GraniteMoe):
     }
 
     def base_layer(self, fields: Fields) -> LayerSpec:
-        """Without experts a checkpoint calls the dense part a shared one."""
+        """A layer without what depends on its position; without experts the dense part is named a shared one."""
         base = super().base_layer(fields)
         if fields.format == "gguf" or fields["n_experts"]:
             return base
@@ -36,7 +36,7 @@ class GraniteHybrid(MambaArch, GraniteMoe):
         return super().layer(fields, index, base, windowed)
 
     def is_recurrent(self, fields: Fields, index: int) -> bool:
-        """In a GGUF, layers without heads of keys; else as the file says it of each."""
+        """Whether a layer is recurrent: in a GGUF by missing key heads, else by the file's list."""
         if fields.format == "gguf":
             return not fields.of_layer(index)["n_kv_heads"]
         said = is_recurrent(fields, index, "layer_types", KINDS)

@@ -1,4 +1,4 @@
-"""Which class of transformers a config.json is of, and what it says by that. Torch-free."""
+"""The transformers class of a config.json, and the values that follow from it. Torch-free."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -91,8 +91,10 @@ ALIASES: dict[str, Mapping[str, str]] = {  # other spellings, by class; they go 
 
 
 def architecture_of(config: Values) -> str | None:
-    """Which of the architectures that are read a config.json speaks of: by its `model_type`, as transformers goes,
-    unless `architectures` names an unknown one. None where it is none of them, or does not say."""
+    """The supported architecture of a config.json; None for other or missing ones.
+
+    It follows from `model_type`, as in transformers, unless `architectures` names an unknown class.
+    """
     named = config.get("architectures") or []
     names = [str(name) for name in named] if isinstance(named, list) else [str(named)]
     known = next((name for name in names if name in MODEL_TYPES), None)
@@ -115,9 +117,9 @@ def model_type_of(config: Values) -> str | None:
 
 
 def class_values(config: Values) -> dict[str, Any] | None:
-    """The keys of a config.json that count, in their class's spelling, and what the class has for those left out.
+    """The keys of a config.json that count, in their class's spelling, with the class's defaults for missing ones.
 
-    None where the class is not one of CLASSES. `rope_theta` is left to `theta_of_class`, since that which the file says
+    None where the class is not one of CLASSES. `rope_theta` is left to `theta_of_class`, since the file's own value
     goes before that of a dictionary for ropes.
     """
     model_type = model_type_of(config)
@@ -136,7 +138,7 @@ def class_values(config: Values) -> dict[str, Any] | None:
 
 
 def aliased_keys(config: Values) -> dict[str, str]:
-    """The keys of its class that a config.json spells otherwise, and how."""
+    """Keys of its class that a config.json spells differently, and their spelling."""
     text = _language_model(config)
     return {key: alias for alias, key in ALIASES.get(model_type_of(config) or "", {}).items() if alias in text}
 
@@ -147,13 +149,13 @@ def _language_model(config: Values) -> Values:
 
 
 def theta_of_class(config: Values) -> dict[str, float]:
-    """The base of a class's rope by our name; empty where it has no rope, or one that is always said."""
+    """The rope base of a class by localrun's name; empty where it has no rope, or no default."""
     theta = CLASSES[model_type].get("rope_theta") if (model_type := model_type_of(config)) else None
     return {} if theta is None else {"rope_theta": theta}
 
 
 def hf_ties(config: Values) -> bool:
-    """Whether the output is the embedding, as a config.json says it, or its class. Raises nothing."""
+    """Whether the output is the embedding, by a config.json or its class. Raises nothing."""
     architecture = architecture_of(config)
     whole, text = MODEL_TYPES.get(architecture or "", ""), config.get("text_config")
     keys = ["tie_word_embeddings"]
@@ -165,7 +167,7 @@ def hf_ties(config: Values) -> bool:
 
 
 def hf_biases(config: Values) -> Sequence[str]:
-    """The matrices, of BIASED, that a checkpoint may have biases of."""
+    """The matrices, of BIASED, that may have biases in a checkpoint."""
     model_type, values = model_type_of(config), class_values(config)
     if values is None:
         return BIASED

@@ -1,4 +1,4 @@
-"""Keys that rows of `hf_values.py` share: defaults that several classes of transformers (5.23) have in common."""
+"""Defaults that several config classes of transformers (5.23) share, for the rows of `hf_values.py`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ def sizes(
     head_dim: int | None,
     context: int,
 ) -> dict[str, Any]:
-    """Sizes that every class has; None where it works a size out from others."""
+    """Sizes that every class has; None where the class derives one from others."""
     return {
         "vocab_size": vocab,
         "hidden_size": hidden,
@@ -30,7 +30,7 @@ def sizes(
 
 
 def rope(theta: float) -> dict[str, Any]:
-    """Keys of rotary positions at their defaults but for `theta`."""
+    """Keys of rotary positions with their defaults, except `theta`."""
     return {"rope_theta": theta, "partial_rotary_factor": None, "rope_parameters": None, "rope_scaling": None}
 
 

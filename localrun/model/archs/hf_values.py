@@ -1,7 +1,7 @@
-"""Defaults of the config classes of transformers (5.23) for keys that a config.json leaves out: one row a class.
+"""Defaults of the config classes of transformers (5.23) for missing keys of a config.json, one row per class.
 
 A row has every key of its class that changes what is computed; other keys of a config.json are not read. None stands
-for what a class works out from other keys, as is done here, and for what there is not.
+for a value that the class derives from other keys, as is done here, or for none.
 """
 
 from localrun.model.archs.hf_shared import (

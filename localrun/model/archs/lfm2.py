@@ -50,7 +50,10 @@ class Lfm2(Arch):
             raise ModelFileError("UNSUPPORTED", "short convolutions with biases cannot be run", path=fields.path)
 
     def config(self, source: TensorSource) -> ModelConfig:
-        """The size of a network is that of its matrix: Ollama's converter wrote that of one without a gate."""
+        """The config with the network size taken from its matrix:
+
+        Ollama's converter wrote that of one without a gate.
+        """
         config = super().config(source)
         gates = [source.tensors.get(GGUF_NAMES["gate"].format(index)) for index in range(config.n_layers)]
         if source.format != "gguf" or not any(gates):
@@ -65,7 +68,10 @@ class Lfm2(Arch):
         return replace(super().base_layer(fields), ffn_size=self.ffn_size(fields))
 
     def ffn_size(self, fields: Fields) -> int:
-        """A config.json has that of a network without a gate, which one with a gate is made to equal in size."""
+        """Size of the network.
+
+        A config.json gives that of one without a gate; one with a gate is made equally large.
+        """
         size, adjusts = int(fields["ffn_size"]), fields.value("block_auto_adjust_ff_dim")
         if fields.format == "gguf" or not (adjusts is None or adjusts):
             return size
@@ -80,7 +86,7 @@ class Lfm2(Arch):
         return replace(base, kind="recurrent", rope=None, qk_norm="none", mixer=mixer)
 
     def is_recurrent(self, fields: Fields, index: int) -> bool:
-        """In a GGUF, layers without heads of keys; else as the file says it of each, or those it does not name."""
+        """Whether a layer is recurrent: in a GGUF by missing key heads, else by the file's lists."""
         if fields.format == "gguf":
             return not fields.of_layer(index)["n_kv_heads"]
         said, attends = is_recurrent(fields, index, "layer_types", KINDS), fields.value("full_attn_idxs")

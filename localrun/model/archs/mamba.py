@@ -1,4 +1,4 @@
-"""Mamba-2 layers, as all architectures with them share it: their keys and weights in files. Torch-free."""
+"""Mamba-2 layers, shared by architectures: their keys and weights in files. Torch-free."""
 
 from collections.abc import Mapping
 from math import inf
@@ -52,7 +52,7 @@ class MambaArch(Arch):
         return Mamba2(n_heads, width // n_heads, n_groups, state_dim, taps, fields["rms_eps"])
 
     def state_width(self, fields: Fields, n_heads: int) -> int:
-        """Of all heads together."""
+        """Width of the state, of all heads together."""
         if fields.format == "gguf":
             return int(fields.required("state_width"))
         return int(fields["state_expand"] * fields["hidden_size"])

@@ -22,7 +22,7 @@ class Mistral(Arch):
     windows = "always"
 
     def config(self, source: TensorSource) -> ModelConfig:
-        """One wrapper is shared by language models of several kinds."""
+        """The config; one multimodal wrapper is shared by language models of several kinds."""
         text = source.metadata.get("text_config")
         kind = text.get("model_type", "mistral") if isinstance(text, dict) else "mistral"
         if kind not in TEXT_KINDS:

@@ -1,7 +1,7 @@
-"""How the two formats spell the tensors of a decoder; `{}` is the number of the layer. Torch-free.
+"""Tensor names of a decoder in the two formats; `{}` is the number of the layer. Torch-free.
 
-Some are spelled in several ways, with blanks between: in a GGUF first as llama.cpp's converter does, then as Ollama's
-did; in a checkpoint first as transformers does, then as MLX's converter does.
+Some have several spellings, separated by blanks: in a GGUF first that of llama.cpp's converter, then Ollama's; in a
+checkpoint first that of transformers, then of MLX's converter.
 """
 
 from collections.abc import Container

@@ -63,7 +63,7 @@ class NemotronH(MambaArch):
         return tuple(self.block(fields.of_layer(index), block) for index, block in enumerate(blocks))
 
     def block(self, fields: Fields, block: BlockKind) -> LayerSpec:
-        """The layer of one block that has the others' place empty; `fields` as it has them."""
+        """The layer of one block, with the other parts empty."""
         base = replace(self.base_layer(fields), rope=None)
         if block in ("dense", "experts"):
             if not base.ffn_size:
@@ -77,7 +77,7 @@ class NemotronH(MambaArch):
         return replace(base, ffn_size=0)
 
     def blocks(self, fields: Fields) -> Sequence[BlockKind]:
-        """The block of each layer: in a GGUF by the sizes it has, else as the file says it."""
+        """The block of each layer: in a GGUF by its sizes, else as the file says."""
         if fields.format == "gguf":
             return [self.block_of_sizes(fields.of_layer(index)) for index in range(fields["n_layers"])]
         key = next((key for key in LAYER_LISTS if fields.value(key)), LAYER_LISTS[0])

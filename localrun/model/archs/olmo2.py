@@ -24,7 +24,7 @@ class Olmo2(Arch):
     window_rope = 1
 
     def ropes(self, source: TensorSource, fields: Fields, dims: int) -> tuple[RopeSpec, ...]:
-        """Scaling for long contexts is for the full layers only, unless a checkpoint says it of both kinds."""
+        """Ropes; scaling for long contexts applies to full layers only, unless a checkpoint gives it for both kinds."""
         (full,) = super().ropes(source, fields, dims)
         if source.format == "gguf":
             return full, RopeSpec(fields["rope_theta_window"] or full.theta, dims)

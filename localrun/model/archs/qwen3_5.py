@@ -30,7 +30,7 @@ class Qwen35(Arch):
         return replace(base, gated=True)
 
     def is_recurrent(self, fields: Fields, index: int) -> bool:
-        """As the file says it of each layer, or all but every n-th. Those may have no heads of keys."""
+        """Whether a layer is recurrent: by the file's list, or all but every n-th. Some have no key heads."""
         if fields.format == "gguf" and "n_kv_heads" in fields.listed():
             return not fields.of_layer(index)["n_kv_heads"]
         if fields.format == "gguf":

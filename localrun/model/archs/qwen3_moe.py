@@ -17,7 +17,7 @@ class Qwen3Moe(Qwen3):
     experts = ExpertRules(hf_normalize=False)
 
     def window_pattern(self, fields: Fields) -> list[bool] | int | None:
-        """Where windows are used, they are in every layer."""
+        """The window pattern: where windows are used, every layer has one."""
         return Arch.window_pattern(self, fields)
 
 

@@ -30,7 +30,7 @@ class Qwen3Next(Qwen35Moe):
     tiled_in_gguf = False
 
     def fused_rows(self, mixer: RecurrentMixer) -> Mapping[str, RowRanges]:
-        """Each head of keys has its query and key there, then the values and gates of its heads of values."""
+        """Rows of the fused matrix: for each key head its query and key, then values and gates of its value heads."""
         assert isinstance(mixer, DeltaNet)
         n, key, each = mixer.n_key_heads, mixer.key_dim, mixer.n_value_heads // mixer.n_key_heads
         values = each * mixer.value_dim

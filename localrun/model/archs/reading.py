@@ -1,4 +1,4 @@
-"""Hyperparameters that take more than a look at one key, for all architectures. Torch-free."""
+"""Hyperparameters that need more than one key, for all architectures. Torch-free."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,8 +15,11 @@ FULL, WINDOWED = LAYER_TYPES = ("full_attention", "sliding_attention")
 
 
 def fields_of(source: TensorSource, defaults: Mapping[str, Any]) -> Fields:
-    """The hyperparameter view of a source; `defaults` are those of a GGUF. Multimodal configs keep their language model
-    under `text_config`. Of a class that is not known every key counts, and none has a default."""
+    """The hyperparameters of a source; `defaults` are those of a GGUF.
+
+    Multimodal configs keep their language model under `text_config`. For an unknown class every key counts, and none
+    has a default.
+    """
     values: Mapping[str, Any] = source.metadata
     prefix = str(values.get("general.architecture", ""))
     fields = Fields(values, source.format, prefix, str(source.metadata.path), defaults)
@@ -34,9 +37,12 @@ def fields_of(source: TensorSource, defaults: Mapping[str, Any]) -> Fields:
 
 
 def hf_rope_parameters(fields: Fields, layer_type: str = FULL) -> dict[str, Any]:
-    """The rope dictionary of a config.json as transformers takes it: `rope_scaling` goes before `rope_parameters`, and
-    where that has one dictionary for each layer type, it changes that of the full layers. A base or a share of the dims
-    that only the one with lower rank has stays. Empty for windowed layers where one dictionary is all there is."""
+    """The rope dictionary of a config.json as transformers reads it.
+
+    `rope_scaling` goes before `rope_parameters`, and where that has one dictionary for each layer type, it changes that
+    of the full layers. A base or a share of the dims that only the other one has stays. Empty for windowed layers where
+    there is only one dictionary.
+    """
     scaling, parameters = (_dictionary(fields, key, fields.value(key)) for key in ("rope_scaling", "rope_parameters"))
     if _by_layer_type(scaling):
         scaling, parameters = {}, scaling
@@ -73,7 +79,7 @@ def hf_theta(fields: Fields, scaling: Mapping[str, Any]) -> float:
 
 
 def query_scale(fields: Fields) -> QueryScale | None:
-    """How queries grow with their position, counted in contexts of the size the model was first trained with."""
+    """Scale of queries by position, counted in contexts of the size the model was first trained with."""
     if fields.format == "gguf":
         beta, floor = fields["query_beta"], fields["original_context"]
     else:
@@ -87,7 +93,7 @@ def query_scale(fields: Fields) -> QueryScale | None:
 
 
 def vocab_size(source: TensorSource, fields: Fields) -> int:
-    """Rows of the embedding; a GGUF need not say it elsewhere."""
+    """Rows of the embedding, which a GGUF need not give as a key."""
     if source.format != "gguf":
         if fields["vocab_size"] is None:
             raise fields.error("vocab_size is missing")
@@ -102,7 +108,7 @@ def vocab_size(source: TensorSource, fields: Fields) -> int:
 
 
 def is_recurrent(fields: Fields, index: int, key: str, kinds: Mapping[str, bool] | None = None) -> bool | None:
-    """Whether a layer keeps a state, by a list that says of each what it is: in words of `kinds`, or true and false.
+    """Whether a layer keeps a state, by a list with an entry for each layer: in words of `kinds`, or true and false.
 
     None where the file has no such list.
     """
@@ -118,7 +124,7 @@ def is_recurrent(fields: Fields, index: int, key: str, kinds: Mapping[str, bool]
 
 
 def windowed_kinds(fields: Fields, kinds: object) -> list[bool]:
-    """Which layers are windowed by the `layer_types` of a config.json."""
+    """Whether each layer is windowed, by the `layer_types` of a config.json."""
     if not isinstance(kinds, list):
         raise fields.error("layer_types should be a list")
     for kind in kinds:

@@ -1,4 +1,4 @@
-"""A dialect that nobody has described yet, read off the calls that a template writes: JSON, with texts around it."""
+"""Dialects derived from the calls that a template writes: JSON, with texts around it."""
 
 import json
 from collections.abc import Iterator
@@ -12,8 +12,10 @@ _JSON = json.JSONDecoder()
 
 
 def derived_syntaxes(section: str, name: str) -> Iterator[Syntax]:
-    """Forms of the calls of `name` in what a template writes, from the end of the text before them up to the results.
-    Whether one is right, only its parser tells."""
+    """Candidate forms of the calls of `name` in a template's text, from the end of the text up to the results.
+
+    Only parsing shows whether one is right.
+    """
     first, second = section.find(name), section.rfind(name)
     if first < 0 or first == second:
         return
@@ -39,7 +41,7 @@ def derived_syntaxes(section: str, name: str) -> Iterator[Syntax]:
 
 
 def _common_end(a: str, b: str) -> str:
-    """The longest text that both end with."""
+    """The longest common suffix."""
     n = next((n for n, (x, y) in enumerate(zip(reversed(a), reversed(b), strict=False)) if x != y), min(len(a), len(b)))
     return a[len(a) - n :]
 
@@ -52,7 +54,7 @@ def _mark(text: str) -> str:
 
 
 def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """The objects of JSON in a text, with where they begin and end."""
+    """JSON objects in a text, each with its start and end."""
     start = text.find("{")
     while start >= 0:
         try:

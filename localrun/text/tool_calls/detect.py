@@ -1,7 +1,7 @@
-"""The dialect of a chat template, and the form in which it shows calls: found by having it render some.
+"""Detection of a chat template's dialect and its form of calls, by rendering some.
 
-Words that no template has of its own stand for a tool, its arguments, its results and what is said beside them. A
-dialect is a template's if its parser reads those very calls in what the template writes.
+Words that no template has of its own stand for a tool, its arguments, its results and the texts beside them. A dialect
+belongs to a template if its parser reads those very calls in the rendered text.
 """
 
 import json
@@ -41,8 +41,10 @@ _MARKS = tuple(one for dialect in DIALECTS for one in dialect.syntax.opens if le
 
 @dataclass(frozen=True, slots=True)
 class CallForm:
-    """Dialect of a model and form of its history. `tool_variables` are how its template is told of tools; None where it
-    has no place for them."""
+    """Dialect of a model and form of its history.
+
+    `tool_variables` give the tools to its template; None where it has no place for them.
+    """
 
     dialect: Dialect
     history: HistoryForm
@@ -51,8 +53,10 @@ class CallForm:
 
 
 def call_form(template: ChatTemplate, tools: bool, tokens: Collection[str] = ()) -> CallForm:
-    """The form of calls for a template in chats with or without tools; found by trying, once. `tokens` of the
-    vocabulary tell of a dialect that the template says nothing of."""
+    """The form of calls for a template in chats with or without tools; found once, by rendering.
+
+    `tokens` of the vocabulary point to a dialect that the template does not mention.
+    """
     own = [one for one in _MARKS if one in tokens]
     return _found(template.source, template.bos_token, template.eos_token, tools, tuple(own))
 
@@ -80,7 +84,7 @@ def _found(source: str, bos_token: str, eos_token: str, tools: bool, tokens: tup
 
 
 def _by_ids(dialects: Sequence[Dialect]) -> list[tuple[Dialect, ...]]:
-    """Dialects by the form of their ids: the letters that the first group has are letters of any."""
+    """Dialects by the form of their ids: the letters of the first group are valid in all forms."""
     forms = (("nine", "call"), ("numbered",))
     return [tuple(one for form in group for one in dialects if one.id_form == form) for group in forms]
 
@@ -92,14 +96,16 @@ def _is_hinted(dialect: Dialect, source: str, tokens: Collection[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """A template that is tried; `variables` tell it of tools."""
+    """A template under test; `variables` give it the tools."""
 
     template: ChatTemplate
     variables: Mapping[str, Any]
 
     def history(self, dialect: Dialect, forms: Iterable[HistoryForm]) -> tuple[HistoryForm, str]:
-        """The first form that is shown whole, and what is written from the end of the text on; the last one and nothing
-        where none is."""
+        """The first form that is shown completely, and the text after the message's text.
+
+        The last form and an empty text where none is.
+        """
         form = HistoryForm()
         for form in forms:
             text = self.render(form.apply(_conversation(), dialect), dialect)
@@ -137,7 +143,7 @@ def _conversation() -> list[TemplateMessage]:
 
 
 def _is_whole(text: str, form: HistoryForm) -> bool:
-    """Whether all that was said is in the text, in its order, and neither as Python prints it nor quoted twice."""
+    """Whether everything is in the text, in order, neither printed by Python nor quoted twice."""
     first, second = _VALUES
     one, other = _RESULTS
     order = (first, one, second, other) if form.one_a_turn else (first, second, one, other)
@@ -153,7 +159,7 @@ def _reader(section: str, source: str, dialects: Iterable[Dialect]) -> Dialect |
 
 
 def _derived(section: str) -> Dialect | None:
-    """A dialect that is made for these calls."""
+    """A dialect derived from these calls."""
     upto = section[: section.find(_RESULTS[0])]
     for syntax in derived_syntaxes(upto, _TOOL):
         dialect = Dialect("of its template", syntax)
@@ -163,7 +169,7 @@ def _derived(section: str) -> Dialect | None:
 
 
 def _reads(dialect: Dialect, section: str, source: str) -> bool:
-    """Whether the parser of a dialect finds the calls, and no other ones."""
+    """Whether the parser of a dialect finds exactly these calls."""
     if dialect.is_at_start:
         if not any(hint in source for hint in dialect.hints):
             return False

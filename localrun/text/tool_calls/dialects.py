@@ -1,4 +1,4 @@
-"""The forms in which models call tools, one record each."""
+"""Dialects: the forms in which models call tools, one record each."""
 
 import hashlib
 from array import array
@@ -23,7 +23,7 @@ IdForm = Literal["call", "nine", "numbered"]  # call_ and 24 letters; nine lette
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One form of calls. `hints` are texts of a template that tell of it where the template shows no calls."""
+    """One form of calls. `hints` are texts of a template that point to it where the template shows no calls."""
 
     name: str
     syntax: Syntax
@@ -35,7 +35,10 @@ class Dialect:
         self, tools: Tools, new_id: NewId, splitter: Splitter | None = None, marks: Marks = NO_MARKS,
         must_call: bool = False,
     ) -> CallParser | HarmonyCallParser:  # fmt: skip
-        """Reads an answer; `splitter` tells thinking from what is said, and `must_call` that it is held to calls."""
+        """Parser of an answer.
+
+        `splitter` separates thinking from answer; `must_call`: the answer is constrained to calls.
+        """
         events = CallEvents(new_id)
         if isinstance(splitter, HarmonySplitter):
             return HarmonyCallParser(splitter, tools, events, marks.plain)
@@ -45,7 +48,7 @@ class Dialect:
         return CallParser(syntax, tools, splitter, events, plain, self.is_at_start, must_call)
 
     def ids(self, prompt: Sequence[int], messages: Sequence[Mapping[str, Any]]) -> NewId:
-        """Ids of the calls in an answer to `prompt`: the same ones whenever it is asked for."""
+        """Ids of the calls in an answer to `prompt`: always the same for the same prompt."""
         digest = hashlib.sha256(array("i", prompt).tobytes())
         n_before = sum(len(message.get("tool_calls") or ()) for message in messages)
 
@@ -85,7 +88,7 @@ _MINICPM = TaggedSyntax(
 
 
 def _dsml(section: str) -> TaggedSyntax:
-    """The language of DeepSeek V3.2 and V4."""
+    """The syntax of DeepSeek V3.2 and V4."""
     tag, end = "<｜DSML｜", "</｜DSML｜"
     return TaggedSyntax(
         open=f"{tag}{section}>", begin=f'{tag}invoke name="', name_end='"', name_close=">",

@@ -1,4 +1,4 @@
-"""Pieces of an answer in their order: text on its channels, and calls."""
+"""Pieces of an answer in order: text on its channels, and calls."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -11,7 +11,7 @@ NewId: TypeAlias = Callable[[int, str], str]  # number and name of a call -> its
 
 
 class CallEvents:
-    """Takes what is read of an answer. White space between text and calls is part of neither."""
+    """Collects the pieces of an answer. White space between text and calls is dropped."""
 
     def __init__(self, new_id: NewId) -> None:
         self._new_id = new_id
@@ -26,13 +26,13 @@ class CallEvents:
         self.has_said = False  # something in the answer that is no white space
 
     def take(self) -> list[Piece]:
-        """Pieces that came since."""
+        """Pieces since the last call of `take`."""
         self._tell()
         pieces, self._pieces = self._pieces, []
         return pieces
 
     def say(self, channel: Channel, text: str) -> None:
-        """Text that is no call."""
+        """Add text outside of calls."""
         if channel == "thinking":
             self._pieces.append((channel, text))
             return
@@ -47,11 +47,11 @@ class CallEvents:
         self._pieces.append((channel, shown))
 
     def begin_section(self) -> None:
-        """Calls may follow."""
+        """Begin a section in which calls may follow."""
         self.has_called = False
 
     def begin(self, name: str, id: str = "") -> None:
-        """A call begins; white space before it is dropped."""
+        """Begin a call; white space before it is dropped."""
         self._space, self._follows_call = "", True
         self.is_in_call = self.has_called = True
         self._id, self._name = id or self._new_id(self._n_calls, name), name
@@ -59,21 +59,21 @@ class CallEvents:
         self._n_calls += 1
 
     def arguments(self, text: str) -> None:
-        """More of the arguments of the call that is open."""
+        """Add to the arguments of the open call."""
         self._parts.append(text)
 
     def end(self) -> None:
-        """The call that is open is complete."""
+        """Complete the open call."""
         self._tell(is_complete=True)
         self.is_in_call = False
 
     def cut(self) -> None:
-        """The call that is open ends without being complete."""
+        """End the open call, incomplete."""
         self._tell()
         self.is_in_call = False
 
     def flush(self) -> None:
-        """The end of the answer: white space at its end is text where nothing was called."""
+        """End the answer; white space at its end is text where nothing was called."""
         if self._space and not self._n_calls:
             self._pieces.append(("answer", self._space))
         self._space = ""

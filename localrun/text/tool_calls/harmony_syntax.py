@@ -18,7 +18,7 @@ _CONSTRAIN = "<|constrain|>"
 
 @dataclass(frozen=True, slots=True)
 class HarmonySyntax:
-    """Written, each call is a message of its own; read, the headers of messages tell of calls."""
+    """Syntax of calls: each is a message of its own, announced by its header."""
 
     opens: tuple[str, ...] = ()
     marks: tuple[str, ...] = (START, CHANNEL, MESSAGE, _CONSTRAIN, *ENDS)
@@ -37,11 +37,11 @@ class HarmonySyntax:
         return "".join(f"{before}{call.name}{between}{dumps(call.arguments)}{end}" for call in calls)
 
     def grammar(self, rules: LarkRules, tools: Sequence[HeldTool], is_single: bool) -> str:
-        """An answer from the header of its first message on: thoughts, words on what is done, and a call at its end."""
+        """Grammar of an answer from the header of its first message on: thoughts, comments, and a call at its end."""
         return sequence(self._before(rules), self._call(rules, tools))
 
     def grammar_of_answer(self, rules: LarkRules, tools: Sequence[HeldTool]) -> str:
-        """The same for an answer that may call nothing."""
+        """Grammar of an answer that may call nothing."""
         _, channel, message, *_ = map(rules.text, self.marks)
         final = sequence(channel, '"final"', message, _words(rules))
         return sequence(self._before(rules), one_of((self._call(rules, tools), rules.rule(final))))
@@ -70,7 +70,7 @@ def _words(rules: LarkRules) -> str:
 
 
 class HarmonyCallParser:
-    """Tells thinking, answer and calls apart."""
+    """Parser of thinking, answer and calls."""
 
     def __init__(self, splitter: HarmonySplitter, tools: Tools, events: CallEvents, plain: Spell) -> None:
         self._splitter, self._tools, self._events, self._plain = splitter, tools, events, plain
@@ -79,19 +79,19 @@ class HarmonyCallParser:
         splitter.sink = self
 
     def push(self, text: str) -> list[Piece]:
-        """The pieces that are certain, in order; none is empty."""
+        """Take text; returns the pieces that are certain, in order, none of them empty."""
         self._splitter.push(text)
         return self._events.take()
 
     def flush(self) -> list[Piece]:
-        """The rest, once no more text comes."""
+        """Return the rest, once no more text comes."""
         self._splitter.flush()
         self.end()
         self._events.flush()
         return self._events.take()
 
     def begin(self, recipient: str) -> bool:
-        """A message to a recipient begins; whether that is a call."""
+        """Begin a message to a recipient; returns whether it is a call."""
         self.end()
         name = recipient.removeprefix(_FUNCTIONS)
         if not recipient.startswith(_FUNCTIONS) and name not in self._tools:
@@ -102,7 +102,7 @@ class HarmonyCallParser:
         return True
 
     def take(self, channel: Channel, text: str) -> None:
-        """Text of a message: of the call that is open, or of a channel."""
+        """Take text of a message: of the open call, or of a channel."""
         if self._reader is None:
             self._events.say(channel, text)
             return
@@ -110,7 +110,7 @@ class HarmonyCallParser:
         self._step(channel)
 
     def end(self) -> None:
-        """The message ends."""
+        """End the message."""
         if self._reader is None:
             return
         if not self._incoming.remembered.strip(SPACE) and not self._incoming.held.strip(SPACE):
@@ -122,7 +122,7 @@ class HarmonyCallParser:
         self._step("answer")
 
     def _step(self, channel: Channel) -> None:
-        """Read as far as the text goes; what follows the arguments, or breaks them, is text."""
+        """Read as far as the text goes; text after the arguments, or that breaks them, is text of the answer."""
         assert self._reader is not None
         try:
             next(self._reader)

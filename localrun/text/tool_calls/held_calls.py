@@ -1,4 +1,4 @@
-"""Calls that are held to the schemas of their tools: the grammar of an answer, and where in it that begins."""
+"""Calls constrained to the schemas of their tools: the grammar of an answer, and where it begins."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ BeginsAt = Literal["prompt", "answer", "trigger"]  # the end of the prompt, or o
 
 @dataclass(frozen=True, slots=True)
 class HeldCalls:
-    """The constraint holds from where it `begins` on, or from one of the `triggers`, tokens that are part of it."""
+    """The constraint holds from where it `begins`, or from one of the `triggers`, tokens that belong to it."""
 
     constraint: Constraint
     begins: BeginsAt
@@ -26,7 +26,7 @@ class HeldCalls:
 
     @property
     def start(self) -> PromptStart | TriggeredStart | None:
-        """Tells where the constraint begins to hold; None where that is where the answer begins."""
+        """Finder of the position where the constraint begins; None where it begins with the answer."""
         match self.begins:
             case "prompt":
                 return PromptStart()
@@ -38,7 +38,7 @@ class HeldCalls:
 def held_calls(
     dialect: Dialect, marks: Marks, tools: Sequence[HeldTool], *, must_call: bool, is_single: bool
 ) -> HeldCalls | None:
-    """None where an answer need not call anything, and no token begins a call. Raises ToolSchemaError."""
+    """The constraint; None where an answer may do without calls and no token begins one. Raises ToolSchemaError."""
     ids: dict[str, list[int]] = {}
     for token_id, stand_in in marks.by_id.items():
         ids.setdefault(stand_in, []).append(token_id)

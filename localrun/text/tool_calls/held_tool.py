@@ -1,4 +1,4 @@
-"""A tool whose calls are held to its schema, and what of the schema they cannot be held to."""
+"""A tool whose calls are constrained to its schema, and the parts of the schema that cannot be enforced."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _DEFINITIONS = frozenset(("$schema", "$id", "$comment", "$defs", "definitions", 
 
 @dataclass(frozen=True, slots=True)
 class HeldTool:
-    """A tool. Whatever is left out of a strict one's schema is an error, of others a note."""
+    """A constrained tool. Omitted parts of a strict tool's schema are an error, of others a note."""
 
     name: str
     schema: Mapping[str, Any]
@@ -27,7 +27,7 @@ class HeldTool:
 
     @classmethod
     def of(cls, function: Mapping[str, Any]) -> "HeldTool":
-        """A function in the OpenAI shape; one without parameters takes no arguments."""
+        """Tool from a function in the OpenAI format; without parameters it takes no arguments."""
         parameters = function.get("parameters")
         schema = parameters if isinstance(parameters, Mapping) else NO_ARGUMENTS
         return cls(str(function["name"]), schema, function.get("strict") is True)
@@ -49,7 +49,7 @@ class HeldTool:
         return HeldTool(self.name, ANY_ARGUMENTS, False, self.notes)
 
     def leave_out(self, *keywords: str) -> None:
-        """Do without keywords of the schema. Raises ToolSchemaError where it is strict."""
+        """Omit keywords of the schema. Raises ToolSchemaError where the tool is strict."""
         for keyword in keywords:
             self._leave_out(f"{keyword!r} of its schema")
 
@@ -75,12 +75,12 @@ class HeldTool:
         return {**schema, **{name: self.schema[name] for name in ("$defs", "definitions") if name in self.schema}}
 
     def check_keywords(self, schema: Mapping[str, Any], known: frozenset[str]) -> None:
-        """Leave out all keywords but the known ones."""
+        """Omit all keywords but the known ones."""
         self.leave_out(*(name for name in self.keywords(schema) if name not in known))
 
     @staticmethod
     def keywords(schema: Mapping[str, Any]) -> list[str]:
-        """The keywords of a schema that say something of values."""
+        """The keywords of a schema that restrict values."""
         return [name for name in schema if name not in _ANNOTATIONS | _DEFINITIONS and not name.startswith("x-")]
 
 

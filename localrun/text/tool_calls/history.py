@@ -1,7 +1,7 @@
-"""Calls of a conversation in a form that its template shows whole.
+"""Calls of a conversation in a form that its template shows completely.
 
 Templates are written for the calls that one model makes: some take arguments as a map, others as a text, some one call
-a turn, some drop what is said beside a call, or all calls. What a template does is seen by trying (detect.py).
+per turn, some drop the text beside a call, or all calls. detect.py finds by rendering what a template does.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _RESULT = "<tool_response>\n{}\n</tool_response>"
 
 @dataclass(frozen=True, slots=True)
 class HistoryForm:
-    """A form of calls in messages that a template shows whole."""
+    """A form of calls in messages that a template shows completely."""
 
     text_arguments: bool = False  # as JSON text, instead of a map
     one_a_turn: bool = False  # each call in a turn of its own, its result behind it
@@ -32,7 +32,7 @@ class HistoryForm:
     user_results: bool = False  # results are said by the user
 
     def apply(self, messages: Sequence[TemplateMessage], dialect: Dialect) -> list[TemplateMessage]:
-        """The messages in this form. Ids become those that the dialect knows."""
+        """The messages in this form. Ids become valid in the dialect."""
         if not has_calls(messages):
             return list(messages)
         fitted = list(_with_ids(messages, dialect))
@@ -83,7 +83,7 @@ FORMS = (
 
 
 def _calls(message: TemplateMessage) -> list[WrittenCall]:
-    """The calls in a message; what is none is passed over."""
+    """The well-formed calls in a message."""
     calls = message.get("tool_calls")
     if message.get("role") != "assistant" or not isinstance(calls, list | tuple):
         return []
@@ -96,7 +96,7 @@ def _calls(message: TemplateMessage) -> list[WrittenCall]:
 
 
 def _arguments(given: Any) -> Mapping[str, Any]:
-    """Arguments as a map. What is no JSON object, as where an answer was cut, is shown as it is."""
+    """Arguments as a map. Text that is not a JSON object, as of a cut answer, is shown unchanged."""
     if isinstance(given, Mapping):
         return given
     if given is None or (isinstance(given, str) and not given.strip()):
@@ -113,7 +113,7 @@ def _plain(call: WrittenCall) -> Json:
 
 
 def _with_ids(messages: Sequence[TemplateMessage], dialect: Dialect) -> Iterator[TemplateMessage]:
-    """The messages with ids that the dialect knows; results name the tool that was called."""
+    """The messages with ids that are valid in the dialect; results name the called tool."""
     numbers, ids, names = count(), dict[str, str](), dict[str, str]()
     for message in messages:
         if calls := _calls(message):
@@ -134,7 +134,7 @@ def _with_ids(messages: Sequence[TemplateMessage], dialect: Dialect) -> Iterator
 
 
 def fitted_id(dialect: Dialect, call: WrittenCall, number: int) -> str:
-    """An id in the form of a dialect; one that has it stays what it is."""
+    """An id in the form of a dialect; a valid one stays unchanged."""
     if dialect.id_form == "numbered":
         return f"functions.{call.name}:{number}"
     if dialect.id_form == "nine" and not (len(call.id) == 9 and call.id.isascii() and call.id.isalnum()):
@@ -143,7 +143,7 @@ def fitted_id(dialect: Dialect, call: WrittenCall, number: int) -> str:
 
 
 def _one_a_turn(messages: Sequence[TemplateMessage]) -> Iterator[TemplateMessage]:
-    """Each call in a turn of its own, and behind it the results that are its own."""
+    """Each call in a turn of its own, followed by its results."""
     position = 0
     while position < len(messages):
         message, position = messages[position], position + 1
@@ -161,6 +161,6 @@ def _one_a_turn(messages: Sequence[TemplateMessage]) -> Iterator[TemplateMessage
 
 
 def _owner(result: TemplateMessage, place: int, ids: Sequence[str]) -> int:
-    """The number of the call that a result is of: by its id, else by its place."""
+    """The index of the call that a result belongs to: by id, else by position."""
     id = result.get("tool_call_id")
     return ids.index(id) if id in ids else min(place, len(ids) - 1)

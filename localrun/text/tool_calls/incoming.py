@@ -1,7 +1,7 @@
-"""Text that is still arriving, and readers that wait in it for more.
+"""Text that is still arriving, and readers that wait for more of it.
 
-A reader is a generator that yields wherever it has to know more text than there is. What it decides depends on the text
-alone, never on where it was cut, so that a stream and a whole answer are read alike.
+A reader is a generator that yields wherever it needs more text than there is. Its decisions depend on the text alone,
+never on where it was cut, so that a stream and a whole answer are read alike.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -16,11 +16,11 @@ SPACE = " \t\r\n"
 
 
 class BrokenCallError(Exception):
-    """Text that is no call of this form, or ends in the middle of one."""
+    """Text that is not a call of this form, or ends in the middle of one."""
 
 
 class Incoming:
-    """Text that has arrived and was not taken yet. `plain` spells the marks of tokens that mean nothing to a call."""
+    """Text that has arrived and was not taken yet. `plain` spells the marks of tokens that mean nothing in a call."""
 
     def __init__(self, plain: Callable[[str], str] = str) -> None:
         self.plain = plain
@@ -29,36 +29,36 @@ class Incoming:
         self._taken: list[str] = []
 
     def push(self, text: str) -> None:
-        """More text."""
+        """Add text."""
         self.held += text
 
     def take(self, n: int) -> str:
-        """The next `n` characters."""
+        """Take the next `n` characters."""
         text, self.held = self.held[:n], self.held[n:]
         self._taken.append(text)
         return text
 
     def give_back(self, text: str) -> None:
-        """Put back what was taken last."""
+        """Put back the text that was taken last."""
         self.held = text + self.held
 
     def remember(self) -> None:
-        """Begin to remember what is taken."""
+        """Start to remember taken text."""
         self._taken.clear()
 
     @property
     def remembered(self) -> str:
-        """Text that was taken since."""
+        """The text taken since `remember`."""
         return "".join(self._taken)
 
     def peek(self, n: int = 1) -> Waiting[str]:
-        """The next `n` characters, which stay; fewer at the end."""
+        """The next `n` characters, without taking them; fewer at the end."""
         while len(self.held) < n and not self.has_ended:
             yield
         return self.held[:n]
 
     def skip_space(self) -> Waiting[str]:
-        """Take white space, and tell the character that comes after it."""
+        """Take white space; returns the next character."""
         while True:
             self.take(len(self.held) - len(self.held.lstrip(SPACE)))
             if self.held or self.has_ended:
@@ -91,7 +91,7 @@ class Incoming:
             yield
 
     def pass_on(self, ends: Sequence[str], emit: EmitText) -> Waiting[str]:
-        """Emit text as soon as it is certain, up to the first of `ends`, which is taken; empty where none comes."""
+        """Emit text as soon as it is certain, and take the first of `ends`; empty where none comes."""
         while True:
             found = [(place, -len(end), end) for end in ends if (place := self.held.find(end)) >= 0]
             if found:

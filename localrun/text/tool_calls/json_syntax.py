@@ -1,4 +1,4 @@
-"""Calls that are JSON objects, one by one or in a list: Hermes, Mistral Nemo, Llama 3, Nemotron, Apertus and others."""
+"""Calls that are JSON objects, single or in a list: Hermes, Mistral Nemo, Llama 3, Nemotron, Apertus and others."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,9 +30,9 @@ _IDS = ("id", "call_id", "tool_call_id")
 class JsonSyntax:
     """`{"name": …, "arguments": {…}}` between `open` and `close`.
 
-    With `is_list` all calls are in one list, else each is between marks of its own. With `is_keyed` a call is
-    `{name: {…}}`. `id` is the key of an id that the form has. `bare` is a text that may stand for the opener, as one
-    that a model forgot; what follows it counts only if it calls a tool that there is.
+    With `is_list` all calls are in one list, else each is between marks of its own. With `is_keyed` a call is `{name:
+    {…}}`. `id` is the key of an id that the form has. `bare` is a text that may replace the opener, as one that a model
+    forgot; it counts only before a call of an existing tool.
     """
 
     open: str
@@ -91,7 +91,7 @@ class JsonSyntax:
         return sequence(f"({opens})?", repeated(one, rules.text(self.between), is_single))
 
     def _written(self, rules: LarkRules, tool: HeldTool) -> str:
-        """A call of a tool."""
+        """Rule for a call of a tool."""
         arguments = rules.json(tool.schema, not tool.is_strict)
         if self.is_keyed:
             return sequence(rules.text(f"{{{dumps(tool.name)}: "), arguments, '"}"')
@@ -114,7 +114,7 @@ class JsonSyntax:
                 return
 
     def _call(self, reader: ValueReader, sink: CallSink, known: Tools | None, is_open: bool = False) -> Waiting[None]:
-        """One object. The arguments are passed on as they come if the name came before them."""
+        """Read one object. The arguments are passed on as they come if the name came before them."""
         if not is_open:
             yield from reader.incoming.expect("{")
         name, id, kept = "", "", "{}"
@@ -157,7 +157,7 @@ def _checked(name: str, known: Tools | None) -> str:
 
 
 def _text(reader: ValueReader, most: int) -> Waiting[str]:
-    """A value that is a text."""
+    """Read a value that is a text."""
     value = json.loads((yield from reader.buffered()))
     if not isinstance(value, str) or len(value) > most:
         raise BrokenCallError
@@ -165,7 +165,7 @@ def _text(reader: ValueReader, most: int) -> Waiting[str]:
 
 
 def _arguments(reader: ValueReader, emit: Any) -> Waiting[None]:
-    """An object; also one that was written as a text, or none at all."""
+    """Read an object, which may be written as a text or be missing."""
     first = yield from reader.incoming.skip_space()
     if first == "{":
         yield from reader.value(emit)

@@ -12,26 +12,26 @@ _SLASH = re.compile(r"(\\.)|[/\n\r]", re.DOTALL)
 
 
 class LarkRules:
-    """Collects rules; whoever needs one is told its name. Equal ones are kept once."""
+    """Collects rules and returns their names. Equal rules are stored once."""
 
     def __init__(self, ids: Mapping[str, Sequence[int]]) -> None:
-        """`ids`: those of the token that each stand-in is for."""
+        """Start empty. `ids`: token ids of each stand-in."""
         self._ids = ids
         self.tokens = frozenset(ids)
         self._names: dict[tuple[str, str], str] = {}
         self._bodies: dict[str, str] = {}
 
     def text(self, spelled: str) -> str:
-        """A text as it is spelled in the stream: letters, and tokens."""
+        """A text as it appears in the stream: letters, and tokens."""
         parts = [self._token(part) if part in self.tokens else _quoted(part) for part in _PARTS.split(spelled) if part]
         return " ".join(parts)
 
     def rule(self, body: str) -> str:
-        """A rule of what may stand there."""
+        """Name of a rule with this body."""
         return self._named("r", body)
 
     def pattern(self, *regexes: str, without: Sequence[str] = (), before: str = "", after: str = "") -> str:
-        """Text that matches all of these regular expressions and none of some others, between two literals."""
+        """Text that matches all of these regular expressions and none of `without`, between two literals."""
         parts = [f"/{_in_slashes(regex)}/" for regex in regexes]
         parts += [f"~/{_in_slashes(regex)}/" for regex in without]
         joined = " & ".join(parts)
@@ -39,18 +39,18 @@ class LarkRules:
         return self._named("T", " ".join([*around, f"({joined})", *([_quoted(after)] if after else [])]))
 
     def json(self, schema: Mapping[str, Any], is_lenient: bool) -> str:
-        """A value in JSON that holds to a schema."""
+        """A JSON value that conforms to a schema."""
         style = {**JSON_STYLE, "lenient": is_lenient}
         return self._named("r", f"%json {json.dumps({**schema, 'x-guidance': style})}")
 
     def open(self) -> str:
-        """Name a rule that may refer to itself; `close` gives it its body."""
+        """Name of a rule that may refer to itself; `close` sets its body."""
         name = f"r{len(self._bodies)}"
         self._bodies[name] = ""
         return name
 
     def close(self, name: str, body: str) -> None:
-        """Give a rule that was opened its body."""
+        """Set the body of an opened rule."""
         self._bodies[name] = body
 
     def source(self, start: str) -> str:
@@ -69,12 +69,12 @@ class LarkRules:
 
 
 def sequence(*parts: str) -> str:
-    """One after the other; those that are empty are left out."""
+    """A sequence of the non-empty parts."""
     return " ".join(filter(None, parts)) or '""'
 
 
 def one_of(choices: Iterable[str]) -> str:
-    """One of several, each once."""
+    """A choice, without duplicates."""
     return f"({' | '.join(dict.fromkeys(choices))})"
 
 
@@ -84,7 +84,7 @@ def repeated(one: str, separator: str, is_single: bool) -> str:
 
 
 def literal_regex(text: str) -> str:
-    """A regular expression for this text alone."""
+    """A regular expression for exactly this text."""
     return "".join(char if char.isalnum() or ord(char) > 127 else f"\\x{{{ord(char):x}}}" for char in text)
 
 
@@ -93,5 +93,5 @@ def _in_slashes(regex: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A literal; surrogates that stand for no token are no text."""
+    """A literal; surrogates that stand for no token become question marks."""
     return json.dumps(text.encode(errors="replace").decode(), ensure_ascii=False)

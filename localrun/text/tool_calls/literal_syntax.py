@@ -1,4 +1,4 @@
-"""Calls written as a language has them: `f(city='Paris')` as in Python, and `call:f{city:…}` of Gemma."""
+"""Calls written as in a language: `f(city='Paris')` of Python, and `call:f{city:…}` of Gemma."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _WORDS = {True: "true", False: "false", None: "null"}
 
 @dataclass(frozen=True, slots=True)
 class PythonSyntax:
-    """A list of calls of Python's between `open` and `close`. Without `open` only tools that there are count."""
+    """A list of Python calls between `open` and `close`. Without `open` only existing tools count."""
 
     open: str
     close: str

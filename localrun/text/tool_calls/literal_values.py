@@ -1,4 +1,4 @@
-"""Values of a schema as rules for literals that are no JSON: those of Python, and Gemma's maps."""
+"""Values of a schema as rules for literals other than JSON: those of Python, and Gemma's maps."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ _MOST_ITEMS = 1_000  # that a length of lists is counted up to
 
 @dataclass(frozen=True, slots=True)
 class LiteralStyle:
-    """How values are spelled: `words` are true, false and null, `quotes` those around strings, as in the stream."""
+    """Spelling of values: `words` are true, false and null, `quotes` those around strings, as in the stream."""
 
     words: Mapping[Any, str]
     quotes: tuple[str, ...]
@@ -46,8 +46,7 @@ class LiteralValues:
     _names: dict[str, str] = field(default_factory=dict)  # of rules for what references point at
 
     def members(self, schema: Mapping[str, Any], colon: str, is_bare: bool) -> str:
-        """Inside of an object: the members that the schema names, in its order. Where it
-        names none, any."""
+        """Members of an object that the schema names, in order; any members where it names none."""
         self.tool.check_keywords(schema, _KEYWORDS["object"] | _ONE)
         properties = schema.get("properties") or {}
         more = schema.get("additionalProperties", True)
@@ -68,7 +67,7 @@ class LiteralValues:
         return first or '""'
 
     def value(self, schema: Any) -> str:
-        """A rule for any value that holds to a schema."""
+        """Rule for a value that conforms to a schema."""
         if not isinstance(schema, Mapping):
             if schema is False:
                 self.tool.leave_out("false")
@@ -98,7 +97,7 @@ class LiteralValues:
         return self.rules.rule(one_of(self._of_kind(one, {**schema, "type": one}) for one in kinds))
 
     def key(self, key: str, is_bare: bool) -> str:
-        """The key of a member."""
+        """Rule for the key of a member."""
         return self.rules.text(key) if is_bare and _BARE_KEY.fullmatch(key) else self._quoted(key)
 
     def _of_kind(self, kind: str, schema: Mapping[str, Any]) -> str:
@@ -132,7 +131,7 @@ class LiteralValues:
         return sequence('"["', items if least else f"({items})?", '"]"')
 
     def _string(self, regexes: Iterable[str] = ()) -> str:
-        """A string. Between quotes that are letters, those that are held to a pattern have nothing to escape."""
+        """Rule for a string. Between quotes that are letters, strings with a pattern need no escapes."""
         regexes, quoted = tuple(regexes), []
         for quote in self.style.quotes:
             inner = rf"[^{quote}\\\n]*" if regexes else rf"([^{quote}\\\n]|\\[nrt\\'\x22])*"
@@ -153,7 +152,7 @@ class LiteralValues:
         return sequence(self.rules.text(quote), self.rules.text(text), self.rules.text(quote))
 
     def _literal(self, value: Any) -> str:
-        """One value, spelled out."""
+        """Rule for one fixed value."""
         if isinstance(value, str):
             return self._quoted(value)
         if value is None or isinstance(value, bool):
@@ -179,7 +178,7 @@ class LiteralValues:
         return self._names[pointer]
 
     def _any(self) -> str:
-        """Any value."""
+        """Rule for any value."""
         if "" not in self._names:
             self._names[""] = name = self.rules.open()
             inner = {kind: {"type": kind} for kind in ("string", "number", "boolean", "null")}
@@ -196,12 +195,12 @@ class LiteralValues:
 
 
 def _implied(schema: Mapping[str, Any]) -> str | tuple[str, ...]:
-    """The type of a schema that names none, as its keywords tell."""
+    """The type of a schema without one, from its keywords."""
     return next((kind for kind in ("object", "array") if _KEYWORDS[kind] & schema.keys()), ())
 
 
 def _is_disjoint(schemas: list[Any]) -> bool:
-    """Whether no value can hold to two of them, as far as their types tell."""
+    """Whether no value can conform to two of them, by their types."""
     kinds = [one.get("type") if isinstance(one, Mapping) else None for one in schemas]
     return (
         all(isinstance(kind, str) for kind in kinds)

@@ -26,8 +26,8 @@ _MARKS = ("section", "open", "before_id", "after_id", "named", "close", "section
 class NamedSyntax:
     """`section`, and for each call `open` name `named` {…} `close`; at last `section_end`.
 
-    `before_id` comes between name and id, where the form has ids; `after_id` between id and name. Kimi's are the name
-    as it is written, `functions.NAME:0`: `prefix` and `number_sign` take it apart.
+    `before_id` comes between name and id, where the form has ids; `after_id` between id and name. Kimi's ids are the
+    name as written, `functions.NAME:0`: `prefix` and `number_sign` split it.
     """
 
     open: str
@@ -73,7 +73,7 @@ class NamedSyntax:
         return one_of((whole, calls))  # models forget the section
 
     def _rule(self, rules: LarkRules, tool: HeldTool) -> str:
-        """A call of a tool."""
+        """Rule for a call of a tool."""
         id_before = (SOME_ID, rules.text(self.after_id)) if self.after_id else ()
         number = (rules.text(self.number_sign), "/[0-9]{1,3}/") if self.number_sign else ()
         id_behind = (rules.text(self.before_id), SOME_ID) if self.before_id else ()

@@ -1,4 +1,4 @@
-"""Parser of an answer in which tools may be called: text on its channels, and calls, in the order of the answer."""
+"""Parser of an answer in which tools may be called: text on its channels, and calls, in order."""
 
 from localrun.base.events import Channel
 from localrun.text.reasoning import Splitter
@@ -8,12 +8,12 @@ from localrun.text.tool_calls.syntax import Spell, Syntax, Tools, tokens_among
 
 
 class CallParser:
-    """Finds calls in a stream, wherever it is cut; all other text goes to the splitter of thinking and answer.
+    """Finds calls in a stream, wherever it is cut; other text goes to the splitter of thinking and answer.
 
-    A mark that is a token of its own begins a call anywhere, in a thought, too; one that is written in letters only in
-    the answer, with `is_at_start` only where it begins. What begins like a call and is none is text. A call that breaks
-    off is told as far as it was read, and what follows is text again. With `must_call` the answer is held to calls: the
-    beginning of one that is cut is no text.
+    A mark that is a token of its own begins a call anywhere, even in a thought; one written in letters only in the
+    answer, with `is_at_start` only at its start. Text that begins like a call but is not one stays text. A call that
+    breaks off is reported as far as it was read, and text follows. With `must_call` the answer is constrained to calls:
+    an unfinished beginning is not text.
     """
 
     def __init__(
@@ -27,13 +27,13 @@ class CallParser:
         self._step()
 
     def push(self, text: str) -> list[Piece]:
-        """The pieces that are certain, in order; none is empty."""
+        """Take text; returns the pieces that are certain, in order, none of them empty."""
         self._incoming.push(text)
         self._step()
         return self._events.take()
 
     def flush(self) -> list[Piece]:
-        """The rest, once no more text comes."""
+        """Return the rest, once no more text comes."""
         self._incoming.has_ended = True
         self._step()
         if self._splitter is not None:
@@ -53,7 +53,7 @@ class CallParser:
             yield from self._section(opener)
 
     def _text(self) -> Waiting[str]:
-        """Text up to what opens a section of calls, which is taken; empty at the end."""
+        """Read text up to the opener of a section of calls, which is taken; empty at the end."""
         while True:
             opens = self._syntax.opens
             if self._is_at_start and self._events.has_said:
@@ -71,7 +71,7 @@ class CallParser:
         return not (self._is_at_start and self._events.has_said)
 
     def _section(self, opener: str) -> Waiting[None]:
-        """Calls up to where they end or break off. What was none is text again."""
+        """Read calls up to where they end or break off. Other text becomes text again."""
         self._incoming.remember()
         self._events.begin_section()
         try:
@@ -83,20 +83,20 @@ class CallParser:
                 self._split(("" if self._events.has_called else opener) + self._incoming.remembered)
 
     def begin(self, name: str, id: str = "") -> None:
-        """A call begins."""
+        """Begin a call."""
         self._events.begin(name, id)
 
     def arguments(self, text: str) -> None:
-        """More of its arguments, as JSON."""
+        """Add to its arguments, as JSON."""
         self._events.arguments(text)
 
     def end(self) -> None:
-        """The call is complete."""
+        """Complete the call."""
         self._events.end()
         self._incoming.remember()
 
     def _split(self, text: str) -> None:
-        """Text that is no call."""
+        """Pass on text outside of calls."""
         pieces: list[tuple[Channel, str]] = self._splitter.push(text) if self._splitter else [("answer", text)]
         self._say(pieces)
 

@@ -1,4 +1,4 @@
-"""Tools and calls of one request, as its model knows them."""
+"""Tools and calls of one request, in the form of its model."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from localrun.text.tool_calls.syntax import Tools
 
 @dataclass(frozen=True, slots=True)
 class RequestTools:
-    """The tools of a request. Without any there is nothing to do but to show the calls of its history."""
+    """The tools of a request. Without tools it only shows the calls of the history."""
 
     request: Request
     tokenizer: Tokenizer
@@ -31,7 +31,7 @@ class RequestTools:
 
     @staticmethod
     def of(request: Request, template: ChatTemplate, tokenizer: Tokenizer) -> "RequestTools":
-        """Those of a request that has tools, or calls in its messages."""
+        """Tools of a request that has some, or calls in its messages."""
         return RequestTools(request, tokenizer, call_form(template, bool(request.tools), tokenizer.control_tokens))
 
     @property
@@ -41,7 +41,7 @@ class RequestTools:
 
     @property
     def _free(self) -> Iterator[str]:
-        """Wishes that calls which a model makes of its own accord are not held to."""
+        """Wishes that are not enforced on voluntary calls."""
         if not self.may_call or self.must_call:
             return
         if self.request.constraint is not None:
@@ -60,12 +60,12 @@ class RequestTools:
         return with_tools_in_words(messages, list(map(_shown, self.request.tools)), self.form.dialect.syntax)
 
     def shown(self, messages: Sequence[TemplateMessage]) -> list[TemplateMessage]:
-        """The messages with calls and results in a form that the template shows whole."""
+        """The messages with calls and results in a form that the template shows completely."""
         return self.form.history.apply(messages, self.form.dialect)
 
     @property
     def variables(self) -> dict[str, Any]:
-        """Variables of the template that tell it of the tools."""
+        """Variables that give the tools to the template."""
         way = self.form.tool_variables
         return {} if way is None or not self.request.tools else way([_shown(tool) for tool in self.request.tools])
 
@@ -87,7 +87,7 @@ class RequestTools:
         return [HeldTool.of(function).checked() for function in by_name.values()]
 
     def calls(self, tools: Sequence[HeldTool]) -> HeldCalls | None:
-        """How calls of these tools are held to their schemas; None where they cannot be. Raises ConstraintError."""
+        """The constraint on calls of these tools; None where there cannot be one. Raises ConstraintError."""
         if self.request.continues and self.form.dialect.name == "Harmony":
             if self.must_call:
                 raise ConstraintError("an answer that is gone on with cannot be made to call a tool", "ask anew")
@@ -103,14 +103,14 @@ class RequestTools:
         return _marks_of(self.tokenizer, (*tags, *self.form.dialect.syntax.marks))
 
     def parser(self, prompt: Sequence[int], splitter: Splitter | None, marks: Marks) -> CallParser | HarmonyCallParser:
-        """Reads an answer to `prompt`."""
+        """Parser of an answer to `prompt`."""
         dialect = self.form.dialect
         new_id = dialect.ids(prompt, self.request.messages)
         return dialect.parser(Tools(self.request.tools), new_id, splitter, marks, self.must_call)
 
     @property
     def forbidden_ids(self) -> tuple[int, ...]:
-        """Tokens that begin a call, where the model is to call nothing."""
+        """Tokens that begin a call, where the model may call nothing."""
         return self.opening_ids if self.request.tool_choice == "none" and self.request.tools else ()
 
     @property
@@ -122,7 +122,7 @@ class RequestTools:
 
 
 def call_marks(template: ChatTemplate, tokenizer: Tokenizer) -> Marks:
-    """The tokens among the marks of calls; none for a template that cannot be read, which is told of elsewhere."""
+    """The tokens among the marks of calls; none for an unreadable template, which is reported elsewhere."""
     try:
         form = call_form(template, True, tokenizer.control_tokens)
     except LocalrunError:
@@ -131,7 +131,7 @@ def call_marks(template: ChatTemplate, tokenizer: Tokenizer) -> Marks:
 
 
 def _shown(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool as templates know it: whether calls are held to its schema is nothing that a model has to read."""
+    """A tool as templates know it, without `strict`, which is not for the model."""
     function = tool.get("function")
     if isinstance(function, Mapping) and "strict" in function:
         return {**tool, "function": {name: value for name, value in function.items() if name != "strict"}}

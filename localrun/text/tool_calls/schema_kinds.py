@@ -7,8 +7,10 @@ MAX_REFERENCES = 64  # that lead from one to the next
 
 
 def resolved(root: Mapping[str, Any], schema: Any) -> Mapping[str, Any]:
-    """The schema that references, or choices of one, lead to. An empty one stands for any value, and for what is not
-    to be found."""
+    """The schema that references, or choices of one, lead to.
+
+    An empty one stands for any value, and for a missing target.
+    """
     for _ in range(MAX_REFERENCES):
         if not isinstance(schema, Mapping):
             return {}

@@ -1,4 +1,4 @@
-"""Parts that all forms of calls have in common."""
+"""Parts shared by all forms of calls."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ SOME_ID = "/[A-Za-z0-9]{9}/"  # that any dialect takes
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
-    """A call of a conversation, to be written as its model would have."""
+    """A call of a conversation, to be written in the form of its model."""
 
     id: str
     name: str
@@ -26,7 +26,7 @@ class WrittenCall:
 
 
 class CallSink(Protocol):
-    """Is told of a call as it is read."""
+    """Receiver of a call as it is read."""
 
     def begin(self, name: str, id: str = "") -> None:
         """A call begins."""
@@ -42,7 +42,7 @@ class CallSink(Protocol):
 
 
 class Tools:
-    """The tools of a request, as far as a parser has to know them."""
+    """The tools of a request, as far as a parser needs them."""
 
     def __init__(self, tools: Sequence[Mapping[str, Any]] = ()) -> None:
         functions = functions_of(tools)
@@ -54,7 +54,7 @@ class Tools:
         return name in self.parameters
 
     def kind(self, name: str, key: str) -> str:
-        """The type of an argument in its schema; empty where it does not say, or says several."""
+        """The type of an argument in its schema; empty where it has none, or several."""
         schema = _mapping(self.parameters.get(name))
         kinds = kinds_of(schema, _mapping(schema.get("properties")).get(key)) - {"null"}
         return kinds.pop() if len(kinds) == 1 else ""
@@ -70,11 +70,11 @@ class Syntax(Protocol):
     def marks(self) -> tuple[str, ...]: ...
 
     def spelled(self, spell: "Spell") -> "Syntax":
-        """The same form with its marks as they are in the stream."""
+        """The same form with its marks as they appear in the stream."""
         ...
 
     def read(self, opener: str, incoming: Incoming, sink: CallSink, tools: Tools) -> Waiting[None]:
-        """Read a section whose opener was taken. Raises BrokenCallError where what comes is none."""
+        """Read a section whose opener was taken. Raises BrokenCallError where the text is not one."""
         ...
 
     def write(self, calls: Sequence[WrittenCall]) -> str:
@@ -87,13 +87,13 @@ class Syntax(Protocol):
 
 
 class Spell(Protocol):
-    """How a mark is written in the stream."""
+    """Function that spells a mark as in the stream."""
 
     def __call__(self, tag: str, /) -> str: ...
 
 
 def tokens_among(texts: Iterable[str]) -> frozenset[str]:
-    """The stand-ins of tokens in marks as they are spelled in the stream: these characters are in no text."""
+    """The stand-ins of tokens in marks as spelled in the stream: these characters are in no text."""
     return frozenset(char for text in texts for char in text if "\ud800" <= char <= "\udfff")
 
 

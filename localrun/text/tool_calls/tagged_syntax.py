@@ -1,7 +1,6 @@
 """Calls whose arguments are texts between tags: Qwen3-Coder's XML, Seed, MiniMax, GLM, DeepSeek V3.2 and others.
 
-Strings are written as they are, everything else as JSON: which of the two a text is, an attribute of its tag says, or
-the schema of the tool.
+Strings are written literally, everything else as JSON; an attribute of the tag or the schema of the tool says which.
 """
 
 from collections.abc import Sequence
@@ -25,9 +24,9 @@ _OBJECT = frozenset(("type", "properties", "required", "additionalProperties"))
 class TaggedSyntax:
     """`open`, and for each call `begin` NAME `name_end` (`key` KEY `key_end` VALUE `value_end`)* `end`; then `close`.
 
-    `name_close` and `value_begin` end tags that may hold more than a name or a key: `attributes` are what the tag of an
-    argument holds for a string, and for JSON. A name that nothing ends goes up to the line end or the first key. With
-    `is_bare` a `begin` without the opener counts, too, if it calls a tool that there is.
+    `name_close` and `value_begin` end tags that may hold more than a name or a key: `attributes` are those of an
+    argument's tag for a string, and for JSON. An unterminated name ends at the line end or the first key. With
+    `is_bare` a `begin` without the opener counts, too, before an existing tool.
     """
 
     open: str
@@ -90,11 +89,11 @@ class TaggedSyntax:
         return repeated(rules.rule(sequence(opens, line, one, line, closes)), rules.text("\n"), is_single)
 
     def _line(self, rules: LarkRules) -> str:
-        """Line end that may be between the parts."""
+        """Optional line end between the parts."""
         return f"({rules.text(self.line)})?" if self.line else ""
 
     def _rule(self, rules: LarkRules, tool: HeldTool, known: Tools) -> str:
-        """A call of a tool: the arguments that its schema names, in its order; where it names none, any."""
+        """Rule for a call: the arguments that the schema names, in order; any where it names none."""
         tool.check_keywords(tool.schema, _OBJECT)
         properties, required = tool.schema.get("properties") or {}, tool.schema.get("required") or ()
         tool.leave_out(*(f"required {key}" for key in required if key not in properties))
@@ -110,7 +109,7 @@ class TaggedSyntax:
         return sequence(begin, *members, line, rules.text(self.end))
 
     def _member(self, rules: LarkRules, tool: HeldTool, key: str, schema: Any, kind: str) -> str:
-        """One argument."""
+        """Rule for one argument."""
         values = TaggedValues(rules, tool, self.pad + self.value_end, self.pad)
         kinds = ("string", "any") if any(self.attributes) else (kind, kind)
         choices = []
@@ -156,7 +155,7 @@ class TaggedSyntax:
         return name.strip(SPACE)
 
     def _value(self, incoming: Incoming, emit: EmitText, kind: str) -> Waiting[None]:
-        """A value up to its end. Of unknown kind: JSON if it can be read so."""
+        """Read a value up to its end; of unknown kind: JSON if it parses."""
         yield from incoming.match(tuple(filter(None, (self.pad,))))
         if kind == "string":
             emit('"')
@@ -168,7 +167,7 @@ class TaggedSyntax:
         emit(as_json("".join(parts), kind))
 
     def _raw(self, incoming: Incoming, emit: EmitText) -> Waiting[None]:
-        """The text of a value. What looks like its end, but is followed by no part of a call, is text."""
+        """Read the text of a value. An end that is followed by no part of a call is text."""
         ends = tuple({self.pad + self.value_end, self.value_end})
         tokens = self._tokens(self.value_end)
         while True:
@@ -195,12 +194,12 @@ class TaggedSyntax:
         return False
 
     def _tokens(self, *but: str) -> frozenset[str]:
-        """The marks that are tokens, which are no part of a text."""
+        """The marks that are tokens, which belong to no text."""
         return tokens_among(self.marks) - tokens_among(but)
 
 
 def _rest_of_tag(incoming: Incoming, end: str) -> Waiting[str]:
-    """Attributes of a tag; its end is taken."""
+    """Read attributes of a tag and take its end."""
     if not end:
         return ""
     text = yield from incoming.upto((end,), _MAX_ATTRIBUTES)
@@ -209,7 +208,7 @@ def _rest_of_tag(incoming: Incoming, end: str) -> Waiting[str]:
 
 
 def _kind_of(attributes: str) -> str:
-    """The kind of a value that the tag of an argument tells; empty where it tells none."""
+    """The kind of a value by its tag's attributes; empty where they say nothing."""
     if 'string="' in attributes:
         return "string" if 'string="true"' in attributes else "any"
     if 'type="' in attributes:

@@ -1,4 +1,4 @@
-"""Values between tags: strings as they are, everything else in JSON. How they are read, and rules for them."""
+"""Values between tags, strings literally and everything else in JSON: their reading, and rules for them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ _ANYTHING = "(?s:.*)"
 
 
 def as_json(text: str, kind: str) -> str:
-    """The JSON that a text of this kind means. Of unknown kind: JSON as it is, and any other one as a string."""
+    """The JSON for a text of this kind; of unknown kind: JSON unchanged, other text as a string."""
     stripped = text.strip(SPACE)
     word = _PYTHON_WORDS.get(stripped, stripped)
     try:
@@ -37,10 +37,10 @@ def _refuse(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TaggedValues:
-    """Rules for the values of one tool, from behind the tag up to `end`, which is spelled as in the stream.
+    """Rules for the values of one tool, from the tag up to `end`, which is spelled as in the stream.
 
-    `text_kind` and `json_kind` of a value are what it is read as: a string where the first is "string", else JSON if
-    it can be. They are the same in a form whose tags do not tell.
+    A value is read as `text_kind` and `json_kind`: a string where the first is "string", else JSON if it parses. Both
+    are the same in a form whose tags do not say.
     """
 
     rules: LarkRules
@@ -51,7 +51,7 @@ class TaggedValues:
     def choices(
         self, schema: Any, text_kind: str, json_kind: str, seen: set[int] | None = None
     ) -> Iterator[tuple[bool, str]]:
-        """Each rule with whether it is of a string. `seen` are choices that have been looked at."""
+        """Rules, each with whether it is for a string. `seen` are choices that were visited."""
         found, seen = self.tool.resolved(schema), set() if seen is None else seen
         if id(found) in seen:  # one that refers to itself, say
             return
@@ -82,7 +82,7 @@ class TaggedValues:
         yield from ((False, rule) for rule in self._json(found, kinds, {"string", "boolean", "null"}))
 
     def _json(self, schema: Mapping[str, Any], kinds: set[str], without: set[str]) -> Iterator[str]:
-        """A value in JSON that is of none of the types `without`, if there is any."""
+        """Rules for JSON values of types other than `without`, if there are any."""
         if not kinds & without and kinds:
             held = schema
         elif kinds <= without and kinds:
@@ -92,7 +92,7 @@ class TaggedValues:
         yield sequence(self.rules.json(self.tool.rooted(held), not self.tool.is_strict), self.rules.text(self.end))
 
     def _spelled(self, values: list[Any], text_kind: str, json_kind: str) -> Iterator[tuple[bool, str]]:
-        """Those of the values that are read as what they are."""
+        """Rules for the values that are read back unchanged."""
         n_found, mark = 0, self._letters.removeprefix(self.pad)
         for value in values:
             is_text = isinstance(value, str)
@@ -120,7 +120,7 @@ class TaggedValues:
         return self._ended(_ANYTHING if is_sure else _NO_JSON, *regexes, without=without)
 
     def _ended(self, regex: str, *others: str, without: Sequence[str] = ()) -> str:
-        """Text that matches regular expressions, and the end behind it, as one piece."""
+        """Text that matches regular expressions, with the end after it, as one piece."""
         letters = self._letters
         text = self.rules.pattern(regex, *others, without=without, after=letters)
         return sequence(text, self.rules.text(self.end[len(letters) :]))

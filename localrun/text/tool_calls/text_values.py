@@ -40,7 +40,7 @@ def _length(tool: HeldTool, schema: Mapping[str, Any]) -> str:
 
 
 def _pattern(tool: HeldTool, schema: Mapping[str, Any]) -> str:
-    """A pattern, which may match anywhere in a string, as one of the whole of it."""
+    """A schema's pattern, which may match anywhere in a string, as one for the whole string."""
     pattern = schema.get("pattern")
     if not isinstance(pattern, str):
         return ""

@@ -1,4 +1,4 @@
-"""Variables in which chat templates are told of tools."""
+"""Template variables that carry the tools."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -8,22 +8,22 @@ ToolVariables: TypeAlias = Callable[[GivenTools], dict[str, Any]]
 
 
 def no_tools(tools: GivenTools) -> dict[str, Any]:
-    """None, for a template that has no place for them."""
+    """No variables, for a template that has no place for tools."""
     return {}
 
 
 def _as_given(tools: GivenTools) -> dict[str, Any]:
-    """As OpenAI's clients send them, and nearly every template takes them."""
+    """Tools as OpenAI's clients send them, and nearly every template takes them."""
     return {"tools": list(tools)}
 
 
 def _bare(tools: GivenTools) -> dict[str, Any]:
-    """The functions themselves."""
+    """The functions without the wrapper."""
     return {"tools": [tool.get("function", tool) for tool in tools]}
 
 
 def _as_xml_tools(tools: GivenTools) -> dict[str, Any]:
-    """Under the name of SmolLM3."""
+    """Tools under the name that SmolLM3 uses."""
     return {"tools": list(tools), "xml_tools": list(tools)}
 
 

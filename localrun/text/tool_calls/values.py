@@ -1,7 +1,7 @@
-"""Values of arguments as models write them, read as they arrive and told as JSON.
+"""Values of arguments as models write them, read as they arrive and emitted as JSON.
 
-JSON, the literals of Python and Gemma's maps differ in how strings and keys are quoted, and what true is called.
-All of them are read here, whichever a dialect has; what is emitted is always JSON, or the beginning of it.
+JSON, Python literals and Gemma's maps differ in how strings and keys are quoted, and in the names of true, false and
+null. All of them are read here, in every dialect; the output is always JSON, or the beginning of it.
 """
 
 import json
@@ -25,14 +25,14 @@ _HEX_DIGITS = {"u": 4, "x": 2, "U": 8}
 
 @dataclass(frozen=True, slots=True)
 class ValueReader:
-    """Reads values between `quotes`; `marks` are stand-ins of tokens that no value holds."""
+    """Reads values between `quotes`; `marks` are stand-ins of tokens that no value contains."""
 
     incoming: Incoming
     quotes: tuple[str, ...] = ('"', "'")
     marks: frozenset[str] = frozenset()
 
     def value(self, emit: EmitText, depth: int = 0) -> Waiting[None]:
-        """One value. Raises BrokenCallError where something else comes, or is nested too deeply."""
+        """Read one value. Raises BrokenCallError where something else comes, or nesting is too deep."""
         first = yield from self.incoming.skip_space()
         if depth > MAX_DEPTH:
             raise BrokenCallError
@@ -48,7 +48,7 @@ class ValueReader:
             yield from self._word(emit)
 
     def object(self, opens: str, closes: str, colon: str, emit: EmitText, depth: int = 0) -> Waiting[None]:
-        """Members between two brackets; also the arguments of a call in Python's form."""
+        """Read members between two brackets; also the arguments of a Python call."""
         yield from self.incoming.expect(opens)
         emit("{")
         before = ""
@@ -63,7 +63,7 @@ class ValueReader:
         emit("}")
 
     def key(self, colon: str) -> Waiting[str]:
-        """A key, in quotes or bare, and the sign after it."""
+        """Read a key, quoted or bare, and the sign after it."""
         yield from self.incoming.skip_space()
         quote = yield from self.incoming.match(self.quotes)
         if quote:
@@ -74,14 +74,14 @@ class ValueReader:
         return self.incoming.plain(key)
 
     def text(self, quote: str) -> Waiting[str]:
-        """The rest of a string whose quote was taken."""
+        """Read the rest of a string whose quote was taken."""
         parts: list[str] = []
         yield from self._string(quote, parts.append)
         text: str = json.loads(f'"{"".join(parts)}"')
         return text
 
     def buffered(self) -> Waiting[str]:
-        """A value as JSON, once it is complete."""
+        """Read a complete value, as JSON."""
         parts: list[str] = []
         yield from self.value(parts.append)
         return "".join(parts)
@@ -99,12 +99,12 @@ class ValueReader:
         emit("]")
 
     def _ends(self, closes: str) -> Waiting[bool]:
-        """Whether a closing bracket comes, which is taken."""
+        """Take a closing bracket if it comes; returns whether it did."""
         yield from self.incoming.skip_space()
         return bool((yield from self.incoming.match((closes,))))
 
     def _separator(self, closes: str) -> Waiting[str]:
-        """Take the comma between two items; a bracket stays. What to write before the next item."""
+        """Take the comma between two items; a bracket stays. Returns the text to write before the next item."""
         found = yield from self.incoming.skip_space()
         if found == closes:
             return ""
@@ -112,7 +112,7 @@ class ValueReader:
         return ", "
 
     def _word(self, emit: EmitText) -> Waiting[None]:
-        """A number, or true, false and null by any name."""
+        """Read a number, or true, false or null in any spelling."""
         word = yield from self.incoming.upto((*_ENDS_WORD, *self.marks), _MAX_NUMBER)
         json_word = _WORDS.get(word) or (word if _NUMBER.fullmatch(word) else "")
         if not json_word:
@@ -121,7 +121,7 @@ class ValueReader:
         emit(json_word)
 
     def _string(self, quote: str, emit: EmitText) -> Waiting[None]:
-        """The inside of a string, with JSON's escapes. Backslashes mean something only where the quote is a letter."""
+        """Read the inside of a string with JSON's escapes. Backslashes are escapes only between letter quotes."""
         escapes = quote in ('"', "'")
         ends = (quote, *self.marks, *(("\\",) if escapes else ()))
         while True:
@@ -133,7 +133,7 @@ class ValueReader:
             emit(escaped((yield from self._escape())))
 
     def _escape(self) -> Waiting[str]:
-        """The character that an escape means; an unknown one means itself, backslash included, as in Python."""
+        """Read an escape; an unknown one stays as written, backslash included, as in Python."""
         letter = yield from self.incoming.peek()
         self.incoming.take(1)
         if n := _HEX_DIGITS.get(letter, 0):
@@ -154,10 +154,10 @@ class ValueReader:
 
 
 def escaped(text: str) -> str:
-    """Text as it stands within a string of JSON. Lone surrogates, which are no text, become U+FFFD."""
+    """Text as it stands within a string of JSON. Lone surrogates, which are not text, become U+FFFD."""
     return json.dumps(_SURROGATES.sub("\ufffd", text), ensure_ascii=False)[1:-1]
 
 
 def _char(code: int) -> str:
-    """A character; U+FFFD for what is none."""
+    """A character; U+FFFD for an invalid code."""
     return "\ufffd" if 0xD800 <= code < 0xE000 or code > 0x10FFFF else chr(code)

@@ -1,7 +1,7 @@
-"""Parts of a turn with calls that a template leaves out: the calls, or what is said beside them.
+"""Parts of a turn with calls that a template leaves out: the calls, or the text beside them.
 
-It is put in after rendering, at a place that is marked: the marks of calls are tokens, as those of a template are, and
-what arguments spell stays text.
+They are inserted after rendering, at a marked place: the marks of calls are tokens, as those of a template are, and the
+text of arguments stays text.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ Messages = Sequence[Mapping[str, Any]]
 
 
 def render_written(render: Callable[[Messages], str], messages: Messages, syntax: Syntax) -> str:
-    """The text of `messages`, with what is to be put into it."""
+    """The text of `messages`, with the missing parts inserted."""
     places: dict[str, str] = {}
     beside: dict[str, str] = {}
     marked = []
@@ -50,7 +50,7 @@ def _named(message: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 
 def _put_before(text: str, place: str, said: str, opens: Sequence[str]) -> str:
-    """A text before the mark that opens the call at a place; left out where none opens it."""
+    """A text before the mark that opens the call at a place; left out where no mark does."""
     before, _, after = text.rpartition(place)
     before = before.replace(place, "")
     opened = max((before.rfind(mark) for mark in opens if len(mark) > 1), default=-1)
@@ -60,7 +60,7 @@ def _put_before(text: str, place: str, said: str, opens: Sequence[str]) -> str:
 
 
 def _followed(content: Any, place: str) -> Any:
-    """Content with the place behind it, on a line of its own."""
+    """Content with the place after it, on a line of its own."""
     if isinstance(content, list):
         return [*content, {"type": "text", "text": place}]
     return f"{content}\n{place}" if content else place

@@ -1,4 +1,4 @@
-"""Running a command: shown exactly as it runs, asked about each time, and ended with everything that it started."""
+"""The tool that runs a command: shown exactly as it runs, confirmed each time, and ended with all its processes."""
 
 import os
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ MAX_COMMAND = 8000  # characters
 
 
 def shell_line(command: str) -> Sequence[str]:
-    """The program that runs a command."""
+    """The argument list that runs a command in a shell."""
     if os.name == "nt":
         return [os.environ.get("COMSPEC", "cmd.exe"), "/d", "/c", command]
     return ["/bin/sh", "-c", command]
 
 
 def run_command_tool(folders: Folders) -> Tool:
-    """A command of a shell, in the first folder that is allowed."""
+    """The tool that runs a shell command, in the first allowed folder."""
 
     def preview(arguments: Json) -> str:
         command = arguments["command"]
@@ -63,7 +63,7 @@ def _gap(output: ChildOutput) -> bytes:
 
 
 def _end_line(output: ChildOutput, call: RunningCall) -> str:
-    """A line about how it ended."""
+    """Describe how the command ended."""
     if output.code is None:
         why = "stopped by the user" if call.is_cancelled else "ended because it wrote too much"
         return f"({why})" if call.seconds_left else f"(ended after {COMMAND_SECONDS:g} seconds)"

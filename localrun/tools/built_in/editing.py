@@ -1,4 +1,4 @@
-"""Tools that change files. A person accepts the difference; what is written is that, or nothing."""
+"""Tools that change files: a person accepts the diff, and exactly that is written, or nothing."""
 
 import hashlib
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _PATH: Json = {"type": "string", "description": "the path of the file"}
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A file as it is to be; `before` None for a new one."""
+    """A planned change of a file; `before` None for a new one."""
 
     path: Path
     before: str | None
@@ -30,7 +30,7 @@ class _Change:
 
     @property
     def shown(self) -> str:
-        """The difference, as a person accepts it."""
+        """The diff that a person accepts."""
         return hunk(str(self.path), self.before, self.after)
 
     @property
@@ -42,7 +42,7 @@ Plan = Callable[[Json, Path, str | None], str]  # the text of a file, from what 
 
 
 class _Editor:
-    """Parts that editing tools share: the file is read again before it is written, and has to be as it was shown."""
+    """Base of editing tools: the file is read again before it is written, and must be unchanged since the diff."""
 
     def __init__(self, folders: Folders, read: FilesRead, plan: Plan, needs_reading: bool) -> None:
         self._folders, self._read, self._plan = folders, read, plan
@@ -63,7 +63,7 @@ class _Editor:
         return call.result(f"{change.path} was {'changed' if change.before is not None else 'written'}")
 
     def _roots(self, path: Path) -> list[Path]:
-        """Folders that it may write in: those that were allowed, and for what a person accepts the file's own."""
+        """Folders that the tool may write in: the allowed ones, and for an accepted change the file's own."""
         return [*self._folders.allowed, path.parent]
 
     def _change(self, arguments: Json) -> _Change:
@@ -85,7 +85,7 @@ class _Editor:
 
 
 def write_file_tool(folders: Folders, read: FilesRead) -> Tool:
-    """A whole text file. One that is there already has to have been read, and to be as it was then."""
+    """The tool that writes a whole text file. An existing file must have been read, and be unchanged since."""
 
     def plan(arguments: Json, path: Path, before: str | None) -> str:
         text = _checked(arguments["text"])
@@ -100,7 +100,7 @@ def write_file_tool(folders: Folders, read: FilesRead) -> Tool:
 
 
 def edit_file_tool(folders: Folders, read: FilesRead) -> Tool:
-    """A text in a file, in place of another one that is there once."""
+    """The tool that replaces a text that occurs once in a file."""
 
     def plan(arguments: Json, path: Path, before: str | None) -> str:
         if before is None:

@@ -1,4 +1,4 @@
-"""Fetching a page from the internet: asked about for each host, and connected only to addresses that were checked."""
+"""The tool that fetches a web page: confirmed for each host, and connected only to checked addresses."""
 
 import http.client
 import re
@@ -34,7 +34,7 @@ class _Page:
 
 
 def fetch_url_tool(is_allowed: IsAllowed = is_public) -> Tool:
-    """A page as text."""
+    """The tool that returns a page as text."""
 
     def run(arguments: Json, call: RunningCall) -> ToolResult:
         if is_offline():
@@ -63,7 +63,7 @@ def fetch_url_tool(is_allowed: IsAllowed = is_public) -> Tool:
 
 
 def _parsed(url: str) -> SplitResult:
-    """The parts of an address. Raises ToolError for one that is no plain page of the web."""
+    """The parts of a URL. Raises ToolError for one that is not a plain web page."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -83,7 +83,7 @@ def _place(parts: SplitResult) -> str:
 
 
 def _fetch(url: str, call: RunningCall, is_allowed: IsAllowed) -> _Page | str:
-    """The page; or the address on another host that it leads to, which is a question of its own."""
+    """Fetch the page, or return the redirect to another host, which needs a consent of its own."""
     first = _parsed(url)
     parts = first
     for _ in range(MAX_REDIRECTS):
@@ -99,7 +99,7 @@ def _fetch(url: str, call: RunningCall, is_allowed: IsAllowed) -> _Page | str:
 
 
 def _get(parts: SplitResult, call: RunningCall, is_allowed: IsAllowed) -> _Page | str:
-    """One page, or where it leads."""
+    """Fetch one page, or return its redirect."""
     host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
     connection = http.client.HTTPConnection(host, port, timeout=FETCH_SECONDS)
     try:
@@ -116,7 +116,7 @@ def _get(parts: SplitResult, call: RunningCall, is_allowed: IsAllowed) -> _Page 
 def _connected(
     connection: http.client.HTTPConnection, scheme: str, host: str, port: int, call: RunningCall, is_allowed: IsAllowed
 ) -> Iterator[None]:
-    """While open, `connection` leads to an address that was checked; it is hung up when the call is over."""
+    """Connect `connection` to a checked address inside the block; the call's end closes it."""
     sock = connect(host, port, call, is_allowed)
     if scheme == "https":
         sock = ssl.create_default_context().wrap_socket(sock, server_hostname=host)

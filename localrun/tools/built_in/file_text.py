@@ -1,4 +1,4 @@
-"""Text of files that a tool may read: bounded, and only what is text."""
+"""Text of files that a tool may read, with a limit; other files are refused."""
 
 import hashlib
 import re
@@ -15,7 +15,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file as it was read; `digest` tells whether it is still the same."""
+    """A file as it was read; `digest` tells whether it has changed."""
 
     path: Path
     text: str
@@ -23,7 +23,7 @@ class FileText:
 
 
 def read_bytes(path: Path, folders: Sequence[Path], call: RunningCall | None = None) -> bytes:
-    """All bytes of a file. Raises ToolError for what is outside, no regular file, or too large."""
+    """Read a whole file. Raises ToolError for one outside the folders, not regular, or too large."""
     data = bytearray()
     with open_inside(path, folders) as file:
         try:
@@ -39,7 +39,7 @@ def read_bytes(path: Path, folders: Sequence[Path], call: RunningCall | None = N
 
 
 def read_text(path: Path, folders: Sequence[Path], call: RunningCall | None = None) -> FileText:
-    """A text file. Raises ToolError for one that is not UTF-8, too."""
+    """Read a text file. Raises ToolError also for one that is not UTF-8."""
     data = read_bytes(path, folders, call)
     text = as_text(data)
     if text is None:
@@ -48,7 +48,7 @@ def read_text(path: Path, folders: Sequence[Path], call: RunningCall | None = No
 
 
 def as_text(data: bytes) -> str | None:
-    """The text of a file; None for one that has none."""
+    """Decode a file; None where it is not text."""
     if b"\0" in data:
         return None
     try:
@@ -58,10 +58,10 @@ def as_text(data: bytes) -> str | None:
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines with their ends; only a line feed ends one, as for editors and compilers."""
+    """Lines with their ends; only a line feed ends one, as in editors and compilers."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def shown_path(path: Path, folders: Folders) -> str:
-    """A path as a model is told it: relative to where its own paths begin, if it is there."""
+    """A path as the model sees it: relative to the base of its own paths, if it is inside."""
     return str(path.relative_to(folders.base)) if path.is_relative_to(folders.base) else str(path)

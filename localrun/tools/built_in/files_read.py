@@ -1,18 +1,18 @@
-"""Files that the model has read in this chat, each as it was then."""
+"""Files that the model has read in this chat, with their contents' digests."""
 
 from pathlib import Path
 
 
 class FilesRead:
-    """Digests by path. A file that is another one now is not to be changed before it is read again."""
+    """Digests by path. A file that has changed must be read again before it is edited."""
 
     def __init__(self) -> None:
         self._digests: dict[Path, str] = {}
 
     def note(self, path: Path, digest: str) -> None:
-        """It was read, or written, with this content."""
+        """Note that a file was read, or written, with this content."""
         self._digests[path] = digest
 
     def known(self, path: Path) -> str | None:
-        """The digest it had; None for a file that was not read."""
+        """The digest of a file when it was read; None for one that was not."""
         return self._digests.get(path)

@@ -1,4 +1,4 @@
-"""Tools that find: files by their names, lines by a regular expression."""
+"""Tools that find files by name, and lines by a regular expression."""
 
 import json
 import marshal
@@ -27,7 +27,7 @@ _PATH: Json = {"type": "string", "description": "the folder to look in", "defaul
 
 
 def glob_tool(folders: Folders) -> Tool:
-    """Files whose names fit."""
+    """The tool that finds files by name."""
 
     def run(arguments: Json, call: RunningCall) -> ToolResult:
         root = folders.real_path(arguments["path"])
@@ -53,7 +53,7 @@ def glob_tool(folders: Folders) -> Tool:
 
 
 def grep_tool(folders: Folders) -> Tool:
-    """Lines that match."""
+    """The tool that finds matching lines."""
 
     def run(arguments: Json, call: RunningCall) -> ToolResult:
         path = folders.real_path(arguments["path"])
@@ -97,7 +97,7 @@ class _Text:
 
 
 def _files(root: Path, pattern: str, call: RunningCall) -> tuple[list[FoundFile], bool]:
-    """Files below a folder, and whether all of it was looked at."""
+    """Files in a folder, and whether the search was complete."""
     if not is_inside(root, call.folders):
         raise ToolError(f"{root} is outside of the folders that are allowed")
     if not root.is_dir():
@@ -108,7 +108,7 @@ def _files(root: Path, pattern: str, call: RunningCall) -> tuple[list[FoundFile]
 
 
 def _texts(found: list[FoundFile], call: RunningCall) -> Iterator[_Text]:
-    """The texts of files, up to as much as is searched at once; what is no text is passed over."""
+    """The texts of files, up to a total size; other files are skipped."""
     total = 0
     for one in found:
         call.check()
@@ -123,7 +123,7 @@ def _texts(found: list[FoundFile], call: RunningCall) -> Iterator[_Text]:
 
 
 def _matches(arguments: Json, texts: list[str], call: RunningCall) -> list[list[int]]:
-    """For each text the numbers of the lines that match, found in a process that can be ended."""
+    """Numbers of the matching lines of each text, found in a process that can be ended."""
     pattern = arguments["pattern"]
     try:
         re.compile(pattern)

@@ -1,4 +1,4 @@
-"""The difference between two texts as one hunk of a unified diff: all lines between the first and the last change."""
+"""The diff of two texts as one hunk of a unified diff: all lines between the first and the last change."""
 
 from localrun.tools.built_in.file_text import lines_of
 
@@ -8,7 +8,7 @@ _NO_END = "\n\\ no line break at the end"
 
 
 def hunk(name: str, before: str | None, after: str) -> str:
-    """The difference; `before` None for a file that is not there yet. Takes time in proportion to the texts."""
+    """The diff; `before` None for a new file. Takes linear time."""
     old, new = lines_of(before or ""), lines_of(after)
     most = min(len(old), len(new))
     first = next((i for i in range(most) if old[i] != new[i]), most)

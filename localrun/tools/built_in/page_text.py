@@ -31,7 +31,7 @@ class _Reader(HTMLParser):
 
 
 def text_of_page(html: str) -> str:
-    """The text that a reader sees, roughly: one line a block."""
+    """The text that a reader sees, roughly: one line per block."""
     reader = _Reader()
     reader.feed(html)
     reader.close()

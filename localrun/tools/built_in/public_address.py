@@ -1,4 +1,4 @@
-"""Addresses on the internet: what a name leads to is looked up once, checked, and connected to as it was checked."""
+"""Public internet addresses: a name is resolved once, checked, and connected to at the checked address."""
 
 import ipaddress
 import socket
@@ -12,7 +12,7 @@ _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is on the internet, and not of this machine or a network around it."""
+    """Whether an address is on the internet, not of this machine or a private network."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         inner = found.ipv4_mapped or found.sixtofour or (found.teredo or (None, None))[1]
@@ -24,7 +24,7 @@ def is_public(address: str) -> bool:
 
 
 def connect(host: str, port: int, call: RunningCall, is_allowed: IsAllowed = is_public) -> socket.socket:
-    """A connection to what `host` leads to now. Raises ToolError, also where any of its addresses is not allowed."""
+    """Connect to `host`. Raises ToolError, also where any of its addresses is not allowed."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Tools that read: one file, one folder."""
+"""Tools that read a file or list a folder."""
 
 import stat
 
@@ -15,7 +15,7 @@ MAX_ENTRIES = 1000
 
 
 def read_file_tool(folders: Folders, read: FilesRead) -> Tool:
-    """Lines of a text file. What was read is noted in `read`: only a file that is still the same can be changed."""
+    """The tool that reads lines of a text file. `read` notes the file, which can be changed only while unchanged."""
 
     def run(arguments: Json, call: RunningCall) -> ToolResult:
         file = read_text(folders.real_path(arguments["path"]), call.folders, call)
@@ -60,7 +60,7 @@ def read_file_tool(folders: Folders, read: FilesRead) -> Tool:
 
 
 def list_tool(folders: Folders) -> Tool:
-    """Names in a folder."""
+    """The tool that lists a folder."""
 
     def run(arguments: Json, call: RunningCall) -> ToolResult:
         path = folders.real_path(arguments["path"])

@@ -17,7 +17,7 @@ from localrun.tools.tool import Tool
 
 
 def built_in_tools(folders: Folders) -> list[Tool]:
-    """All of them, for one chat."""
+    """All built-in tools, for one chat."""
     read = FilesRead()
     return [
         CALCULATOR,
@@ -34,7 +34,7 @@ def built_in_tools(folders: Folders) -> list[Tool]:
 
 
 def chosen_tools(tools: Sequence[Tool], names: Sequence[str]) -> list[Tool]:
-    """Tools by their names, or by how these begin. Raises UsageError for a name that means none, or several."""
+    """Tools by name or unique prefix. Raises UsageError for an unknown or ambiguous name."""
     chosen: dict[str, Tool] = {}
     for name in names:
         fitting = [tool for tool in tools if tool.name == name] or [

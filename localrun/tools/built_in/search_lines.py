@@ -1,7 +1,7 @@
-"""The process that looks for a regular expression. A pattern may take forever: this process may be ended at any time.
+"""The process that searches for a regular expression, which may be ended because a pattern may take forever.
 
 It reads `[pattern, ignore_case, texts]` from stdin in `marshal` form, and writes as JSON, for each text, the numbers of
-the lines that match.
+the matching lines.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The process that speaks to MCP servers: `mcp` takes seconds to import, and none of that is the chat's.
+"""The process that talks to MCP servers, so that the slow import of `mcp` is not the chat's.
 
 Questions come on stdin, answers go to stdout: a JSON object a line. It ends its servers, and itself, when stdin ends.
 """
@@ -25,7 +25,7 @@ STUCK_SECONDS = 15.0  # that one step may compute; a server that makes it take l
 
 
 def main() -> None:
-    """Answer questions until there are no more."""
+    """Answer questions until stdin ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     guard = ServerGuard()
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 class McpChild:
-    """The servers that were asked for, each by its name."""
+    """The requested servers, by name."""
 
     def __init__(self, answers: BinaryIO, guard: ServerGuard) -> None:
         self._answers, self._guard = answers, guard
@@ -117,7 +117,7 @@ class McpChild:
 
 
 async def _beat() -> None:
-    """End the process where no other step gets its turn: a pattern, say, that a library searches for without an end."""
+    """End the process when its event loop is stuck, as in an endless pattern search of a library."""
     nowhere = open(os.devnull, "w")  # noqa: SIM115
     while True:
         faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True, file=nowhere)

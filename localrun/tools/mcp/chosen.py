@@ -1,4 +1,4 @@
-"""MCP servers as a person names them for a chat: `mcp:SERVER`, `mcp:SERVER/TOOL`, or `mcp` for all of them."""
+"""Names of MCP servers for a chat: `mcp:SERVER`, `mcp:SERVER/TOOL`, or `mcp` for all of them."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ PREFIX = "mcp:"
 
 
 def names_servers(name: str) -> bool:
-    """Whether a name is that of a server, and not of a tool that is built in."""
+    """Whether a name means servers, not a built-in tool."""
     return name == ALL or name.startswith(PREFIX)
 
 

@@ -1,4 +1,4 @@
-"""`mcp.json`: the MCP servers that a user has set up, in the form that other programs read, too."""
+"""`mcp.json`: the user's MCP servers, in the format of other programs."""
 
 import json
 import re
@@ -27,7 +27,7 @@ _HTTP_TYPES = ("http", "streamable-http", "streamableHttp", "streamable_http")
 
 @dataclass(frozen=True, slots=True)
 class ServerEntry:
-    """A server: a command that is started, or else a URL. Texts are as they were written, with `${VARIABLES}`."""
+    """A server: a command to start, or a URL. Texts are as written, with `${VARIABLES}`."""
 
     name: str
     command: str = ""
@@ -44,7 +44,7 @@ class ServerEntry:
         return self.url or " ".join((self.command, *self.args))
 
     def as_json(self) -> Json:
-        """The object that stands for it in the file."""
+        """The object in the file."""
         if self.url:
             return {"url": self.url, **({"headers": dict(self.headers)} if self.headers else {})}
         rest = {"env": dict(self.env), "cwd": self.cwd}
@@ -57,14 +57,14 @@ class ServerEntry:
 
 @dataclass(frozen=True, slots=True)
 class ServerFile:
-    """The servers of a file, and a sentence about each entry that is none."""
+    """The servers of a file, and a sentence about each invalid entry."""
 
     servers: tuple[ServerEntry, ...] = ()
     problems: tuple[str, ...] = ()
 
     @property
     def usable(self) -> tuple[ServerEntry, ...]:
-        """Those that are not switched off."""
+        """Servers that are switched on."""
         return tuple(entry for entry in self.servers if entry.is_on)
 
     def find(self, name: str) -> ServerEntry:
@@ -79,13 +79,13 @@ class ServerFile:
 
 
 def config_file() -> Path | None:
-    """Where our own servers stand, existing or not; None without a home folder."""
+    """Path of localrun's own mcp.json, which need not exist; None without a home folder."""
     home = folder("config")
     return home / FILE if home else None
 
 
 def read_servers(path: Path | None = None) -> ServerFile:
-    """The servers of a file, ours unless another is named. UsageError for one that cannot be read."""
+    """The servers of a file, by default localrun's own. UsageError for an unreadable one."""
     data = _read(path or config_file())
     key = next((key for key in KEYS if key in data), KEYS[0])
     entries = data.get(key, {})
@@ -103,8 +103,7 @@ def read_servers(path: Path | None = None) -> ServerFile:
 
 
 def write_server(entry: ServerEntry) -> Path:
-    """Add a server to our file, or put it in the place of one of that name; everything else stays. UsageError where
-    that cannot be done."""
+    """Add a server to localrun's file, or replace the one of that name. UsageError where that fails."""
     parse_name(entry.name)
     return _change(lambda entries: {**entries, entry.name: entry.as_json()})
 
@@ -127,21 +126,21 @@ def typed_server(
 
 
 def remove_server(name: str) -> Path:
-    """Take a server out of our file. UsageError where there is none of this name."""
+    """Remove a server from localrun's file. UsageError where there is none of this name."""
     if name not in _read(config_file()).get(KEYS[0], {}):
         read_servers().find(name)
     return _change(lambda entries: {other: value for other, value in entries.items() if other != name})
 
 
 def parse_name(name: str) -> str:
-    """The name of a server. ValueError for one that could not be typed in a list."""
+    """Check the name of a server. ValueError for one that could not be typed in a list."""
     if not _NAME.fullmatch(name):
         raise ValueError("a name has letters, digits, dots, - and _, at most 64 of them")
     return name
 
 
 def parse_entry(name: str, values: object) -> ServerEntry:
-    """The server that an object stands for. ValueError says what is wrong with it."""
+    """Parse the object of a server. ValueError says what is wrong with it."""
     parse_name(name)
     if not isinstance(values, dict):
         raise ValueError("this is not an object")

@@ -1,4 +1,4 @@
-"""One server and what is asked of it, in the process that has `mcp`."""
+"""Connection to one server, in the process that imports `mcp`."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ _WORDS = 300  # characters of what a server says that the user is shown
 
 
 class McpConnection:
-    """A server that is started by the first question. `on_change` hears the tools when the server changes them."""
+    """A server that the first question starts. `on_change` receives the tools when the server changes them."""
 
     def __init__(self, server: Json, on_change: Callable[[Json], None], guard: ServerGuard) -> None:
         self._server, self._on_change = server, on_change
@@ -47,12 +47,14 @@ class McpConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be asked."""
+        """Whether the server can still be asked."""
         return not self._leave.is_set() and not (self._ready.done() and self._transport.has_ended)
 
     async def is_well(self) -> bool:
-        """Whether it answers, where a call without an answer, or a word of the server, leaves that or its tools open;
-        one that does not is left."""
+        """Whether the server answers, after a call without an answer or an announcement made that doubtful.
+
+        A server that does not answer is closed.
+        """
         if self._is_doubtful and self._ready.done() and self.is_open:
             self._is_doubtful = False
             try:
@@ -63,12 +65,12 @@ class McpConnection:
         return self.is_open
 
     async def tools(self) -> Json:
-        """Its tools, and notes about those that are left out. Raises ServerError."""
+        """Tools of the server, and notes about those that are left out. Raises ServerError."""
         await self._client()
         return self._listed
 
     async def call(self, tool: str, arguments: Json, seconds: float) -> Json:
-        """The result of a call as a text. Raises ServerError where there is none."""
+        """The result of a call as text. Raises ServerError where there is none."""
         client = await self._client()
         try:
             result = await client.call_tool(tool, arguments, read_timeout_seconds=seconds)
@@ -85,7 +87,7 @@ class McpConnection:
         return {"text": kept, "is_error": bool(result.is_error), "more_bytes": more}
 
     async def close(self) -> None:
-        """End it."""
+        """End the connection."""
         self._leave.set()
         if not self._ready.done():
             self._life.cancel()
@@ -95,7 +97,7 @@ class McpConnection:
         return await asyncio.shield(self._ready)
 
     async def _live(self) -> None:
-        """Connect, and stay so until the server is to be left."""
+        """Connect, and stay connected until closed."""
         try:
             async with asyncio.timeout(START_SECONDS) as clock, self._new_client() as client:
                 self._listed = await _list_tools(client)
@@ -113,7 +115,7 @@ class McpConnection:
             self._leave.set()
 
     def _fail(self, reason: str) -> None:
-        """Tell those who wait for it why it cannot be used."""
+        """Report to waiting callers why the server cannot be used."""
         if not self._ready.done():
             self._ready.set_exception(ServerError(reason))
             self._ready.exception()  # it may be that nobody waits
@@ -128,7 +130,7 @@ class McpConnection:
         )
 
     async def _watch(self, client: Client) -> None:
-        """Hear of changed tools from a server of 2026-07-28; older ones tell unasked."""
+        """Listen for changed tools on a server of 2026-07-28; older ones announce them."""
         with suppress(Exception):
             async with client.listen(tools_list_changed=True) as events:
                 async for _ in events:
@@ -143,7 +145,7 @@ class McpConnection:
         self._changes.set()
 
     async def _relist(self, client: Client) -> None:
-        """Ask for the tools again whenever they changed, not more often than once in a while."""
+        """List the tools again whenever they changed, at a limited rate."""
         leave = asyncio.create_task(self._leave.wait())
         while not leave.done():
             changes = asyncio.create_task(self._changes.wait())
@@ -156,7 +158,7 @@ class McpConnection:
                 await asyncio.wait((leave,), timeout=_RELIST_SECONDS)
 
     def _reason(self, error: BaseException) -> str:
-        """Why it cannot be used, in words for the user."""
+        """Why the server cannot be used, in words for the user."""
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, TimeoutError):
@@ -181,7 +183,7 @@ def _transport(server: Json, guard: ServerGuard) -> StdioServer | UrlServer:
 
 
 async def _list_tools(client: Client) -> Json:
-    """The tools of a server as plain data, bounded in number and size."""
+    """The tools of a server as plain data, limited in number and size."""
     tools: list[Json] = []
     notes: list[str] = []
     cursor: str | None = None

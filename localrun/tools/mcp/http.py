@@ -1,7 +1,7 @@
-"""Connections to servers that have a URL: bounded answers, and no redirects to other places.
+"""Connections to servers with a URL: limited answers, and no redirects to other origins.
 
-Redirects stay within the origin of the URL: the transport of `mcp` sees to it. The address itself is the user's, who
-may well name one of their own network.
+The transport of `mcp` enforces that redirects stay within the origin. The address itself is the user's choice, and may
+be in a private network.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -25,7 +25,7 @@ _REASONS = {
 
 
 class UrlServer:
-    """A server at a URL. `problem` says what it last refused; empty where it did not."""
+    """A server at a URL. `problem` is its last refusal; empty where there was none."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         self._url = url
@@ -35,7 +35,7 @@ class UrlServer:
 
     @property
     def has_ended(self) -> bool:
-        """Whether its last answer was a refusal: it may have forgotten who asks."""
+        """Whether its last answer was a refusal: the server may have forgotten the session."""
         return bool(self.problem)
 
     def connect(self) -> AbstractAsyncContextManager[TransportStreams]:
@@ -48,7 +48,7 @@ class UrlServer:
         return streamable_http_client(self._url, http_client=client, max_sse_event_size=MAX_MESSAGE)
 
     async def _bound(self, response: httpx2.Response) -> None:
-        """Look at an answer before its body is read."""
+        """Check a response before its body is read."""
         status = response.status_code
         self.problem = f"HTTP {status}: {_REASONS.get(status, response.reason_phrase)}" if status >= 400 else ""
         assert isinstance(response.stream, httpx2.AsyncByteStream)

@@ -1,4 +1,4 @@
-"""Limits of what a server may send and how long it may take, and the error about one that is of no use."""
+"""Limits on what a server may send and how long it may take, and the error for an unusable server."""
 
 MAX_MESSAGE = 8 << 20  # bytes of one message
 MAX_TOOLS = 128  # of a server
@@ -12,4 +12,4 @@ TERMINATE_SECONDS = 0.5  # and when it is told to
 
 
 class ServerError(Exception):
-    """A server that cannot be used, in words that follow its name."""
+    """A server that cannot be used; the message follows its name."""

@@ -1,4 +1,4 @@
-"""The tools that servers listed, kept on disk: a chat tells its model of them before the servers have started."""
+"""Lists of tools of servers, cached on disk, so that a chat knows the tools before the servers have started."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ MAX_KEPT = 2 << 20  # bytes of all lists; longer ones are asked for every time
 
 
 def kept_list(entry: ServerEntry) -> Json | None:
-    """The list of a server, no older than a day; None where it is not known."""
+    """The cached list of a server, at most a day old; None where there is none."""
     home = folder("cache")
     row = read_state(home / FILE).get(entry.name) if home else None
     if not isinstance(row, dict) or row.get("of") != _digest(entry):
@@ -27,20 +27,20 @@ def kept_list(entry: ServerEntry) -> Json | None:
 
 
 def keep_list(entry: ServerEntry, listed: Json) -> None:
-    """Note what a server listed. Where nothing can be written, nothing is noted."""
+    """Cache the list of a server, where the folder can be written."""
     if home := writable_folder("cache"):
         row = {"of": _digest(entry), "at": time.time(), "listed": listed}
         change_state(home / FILE, lambda rows: _bounded({**rows, entry.name: row}, entry.name))
 
 
 def forget_list(name: str) -> None:
-    """Forget what a server listed, of whatever entry."""
+    """Remove the cached list of a server name."""
     if home := folder("cache"):
         change_state(home / FILE, lambda rows: {other: row for other, row in rows.items() if other != name})
 
 
 def is_list(listed: Any) -> bool:
-    """Whether it is what a server lists: tools with their parts, and notes."""
+    """Whether the value is a valid list: tools with their parts, and notes."""
     if not isinstance(listed, dict) or not all(isinstance(listed.get(key), list) for key in ("tools", "notes")):
         return False
     return all(
@@ -53,12 +53,12 @@ def is_list(listed: Any) -> bool:
 
 
 def _digest(entry: ServerEntry) -> str:
-    """Of the entry as it is written: another command, URL or variable is another server."""
+    """Hash of the entry as written: another command, URL or variable makes another server."""
     return hashlib.sha256(json.dumps(entry.as_json(), sort_keys=True).encode()).hexdigest()
 
 
 def _bounded(rows: Json, newest: str) -> Json:
-    """The rows that fit into the file, the newest among them if it does alone."""
+    """The rows that fit into the file, the newest among them if it fits alone."""
     kept: Json = {}
     left = MAX_KEPT
     for name in sorted(rows, key=lambda name: name != newest):

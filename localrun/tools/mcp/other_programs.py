@@ -1,4 +1,4 @@
-"""Other programs whose MCP servers can be taken over: where they keep them. Nothing of theirs is changed or started."""
+"""Other programs whose MCP servers can be imported, and their files. Nothing of theirs is changed or started."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from localrun.tools.mcp.config import ServerEntry, ServerFile, read_servers
 
 @dataclass(frozen=True, slots=True)
 class OtherProgram:
-    """A program and its file, existing or not."""
+    """A program and its file, which need not exist."""
 
     title: str
     path: Callable[[], Path]
@@ -36,7 +36,7 @@ OTHER_PROGRAMS = {
 
 @dataclass(frozen=True, slots=True)
 class ServerOffer:
-    """Servers that can be taken over: of whom, and sentences about those that cannot."""
+    """Servers that can be imported, with their source and sentences about invalid ones."""
 
     source: str
     servers: tuple[ServerEntry, ...]
@@ -44,9 +44,9 @@ class ServerOffer:
 
 
 def offers(source: str = "") -> list[ServerOffer]:
-    """The servers of a program or of a file, else of all programs that have some; without those that ours has.
+    """The servers of a program or a file, else of all programs, without those that localrun has.
 
-    NotFoundError where the one that is named has no file, UsageError where its file cannot be read.
+    NotFoundError where the named one has no file, UsageError where its file cannot be read.
     """
     ours = {entry.name for entry in read_servers().servers}
     if source and source not in OTHER_PROGRAMS:

@@ -1,4 +1,4 @@
-"""The process that speaks to MCP servers, seen from the chat: asked, watched, and ended with all its servers."""
+"""The process that talks to MCP servers, as the chat uses it: asked, watched, and ended with all its servers."""
 
 import json
 import queue
@@ -23,9 +23,9 @@ _TICK_SECONDS = 0.05
 
 
 class McpProcess:
-    """Started by the first question, and again by the next one after it died. Any thread may ask.
+    """The process, started by the first question, and again after it died. Any thread may ask.
 
-    `on_listed` hears the name of a server and its tools when the server changed them.
+    `on_listed` receives the name of a server and its tools when the server changed them.
     """
 
     def __init__(self, on_listed: Callable[[str, Json], None] = lambda name, listed: None) -> None:
@@ -38,8 +38,10 @@ class McpProcess:
         self._is_closed = False
 
     def ask(self, question: Json, seconds: float, check: Callable[[], None] = lambda: None) -> Json:
-        """The answer to a question. ServerError where none comes in time; what `check` raises, often called while
-        waiting, stops it."""
+        """The answer to a question.
+
+        ServerError where none comes in time. `check` is called often while waiting, and may raise to stop.
+        """
         number, inbox = self._send(question)
         give_up = time.monotonic() + seconds
         try:
@@ -62,7 +64,7 @@ class McpProcess:
                 self._inboxes.pop(number, None)
 
     def close(self) -> None:
-        """End the servers and the process; nothing is asked any more."""
+        """End the servers and the process, for good."""
         with self._lock:
             self._is_closed = True
             process = self._process
@@ -122,13 +124,13 @@ class McpProcess:
 
 
 def check_installed() -> None:
-    """Raise UsageError where the package for MCP servers is not there."""
+    """Raise UsageError where the package for MCP servers is missing."""
     if find_spec("mcp") is None:
         raise UsageError("MCP servers need the package mcp", "pip install 'localrun[mcp]'")
 
 
 def _write(process: "subprocess.Popen[bytes]", outbox: "queue.SimpleQueue[Json | None]") -> None:
-    """Pass on questions until None comes; a process that does not read them blocks nobody else."""
+    """Pass on questions until None comes; a process that does not read blocks no one else."""
     stream = cast(IO[bytes], process.stdin)
     with suppress(OSError):
         while (question := outbox.get()) is not None:
@@ -139,7 +141,7 @@ def _write(process: "subprocess.Popen[bytes]", outbox: "queue.SimpleQueue[Json |
 
 
 def _listen(process: "subprocess.Popen[bytes]") -> None:
-    """Let nothing that it prints fill its pipe."""
+    """Drain its stderr, so that the pipe never fills."""
     stream = cast(Any, process.stderr)
     with stream, suppress(OSError, ValueError):
         while stream.read1(1 << 16):

@@ -18,7 +18,7 @@ from localrun.base.units import gib
 
 
 def text_of(result: CallToolResult) -> str:
-    """Texts one below the other, with a word in the place of what is none; else the data of the result."""
+    """Texts one below the other, with a placeholder for other content; else the data of the result."""
     texts = [_spelled(block) for block in result.content]
     if not any(isinstance(block, TextContent) for block in result.content) and result.structured_content is not None:
         texts.append(json.dumps(result.structured_content, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""The MCP servers of a chat: their tools, known before they have started, and calls that start them."""
+"""The MCP servers of a chat: their tools, known before they start, and calls that start them."""
 
 import threading
 from collections.abc import Collection, Iterable, Mapping
@@ -22,7 +22,7 @@ _MORE_SECONDS = 5.0  # than the time of a call, which ends it first
 
 @dataclass(slots=True)
 class ServerState:
-    """A server of a chat: what it listed, or why it is of no use; neither before that is known."""
+    """A server of a chat: its list, or why it cannot be used; neither before that is known."""
 
     entry: ServerEntry
     listed: Json | None = None
@@ -31,7 +31,7 @@ class ServerState:
 
     @property
     def tools(self) -> list[Json]:
-        """The tools that it listed, as plain data."""
+        """The listed tools, as plain data."""
         return self.listed["tools"] if self.listed else []
 
     @property
@@ -41,10 +41,10 @@ class ServerState:
 
 
 class McpServers:
-    """Servers that start when they are first needed: to list tools that are not known yet, or for a call.
+    """Servers that start when they are first needed: to list unknown tools, or for a call.
 
-    Any thread may ask. A server that dies, or does not answer, ends a call and not the chat. `only` names the tools
-    that are wanted of a server; all are of one that is not in it.
+    Any thread may ask. A server that dies, or does not answer, ends a call and not the chat. `only` names the wanted
+    tools of a server; without an entry all are wanted.
     """
 
     def __init__(
@@ -65,25 +65,25 @@ class McpServers:
         return list(self._states)
 
     def start(self) -> None:
-        """Ask the servers whose tools are not known, in the background; returns at once."""
+        """Ask the servers whose tools are unknown, in the background; returns at once."""
         for state in self._states.values():
             if state.listed is None and not state.is_asked:
                 state.is_asked = True
                 threading.Thread(target=self._list, args=(state,), name="localrun-mcp", daemon=True).start()
 
     def waiting_for(self) -> list[str]:
-        """The names of servers that have not answered yet."""
+        """Names of servers that have not answered yet."""
         return [s.entry.name for s in self._states.values() if s.listed is None and not s.problem]
 
     def wait(self) -> None:
-        """Wait until all have told their tools, or why they cannot."""
+        """Wait until all have listed their tools, or failed."""
         self.start()
         with self._settled:
             while self.waiting_for():
                 self._settled.wait(_LOOK_SECONDS)
 
     def tools(self) -> list[Tool]:
-        """The tools that are known by now."""
+        """The tools known so far."""
         return [
             self._tool(state, one)
             for name, state in self._states.items()
@@ -96,7 +96,7 @@ class McpServers:
         return clean(self._states[name].problem, keep_newlines=False)
 
     def problems(self) -> list[str]:
-        """A sentence about each server that is of no use, and about tools that are left out or not there."""
+        """A sentence about each unusable server, and about tools that are left out or missing."""
         said = []
         for name, state in self._states.items():
             missing = set(self._only.get(name, ())) - {one["name"] for one in state.tools}
@@ -108,7 +108,7 @@ class McpServers:
         return [clean(sentence, keep_newlines=False) for sentence in said]
 
     def news(self) -> list[str]:
-        """The problems that were not given yet."""
+        """The problems that were not returned before."""
         fresh = [sentence for sentence in self.problems() if sentence not in self._told]
         self._told.update(fresh)
         return fresh
@@ -122,7 +122,7 @@ class McpServers:
         return Tool(listed["name"], listed["description"], listed["parameters"], run, server=state.entry.name)
 
     def _call(self, state: ServerState, listed: Json, arguments: Json, call: RunningCall) -> ToolResult:
-        """Call a tool as it was listed; a server that describes it otherwise by now is not asked."""
+        """Call a tool as it was listed; a server whose description of it has changed is not asked."""
         name = state.entry.name
         try:
             server = _as_json(state.entry)
@@ -153,12 +153,12 @@ class McpServers:
             keep_list(state.entry, found)
 
     def _changed(self, name: str, listed: Json) -> None:
-        """Hear that a server changed its tools: the next turn has them."""
+        """Note changed tools of a server: the next turn has them."""
         self._note(self._states[name], listed)
 
 
 def _as_json(entry: ServerEntry) -> Json:
-    """The entry for the process that starts it: variables have their values. UsageError where one has none."""
+    """The entry for the process that starts the server, with the values of variables. UsageError for an unset one."""
     full = expand(entry)
     if full.url:
         return {"name": full.name, "url": full.url, "headers": dict(full.headers)}

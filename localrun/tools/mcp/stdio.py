@@ -1,7 +1,7 @@
-"""A server that is a program: started, spoken to line by line, and ended with all that it started.
+"""A server that is a program: started, spoken to line by line, and ended with its descendants.
 
-In place of the transport of `mcp`, whose lines have no bound: here a server that sends more than a message may hold
-is ended. What it prints besides is skipped; its last words are kept for the user.
+This replaces the transport of `mcp`, whose lines have no limit: a server that sends too long a message is ended. Other
+output is skipped; the last lines are kept for the user.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ Sent = MemoryObjectSendStream[SessionMessage]
 
 
 class StdioServer:
-    """One program that is a server. `problem` says why it is of no use any more; empty while it is."""
+    """One program that is a server. `problem` says why it cannot be used any more; empty while it can."""
 
     def __init__(
         self, command: str, args: list[str], environment: Mapping[str, str], cwd: str, guard: ServerGuard
@@ -43,7 +43,7 @@ class StdioServer:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[tuple[Received, Sent]]:
-        """Start it, and give the streams of its messages; it is ended when the block is left. Raises ServerError."""
+        """Start the program and yield the streams of its messages; leaving the block ends it. Raises ServerError."""
         process = await self._start()
         self._guard.watch(process.pid)
         to_us, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -68,12 +68,12 @@ class StdioServer:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is of no use any more, and `problem` says why."""
+        """Whether the server cannot be used any more; `problem` says why."""
         return bool(self.problem)
 
     @property
     def last_words(self) -> str:
-        """The last of its errors, or else of its output; empty for a server that was ended by us."""
+        """The last errors, or else output; empty for a server that localrun ended."""
         words = b"" if self._was_ended else self._said or self._printed
         return " ".join(words.decode("utf-8", "replace").split())
 
@@ -144,7 +144,7 @@ async def _write(process: asyncio.subprocess.Process, from_us: MemoryObjectRecei
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End it as the specification has it: its input first, then a signal to all that it started, then by force."""
+    """End the program as the specification says: close its input, then a signal to all its processes, then by force."""
     assert process.stdin
     process.stdin.close()
     for how, seconds in (("", FINISH_SECONDS), ("terminate", TERMINATE_SECONDS), ("kill", FINISH_SECONDS)):
@@ -164,7 +164,7 @@ async def _ends_within(process: asyncio.subprocess.Process, seconds: float) -> b
 
 
 def _signal(process: asyncio.subprocess.Process, how: str) -> None:
-    """Tell the server and all that it started to end."""
+    """Signal the server and its descendants to end."""
     with suppress(OSError):  # it is gone
         if sys.platform != "win32":
             os.killpg(process.pid, signal.SIGTERM if how == "terminate" else signal.SIGKILL)
@@ -173,7 +173,7 @@ def _signal(process: asyncio.subprocess.Process, how: str) -> None:
 
 
 def _end_tree(pid: int) -> None:
-    """Windows knows no groups of processes."""
+    """End a process tree on Windows, which has no process groups."""
     import psutil
 
     with suppress(psutil.Error):

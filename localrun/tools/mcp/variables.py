@@ -1,4 +1,4 @@
-"""`${VARIABLES}` in the entries of MCP servers, and the environment that servers are started in."""
+"""`${VARIABLES}` in the entries of MCP servers, and the environment that servers start in."""
 
 import os
 import re
@@ -15,8 +15,10 @@ _HOME = "userHome"  # as Cursor and VS Code call it
 
 
 def expand(entry: ServerEntry, environment: Mapping[str, str] = os.environ) -> ServerEntry:
-    """The entry with the values of `${NAME}`, `${env:NAME}`, `${NAME:-otherwise}` and `${userHome}`. UsageError for a
-    variable that is not set."""
+    """The entry with the values of `${NAME}`, `${env:NAME}`, `${NAME:-otherwise}` and `${userHome}`.
+
+    UsageError for a variable that is not set.
+    """
 
     def value(found: re.Match[str]) -> str:
         name, otherwise = found[1], found[2]

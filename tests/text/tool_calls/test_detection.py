@@ -126,7 +126,7 @@ def assert_nothing_is_lost(template: ChatTemplate, form: CallForm) -> None:
         assert places == sorted(places)
 
 
-def test_the_user_is_told_of_what_is_worked_around() -> None:
+def test_workarounds_are_noted() -> None:
     told = {name: call_form(template, True).notes for name, (template, _, _) in FOUND.items()}
     assert {name for name, notes in told.items() if notes} == {
         *("calls are dropped", "calls and results are dropped", "a form of its own", "no tools"),

@@ -13,7 +13,7 @@ BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=list(BY_NAME))
-def test_what_is_meant_is_what_is_read_however_the_stream_is_cut(dialect: Dialect) -> None:
+def test_calls_are_parsed_at_any_cut_of_the_stream(dialect: Dialect) -> None:
     rng = random.Random(dialect.name)
     assert wrong_readings(dialect, rng, 30) == []
 
