@@ -52,7 +52,7 @@ class _Interrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def end_waiting(self) -> None:
-        """From now on it raises KeyboardInterrupt; here, if it was pressed."""
+        """Raise KeyboardInterrupt from now on; at once if Ctrl-C was pressed already."""
         signal.signal(signal.SIGINT, self._before)
         if self._pressed and not self._is_ignored:
             raise KeyboardInterrupt

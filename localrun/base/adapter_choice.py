@@ -16,7 +16,7 @@ class AdapterChoice:
     scale: float = 1.0
 
     def __str__(self) -> str:
-        """As `read_adapter` takes it."""
+        """The choice in the form that `read_adapter` parses."""
         return f"{self.path}:{self.scale!r}"
 
 

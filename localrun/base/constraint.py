@@ -30,7 +30,7 @@ class Constraint:
 
     @property
     def name(self) -> str:
-        """Its kind, in words."""
+        """Name of the kind of constraint."""
         return NAMES[self.kind]
 
 

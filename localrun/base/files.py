@@ -108,5 +108,5 @@ def sync_folder(folder: Path) -> None:
 
 
 def disk_usage(path: Path) -> "shutil._ntuple_diskusage":
-    """Of the disk that a path is on, or will be on. Raises OSError."""
+    """Usage of the disk that a path is on, or will be on. Raises OSError."""
     return shutil.disk_usage(next(place for place in (path, *path.parents) if place.exists()))

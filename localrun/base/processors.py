@@ -72,7 +72,7 @@ def usable_processors() -> list[int]:
 
 
 def fast_processors(processors: Iterable[int]) -> list[int]:
-    """Those of Linux that are at least half as fast as the fastest; all, where it does not say how fast they are."""
+    """Processors on Linux at least half as fast as the fastest; all where their speed is unknown."""
     numbers = list(processors)
     for name in SPEEDS:
         with suppress(OSError, ValueError):
@@ -101,13 +101,13 @@ def memory_nodes() -> list[list[int]]:
 
 
 def numbers(text: str) -> set[int]:
-    """Those of a list as Linux writes it: "0-3,8"."""
+    """Numbers of a list as Linux writes it: "0-3,8"."""
     spans = (span.partition("-") for span in text.strip().split(",") if span)
     return {number for first, _, last in spans for number in range(int(first), int(last or first) + 1)}
 
 
 def let_others_go_first() -> None:
-    """This thread gets what time of the processors others leave."""
+    """Give this thread only the processor time that others leave."""
     if sys.platform == "linux":  # where a thread has a priority of its own
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)

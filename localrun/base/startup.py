@@ -9,9 +9,10 @@ EMPTY = ("/proc/self/fdinfo", "/var/empty")  # where no relative path leads anyw
 
 
 def look_less_often() -> None:
-    """For a program's start, which makes objects by the hundred thousand that all stay: modules, a vocabulary.
+    """Make the garbage collector look less often, for a program that starts.
 
-    Looking through them took a fifth of the time to the first token. Only cycles wait longer to be freed.
+    Starting makes hundreds of thousands of objects that all stay: modules, a vocabulary. Looking through them took a
+    fifth of the time to the first token. Only cycles wait longer to be freed.
     """
     gc.set_threshold(CONTAINERS)
 

@@ -39,7 +39,7 @@ class WorkerProcess(EngineChannel):
 
     @property
     def pid(self) -> int | None:
-        """Its process id; None when it could not be started."""
+        """Id of the process; None when it could not be started."""
         return self._process.pid if self._process is not None else None
 
     def held_bytes(self) -> int:

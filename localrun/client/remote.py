@@ -129,11 +129,11 @@ class RemoteClient:
             exchange.cancel()
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
-        """None: a server does not tell."""
+        """Always None: a server does not show its prompt."""
         return None
 
     def view(self) -> CacheView | None:
-        """None: a server does not tell."""
+        """Always None: a server does not show its cache."""
         return None
 
     def close(self) -> None:
@@ -201,6 +201,6 @@ def response_format(constraint: Constraint) -> Json:
 
 
 def _message(message: RequestMessage) -> RequestMessage:
-    """With files as text, and without a thought that is empty: not every server knows these."""
+    """A message with files as text, and without an empty thought, which some servers refuse."""
     plain = with_files_as_text(message)
     return {name: value for name, value in plain.items() if name != "reasoning_content" or value}

@@ -23,7 +23,7 @@ _USUAL = ("", "stop", "length", "tool_calls", "function_call")
 
 
 class RemoteAnswer:
-    """Takes chunks with `push`, and what it held back with `flush`; `completion` is all of it.
+    """The answer of a server: `push` takes chunks, `flush` returns what was held back; `completion` is all of it.
 
     `opened`: the tags of a thought that the prompt has opened already. Where an answer shows that its prompt did so,
     `found_open` are those tags afterwards.

@@ -31,7 +31,7 @@ class _Call:
 
 
 class RemoteCalls:
-    """Takes the `tool_calls` of deltas, or of a whole message."""
+    """Calls in an answer, from the `tool_calls` of deltas or of a whole message."""
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []

@@ -14,7 +14,7 @@ _CLOSE_LINE = re.compile(rf"^[ \t]*({'|'.join(map(re.escape, _CLOSES))})[ \t]*$"
 
 
 class RemoteText:
-    """Takes text with `push`, and what it held back with `flush`.
+    """Text of a server: `push` takes text, `flush` returns what was held back.
 
     Only tags that begin an answer are taken for such. `opened`: those of a thought that the prompt has opened already.
     """

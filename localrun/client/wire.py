@@ -74,7 +74,7 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """From the client. Answers carry its number."""
+    """A call by the client. Its answers carry its number."""
 
     number: int
     ask: Load | Attach | Generate | Cancel | View | Preview | Explain
@@ -155,7 +155,7 @@ ReplyContent = Progress | Loaded | Begun | Events | Viewed | Previewed | Explain
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """From the worker, to the call of that number."""
+    """A reply of the worker to the call of that number."""
 
     number: int
     answer: ReplyContent | Alive | Ended

@@ -85,7 +85,7 @@ def _take_streams() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _die_first() -> None:
-    """On Linux, end with the parent even when stopped or stuck, and be the first to end when memory runs out."""
+    """End with the parent even when stopped or stuck (Linux), and be the first to end when memory runs out."""
     if sys.platform != "linux":
         return
     import ctypes

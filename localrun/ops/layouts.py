@@ -75,7 +75,7 @@ class Packed:
 
     @property
     def nbytes(self) -> int:
-        """Of memory: none of what stays in a file."""
+        """Bytes in memory, without those that stay in a file."""
         return 0 if self.mapped else sum(plane.nbytes for plane in self.planes)
 
     def unpack(self, first: int = 0, n_rows: int | None = None) -> Tensor:

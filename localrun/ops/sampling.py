@@ -130,7 +130,7 @@ def choose_allowed_of_row(row: np.ndarray, best: np.ndarray, mask: np.ndarray, h
 
 
 def logsumexp_of(logits: np.ndarray, temperature: float) -> float:
-    """That of logits [n] / temperature."""
+    """The logsumexp of logits [n] / temperature."""
     best = float(logits.max())
     shares = np.exp((logits - np.float32(best)) * np.float32(1 / temperature))
     return best / temperature + math.log(float(shares.sum(dtype=np.float64)))

@@ -14,7 +14,7 @@ from localrun.server.service import Service
 
 
 def monitor_routes(service: Service) -> list[Route]:
-    """Its addresses."""
+    """Routes of the monitor."""
 
     async def requests(request: HttpRequest) -> Response:
         info = service.models.slot.info if service.models.slot.client is not None else None

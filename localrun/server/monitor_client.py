@@ -19,7 +19,7 @@ MAX_BYTES = 4 << 20
 
 
 class MonitorClient:
-    """Of the server of this user, or of the one at `url`. Raises NotFoundError where none runs."""
+    """Client of the monitor of this user's server, or of the one at `url`. Raises NotFoundError where none runs."""
 
     def __init__(self, url: str = "") -> None:
         owner = Owner(0, 0.0, url, "") if url else running_server()
@@ -29,12 +29,12 @@ class MonitorClient:
 
     @property
     def address(self) -> str:
-        """Its address as shown to the user."""
+        """Address of the server as shown to the user."""
         return self._owner.url or self._owner.socket
 
     @property
     def url(self) -> str:
-        """Its address. UsageError where it has only a Unix socket."""
+        """URL of the server. UsageError where it has only a Unix socket."""
         if not self._owner.url:
             raise UsageError("that server listens on a Unix socket only", "start it without --socket")
         return self._owner.url

@@ -12,7 +12,7 @@ from localrun.base.request import Request, Sampling
 HI = {"role": "user", "content": "hi"}
 
 
-def test_what_is_meant_passes() -> None:
+def test_valid_requests_pass() -> None:
     check_request(Request())
     sampling = Sampling(0, 0, 1, 0, 1.1, -2.0, 2, {0: -100, 5: 1.5}, seed=2**64 - 1)
     check_request(Request((HI,), sampling=sampling, max_tokens=1, stop=("x",), think="off", overflow="roll"))

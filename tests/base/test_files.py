@@ -29,7 +29,7 @@ def test_only_the_rights_of_others_are_taken(tmp_path: Path, before: int, after:
     tmp_path.chmod(0o700)
 
 
-def test_what_is_not_there_is_no_matter(tmp_path: Path) -> None:
+def test_a_missing_file_is_ignored(tmp_path: Path) -> None:
     make_private(tmp_path / "nothing")
 
 
@@ -59,9 +59,7 @@ def test_a_link_to_a_device_or_pipe_goes_and_what_it_leads_to_stays(tmp_path: Pa
         assert (tmp_path / name).read_text() == "new"
 
 
-def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_keeps_the_old_file_and_leaves_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("old")
 
     def full(*_: Any) -> None:

@@ -83,7 +83,7 @@ def test_memory_high_slows_a_group_down_before_its_end(groups: Path) -> None:
     assert cgroup.memory_left() is None
 
 
-def test_what_limits_memory_is_named(groups: Path) -> None:
+def test_the_memory_limit_is_named(groups: Path) -> None:
     assert memory().limit == ""
     (groups / "own").write_text("0::/app\n")
     write(groups / "cgroup" / "app", memory__max=GIB, memory__current=GIB // 4)

@@ -18,7 +18,7 @@ NAMES = ("temperature", "top_k", "top_p", "max_tokens", "stop", "Threads")
         ("", []),
     ],
 )
-def test_what_was_meant(typed: str, found: list[str]) -> None:
+def test_nearest_names(typed: str, found: list[str]) -> None:
     assert nearest(typed, NAMES) == found
 
 

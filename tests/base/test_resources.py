@@ -15,6 +15,6 @@ def test_the_checkout_goes_before_the_installed_copy() -> None:
     assert resource("models.toml") == Path(resources.__file__).parents[2] / "models.toml"
 
 
-def test_what_does_not_ship_is_an_error() -> None:
+def test_a_missing_resource_is_an_error() -> None:
     with pytest.raises(FileNotFoundError, match="no-such-file"):
         resource("no-such-file")

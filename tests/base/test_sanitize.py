@@ -71,7 +71,7 @@ def test_streaming_equals_the_whole_and_both_are_clean(pieces: list[str], data: 
 
 
 @given(st.text())
-def test_what_is_clean_stays_as_it_is(text: str) -> None:
+def test_clean_text_is_unchanged(text: str) -> None:
     assert clean(clean(text)) == clean(text)
 
 

@@ -112,7 +112,7 @@ def test_writing_refuses_what_reading_would(home: Path) -> None:
     assert path.read_text() == "broken = ["
 
 
-def test_nowhere_to_write_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_home_folder_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path / "file"))
     with pytest.raises(StorageError, match="settings are not kept"):
@@ -120,7 +120,7 @@ def test_nowhere_to_write_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 @pytest.mark.parametrize("key", SETTINGS)
-def test_every_setting_reads_back_what_was_written(key: str, home: Path) -> None:
+def test_every_setting_survives_a_round_trip(key: str, home: Path) -> None:
     example = {
         "model": "m",
         "ctx": 64,
@@ -137,7 +137,7 @@ def test_every_setting_reads_back_what_was_written(key: str, home: Path) -> None
     assert getattr(read_settings({}), key) == value
 
 
-def test_what_set_a_setting_is_told(home: Path) -> None:
+def test_the_source_of_a_setting_is_known(home: Path) -> None:
     config(home, "ctx = 512\nseed = 1\n")
     sources = read_sources({"LOCALRUN_CTX": "1024", "LOCALRUN_SEED": "2"})
     assert sources == {"ctx": (1024, "LOCALRUN_CTX"), "seed": (1, "config.toml")}
@@ -176,7 +176,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return said
 
 
-def test_a_setting_of_a_newer_version_is_told_once_and_kept(home: Path, told: list[str]) -> None:
+def test_a_setting_of_a_newer_version_is_reported_once_and_kept(home: Path, told: list[str]) -> None:
     text = "# mine\nctx = 512\n\ntemprature = 1  # new\n[future]\ndeep = [1, {a = 2}]\n"
     path = config(home, text)
     for _ in range(2):
@@ -201,7 +201,7 @@ def test_names_of_unknown_settings_do_not_steer_a_terminal(home: Path, told: lis
     assert len(told[0]) < 1000
 
 
-def test_what_is_no_small_file_is_refused_at_once(home: Path) -> None:
+def test_a_device_or_large_file_is_refused_at_once(home: Path) -> None:
     path = config(home, "# x\n" * 100_000)
     links: list[Callable[[], object]] = [lambda: path.symlink_to("/dev/zero"), lambda: os.mkfifo(path), path.mkdir]
     for make in (lambda: None, *links):

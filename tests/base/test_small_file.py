@@ -20,7 +20,7 @@ def test_a_file_is_read_to_its_end_and_no_further_than_allowed(tmp_path: Path) -
 
 
 @posix
-def test_what_is_no_file_is_named_at_once(tmp_path: Path) -> None:
+def test_a_device_or_pipe_is_refused_by_kind(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "zero").symlink_to("/dev/zero")
     (tmp_path / "folder").mkdir()

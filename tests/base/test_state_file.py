@@ -142,7 +142,7 @@ def test_rows_of_another_shape_say_nothing(home: Path, monkeypatch: pytest.Monke
     assert all(model.last_used is None for model in scan())
 
 
-def test_what_two_note_at_once_is_all_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_changes_are_all_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first one stops between reading and writing, until the second waits for it."""
     path, waits = tmp_path / "a.json", threading.Event()
     second = threading.Thread(target=change_state, args=(path, lambda known: {**known, "second": 2}))

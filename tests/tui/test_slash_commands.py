@@ -94,7 +94,7 @@ def test_commands_change_the_chat(tmp_path: Path) -> None:
         session = chat_screen(pilot).session
         await ready(pilot)
         await command(pilot, "/undo")
-        await until(pilot, lambda: "nothing was said" in notice(pilot))
+        await until(pilot, lambda: "has no messages" in notice(pilot))
         await command(pilot, "/system be kind")
         await until(pilot, lambda: session.chat and session.chat.system == "be kind")
         await ask(pilot, "hello")

@@ -195,7 +195,7 @@ def test_what_is_typed_behind_a_key_for_a_new_chat_goes_to_that_chat(monkeypatch
         await burst(pilot, ["ctrl+n", *"stars", "enter"])
         await until(pilot, lambda: len(client.requests) == 2)
         await burst(pilot, ["ctrl+n", *"/title Suns", "enter"])
-        await until_text(pilot, "nothing was said in this chat yet")
+        await until_text(pilot, "this chat has no messages yet")
 
     drive(app, steps)
     assert [message["content"] for message in client.requests[1].messages] == ["stars"]

@@ -103,7 +103,7 @@ def differences(cdll: ctypes.CDLL) -> list[str]:
 
 
 def _names(structure: type[Structure]) -> list[str]:
-    """Its fields, and those of a union in its place."""
+    """Fields of a structure, with those of a union in its place."""
     names: list[str] = []
     for name, kind, *_ in structure._fields_:
         names += [field for field, *_ in kind._fields_] if issubclass(kind, Union) else [name]

@@ -118,7 +118,7 @@ class CpuBackend:
         return packed if packed >= 0 else QUANT_TYPES[qtype].nbytes((n_rows, n_cols))
 
     def _layout(self, qtype: str) -> int:
-        """Its number in the library; -1 where there is none."""
+        """Number of the type's layout in the library; -1 where there is none."""
         number = QUANT_TYPES[qtype].number
         return -1 if number is None else self.calls.layout_for(number)
 

@@ -46,7 +46,7 @@ class CpuPool:
         self.n_committed = 0
 
     def head_bytes(self, layer: CacheLayer) -> int:
-        """Of all heads of a layer in a block of keys and values."""
+        """Bytes of all heads of a layer in a block of keys and values."""
         return self.calls.kv_block_bytes(self.code, layer.n_kv_heads, layer.head_dim)
 
     def place(self, layer: CacheLayer) -> abi_step.KVPoolC:

@@ -46,7 +46,7 @@ class ProgramBuilder(MoeBuilder):
         return built
 
     def mapped_after(self) -> dict[int, Sequence[Packed]]:
-        """By instruction that reads weights in files, those that the next such one reads; the first follow the last.
+        """Weights in files that the next such instruction reads, by instruction; the last is followed by the first.
 
         Which experts are needed is not known ahead.
         """

@@ -42,7 +42,7 @@ class Arena:
 
 @lru_cache(maxsize=8)
 def arena_of(model: Recording) -> Arena:
-    """As `program.ProgramBuilder` reserves them, and beside them what kernels keep for a row between their phases."""
+    """Buffers as `program.ProgramBuilder` reserves them, and what kernels keep for a row between their phases."""
     *body, last = model.instructions
     assert isinstance(last.instruction, LogitsOf)
     widths, coded = slot_widths(body, model.layers), slots_coded(body)
@@ -62,8 +62,11 @@ def slots_coded(recorded: list[Recorded]) -> set[int]:
 
 
 def buffers_within(op: Instruction) -> Iterator[Rows]:
-    """Those of a mixture: scores, each choice of a row on its way into an expert, within and out, the shared expert.
-    Those of a linear: of each adapter, what lies between its two matrices."""
+    """Buffers inside an instruction.
+
+    Of a mixture: scores, each choice of a row on its way into an expert, within and out, the shared expert. Of a
+    linear: for each adapter, the rows between its two matrices.
+    """
     if isinstance(op, Linear):
         yield from (Rows(adapter.a.n_rows) for weight in op.weights for adapter in weight.adapters)
     if not isinstance(op, Moe):

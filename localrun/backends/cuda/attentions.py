@@ -162,23 +162,23 @@ def tile_warps(head_dim: int, shared_bytes: int) -> int:
 
 
 def query_bytes(head_dim: int) -> int:
-    """Of Query in attention.cuh."""
+    """Bytes of Query in attention.cuh."""
     return head_dim // 16 * 32 * 16 + COLUMNS * 4
 
 
 def units_shared_bytes(head_dim: int) -> int:
-    """Of Shared in attention.cu."""
+    """Bytes of Shared in attention.cu."""
     of_warp = max(2 * COLUMNS * (KEYS + 8) * 2, COLUMNS * (min(head_dim, PART) + 4) * 4)
     return 2 * query_bytes(head_dim) + UNIT_TOKENS // KEYS * (of_warp + 2 * COLUMNS * 4)
 
 
 def f32_shared_bytes(head_dim: int) -> int:
-    """Of Shared in attention_f32.cu."""
+    """Bytes of Shared in attention_f32.cu."""
     return 4 * COLUMNS * (2 * head_dim + UNIT_TOKENS // KEYS * (KEYS + 32 + 2))
 
 
 def tiles_shared_bytes(head_dim: int, n_warps: int) -> int:
-    """Of Shared in attention_tiles.cu."""
+    """Bytes of Shared in attention_tiles.cu."""
     part = min(head_dim, PART)
     key_stride, value_stride = part + (48 - part // 2 % 32) % 32 * 2, part + 8
     weights = 2 * COLUMNS * (KEYS + 8) * 2

@@ -47,7 +47,7 @@ def why_unavailable() -> str:
 
 
 def why_torch_lacks_cuda() -> str:
-    """By the text of torch's own version, for importing torch takes seconds."""
+    """Why torch lacks CUDA, by the text of its version, since importing torch takes seconds."""
     text = torch_version(torch_folder())
     built_for = re.search(r"^cuda.*=\s*'([\d.]+)'", text, re.MULTILINE)
     if built_for is None:

@@ -59,7 +59,7 @@ class CudaBackend(GpuBackend):
 
     @property
     def arch(self) -> int:
-        """As in sm_90: 90; known without a context."""
+        """Compute capability as a number: 90 for sm_90; known without a context."""
         return self.kernel_device.arch if self.is_emulated else self.gpu.arch
 
     @cached_property
@@ -106,7 +106,7 @@ class CudaBackend(GpuBackend):
         return {"device": found.name, "arch": f"sm_{found.arch}", "driver_cuda": availability.version(found.cuda)}
 
     def versions(self) -> dict[str, str]:
-        """Of all that decides what kernels become."""
+        """Versions of everything that determines compiled kernels."""
         import torch
 
         from localrun.backends.cuda.compiler import nvrtc_version

@@ -38,7 +38,7 @@ def compile_kernels(text: str, name: str, arch: int, defines: Mapping[str, int],
 
 
 def nvrtc_version() -> str:
-    """Of the compiler in use, as in 13.0."""
+    """Version of the compiler in use, such as 13.0."""
     from cuda.bindings import nvrtc
 
     _, major, minor = nvrtc.nvrtcVersion()

@@ -130,7 +130,7 @@ class CudaDevice:
 
 
 def packed(argument: Argument, where: str) -> Any:
-    """As cuda-core wants it: a Python int is a pointer of 8 bytes, numbers of 4 are numpy's."""
+    """Pack arguments for cuda-core: a Python int is an 8-byte pointer, 4-byte numbers are numpy's."""
     import numpy as np
     import torch
 

@@ -57,7 +57,7 @@ def tile_defines(head_dim: int) -> dict[str, int]:
 
 
 def weight_units() -> Iterator[Unit]:
-    """Of the kernels that read weights, for every layout."""
+    """Units of the kernels that read weights, for every layout."""
     after: dict[str, int] = {"ACT": 1}
     beside: dict[str, int] = {"ACT": 1, "SIDES": 2}
     ways: dict[str, dict[str, dict[str, int]]] = {

@@ -32,7 +32,7 @@ class GpuBackend(ReferenceBackend):
     @property
     @abstractmethod
     def gpu_name(self) -> str:
-        """As its maker calls it."""
+        """The maker's name of the GPU."""
         ...
 
     @property

@@ -43,12 +43,12 @@ class Device(Protocol):
 
     @property
     def ending(self) -> str:
-        """Of the files of its kernels, as in .cu: what both platforms launch alike is found by it."""
+        """Suffix of its kernel files, such as .cu, by which kernels for both platforms are found."""
         ...
 
     @property
     def shared_bytes(self) -> int:
-        """Of shared memory that a block can have on every GPU of its generation or later."""
+        """Bytes of shared memory that a block can have on every GPU of its generation or later."""
         ...
 
     @property

@@ -61,7 +61,7 @@ def nvfp4(raw: Tensor) -> FileBlocks:
 
 
 def affine_of_64(bits: int) -> Callable[[Tensor], FileBlocks]:
-    """Of affine groups of 64; the layouts have a scale for 32."""
+    """Blocks of affine groups of 64; the layouts have a scale for 32."""
 
     def unpack(raw: Tensor) -> FileBlocks:
         return FileBlocks(

@@ -1,4 +1,4 @@
-"""In which form the operations of a program leave numbers for each other. Torch-free."""
+"""Forms in which the operations of a program pass numbers to each other. Torch-free."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,8 +38,11 @@ def slot_forms(
     reads_codes: Callable[[Packed], bool],
     in_bulk: bool = False,
 ) -> dict[int, Form]:
-    """Those of all slots but the logits. `reads_codes`: whether linears with a matrix read quantised rows; with
-    `in_bulk` they may read any of them as f32, too."""
+    """Forms of all slots but the logits.
+
+    `reads_codes`: whether linears with a matrix read quantised rows; with `in_bulk` they may read any of them as f32,
+    too.
+    """
     plain, coded = slots_read(recorded, reads_codes)
     plain |= coded if in_bulk else set()
     widths = slot_widths(recorded[:-1], layers)

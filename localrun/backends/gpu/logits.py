@@ -72,7 +72,7 @@ class FoundCandidates:
         return cls(torch.empty(max_rows, 2 * BEST + 2, dtype=torch.int32, device=device))
 
     def read(self, rows: Tensor) -> Logits:
-        """In main memory, of as many rows as `rows`, f32 [n, vocab]; waits for the device."""
+        """Logits in main memory, of the rows in `rows`, f32 [n, vocab]; waits for the device."""
         numbers = self.numbers[: len(rows)].cpu().numpy()
         ids, values, rest = numbers[:, :BEST], numbers[:, BEST : 2 * BEST], numbers[:, 2 * BEST :]
         n = min(BEST, rows.shape[-1])

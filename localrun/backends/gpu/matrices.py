@@ -30,7 +30,7 @@ def by_layout(weights: Sequence[LinearWeight], outs: Sequence[Tensor]) -> Iterat
 
 
 def matrix_arguments(matrices: Sequence[GpuMatrix]) -> list[Argument]:
-    """Of each matrix, and of those that a launch has no use for."""
+    """Arguments for each matrix, and for those that a launch does not use."""
     found: list[Argument] = []
     for weight, out in matrices:
         found += weight.packed.planes[0], weight.bias, out, float(weight.scale), weight.packed.n_rows

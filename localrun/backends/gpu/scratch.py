@@ -44,7 +44,7 @@ def arena_bytes(
 
 @lru_cache(maxsize=8)
 def buffer_bytes(model: Recording, *, coded: bool, span: int = 0) -> int:
-    """Of what operations leave for each other: as many buffers of a form as are ever alive at once."""
+    """Bytes of the buffers between operations: as many of a form as are ever alive at once."""
     forms = slot_forms(model.instructions, model.layers, lambda weight: coded, in_bulk=bool(span))
     buffers = most_alive(model.instructions, forms)
     return sum(n * form.nbytes(max_rows(span)) for form, n in buffers.items())

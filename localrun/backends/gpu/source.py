@@ -23,7 +23,7 @@ class KernelTexts:
     endings: tuple[str, ...]
 
     def folder(self) -> Path:
-        """Of the checkout or the installed package."""
+        """Folder of the kernels, in the checkout or the installed package."""
         return resource(self.header).parent
 
     @cache  # noqa: B019  (there are two of these)
@@ -36,12 +36,12 @@ class KernelTexts:
 
     @cache  # noqa: B019
     def file_hashes(self) -> dict[str, str]:
-        """Of every file, by name: what was measured or tried holds for these texts."""
+        """Hash of every file, by name; measurements and tests hold for these texts."""
         files = sorted(path for path in self.folder().iterdir() if path.suffix in self.endings)
         return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in files}
 
     def kernels_hash(self) -> str:
-        """Of all of them together."""
+        """Hash of all files together."""
         return hashlib.sha256(repr(self.file_hashes()).encode()).hexdigest()[:16]
 
     def with_includes(self, file: str, replace: Mapping[str, str]) -> str:

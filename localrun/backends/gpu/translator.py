@@ -1,4 +1,4 @@
-"""From recorded instructions to launches on fixed buffers, for one bucket of rows."""
+"""Translation of recorded instructions to launches on fixed buffers, for one bucket of rows."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class CodeLayout:
 
     @property
     def defines(self) -> dict[str, int]:
-        """Of the kernels that read it."""
+        """Macros of the kernels that read it."""
         low, high = (*self.planes, 0)[:2]
         return {
             "LOW_BITS": low, "HIGH_BITS": high, "SIGNED_CODES": int(self.signed), "SCALE": int(self.scale),
@@ -92,7 +92,7 @@ class FloatLayout:
 
     @property
     def defines(self) -> dict[str, int]:
-        """Of the kernels that read it."""
+        """Macros of the kernels that read it."""
         return {"FLOAT_BITS": self.bits, "IS_BF16": int(self.name == "bf16")}
 
     def nbytes(self, n_rows: int, n_cols: int) -> int:

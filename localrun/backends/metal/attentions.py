@@ -37,7 +37,7 @@ class Cache:
 
     @property
     def defines(self) -> dict[str, int]:
-        """Of the kernels that read or write it."""
+        """Macros of the kernels that read or write it."""
         codec = self.codec
         bits = {"KEY_BITS": codec.k_bits, "VALUE_BITS": codec.v_bits}
         return {"DIM": self.place.head_dim, **bits, "ROTATES": int(codec.rotates)}
@@ -174,5 +174,5 @@ def tiles(device: Device, of: AttentionOperands, rows: int, is_alone: Tensor | N
 
 
 def simdgroups(head_dim: int) -> int:
-    """Of a threadgroup of tiles: as many as threadgroup memory has room for."""
+    """Simdgroups of a threadgroup of tiles: as many as threadgroup memory holds."""
     return 2 if head_dim > 256 else 4

@@ -101,7 +101,7 @@ class MetalBackend(GpuBackend):
         return {"device": self.chip, "family": f"Apple{system.family(system.chip())}", "macos": found}
 
     def versions(self) -> dict[str, str]:
-        """Of all that decides what kernels become."""
+        """Versions of everything that determines compiled kernels."""
         import torch
 
         if self.is_emulated:

@@ -128,7 +128,7 @@ class EmulatedLibrary:
 
 
 class EmulatedCompiler:
-    """Its compile_shader is torch's, but for where and how carefully kernels run: see EmulatedDevice."""
+    """Emulator of torch's compile_shader; see EmulatedDevice for where and how carefully kernels run."""
 
     def __init__(self, *, sanitizer: Sanitizer = "", seed: int = 0, poison: int = 0xFF) -> None:
         self.sanitizer: Sanitizer = sanitizer

@@ -34,7 +34,7 @@ def cpp_of(text: str) -> str:
 
 
 def _parameters(text: str, start: int) -> list[str]:
-    """Of the function whose opening parenthesis ends at `start`."""
+    """Parameters of the function whose opening parenthesis is at `start`."""
     depth, at, found = 0, start, []
     for place in range(start, len(text)):
         character = text[place]

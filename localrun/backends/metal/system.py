@@ -15,12 +15,12 @@ LATEST_FAMILY = 10
 
 @cache
 def chip() -> str:
-    """As macOS calls it: Apple M2 Max."""
+    """Name of the chip as macOS has it: Apple M2 Max."""
     return sysctl_text("machdep.cpu.brand_string") or platform.processor() or platform.machine()
 
 
 def family(chip_name: str) -> int:
-    """Of Apple GPUs; that of the M1, which every Mac has, where the name says nothing."""
+    """Family of Apple GPUs; that of the M1, which every Mac supports, for an unknown name."""
     found = re.match(r"Apple M(\d+)", chip_name)
     return FAMILIES.get(int(found[1]), LATEST_FAMILY) if found else 7
 

@@ -25,7 +25,7 @@ DENSE_SHARE = 0.5  # of free memory that weights decoded to f32 may take
 
 
 class ReferenceBackend:
-    """On main memory; a device of torch inherits from it and says where its memory is."""
+    """The reference in main memory; a device of torch inherits from it and says where its memory is."""
 
     name = "reference"
     note = ""

@@ -1,4 +1,4 @@
-"""From raw logits to what a step gives: checked, adjusted by id, and the best picked out."""
+"""Logits of a step from raw ones: checked, adjusted by id, with the best picked out."""
 
 from collections.abc import Sequence
 

@@ -76,6 +76,6 @@ def readable(source: str) -> str | None:
 
 
 def _atom(part: str) -> str:
-    """In parentheses where it is more than a name or a number."""
+    """A part, in parentheses where it is more than a name or a number."""
     part = part.strip()
     return part if _ATOM.match(part) else f"({part})"

@@ -11,8 +11,10 @@ _WIDE_FROM = "\u1100"  # signs of two cells begin here
 
 
 def _divide_line(text: str, width: int, fold: bool = True) -> list[int]:
-    """As rich does it, which fails where there is no width: lists and buttons of Textual ask for that once their frame
-    takes all the cells of a tiny terminal."""
+    """Divide a line as rich does, which fails for a width of 0.
+
+    Lists and buttons of Textual ask for that once their frame takes all the cells of a tiny terminal.
+    """
     return divide_line(text, max(width, 1), fold)
 
 

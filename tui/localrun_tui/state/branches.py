@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Branches:
-    """Of the current chat of a session. An answer under way is ended first; a message that is gone changes nothing."""
+    """Branches of the current chat. A running answer is ended first; a missing message changes nothing."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
@@ -27,7 +27,7 @@ class Branches:
                 await session.answer(chat, message.id)
 
     async def walk(self, message_id: str, step: int) -> None:
-        """To the version of a message that is `step` further, if there is one."""
+        """Go to the version of a message that is `step` further, if there is one."""
         chat = self._session.chat
         if chat is None or message_id not in chat.tree:
             return

@@ -52,7 +52,7 @@ class AppTools:
 
     @property
     def for_model(self) -> tuple[Json, ...]:
-        """Those that are chosen, as far as servers have told theirs."""
+        """The chosen tools, as far as servers have listed theirs."""
         return self.tools.for_model if self.are_known else ()
 
     def wait_for_servers(self) -> None:

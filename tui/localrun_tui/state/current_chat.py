@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def nonempty_chat(session: "Session") -> "Chat":
     """The current chat. UsageError while it is empty."""
     if session.chat is None or not len(session.chat.tree):
-        raise UsageError("nothing was said in this chat yet", "type a message")
+        raise UsageError("this chat has no messages yet", "type a message")
     return session.chat
 
 

@@ -51,7 +51,7 @@ def notification_codes(title: str, text: str) -> str:
 
 
 def may_notify(setting: bool | None, environ: Mapping[str, str] = os.environ) -> bool:
-    """As it is set; else not in tmux and screen, which keep such notes or show them as text."""
+    """Whether to notify: the setting, else not in tmux and screen, which keep such notes or show them as text."""
     return setting if setting is not None else not (environ.get("TMUX") or environ.get("STY"))
 
 

@@ -17,7 +17,7 @@ _SCORED = 400  # of those that have the letters in their order, the shortest
 
 
 def matching(files: Files, wanted: str, most: int = MOST_SHOWN) -> list[FoundFile]:
-    """Those that a glob means, that lie in a folder which is named, or that have the letters in their order."""
+    """Files that match a glob, lie in a named folder, or have the letters in their order."""
     if is_glob(wanted):
         return [one for one in files.found if not one.is_folder and fits(wanted, one.name)]
     if not wanted or wanted.endswith("/"):

@@ -26,7 +26,7 @@ class DraftSize:
     is_exact: bool
 
     def __str__(self) -> str:
-        """For the user."""
+        """The size in words for the user."""
         about = "" if self.is_exact else "≈"
         words = f"{about}{self.draft:,} token{'' if self.draft == 1 else 's'}"
         left = self.ctx - self.total

@@ -26,7 +26,7 @@ class StoreThread:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
 
     def submit(self, work: Callable[..., T], *arguments: Any) -> "Future[T]":
-        """From another thread; does not wait."""
+        """Queue work from another thread; does not wait."""
         return self._thread.submit(work, *arguments)
 
     @property

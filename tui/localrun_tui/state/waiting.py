@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class WaitingMessages:
-    """In the file of `chat` until each is a message, for the case of a crash. `post` gets every change."""
+    """Messages that wait, stored in the file of `chat` until they are sent, in case of a crash.
+
+    `post` gets every change.
+    """
 
     def __init__(self, disk: StoreThread, post: Callable[[ChatChanged], Any]) -> None:
         self.chat: Chat | None = None  # None until the first one is on disk: then they are in memory only
@@ -27,7 +30,7 @@ class WaitingMessages:
         return len(self.contents)
 
     def open(self, chat: "Chat") -> None:
-        """Those of another chat, as they are in its file."""
+        """Take the waiting messages of another chat from its file."""
         self.chat, self.contents, self._reworded = chat, list(chat.waiting), None
         self.held = bool(self.contents)
 
@@ -48,7 +51,7 @@ class WaitingMessages:
         return self.contents.pop(index)
 
     def _is_gone(self, index: int) -> None:
-        """Those behind it have another number now."""
+        """Renumber the messages behind a removed one."""
         if self._reworded is not None and (at := self._reworded[0]) is not None:
             self._reworded = None if at == index else at - (index < at), self._reworded[1]
 
@@ -77,8 +80,10 @@ class WaitingMessages:
         return self.contents[index]
 
     async def end_reword(self, content: Content | None) -> bool:
-        """It is `content` now, or left as it was; one that is gone meanwhile waits again, behind the others. Gives
-        whether sending is to go on."""
+        """Store the reworded content, or leave the message as it was; True where sending continues.
+
+        A message that is gone meanwhile waits again, behind the others.
+        """
         if self._reworded is None:
             return False
         (index, held), self._reworded = self._reworded, None

@@ -98,7 +98,7 @@ class Growing(Widget):
 
     @property
     def text_selection(self) -> Selection | None:
-        """None, too, where it has been removed and its place is painted once more before the others move up."""
+        """The selection; None also where it was removed and is painted once more before the others move up."""
         try:
             return super().text_selection
         except NoScreen:

@@ -65,7 +65,7 @@ class KeyBar(Footer):
         yield from (key.widget() for key in self._composed or ())
 
     def _keys(self) -> list[ShownKey]:
-        """Those that work, one an action, as far as there is room; every binding of the screen is asked for it."""
+        """Keys that work now, one per action, as many as fit; every binding of the screen is checked."""
         active, width = self.screen.active_bindings, self.app.size.width
         by_action: dict[str, ShownKey] = {}
         for _, binding, enabled, tooltip in active.values():

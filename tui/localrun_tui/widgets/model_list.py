@@ -86,7 +86,7 @@ class ModelList(Vertical, Generic[T]):
 
     @property
     def highlighted(self) -> Item[T] | None:
-        """None, too, before there is a list and once the screen is being left."""
+        """The highlighted item; None also before there is a list and once the screen is being left."""
         options = self.query(OptionList)
         index = options.first().highlighted if options else None
         return self.items[index] if index is not None and index < len(self.items) else None

@@ -26,7 +26,7 @@ class Figures:
         self._inspector = inspector
 
     def show(self, focused: Widget | None) -> None:
-        """Those of the message that has the focus, else of the last answer."""
+        """Show the figures of the message that has the focus, else of the last answer."""
         session, path = self._session, self._path
         stats = _stats(focused) or path.last_stats()
         live = session.under_way

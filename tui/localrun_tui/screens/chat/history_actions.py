@@ -68,7 +68,7 @@ class HistoryActions:
             await self._session.shelf.change(chat_id, title=answer)
 
     async def pin(self, chat_id: str) -> None:
-        """To the top of the list, or back to its day."""
+        """Move a chat to the top of the list, or back to its day."""
         pinned = not (await self._chat(chat_id)).pinned
         await self._session.shelf.change(chat_id, pinned=pinned)
         toast(self._list, "Pinned: it stays at the top of the chats" if pinned else "Not pinned any more")
@@ -95,7 +95,7 @@ class HistoryActions:
         toast(self._list, "This is the copy now", "The first one stays as it is.")
 
     async def delete(self, chat_id: str) -> None:
-        """At once: it can be brought back."""
+        """Delete a chat without a question: it can be restored."""
         title = (await self._chat(chat_id)).title
         await self._session.shelf.delete(chat_id)
         if self._session.chat is not None and self._session.chat.id == chat_id:

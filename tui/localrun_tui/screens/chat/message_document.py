@@ -79,7 +79,7 @@ class MessageDocument:
 
     @property
     def source(self) -> str:
-        """Its source text."""
+        """Source text of the message."""
         return self._text.source if self.is_markdown else self._written
 
     @property
@@ -97,7 +97,7 @@ class MessageDocument:
 
     @property
     def codes(self) -> list[str]:
-        """Its blocks of code."""
+        """Code blocks of the message."""
         return self._text.codes()
 
     # ---- lines

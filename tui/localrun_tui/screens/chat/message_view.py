@@ -58,14 +58,14 @@ class MessageView(Growing, can_focus=True):
 
     @dataclass
     class Go(TextualMessage):
-        """To the message that is `step` below this one."""
+        """Request to go to the message `step` below this one."""
 
         view: "MessageView"
         step: int
 
     @dataclass
     class Walk(TextualMessage):
-        """To the branch that is `step` beside this one."""
+        """Request to go to the branch `step` beside this one."""
 
         view: "MessageView"
         step: int
@@ -129,7 +129,7 @@ class MessageView(Growing, can_focus=True):
 
     @property
     def source(self) -> str:
-        """Its text as it was written."""
+        """Text of the message as written."""
         return self.document.source
 
     def lines(self, width: int) -> list[Content]:

@@ -34,14 +34,14 @@ class NumberRow(Vertical):
         yield Static("", id="number-help", classes="help")
 
     def show_usual(self, settings: Settings, preset: str) -> None:
-        """In each empty box what holds: the preset, config.toml, or the model's own."""
+        """Show in each empty box the value that holds: of the preset, config.toml, or the model."""
         sampling = sampling_of(settings, preset)
         for name in NUMBERS:
             value = getattr(settings if name == "max_tokens" else sampling, name)
             self._box(name).placeholder = _UNSET[name] if value is None else number_text(value)
 
     def numbers(self) -> dict[str, Any]:
-        """Those that are set, and right."""
+        """The valid numbers that are set."""
         typed = {name: self._box(name).value.strip() for name in NUMBERS}
         return {name: SETTINGS[name].parse(text) for name, text in typed.items() if text and not wrong(name, text)}
 

@@ -43,7 +43,7 @@ class Download:
 
     @property
     def short_name(self) -> str:
-        """As the catalogue calls it, else without the owner of the repository."""
+        """Name in the catalogue, else the name without the owner of the repository."""
         return shown_name(self.name)
 
     @property

@@ -64,7 +64,7 @@ def remove_parts(download: Download) -> int:
 
 
 def find_arrived(download: Download, paths: Sequence[Path]) -> tuple[Download, bool]:
-    """With the model on disk; the first one that is downloaded becomes the default (True)."""
+    """Add the model on disk to its download; the first one that is downloaded becomes the default (True)."""
     path = paths[0] if is_gguf(paths[0].name) else paths[0].parent
     form = "gguf" if is_gguf(path.name) else "safetensors"
     stored = next(model for model in stored_at(path, "hub", download.repo) if model.format == form)

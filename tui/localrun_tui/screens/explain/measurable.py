@@ -10,7 +10,10 @@ from localrun_tui.screens.explain.measurement import MeasureTopic
 
 
 def measurable(client: EngineClient | None, is_answering: Callable[[], bool]) -> MeasureTopic | None:
-    """None for a model on a server, and without one. An answer on its way would make both slow, so it refuses then."""
+    """The function that measures a topic; None for a model on a server, and without a model.
+
+    It refuses during an answer, which would slow both.
+    """
     if not isinstance(client, Explainer):
         return None
 

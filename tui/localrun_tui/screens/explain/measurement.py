@@ -14,7 +14,7 @@ MeasureTopic = Callable[[str, Callable[[int], None]], TopicReport]
 
 
 class Measurement:
-    """Begins at once; then `done` or `failed` on the UI's thread, and neither once it was cancelled."""
+    """A running measurement: calls `done` or `failed` on the UI's thread, neither once it is cancelled."""
 
     def __init__(
         self,

@@ -109,7 +109,7 @@ def _is_of(name: str, entry: object) -> bool:
 
 
 def _date(path: Path) -> str:
-    """When it came here."""
+    """Date of the file."""
     try:
         return time.strftime("since %Y-%m-%d", time.localtime(path.stat().st_mtime))
     except OSError:

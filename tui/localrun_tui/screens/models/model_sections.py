@@ -65,7 +65,7 @@ class DiskSection(Section[DiskRow]):
         self.show([items.disk_item(row, False) for row in rows], "")
 
     def detail(self, item: Item[DiskRow]) -> Content:
-        """Its card, once its file was looked at."""
+        """Card of a model, once its file was read."""
         path = item.value.model.path
         if path not in self._cards:
             self._cards[path] = None

@@ -74,7 +74,7 @@ class EndpointForm(ModalScreen[Endpoint | None]):
 
     @on(Input.Submitted)
     def _submit(self, event: Input.Submitted) -> None:
-        """On to the next line; from the last one, keep it."""
+        """Go to the next line; from the last one, save."""
         found = self._check()
         if event.input.id == _FIELDS[-1][0] and found is not None:
             self.dismiss(found)
