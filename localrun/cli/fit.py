@@ -111,7 +111,7 @@ def _table(
     offline: bool,
     adapters: Sequence[AdapterChoice],
 ) -> Fit:
-    """From the disk for a path and for what only the disk knows; from the hub, or offline the catalogue, otherwise."""
+    """Table from the disk for a path or a name found only there; else from the hub, or offline the catalogue."""
     wanted = find_on_hub(name, precision)
     try:
         stored = without_aliases(resolve_all(name, precision))

@@ -154,7 +154,7 @@ class LoadOptionFlags(CacheFlags):
 
     @property
     def adapters(self) -> tuple[AdapterChoice, ...] | None:
-        """None where nothing was typed."""
+        """The adapters that were typed; None where none was."""
         return adapters_named(self.lora)
 
 

@@ -24,7 +24,7 @@ class LineTools:
         return self.known
 
     def ready(self) -> tuple[Json, ...]:
-        """Those of the next request."""
+        """Tools of the next request."""
         return ready_tools(self.known)
 
     def begin_chat(self) -> None:

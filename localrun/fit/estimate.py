@@ -138,7 +138,7 @@ class UnsupportedSizes:
 
 
 def usual_sizes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> CacheSizes:
-    """As the usual backend of this machine keeps the cache of a model."""
+    """Cache sizes of a model on this machine's default backend."""
     return CacheShape(config, usual_backend(record_shapes(config, adapters)), adapters=adapters)
 
 

@@ -28,7 +28,7 @@ class HeldWeights:
 
 
 def held(source: TensorSource, adapters: tuple[Ranks, ...] = ()) -> HeldWeights:
-    """As the usual backend of this machine holds them, that of a model with these adapters. Of a model that cannot run
+    """Bytes on the default backend of this machine for a model with these adapters. Of a model that cannot run
     all tensors count, as if loaded."""
     from localrun.model import load  # with numpy, which is for models that are here
 

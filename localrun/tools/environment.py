@@ -13,5 +13,5 @@ _KEPT = re.compile(
 
 
 def minimal_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Those variables alone; anything else may be a token or a key."""
+    """Only those variables; anything else may be a token or a key."""
     return {name: value for name, value in environment.items() if _KEPT.fullmatch(name.upper())}

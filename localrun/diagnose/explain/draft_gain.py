@@ -8,7 +8,7 @@ RIGHT = 0.8  # of guesses, for the picture
 
 
 def report(seconds: dict[int, float], is_measured: bool) -> TopicReport:
-    """Of the seconds of a step by the number of its drafts."""
+    """Curve of the seconds of a step by the number of its drafts."""
     words = WORDS["drafts"]
     figures = [
         Figure(

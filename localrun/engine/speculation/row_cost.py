@@ -29,7 +29,7 @@ class RowCost:
         return min(self._between(rows), *(s for r, s in self._seconds.items() if r >= rows), float("inf"))
 
     def _between(self, rows: int) -> float:
-        """On the line between the nearest measurements, or as far beyond the last of them as further rows add."""
+        """Cost on the line between the nearest measurements, extrapolated beyond the last by what further rows add."""
         below = max((r for r in self._seconds if r <= rows), default=None)
         above = min((r for r in self._seconds if r >= rows), default=None)
         if below is not None and above is not None:

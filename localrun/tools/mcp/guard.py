@@ -33,7 +33,7 @@ class ServerGuard:
         self._tell(f"+{group}\n")
 
     def forget(self, group: int) -> None:
-        """It has ended, and its number may become that of another."""
+        """Forget a process that has ended: its number may become that of another."""
         self._tell(f"-{group}\n")
 
     def _tell(self, line: str) -> None:

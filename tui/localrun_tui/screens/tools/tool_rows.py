@@ -34,7 +34,7 @@ class ToolFiles:
 
     @staticmethod
     def read(tools: "ChatTools") -> "ToolFiles":
-        """As they are now; of an `mcp.json` that cannot be read, the reason."""
+        """The rows now; for an unreadable `mcp.json` the reason."""
         try:
             servers = read_servers()
         except UsageError as error:
