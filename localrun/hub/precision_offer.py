@@ -197,7 +197,7 @@ def _disk_offer(subject: Subject, stored: list[StoredModel], budget: int) -> Off
 
 
 def _with_wished(fit: Fit, fit_at: Callable[[int], Fit]) -> Fit:
-    """With rows of the context that the settings want, where it is none of the usual ones."""
+    """Rows for the context of the settings too, where it is not one of the usual ones."""
     wished = read_settings().ctx
     if not wished or any(row.ctx == wished for row in fit.rows):
         return fit
