@@ -35,7 +35,7 @@ def added_by(adapters: Sequence[AdapterChoice], shape: ModelShape) -> AddedByAda
 
     arch = next((arch for arch in ARCHS if arch.name == shape.config.arch), None)
     if arch is None or shape.obstacle:
-        raise UsageError("an adapter needs a model that can run", f"leave out --lora: {shape.obstacle}")
+        raise UsageError("an adapter needs a model that can run", "name another model, or no adapter")
     opened = [match(open_adapter(one.path), one.scale, arch, shape.config) for one in adapters]
     ranks = tuple(adapter.ranks for adapter in opened)
     layout = usual_backend(record_shapes(shape.config, ranks)).layout(0, 0, 1)
