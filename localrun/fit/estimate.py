@@ -8,22 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from localrun.backends.registry import usual_backend
 from localrun.base.units import gib
 from localrun.fit.adapters import NO_ADAPTERS, AddedByAdapters
-from localrun.fit.blocks import CacheShape
-from localrun.fit.bytes import cache_bytes, layer_codecs
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
 from localrun.fit.mapped import Mappable, first_of, missed_bytes, total_bytes
 from localrun.fit.plan import USUAL_THREADS, CacheSizes, longest_context, margin_of, spare_share
 from localrun.fit.rates import Rates
 from localrun.fit.roofline import Roofline, roofline
 from localrun.fit.shape import ModelShape
+from localrun.fit.usual_sizes import UnsupportedSizes, usual_sizes
 from localrun.model.config import ModelConfig
-from localrun.model.recording import record_shapes
-from localrun.model.shapes import Ranks
 from localrun.ops.kv import KV_CODECS, KVCodec
-from localrun.ops.largest_step import max_sequences
 
 Verdict = Literal["fits", "tight", "disk", "no"]
 
@@ -116,32 +111,6 @@ class Question:
     added: AddedByAdapters = NO_ADAPTERS
 
 
-class UnsupportedSizes:
-    """Cache sizes of a model that cannot run yet, by the kinds of its layers."""
-
-    def __init__(self, shape: ModelShape) -> None:
-        self.config, self._caches = shape.config, shape.caches
-
-    @property
-    def program_bytes(self) -> int:
-        return usual_backend().program_bytes
-
-    def holds(self, codec: KVCodec) -> bool:
-        return True
-
-    def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int:
-        return parallel * cache_bytes(self._caches, ctx, codec)
-
-    def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int:
-        layers = layer_codecs(self.config, codec)
-        return usual_backend().scratch_bytes(record_shapes(self.config), ctx, layers, threads, max_sequences(ctx))
-
-
-def usual_sizes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> CacheSizes:
-    """Cache sizes of a model on this machine's default backend."""
-    return CacheShape(config, usual_backend(record_shapes(config, adapters)), adapters=adapters)
-
-
 def speed_mark(row: FitRow) -> str:
     """The sign before its speed: ≥ for at least, ~ for estimated, none for measured."""
     return "≥" if row.est_is_floor else "" if row.est_is_measured else "~"
@@ -188,9 +157,8 @@ def _rows(
 ) -> list[FitRow]:
     """Rows of one precision and codec, one per context."""
     budget, parallel = question.budget, question.parallel
-    usable = budget - margin_of(budget)
     parts = candidate.mappable if question.disk else ()
-    room = usable - sizes.program_bytes - candidate.weights_bytes
+    room = budget - margin_of(budget) - sizes.program_bytes - candidate.weights_bytes
     longest = longest_context(sizes, codec, room, parallel=parallel)
     movable = total_bytes(parts)
     if not longest and movable:
@@ -200,10 +168,7 @@ def _rows(
     for ctx in contexts:
         cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, codec, USUAL_THREADS)
         total = candidate.weights_bytes + cache + scratch + sizes.program_bytes
-        mapped = first_of(parts, total - usable)
-        if total - total_bytes(mapped) > usable or not _has_room(candidate, mapped):
-            mapped = ()
-        in_memory: Verdict = "fits" if total <= usable else "tight" if total <= budget else "no"
+        verdict, mapped = _placed(candidate, parts, total, budget)
         missed = missed_bytes(mapped, budget - (total - total_bytes(mapped)))
         seconds = limits.reading(candidate.active_bytes + sizes.nbytes(ctx, codec) - missed)
         first_seconds = _reading_prompt(limits, min(PROMPT_TOKENS, ctx), active_params, question)
@@ -223,7 +188,7 @@ def _rows(
                 scratch_bytes=scratch,
                 total_bytes=total,
                 budget_bytes=budget,
-                verdict="disk" if in_memory == "no" and mapped else in_memory,
+                verdict=verdict,
                 max_ctx=longest or 0,
                 max_sequences=_most_sequences(
                     sizes, ctx, codec, room - scratch + (total_bytes(parts) if mapped else 0)
@@ -239,6 +204,19 @@ def _rows(
             )
         )
     return rows
+
+
+def _placed(
+    candidate: Candidate, parts: tuple[Mappable, ...], total: int, budget: int
+) -> tuple[Verdict, tuple[Mappable, ...]]:
+    """Whether `total` bytes fit, and the weights of `parts` that a load leaves on disk."""
+    usable = budget - margin_of(budget)
+    mapped = first_of(parts, total - usable)
+    if total - total_bytes(mapped) > usable or not _has_room(candidate, mapped):
+        mapped = ()
+    if total <= budget:
+        return "fits" if total <= usable else "tight", mapped
+    return "disk" if mapped else "no", mapped
 
 
 def _reading_prompt(limits: Roofline, n_tokens: int, active_params: float, question: Question) -> float:

@@ -138,7 +138,7 @@ def test_odd_values_do_no_harm(bad: Any) -> None:
 
 
 def test_the_table_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localrun.fit.estimate.usual_backend", lambda *config: ReferenceBackend())
+    monkeypatch.setattr("localrun.fit.usual_sizes.usual_backend", lambda *config: ReferenceBackend())
     plain = make_shape(config(48, 2, 256), tied=True, obstacle="unknown")
     layers = unsupported_layers({"model_type": "qwen3_next", **QWEN3_NEXT}, plain.config)
     hybrid = type(plain)(plain.config, plain.n_params, plain.active_params, plain.obstacle, layers)
