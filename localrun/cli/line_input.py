@@ -1,4 +1,4 @@
-"""Lines a person types, and lines that come through a pipe."""
+"""Lines typed by a person, and lines from a pipe."""
 
 import os
 import select
@@ -14,8 +14,8 @@ _QUOTES = '"""'
 
 
 def typed_messages() -> Iterator[str]:
-    """Messages typed at a terminal; a line that ends in a backslash goes on in the next one, and one that begins with
-    three quotes up to three quotes."""
+    """Read messages from the terminal. A line that ends in a backslash continues on the next one, and one that begins
+    with three quotes continues up to the next three quotes."""
     if os.environ.get("TERM") != "dumb":
         with suppress(ImportError):
             import readline  # noqa: F401  (gives input() editing and history)
@@ -45,7 +45,7 @@ def typed_messages() -> Iterator[str]:
 
 
 def ask_line(prompt: str) -> str:
-    """One line from the terminal. The prompt goes to stdout only where that is the same terminal."""
+    """Read one line from the terminal. The prompt goes to stdout only where stdout is the same terminal."""
     try:
         if at_terminal():
             return typed_text(input(prompt))
@@ -56,7 +56,7 @@ def ask_line(prompt: str) -> str:
 
 
 def drop_typed_ahead() -> None:
-    """Drop what was typed at the terminal before now: it is no answer to a question that was not there yet."""
+    """Discard what was typed at the terminal before now, so that it does not answer a question not yet shown."""
     if not is_terminal(sys.stdin):
         return
     if sys.platform == "win32":
@@ -73,7 +73,7 @@ def drop_typed_ahead() -> None:
 
 
 def piped_messages() -> Iterator[str]:
-    """One message a line, as they arrive."""
+    """Read one message from each line of stdin, as the lines arrive."""
     for line in piped_lines():
         if text := line.strip():
             yield text

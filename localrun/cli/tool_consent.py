@@ -22,11 +22,11 @@ _ANSWERS: dict[str, Allowed] = {
 
 
 class AskedInLines:
-    """A person at a terminal. Only what is typed to the question is an answer; all but its words says no, as do Enter,
-    the end of input and Ctrl-C."""
+    """Ask a person at the terminal. Only a word of the answer, typed after the question, allows a call; anything else,
+    Enter, the end of input and Ctrl-C mean no."""
 
     def ask(self, question: ConsentQuestion) -> Allowed:
-        """Show what would run, and wait for a line."""
+        """Show what would run, and read the answer."""
         tool = question.tool
         name = clean(" ".join(filter(None, (tool.server, tool.name))), keep_newlines=False)
         note(f"The model wants to call {name}:")
@@ -45,7 +45,7 @@ class AskedInLines:
 
 
 def _line(prompt: str) -> str:
-    """One line; empty where Ctrl-C or the end of input came instead. Ctrl-C stops the answer, too."""
+    """Read one line; empty where Ctrl-C or the end of input came instead. Ctrl-C cancels the answer, too."""
 
     def ask() -> str:
         try:

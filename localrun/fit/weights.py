@@ -1,4 +1,4 @@
-"""Bytes of weights in memory, which are not always those in a file. Torch-free."""
+"""Bytes of weights in memory, which may differ from those in the file. Torch-free."""
 
 import math
 import re
@@ -20,16 +20,15 @@ _SIZE = re.compile(r"_(XXS|XS|S|M|L|XL|MOE)$")
 
 @dataclass(frozen=True, slots=True)
 class HeldWeights:
-    """Bytes of the weights of a file once they are loaded, and what of them may stay on disk, in the order in which it
-    goes."""
+    """Bytes of the weights once loaded, and the matrices that may stay on disk, in the order in which they go."""
 
     nbytes: int
     mappable: tuple[Mappable, ...] = ()
 
 
 def held(source: TensorSource, adapters: tuple[Ranks, ...] = ()) -> HeldWeights:
-    """Bytes on the default backend of this machine for a model with these adapters. Of a model that cannot run
-    all tensors count, as if loaded."""
+    """Bytes on this machine's default backend for a model with these adapters. For a model that cannot run all tensors
+    count as loaded."""
     from localrun.model import load  # with numpy, which is for models that are here
 
     try:
@@ -46,7 +45,7 @@ def held(source: TensorSource, adapters: tuple[Ranks, ...] = ()) -> HeldWeights:
 
 
 def held_share(precision: str) -> float:
-    """Bytes in memory for every byte in the file: above 1 for types of fewer bits than the kernels unpack to."""
+    """Bytes in memory per byte in the file: above 1 for types with fewer bits than the kernels unpack to."""
     qtype = type_of(precision)
     if qtype is None:
         return 1.0
@@ -54,7 +53,7 @@ def held_share(precision: str) -> float:
 
 
 def held_bits(qtype: str) -> float:
-    """Bits a weight in memory, as the usual backend of this machine holds a type."""
+    """Bits per weight in memory for a quant type, on this machine's default backend."""
     return usual_backend().matrix_bytes(qtype, _SAMPLE, _SAMPLE) * 8 / _SAMPLE**2
 
 
@@ -66,7 +65,7 @@ def _held(info: TensorInfo) -> int:
 
 
 def type_of(precision: str) -> str | None:
-    """The quant type that most of a precision is made of: Q4_K for UD-Q4_K_XL; None for one that we do not know."""
+    """The main quant type of a precision: Q4_K for UD-Q4_K_XL; None for an unknown one."""
     name = precision.upper().removeprefix("UD-")
     name = _MIXED.get(name, name)
     for candidate in (name, _SIZE.sub("", name)):

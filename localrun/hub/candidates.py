@@ -1,4 +1,4 @@
-"""Candidates of a model, one a precision, by how much is known of it: as `fit` looks at them."""
+"""Candidates for `fit`: the precisions of a model, each with sizes as exact as what is known of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def in_memory(
     source: GgufFile | SafetensorsFolder, precision: str, shape: ModelShape, adapters: tuple[Ranks, ...] = ()
 ) -> Candidate:
-    """A precision of a model that is here: its bytes as a load would hold them beside these adapters."""
+    """Candidate for a model on disk, with the bytes that loading it with these adapters takes."""
     found = by_tensors(in_precision(source, precision), precision, shape, source.nbytes, adapters=adapters)
     if precision in PRECISIONS:  # a large vocabulary, which stays in 8 bits, does not make the rest better
         return replace(found, bits=bits_of(precision))
@@ -43,7 +43,7 @@ def by_tensors(
     missing: int = 0,
     adapters: tuple[Ranks, ...] = (),
 ) -> Candidate:
-    """A precision whose tensors are known: its bytes as a load would hold them. `missing` bytes of it are not here."""
+    """Candidate from known tensors, with the bytes that loading takes. `missing`: bytes still to download."""
     weights = held(source, adapters)
     n_params = sum(prod(tensor.shape) for tensor in source.tensors.values())
     return Candidate(
@@ -58,7 +58,7 @@ def by_tensors(
 
 
 def offered(variant: Variant, shape: ModelShape | None, missing: int) -> Candidate:
-    """A precision that is there to download; `missing`: bytes of it that are not here yet."""
+    """Candidate for a download whose tensors are unknown. `missing`: bytes still to download."""
     precision = variant.precision or PurePosixPath(variant.files[0].path).stem
     weights = active = int(variant.weights_bytes * held_share(precision))
     if shape is not None:
@@ -77,7 +77,7 @@ def offered(variant: Variant, shape: ModelShape | None, missing: int) -> Candida
 
 
 def quantised(precision: str, shape: ModelShape) -> Candidate:
-    """The candidate of floats quantised to `precision` while they are loaded; only their shape is known."""
+    """Candidate for floats that are quantised to `precision` while loading, from their shape alone."""
     qtype = PRECISIONS[precision]
     if shape.config.hidden_size % QUANT_TYPES[qtype].block_size:  # most matrices have rows of that many
         qtype = ODD_ROWS_TYPE
@@ -87,7 +87,7 @@ def quantised(precision: str, shape: ModelShape) -> Candidate:
 
 
 def estimated(precision: str, shape: ModelShape) -> Candidate:
-    """A precision of which only the bits a weight are known."""
+    """Candidate from the bits per weight alone."""
     file_bytes = int(shape.n_params * bits_of(precision) / 8)
     weights = int(file_bytes * held_share(precision)) * shape.held_params // shape.n_params
     return _approximate(precision, shape, weights, file_bytes)

@@ -1,4 +1,4 @@
-"""The tools of one chat: which the model may call, and what they may do."""
+"""The tools of one chat: those that the model may call, and their permissions."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ _SHORTEST_RESULT = 1000  # characters
 
 
 class ChatTools:
-    """All are off until they are chosen. What is chosen of MCP servers are those tools that they have by now."""
+    """Tools of a chat, all off until chosen. Of chosen MCP servers only the tools listed so far count."""
 
     def __init__(self, consent: Consent, folders: Folders, always: AllowedTools) -> None:
         self.folders = folders
@@ -57,11 +57,11 @@ class ChatTools:
         self.choose(kept if len(kept) < len(names) else [*names, name])
 
     def allow(self, name: str) -> None:
-        """Let a tool run without asking in this chat."""
+        """Let a tool run without a question in this chat."""
         self._permissions.names.add(name)
 
     def begin_chat(self) -> None:
-        """Take back what was allowed for the chat before; what a command line allowed stays."""
+        """Revoke what the last chat allowed; permissions of the command line stay."""
         self._given = list(self.folders.allowed) if self._given is None else self._given
         self.folders.allowed = list(self._given)
         self._permissions.forget_chat()
@@ -75,16 +75,18 @@ class ChatTools:
 
     @property
     def chosen(self) -> list[Tool]:
-        """The tools that the model may call by now."""
+        """The tools that the model may call now."""
         return [*self.built_in, *self.servers.tools()]
 
     @property
     def for_model(self) -> tuple[Json, ...]:
-        """The chosen ones, for a request."""
+        """The chosen tools, for a request."""
         return Toolbox(self.chosen).for_model()
 
     def answer(self, generate: Callable[[Request], UnderWay], request: Request, ctx: int) -> ToolLoop:
-        """An answer that may call them, by a model whose context has `ctx` tokens, 0 where that is unknown: one result
-        takes about a quarter of it at most."""
+        """An answer that may call the tools.
+
+        `ctx` is the context of the model in tokens, 0 where unknown: one result takes at most about a quarter of it.
+        """
         self._permissions.limit = max(_SHORTEST_RESULT, min(LIMIT, ctx or LIMIT // 4))
         return ToolLoop(generate, request, Toolbox(self.chosen), self._permissions)
