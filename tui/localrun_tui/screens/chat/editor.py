@@ -122,7 +122,7 @@ class Editor(TextField):
         if action == "detach":  # elsewhere the key takes a word back
             return self._writer.has_files and self.cursor_location == (0, 0)
         if action == "undo":  # else the key suspends the app, as elsewhere
-            return bool(self.history._undo_stack)
+            return bool(self.history.undo_stack)
         return super().check_action(action, parameters)
 
     async def _on_paste(self, event: events.Paste) -> None:
