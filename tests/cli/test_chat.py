@@ -103,7 +103,7 @@ def test_the_model_of_the_chat_answers_again(
     chat.set(model="gone-7b")
     code, _, err = faces.run("run", "--no-stdin", "-c", "two")
     assert code == 0
-    assert "gone-7b, with which this chat was held, is not on disk" in err
+    assert "gone-7b, the model of this chat, is not on disk" in err
     assert only(chats).model == "builtin"
 
 

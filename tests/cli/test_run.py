@@ -296,7 +296,7 @@ def test_chat_commands(faces: Faces, monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert json.loads(as_json.read_text())["messages"][1] == {"role": "assistant", "content": "You said uno."}
     assert "unoYou said uno.\n(16 tokens, 1 of them" in err
     for text in (
-        "took back: two",
+        "removed: two",
         "saved to",
         "first after",
         "/retry",

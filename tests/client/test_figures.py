@@ -83,8 +83,8 @@ def test_a_stopped_prefill_counts_what_was_computed(client: LocalClient, monkeyp
         nonlocal steps
         steps += 1
         if steps == 3:
-            for sequence, _ in arguments[0].work:
-                engine.generations.handles[sequence.number].cancel()
+            for work in arguments[0].work:
+                engine.generations.handles[work.sequence.number].cancel()
         return run(*arguments)
 
     monkeypatch.setattr(engine.runner, "run", stop_in_the_third)

@@ -114,7 +114,7 @@ def test_the_built_in_model_survives_deaths_and_answers_as_in_this_process(kill_
             assert (ids, end) == (whole, last.completion.stop_reason)
         else:  # all of the rest may have been on its way when the worker was killed
             assert end in ("died", last.completion.stop_reason)
-            assert n_events - 1 <= len(ids)
+            assert n_events + 1 - 3 <= len(ids)  # all but Accepted and the first and last Prefill
             assert ids == whole[: len(ids)]
 
 

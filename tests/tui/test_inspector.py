@@ -172,7 +172,7 @@ def test_the_inspector_says_in_a_sentence_what_is_slow_and_a_key_loads_another_f
         await ready(pilot)
         await pilot.press("ctrl+g")
         await ask(pilot, "hello")
-        await until_text(pilot, "Slow: this computer's memory is as fast as")
+        await until_text(pilot, "Slow: this is as fast as this computer's")
         assert "F7 loads it" in screen_text(app)
         await pilot.press("f7")
         await until(pilot, lambda: isinstance(app.screen, PrecisionMenu))

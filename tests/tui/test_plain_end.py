@@ -60,7 +60,7 @@ WAYS = {
 ChatScreen.action_inspector = WAYS[sys.argv.pop(1)]
 scripted = opener(ScriptedClient([Script("a SECRET answer " * 9, delay=0.01, never_ends=True)]))
 start.open_client = lambda choice, progress, *sharing: scripted(choice, progress)
-start._first_choice = lambda model, precision: CHOICE
+start._first_choice = lambda model, precision, named: CHOICE
 from localrun.__main__ import main
 main()
 """

@@ -44,7 +44,8 @@ class ServerGuard:
 
 def _guard(heard: int) -> None:
     """Listen until the pipe ends, then end the servers that still run, as the process would have done."""
-    assert sys.platform != "win32"
+    if sys.platform == "win32":
+        return
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     os.dup2(heard, 0)

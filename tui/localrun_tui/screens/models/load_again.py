@@ -2,7 +2,9 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
 
 from localrun.backends.registry import usual_memory
 from localrun.client.choice import ModelChoice
@@ -14,15 +16,15 @@ from localrun_tui.screens.settings.settings_groups import RELOADED, in_groups
 from localrun_tui.state.continue_chat import load_instead
 
 if TYPE_CHECKING:
-    from localrun_tui.app import LocalrunApp
     from localrun_tui.state.session import Session
 
 
-async def choose_form(app: "LocalrunApp", session: "Session") -> None:
-    """Let the user choose another precision, context or codec of the loaded model, and load it."""
+async def choose_form(app: App[Any], session: "Session") -> None:
+    """Let the user choose another precision, context or codec of the loaded model, and load it; where there is none,
+    let them choose a model."""
     present = session.present
     if present is None or not isinstance(present.stored, StoredModel):
-        await app.choose_model()
+        await app.run_action("models")
         return
     menu = PrecisionMenu(
         subject_of_stored(present.stored), lambda: usual_memory().available + session.model.held_bytes()
@@ -31,10 +33,10 @@ async def choose_form(app: "LocalrunApp", session: "Session") -> None:
     if isinstance(answer, ModelChoice):
         await load_instead(session, answer)
     elif answer is not None:
-        app.action_downloads()
+        await app.run_action("downloads")
 
 
-async def reload_for(app: "LocalrunApp", session: "Session", changed: Collection[str]) -> None:
+async def reload_for(app: App[Any], session: "Session", changed: Collection[str]) -> None:
     """After settings have changed: offer to load the model again where they count from then on only."""
     titles = [title for _, key, title in in_groups() if key in changed and key in RELOADED]
     present = session.present
