@@ -217,6 +217,7 @@ class Engine:
             handle, why = self.inbox.get(), self.why_gone()
             if isinstance(handle, GenerationHandle) and why is not None:
                 handle.put(why)
+        self._discard_damaged()  # which may have been found since the last step
         if self.disk is not None:
             self.disk.close()
         self.runner.executor.close()
@@ -269,12 +270,16 @@ class Engine:
         return None if is_finite else self.files.explain_not_finite()
 
     def _refuse(self) -> None:
-        """Stop for good. Nothing that damaged weights computed is kept."""
+        """Stop for good."""
         problem = self.files.problem
         assert problem is not None
         with self.lock:
             self.generations.fail(self.generations.sequences, problem)
-        if self.disk is not None and isinstance(problem, DamagedWeightsError):
+        self._discard_damaged()
+
+    def _discard_damaged(self) -> None:
+        """Keep nothing on the disk that damaged weights computed."""
+        if self.disk is not None and isinstance(self.files.problem, DamagedWeightsError):
             self.disk.discard()
             self.disk = None
 

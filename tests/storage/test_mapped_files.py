@@ -139,6 +139,17 @@ def test_idle_check_finds_damaged_packed_weights(home: Path, path: Path) -> None
         assert ask(one, chat="a").token_ids == expected
 
 
+def test_blocks_of_damaged_weights_go_with_an_engine_that_ends_at_once(home: Path, path: Path) -> None:
+    packed(path)
+    rot(files(home)[5])
+    with client(path, disk_cache=MUCH) as one:
+        ask(one, chat="a")
+    assert list(home.rglob("*.kv"))
+    with client(path, disk_cache=MUCH) as one:
+        assert one.model.engine.files.verify(lambda: None) is not None
+    assert not list(home.rglob("*.kv"))
+
+
 def test_numbers_that_are_none_are_first_blamed_on_packed_weights(
     home: Path, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
