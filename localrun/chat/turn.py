@@ -93,12 +93,20 @@ def preview_request(chat: Chat, content: Content, options: TurnOptions, instead_
     """The request that sending `content`, if need be in the place of a message, would make; with no parts, that of the
     chat as it is."""
     more: list[RequestMessage] = [{"role": "user", "content": as_message_content(content)}] if content else []
-    before, known_ids = chat.request_messages(), chat.known_ids()
+    before = chat.request_messages()
     if instead_of is not None and instead_of in chat.tree:
         parent = chat.tree[instead_of].parent
         before = chat.request_messages(parent) if parent else request_messages((), chat.system)
-        known_ids = chat.known_ids(parent) if parent else ()
+    known_ids = ids_before(chat, instead_of)
     return options.request(in_turn([*before, *more]), known_ids=known_ids, now=chat.created, chat_id="")
+
+
+def ids_before(chat: Chat, instead_of: str | None = None) -> tuple[int, ...]:
+    """Token ids before a new message, or before the one that it takes the place of, as the engine had them."""
+    if instead_of is None or instead_of not in chat.tree:
+        return chat.known_ids()
+    parent = chat.tree[instead_of].parent
+    return chat.known_ids(parent) if parent else ()
 
 
 def may_go_on(message: Message) -> bool:

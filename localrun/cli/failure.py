@@ -1,7 +1,6 @@
 """The one place where an exception becomes a message and an exit code."""
 
 import errno
-import os
 import shlex
 import sys
 import traceback
@@ -12,6 +11,7 @@ from localrun.base.errors import DoesNotFitError, LocalrunError, UsageError
 from localrun.base.nearest import did_you_mean
 from localrun.base.sanitize import clean
 from localrun.cli.console import ReaderGoneError, close_stdout, note, tell, write_json
+from localrun.cli.open_app import looks_like_path
 
 if TYPE_CHECKING:  # this is imported to tell that typer cannot be
     import typer
@@ -105,7 +105,7 @@ def _usage_error(error: "typer.TyperException", arguments: Sequence[str]) -> Usa
         return UsageError(f"there is no option {option}", f"{near} {hint}".lstrip())
     if message.startswith("No such command") and not getattr(context, "parent", None):
         word = next(iter(first), "")
-        if os.sep in word or word.lower().endswith(".gguf"):
+        if looks_like_path(word):
             return UsageError(f"there is no file or folder {word}", "`localrun FILE` opens the app on the model in it")
         hint += ', or did you mean `localrun run "…"`?'
     return UsageError(message, hint)

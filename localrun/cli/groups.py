@@ -146,7 +146,6 @@ class LoadOptionFlags(CacheFlags):
 
     backend: Annotated[str | None, _setting("backend", "NAME", _MACHINE)] = None
     threads: Annotated[int | None, _setting("threads", "N", _MACHINE)] = None
-    draft: Annotated[str | None, _setting("draft", "HOW", _MACHINE)] = None
     lora: LoraOption = None
     no_prefix_cache: Annotated[
         bool, switch("--no-prefix-cache", "compute every prompt from its first token", panel=_MACHINE)

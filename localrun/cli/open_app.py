@@ -6,6 +6,7 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from localrun.cli.console import at_terminal, is_terminal
+from localrun.formats.gguf_names import is_gguf
 
 
 def begins_app(arguments: list[str]) -> bool:
@@ -18,8 +19,13 @@ def opens_model(arguments: list[str], commands: Container[str]) -> bool:
     word = arguments[0] if arguments else ""
     if not word or word.startswith("-") or word in commands:
         return False
-    looks_like_path = os.sep in word or word.startswith("~") or word.lower().endswith(".gguf")
-    return os.path.exists(os.path.expanduser(word)) and (looks_like_path or os.path.isdir(word))
+    is_path = looks_like_path(word) or word.startswith("~") or os.path.isdir(word)
+    return is_path and os.path.exists(os.path.expanduser(word))
+
+
+def looks_like_path(word: str) -> bool:
+    """Whether a word is meant as a path: it has a separator, or the ending of a GGUF file."""
+    return os.sep in word or is_gguf(word)
 
 
 def is_plain() -> bool:

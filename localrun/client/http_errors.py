@@ -1,6 +1,7 @@
 """Convert errors of a server into errors that a user can act on."""
 
 import json
+from collections.abc import Iterable
 from email.message import Message
 from typing import Any
 
@@ -31,7 +32,7 @@ def status_error(status: int, headers: Message, body: bytes, endpoint: Endpoint,
         what = f"{host} does not accept the key" if endpoint.key else f"{host} wants a key"
         hint = f"set {endpoint.key_env} to it" if endpoint.key_env else "correct the key in the settings of this server"
         return UsageError(f"{what}{said}", hint)
-    if status in (400, 413, 422) and any(sign in body.decode("utf-8", "replace").lower() for sign in _TOO_LONG):
+    if status in (400, 413, 422) and _has_any(body, _TOO_LONG):
         return PromptTooLongError(f"the chat is too long for {host}{said}", "shorten it, or begin a new chat")
     if status == 404 and "model" in words.lower():
         return NotFoundError(f"{host} has no model {endpoint.model}{said}", "choose one of its models in the list")
@@ -48,14 +49,18 @@ def status_error(status: int, headers: Message, body: bytes, endpoint: Endpoint,
 
 def asks_for_less(body: bytes) -> bool:
     """Whether the body of an error says that prompt and longest answer together exceed the context."""
-    said = body.decode("utf-8", "replace").lower()
-    return any(sign in said for sign in _TOO_LONG) and any(sign in said for sign in _LIMITS)
+    return _has_any(body, _TOO_LONG) and _has_any(body, _LIMITS)
 
 
 def no_api(place: Place) -> EngineError:
     """The error for a server of another kind."""
     what = f"{place.host} answers, but not in the OpenAI protocol"
     return EngineError(what, "the address of an API usually ends in /v1")
+
+
+def _has_any(body: bytes, signs: Iterable[str]) -> bool:
+    said = body.decode("utf-8", "replace").lower()
+    return any(sign in said for sign in signs)
 
 
 def _words(body: bytes, key: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from localrun.base.files import write_whole
 from localrun.base.paths import folder, writable_folder
+from localrun.base.running_process import is_running
 from localrun.base.state_file import read_state
 from localrun.client import private_socket
 
@@ -32,7 +33,7 @@ def running_server() -> Owner | None:
     """The latest server, if it still runs. The file of a killed one is removed."""
     home = folder("cache")
     owner = _read(read_state(home / FILE)) if home else None
-    if owner is None or _runs(owner):
+    if owner is None or is_running(owner.pid, owner.started):
         return owner
     if owner.engine:
         private_socket.remove(Path(owner.engine))
@@ -65,12 +66,3 @@ def _read(values: dict[str, Any]) -> Owner | None:
     if not isinstance(pid, int) or not isinstance(started, float) or not 0 < pid < 1 << 31:
         return None
     return Owner(pid, started, *places) if all(isinstance(one, str) for one in places) else None
-
-
-def _runs(owner: Owner) -> bool:
-    import psutil
-
-    try:
-        return abs(psutil.Process(owner.pid).create_time() - owner.started) < 1.0
-    except (psutil.Error, OSError):
-        return False

@@ -83,8 +83,7 @@ class RemoteClient:
 
     def _known_to_be_taken(self, body: Json) -> Json:
         """The body without the fields that the server has refused before."""
-        names = {name: self._refused.get(name, name) for name in body}
-        return {name: body[field] for field, name in names.items() if name}
+        return {name: value for field, value in body.items() if (name := self._refused.get(field, field))}
 
     def _note_dropped(self, field: DroppedField, request: Request) -> str:
         """Remember a refused field. Returns the note for the user; empty where nothing is lost."""
@@ -106,7 +105,8 @@ class RemoteClient:
                     yield from answer.flush()
                     raise piece
                 if isinstance(piece, DroppedField):
-                    answer.notes += filter(None, [self._note_dropped(piece, request)])
+                    if note := self._note_dropped(piece, request):
+                        answer.notes.append(note)
                 elif isinstance(piece, Prefill):
                     yield piece
                 elif isinstance(piece, End):

@@ -1,7 +1,7 @@
 """Convert the chunks of a server into events, text and figures."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from localrun.base.errors import EngineDiedError, EngineError
 from localrun.base.events import Channel, Completion, ModelInfo, Prefill, StopReason, Timings, Token, ToolCallDelta
@@ -19,6 +19,7 @@ FEWEST_PIECES, LEAST_SECONDS = 8, 0.2  # of a stream, for a rate: what the netwo
 _THINKING = ("reasoning_content", "reasoning", "thinking")
 _FAILED = ("abort", "error", "network_error")  # finish reasons of an answer that is not whole
 _NOTES = {"content_filter": "a filter of the server ended the answer", "repetition": "the server ended it as a loop"}
+_REFUSES = "the model refuses"
 _USUAL = ("", "stop", "length", "tool_calls", "function_call")
 
 
@@ -68,7 +69,8 @@ class RemoteAnswer:
         if thinking := next((text for name in _THINKING if (text := text_of(message.get(name)))), ""):
             yield self._token("thinking", thinking)
         if refusal := text_of(message.get("refusal")):
-            self.notes += ["the model refuses"] if "the model refuses" not in self.notes else []
+            if _REFUSES not in self.notes:
+                self.notes.append(_REFUSES)
             yield from self._content(refusal)
         if content := text_of(message.get("content")):
             yield from self._content(content)
@@ -112,7 +114,8 @@ class RemoteAnswer:
         n_prompt, details = count_or_none(self._usage, "prompt_tokens"), self._usage.get("prompt_tokens_details")
         n_tokens = count_of(self._usage, "completion_tokens") or len(self._times)
         if "completion_tokens" not in self._usage and self._times:
-            whose = "an answer that is stopped is not counted there" if self._is_ended(reason) else "it gives no counts"
+            is_ours = reason is not None or self.is_over  # to end
+            whose = "an answer that is stopped is not counted there" if is_ours else "it gives no counts"
             self.notes.append(f"pieces of text from the server were counted as tokens: {whose}")
         self._note_finish()
         seconds = self._times[-1] - self._times[0] if self._times else 0.0
@@ -148,10 +151,6 @@ class RemoteAnswer:
             ),
         )
 
-    def _is_ended(self, reason: StopReason | None) -> bool:
-        """Whether we ended the answer."""
-        return reason is not None or self.is_over
-
     def _note_finish(self) -> None:
         if self._finish in ("tool_calls", "function_call") and not self._calls.calls:
             self.notes.append("the server says that a tool is called, but not which")
@@ -176,18 +175,17 @@ class RemoteAnswer:
         return "length" if self._finish == "length" and not self._stops.found else "stop"
 
     def _content(self, text: str) -> Iterator[Token]:
-        for channel, piece in self._text.push(text):
-            yield self._token(channel, self._before_stop(piece) if channel == "answer" else piece)
+        yield from self._told(self._text.push(text))
 
     def _flush_text(self) -> Iterator[Token]:
-        for channel, piece in self._text.flush():
-            yield self._token(channel, self._before_stop(piece) if channel == "answer" else piece)
+        yield from self._told(self._text.flush())
         if rest := self._stops.flush():
             yield self._token("answer", rest)
 
-    def _before_stop(self, text: str) -> str:
-        """The part of the answer's next piece that is certain to come before a stop string."""
-        return self._stops.push(text)[0]
+    def _told(self, pieces: Iterable[tuple[Channel, str]]) -> Iterator[Token]:
+        """The tokens of pieces; of the answer as far as no stop string can begin in them."""
+        for channel, piece in pieces:
+            yield self._token(channel, self._stops.push(piece)[0] if channel == "answer" else piece)
 
     def _token(self, channel: Channel, text: str) -> Token:
         self._times.append(time.perf_counter())

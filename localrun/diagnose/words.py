@@ -61,8 +61,7 @@ def summary(found: Diagnosis, facts: Facts) -> str:
     why = plainly(found, facts)
     if why:
         return f"{why[:1].upper()}{why[1:]}."
-    n_steps, decode = facts.completion_tokens - 1, facts.stages.get("decode", 0.0)
-    if found.slow or n_steps < FEWEST_STEPS or not decode:
+    if found.slow or facts.n_steps < FEWEST_STEPS or not facts.stages.get("decode"):
         return ""
     return "It began soon and was written faster than one reads."
 

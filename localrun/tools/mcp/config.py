@@ -118,9 +118,10 @@ def typed_server(
     is_url = len(words) == 1 and words[0].startswith(("http://", "https://"))
     if (env and is_url) or (headers and not is_url):
         raise UsageError("--env is for a command, and --header is for a URL")
-    values: Json = {"url": words[0], "headers": dict(headers)} if is_url else {"env": dict(env), "args": [*words[1:]]}
+    program: Json = {"command": "".join(words[:1]), "args": [*words[1:]], "env": dict(env)}
+    values: Json = {"url": words[0], "headers": dict(headers)} if is_url else program
     try:
-        return parse_entry(name, values if is_url else {"command": "".join(words[:1]), **values})
+        return parse_entry(name, values)
     except ValueError as error:
         raise UsageError(f"{name}: {error}") from None
 

@@ -9,7 +9,7 @@ from localrun.base.errors import LocalrunError
 from localrun.base.request import Request
 from localrun.base.views import PromptView
 from localrun.chat.attachments import about_tokens
-from localrun.chat.turn import preview_request
+from localrun.chat.turn import ids_before, preview_request
 from localrun_tui.state.session import Session
 
 if TYPE_CHECKING:
@@ -59,15 +59,8 @@ async def size_of_draft(session: Session, content: Content, held: int, instead_o
     if found is None:
         about = about_tokens(len(text_of(content).encode(errors="replace")))
         return DraftSize(about, held + about, ctx, is_exact=False)
-    known = _n_known(session.chat, instead_of) if session.chat else 0
+    known = len(ids_before(session.chat, instead_of)) if session.chat else 0
     return DraftSize(max(found.n_tokens - known, 0), found.n_tokens, ctx, is_exact=True)
-
-
-def _n_known(chat: "Chat", instead_of: str | None) -> int:
-    if instead_of is None or instead_of not in chat.tree:
-        return len(chat.known_ids())
-    parent = chat.tree[instead_of].parent
-    return len(chat.known_ids(parent)) if parent else 0
 
 
 def _request(chat: "Chat | None", content: Content, instead_of: str | None) -> Request:

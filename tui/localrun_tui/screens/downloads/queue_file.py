@@ -25,7 +25,7 @@ def forget(key: str) -> None:
 
 
 def left_queued() -> list[Download]:
-    """Files of apps that have ended."""
+    """Queued downloads of apps that have ended."""
     return [
         Download(key, row["name"], row["repo"], row["precision"], "unfinished", 0, row["total"], file=row["file"])
         for key, row in _rows().items()

@@ -7,6 +7,7 @@ from typing import Any
 
 from textual.screen import Screen
 
+from localrun.formats.gguf_names import is_gguf
 from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel, stored_at
 from localrun_tui.screens.dialogs.ask import AskText
@@ -18,7 +19,7 @@ Found = Callable[[list[StoredModel]], object]
 
 def looks_like_path(text: str) -> bool:
     """Whether what is typed into a list of models is meant as a path."""
-    return text.startswith(("/", "~", "./", "../")) or os.path.isabs(text) or text.lower().endswith(".gguf")
+    return text.startswith(("/", "~", "./", "../")) or os.path.isabs(text) or is_gguf(text)
 
 
 def ask_for_path(screen: Screen[Any], found: Found) -> None:

@@ -34,7 +34,7 @@ class ToolFiles:
 
     @staticmethod
     def read(tools: "ChatTools") -> "ToolFiles":
-        """The rows now; for an unreadable `mcp.json` the reason."""
+        """Read them; an unreadable `mcp.json` is a problem of the servers."""
         try:
             servers = read_servers()
         except UsageError as error:
