@@ -470,7 +470,7 @@ def test_what_a_killed_owner_left_is_removed(tmp_path: Path, monkeypatch: pytest
     listener, path = private_socket.listen()
     listener.close()
     with announced("", "", str(path)):
-        monkeypatch.setattr("localrun.client.owner._runs", lambda owner: False)
+        monkeypatch.setattr("localrun.client.owner.is_running", lambda pid, started: False)
         assert running_server() is None
     assert not path.parent.exists()
     other = gguf(tmp_path, "socket")
