@@ -63,6 +63,7 @@ class ModelInfo:
     bos_token: str = ""  # the tokens that texts begin and end with, as the vocabulary spells them
     eos_token: str = ""
     engine: WhoseEngine = "own"
+    server_says: tuple[str, ...] = ()  # lines of a remote engine about itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,14 @@ from localrun.client.endpoints import (
     change_endpoint,
     check_endpoint,
     read_endpoints,
+    server_named,
     travels_in_the_clear,
 )
 
 host = typer.Typer(name="host", help="Servers for --server, by name: list, show, add, remove.")
 
 _NAME = Annotated[str, typer.Argument(metavar="NAME", help="what you call the server")]
+_SERVER = Annotated[str, typer.Argument(metavar="NAME|URL", help="a server that was added, or the address of one")]
 _VARIABLE = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 
 
@@ -37,22 +39,12 @@ def list_hosts(json: JsonSwitch = False) -> int:
     return 0
 
 
-def show_host(name: _NAME, json: JsonSwitch = False) -> int:
-    """Ask a server what it is, and which models it offers."""
-    from localrun.client.remote_models import list_models
+def show_host(name: _SERVER, json: JsonSwitch = False) -> int:
+    """Ask a server what it is, which models it offers, and what these can do; nothing is generated."""
+    from localrun.cli.host_profile import show
 
-    endpoint = added_server(name)
-    models = list_models(endpoint)
-    engine = next((model.engine.name for model in models if model.engine.name), "")
-    if json:
-        offered = [{"name": model.id, "ctx": model.ctx or None} for model in models]
-        write_json({**as_row(endpoint), "engine": engine or None, "models": offered})
-        return 0
-    note(f"{endpoint.url}: {engine or 'an engine that does not say its name'}")
-    if models:
-        write_table([("MODEL", "CONTEXT"), *((one.id, f"{one.ctx:,}" if one.ctx else "") for one in models)])
-    else:
-        note("it lists no models: give the name of one with -m, if it has one")
+    endpoint = server_named(typed_text(name))
+    show(endpoint, as_row(endpoint), json)
     return 0
 
 

@@ -18,6 +18,7 @@ from localrun.client.interface import Generation
 from localrun.client.remote_answer import RemoteAnswer
 from localrun.client.remote_http import DroppedField, End, Exchange
 from localrun.client.remote_models import find_model
+from localrun.client.remote_probe import probe
 from localrun.text.reasoning import ReasoningTags
 
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "frequency_penalty", "seed")
@@ -31,7 +32,8 @@ class RemoteClient:
         place = place_of(endpoint)
         model = find_model(endpoint)
         self._endpoint = Endpoint(endpoint.name, endpoint.url, endpoint.key, model.id)
-        self._engine = model.engine
+        self._profile = probe(endpoint, model)
+        self._engine = self._profile.engine
         self._exchanges: set[Exchange] = set()
         self._refused: dict[str, str] = {}  # fields that the server does not take, and the name that it has for them
         self._opened: dict[Think, ReasoningTags] = {}  # thoughts that its prompts open, as answers have shown
@@ -48,11 +50,12 @@ class RemoteClient:
             precision="",
             backend="remote",
             kv_codec="",
-            ctx=model.ctx,
+            ctx=self._profile.ctx,
             weights_bytes=0,
             load_ms=milliseconds,
             notes=("; ".join(notes),),
             engine="remote",
+            server_says=self._profile.lines,
         )
 
     @property
@@ -66,6 +69,7 @@ class RemoteClient:
             raise UsageError("logprobs of a model on a server are not read", "choose a model on this machine")
         if request.constraint is not None:
             check_remote(request.constraint)
+        self._profile.check(request)
         page, body = _body(request, self._endpoint.model)
         exchange = Exchange(self._endpoint, page, self._known_to_be_taken({**body, **self._extras(request)}))
         self._exchanges.add(exchange)

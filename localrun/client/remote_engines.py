@@ -1,4 +1,4 @@
-"""Engines that say their name in their list of models, and the fields of their own that they take."""
+"""Engines behind the OpenAI protocol, and the fields of their own that they take."""
 
 from dataclasses import dataclass, field
 
@@ -17,17 +17,17 @@ class RemoteEngine:
 
 
 UNKNOWN = RemoteEngine()
+# vLLM counts the tokens of an answer while it streams, so that one which is stopped is counted, too; llama.cpp tells
+# how far it has read the prompt.
+VLLM = RemoteEngine("vLLM", {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}, _CONTINUES)
+LLAMA_CPP = RemoteEngine("llama.cpp", {"return_progress": True}, _CONTINUES)
+SGLANG = RemoteEngine("SGLang")
+OLLAMA = RemoteEngine("Ollama")
+LOCALRUN = RemoteEngine("localrun")
 
-# By `owned_by` of its models. vLLM counts the tokens of an answer while it streams, so that one which is stopped is
-# counted, too; llama.cpp tells how far it has read the prompt.
-_ENGINES = {
-    "vllm": RemoteEngine(
-        "vLLM", {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}, _CONTINUES
-    ),
-    "llamacpp": RemoteEngine("llama.cpp", {"return_progress": True}, _CONTINUES),
-}
+_BY_OWNER = {"vllm": VLLM, "llamacpp": LLAMA_CPP, "sglang": SGLANG}
 
 
 def engine_of(owner: object) -> RemoteEngine:
     """The engine that `owned_by` of a model names; UNKNOWN for any other value."""
-    return _ENGINES.get(owner, UNKNOWN) if isinstance(owner, str) else UNKNOWN
+    return _BY_OWNER.get(owner, UNKNOWN) if isinstance(owner, str) else UNKNOWN

@@ -7,7 +7,6 @@ import re
 import socket
 import ssl
 import threading
-import time
 from dataclasses import dataclass
 from email.message import Message
 from typing import Any
@@ -19,12 +18,11 @@ from localrun.client.endpoint import Endpoint, Place, place_of
 from localrun.client.event_stream import StreamError, read_events
 from localrun.client.http_errors import asks_for_less, no_api, status_error
 from localrun.hub.access import is_offline
-from localrun.hub.connection import Connection, break_off, deadline, reason_of
+from localrun.hub.connection import Connection, break_off, reason_of
 from localrun.hub.http import USER_AGENT
 
 FIRST_SECONDS = 900.0  # until a server begins its answer: it may have a queue, and a long prompt to read
 IDLE_SECONDS = 120.0  # between two pieces of one
-LIST_SECONDS = 20.0
 WAIT_SECONDS = 1.0  # between checks that the thread is alive
 MAX_BODY = 8 << 20
 MAX_ANSWER = 64 << 20
@@ -133,7 +131,7 @@ class Exchange:
         if self.is_cancelled:
             break_off(connection.sock)
         connection.sock.settimeout(FIRST_SECONDS)
-        headers = {**_headers(self._endpoint), "Content-Type": "application/json", "Accept": "text/event-stream"}
+        headers = {**headers_of(self._endpoint), "Content-Type": "application/json", "Accept": "text/event-stream"}
         page = f"{self.place.path}{self._page}"
         try:
             return connection, connection.ask(page, headers, self._packed(), FIRST_SECONDS)[0]
@@ -190,34 +188,6 @@ class Exchange:
         self.pieces.put(value)
 
 
-def get_json(endpoint: Endpoint, page: str) -> tuple[int, Any]:
-    """The status and body of a GET; LocalrunError for anything but 200, 404, 405 and 501."""
-    place = place_of(endpoint)
-    check_online(place)
-    connection = connect(place)
-    latest = time.monotonic() + LIST_SECONDS
-    try:
-        connection.sock.settimeout(LIST_SECONDS)
-        raw, sock = connection.ask(f"{place.path}{page}", _headers(endpoint), seconds=LIST_SECONDS)
-        with deadline(sock, LIST_SECONDS):
-            said = raw.read(MAX_BODY)
-        if time.monotonic() >= latest:  # a body of unknown length looks whole where we broke it off
-            raise TimeoutError
-    except (OSError, http.client.HTTPException) as error:
-        raise unreachable(place, error) from None
-    finally:
-        connection.close()
-    if raw.status in (404, 405, 501):
-        return raw.status, None
-    if raw.status != 200:
-        raise status_error(raw.status, raw.headers, said, endpoint, place)
-    check_encoding(raw.headers, place)
-    try:
-        return 200, json.loads(said)
-    except (ValueError, RecursionError):
-        raise no_api(place) from None
-
-
 def connect(place: Place) -> Connection:
     """An open connection to where the user says the server is, be that in a private network or on this machine."""
     connection = Connection(place.origin, may_be_private=True)
@@ -255,7 +225,8 @@ def check_encoding(headers: Message, place: Place) -> None:
         raise EngineError(f"{place.host} sends a compressed answer, which was not asked for", "look at its proxy")
 
 
-def _headers(endpoint: Endpoint) -> dict[str, str]:
+def headers_of(endpoint: Endpoint) -> dict[str, str]:
+    """The headers of every request: the key, where there is one."""
     headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity", "Connection": "close"}
     return {**headers, "Authorization": f"Bearer {endpoint.key}"} if endpoint.key else headers
 

@@ -1,6 +1,6 @@
 """List the models of a server."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from localrun.base.errors import NotFoundError
 from localrun.base.request import Json
@@ -8,19 +8,20 @@ from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.event_stream import count_of
 from localrun.client.http_errors import ServerFailedError, no_api
 from localrun.client.remote_engines import UNKNOWN, RemoteEngine, engine_of
-from localrun.client.remote_http import get_json
+from localrun.client.remote_pages import get_json
 
 MAX_MODELS = 10_000
-_CONTEXT = ("max_model_len", "context_length", "context_window", "n_ctx", "n_ctx_train")
+_CONTEXT = ("max_model_len", "context_length", "context_window", "n_ctx")  # not that of the training
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedModel:
-    """A model a server offers, by the name it goes by there. `ctx` is 0 where unknown."""
+    """A model of a server, by the name it has there. `ctx` is 0 where unknown; `said` is its row in the list."""
 
     id: str
     ctx: int = 0
     engine: RemoteEngine = UNKNOWN
+    said: Json = field(default_factory=dict, compare=False, repr=False)
 
 
 def list_models(endpoint: Endpoint) -> tuple[OfferedModel, ...]:
@@ -57,4 +58,4 @@ def find_model(endpoint: Endpoint) -> OfferedModel:
 def _model(row: Json) -> OfferedModel:
     sizes = {**(row["meta"] if isinstance(row.get("meta"), dict) else {}), **row}
     ctx = next((n for name in _CONTEXT if (n := count_of(sizes, name))), 0)
-    return OfferedModel(row["id"], ctx, engine_of(row.get("owned_by")))
+    return OfferedModel(row["id"], ctx, engine_of(row.get("owned_by")), row)

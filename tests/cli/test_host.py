@@ -20,19 +20,20 @@ def test_a_server_is_added_asked_and_forgotten(faces: Faces, home: Path, monkeyp
     with fake_chat_server() as server:
         server.key = KEY
         server.models = [{"id": "tiny", "max_model_len": 4096, "owned_by": "vllm"}, {"id": "big"}]
+        server.pages = {"/version": {"version": "0.32.0"}}
         assert faces.run("host", "add", "lab", server.url, "--key-env", "LAB_KEY", "-m", "tiny")[0] == 0
         rows = json.loads(faces.run("host", "list", "--json")[1])
         check(rows, "host list")
         assert rows == [{"name": "lab", "url": server.url, "model": "tiny", "key_from": "LAB_KEY", "has_key": True}]
         shown = json.loads(faces.run("host", "show", "lab", "--json")[1])
         check(shown, "host show")
-        assert (shown["engine"], shown["models"]) == (
-            "vLLM",
-            [{"name": "tiny", "ctx": 4096}, {"name": "big", "ctx": None}],
-        )
+        assert (shown["engine"], shown["version"]) == ("vLLM", "0.32.0")
+        assert [(model["name"], model["ctx"]) for model in shown["models"]] == [("tiny", 4096), ("big", None)]
+        assert set(shown["models"][0]["abilities"].values()) == {None}
         code, out, err = faces.run("host", "show", "lab")
-        assert [line.split() for line in out.splitlines()] == [["MODEL", "CONTEXT"], ["tiny", "4,096"], ["big"]]
-        assert (code, "vLLM" in err) == (0, True)
+        head, *rows = [line.split() for line in out.splitlines()]
+        assert (head, rows) == (["MODEL", "CONTEXT", "TOKENIZER", "CAN", "CANNOT"], [["tiny", "4,096"], ["big"]])
+        assert (code, "vLLM 0.32.0" in err, "not said: tools, schemas" in err) == (0, True, True)
         code, out, _ = faces.run("run", "--server", "lab", "Hi")
         assert (code, out.strip()) == (0, "Hello, wörld")
         assert server.seen[-1].body["model"] == "tiny"

@@ -32,7 +32,7 @@ from localrun.base.errors import (
 )
 from localrun.base.events import Completion, Done, MemoryFigures, Token
 from localrun.base.request import Request, Sampling
-from localrun.client import remote_http
+from localrun.client import remote_http, remote_pages
 from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.remote import RemoteClient
 from localrun.client.remote_models import OfferedModel, list_models
@@ -335,7 +335,12 @@ def test_the_key_goes_to_its_server_only(server: FakeChatServer, capfd: pytest.C
 
 def test_models_are_listed_and_found(server: FakeChatServer) -> None:
     endpoint = Endpoint("lab", server.url)
-    server.models = [{"id": "a", "meta": {"n_ctx_train": 512}}, {"id": "b", "max_model_len": "x"}, {"id": 5}, {}]
+    server.models = [
+        {"id": "a", "meta": {"n_ctx": 512, "n_ctx_train": 4096}},
+        {"id": "b", "max_model_len": "x"},
+        {"id": 5},
+        {},
+    ]
     assert list_models(endpoint) == (OfferedModel("a", 512), OfferedModel("b"))
     assert RemoteClient(endpoint).info.name == "a"
     with pytest.raises(NotFoundError, match="has no model c") as caught:
@@ -369,7 +374,7 @@ def test_a_list_that_is_none(server: FakeChatServer, reply: Reply, kind: type) -
 
 
 def test_a_list_that_drips(server: FakeChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_http, "LIST_SECONDS", 0.4)
+    monkeypatch.setattr(remote_pages, "LIST_SECONDS", 0.4)
     server.models = Reply((b'{"data": [',), 200, JSON, end="stall")
     with pytest.raises(EngineError, match=r"no answer in time|cut short|hung up|cannot be reached"):
         list_models(Endpoint("lab", server.url))

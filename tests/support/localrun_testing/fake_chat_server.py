@@ -74,14 +74,22 @@ def failure(status: int, message: Any = None, **headers: str) -> Reply:
     return Reply((json.dumps(body).encode(),), status, {"Content-Type": "application/json", **headers})
 
 
+def as_json(value: Any) -> Reply:
+    """An answer of JSON in one body."""
+    return Reply((json.dumps(value).encode(),), headers={"Content-Type": "application/json"})
+
+
 class FakeChatServer:
-    """`models` is the list, or a Reply in its place; `replies` go out in turn, the last one again and again."""
+    """`models` is the list, or a Reply in its place; `replies` go out in turn, the last one again and again. `pages`
+    are those beside the API: JSON, a Reply, or a function of the body that returns one of them."""
 
     def __init__(self) -> None:
         self.models: list[dict[str, Any]] | Reply = [{"id": "tiny", "max_model_len": 4096}, {"id": "big"}]
         self.replies: list[Reply] = [HELLO]
+        self.pages: dict[str, Any] = {}
         self.key = ""
-        self.seen: list[Seen] = []
+        self.seen: list[Seen] = []  # of the API
+        self.probed: list[Seen] = []  # beside it
         self.hung_up = threading.Event()  # a client left before we were done
         self.closing = threading.Event()
         self.lock = threading.Lock()
@@ -103,6 +111,9 @@ class _Handler(BaseHTTPRequestHandler):
     server_of: FakeChatServer
 
     def do_GET(self) -> None:
+        if not self.path.startswith("/v1/"):
+            self.send_page({})
+            return
         fake = self.note({})
         if fake.key and self.headers.get("Authorization") != f"Bearer {fake.key}":
             self.send(failure(401, "Incorrect API key provided"))
@@ -111,17 +122,25 @@ class _Handler(BaseHTTPRequestHandler):
         elif isinstance(fake.models, Reply):
             self.send(fake.models)
         else:
-            body = json.dumps({"object": "list", "data": fake.models}).encode()
-            self.send(Reply((body,), headers={"Content-Type": "application/json"}))
+            self.send(as_json({"object": "list", "data": fake.models}))
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if not self.path.startswith("/v1/"):
+            self.send_page(body)
+            return
         self.send(self.note(body).next_reply())
 
+    def send_page(self, body: dict[str, Any]) -> None:
+        page = self.note(body).pages.get(self.path, failure(404, "Not Found"))
+        found = page(body) if callable(page) else page
+        self.send(found if isinstance(found, Reply) else as_json(found))
+
     def note(self, body: dict[str, Any]) -> FakeChatServer:
-        key = self.headers.get("Authorization", "")
-        self.server_of.seen.append(Seen(self.command, self.path, key.removeprefix("Bearer "), body))
-        return self.server_of
+        fake, key = self.server_of, self.headers.get("Authorization", "")
+        seen = fake.seen if self.path.startswith("/v1/") else fake.probed
+        seen.append(Seen(self.command, self.path, key.removeprefix("Bearer "), body))
+        return fake
 
     def send(self, reply: Reply) -> None:
         self.protocol_version = "HTTP/1.1"

@@ -611,13 +611,30 @@ HOST_LIST = rows("`host list --json`: servers that were added", record("one serv
 HOST_SHOW = record(
     "`host show --json`",
     **HOST,
-    engine=field([TEXT, "null"], "the engine that its list of models names; null where it names none we know"),
+    engine=field([TEXT, "null"], "the engine that it says it is; null where it names none we know"),
+    version=field([TEXT, "null"], "that of the engine"),
     models=rows(
-        "models that it offers",
+        "models that it offers, of which the first 16 are asked for; null is what the server does not say",
         record(
             "one model",
             name=field(TEXT, "its name there"),
-            ctx=field([WHOLE, "null"], "tokens of its context; null where the server does not say"),
+            ctx=field([WHOLE, "null"], "tokens of its context"),
+            tokenizer=field([TEXT, "null"], "its kind or name"),
+            abilities=record(
+                "whether it takes or gives these",
+                **{
+                    name: field(["boolean", "null"], words)
+                    for name, words in (
+                        ("tools", "calls of tools"),
+                        ("schemas", "answers that hold to a JSON schema"),
+                        ("images", "images in messages"),
+                        ("reasoning", "thoughts apart from the answer"),
+                        ("logprobs", "logprobs of tokens"),
+                        ("lora", "adapters"),
+                        ("embeddings", "embeddings"),
+                    )
+                },
+            ),
         ),
     ),
 )

@@ -153,7 +153,9 @@ def _remote(stats: Mapping[str, Any], width: int) -> list[Content]:
     if rate := stats.get("decode_tps"):
         known.append(tps(rate))
     words = (
-        "It runs on a server, which says no more than this." if known else "It runs on a server, which says nothing."
+        "It runs on a server, which says no more of this answer."
+        if known
+        else "It runs on a server, which does not count."
     )
     return [*(line for fact in known for line in wrap(Content(fact), width)), *_muted(words, width)]
 
@@ -184,7 +186,9 @@ def _advice(advice: DiagnosisWords, width: int) -> list[Content]:
 
 def _engine(info: ModelInfo | None, width: int) -> list[Content]:
     """The device that computes, and the form in which it holds what."""
-    if info is None or info.backend == "remote":
+    if info is not None and info.backend == "remote":
+        return [_heading("Engine"), *(line for said in info.server_says for line in wrap(Content(clean(said)), width))]
+    if info is None:
         return []
     parts = [f"{gib(info.weights_bytes)} of weights" if info.weights_bytes else "", f"on {info.backend}"]
     parts += [f"KV cache as {info.kv_codec}" if info.kv_codec else "", f"context {info.ctx:,}" if info.ctx else ""]

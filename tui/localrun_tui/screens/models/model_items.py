@@ -138,4 +138,5 @@ def remote_item(row: ServerModel) -> Item[ServerModel]:
 def remote_detail(row: ServerModel) -> Content:
     if row.problem:
         return lines(say(row.problem, "$text-warning"), say(row.hint, _MUTED))
-    return lines(say(f"runs on {row.endpoint.name}: what you write is sent to {row.endpoint.url}", "$text-warning"))
+    where = say(f"runs on {row.endpoint.name}: what you write is sent to {row.endpoint.url}", "$text-warning")
+    return lines(where, say(row.about, _MUTED)) if row.about else where

@@ -54,6 +54,7 @@ class HubRow:
 @dataclass(frozen=True, slots=True)
 class ServerModel:
     """A model on a server; or, with a `problem`, why there is none, perhaps none yet. `ctx` 0: it does not say.
+    `about`: what its engine says of it.
 
     `endpoint` is the server as it is kept, which may name another model, or none.
     """
@@ -64,6 +65,7 @@ class ServerModel:
     hint: str = ""
     ctx: int = 0
     asking: bool = False
+    about: str = ""
 
     @property
     def choice(self) -> Endpoint:

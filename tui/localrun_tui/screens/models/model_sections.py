@@ -190,10 +190,13 @@ def _models_of(endpoint: Endpoint, task: Task) -> list[ServerModel]:
     """Models that a server offers, and the one that its user names; a line that says why when it cannot be asked."""
     from localrun.client.http_errors import ServerFailedError
     from localrun.client.remote_models import list_models
+    from localrun.client.remote_probe import probe_all
 
     named = ServerModel(endpoint, endpoint.model)
     try:
-        models = [ServerModel(endpoint, model.id, ctx=model.ctx) for model in list_models(endpoint)]
+        offered = list_models(endpoint)
+        known = zip(offered, probe_all(endpoint, offered), strict=True)
+        models = [ServerModel(endpoint, model.id, ctx=about.ctx, about=about.summary) for model, about in known]
     except LocalrunError as error:
         may_answer = endpoint.model and isinstance(error, NotFoundError | ServerFailedError)
         return [named if may_answer else ServerModel(endpoint, problem=error.message, hint=error.hint)]
