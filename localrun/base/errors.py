@@ -37,6 +37,16 @@ class ToolSchemaError(ConstraintError):
     """Calls of a tool cannot be held to its schema."""
 
 
+class ImageError(UsageError):
+    """An image cannot be seen. `code` names why."""
+
+    kind = "bad_image"
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.code = code
+
+
 class NotFoundError(LocalrunError):
     """No such model, repo, file or precision."""
 

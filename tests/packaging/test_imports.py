@@ -35,6 +35,7 @@ LEVELS = (
     ("localrun.ops",),
     ("localrun.text",),
     ("localrun.formats",),
+    ("localrun.images",),
     ("localrun.base",),
 )
 LEVEL_OF = {room: len(LEVELS) - number for number, rooms in enumerate(LEVELS) for room in rooms}

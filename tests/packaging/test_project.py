@@ -28,6 +28,7 @@ from tools import (
 
 PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 IMPORT_NAMES = {
+    "pillow": "PIL",
     "mdit-py-plugins": "mdit_py_plugins",  # where the two differ
     "huggingface-hub": "huggingface_hub",
     "markdown-it-py": "markdown_it",
