@@ -56,10 +56,11 @@ class CacheView:
 @dataclass(frozen=True, slots=True)
 class PromptView:
     """A prompt as the model would be given it: how many tokens, and how many of them, from the first on, are computed
-    already. `ids`, `pieces` with the text of each and `text` with that of all are there where they were asked for."""
+    already, None where a server does not say. `ids`, `pieces` with the text of each and `text` with that of all are
+    there where they were asked for."""
 
     n_tokens: int
-    n_cached: int
+    n_cached: int | None
     ids: tuple[int, ...] = ()
     pieces: tuple[str, ...] = ()
     text: str = ""

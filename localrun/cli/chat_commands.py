@@ -78,8 +78,9 @@ def _sees(chat: LineChat, _: str) -> None:
     view = chat.client.preview(preview_request(chat.chat, (), chat.shared.options(chat.chat)), pieces=True)
     if view is None:
         raise UsageError("the server does not say what its model sees", "a model on this machine does")
-    note("".join(view.pieces))
-    note(f"({view.n_tokens:,} tokens, {view.n_cached:,} of them computed already)")
+    note(view.text)
+    known = "" if view.n_cached is None else f", {view.n_cached:,} of them computed already"
+    note(f"({view.n_tokens:,} tokens{known})")
 
 
 def _edit(chat: LineChat, text: str) -> None:

@@ -13,9 +13,11 @@ from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.events import Done, Event, Loop, ModelInfo, Prefill
 from localrun.base.request import Json, Request, RequestMessage, Think
 from localrun.base.views import CacheView, PromptView
+from localrun.client.chat_salt import chat_salt, home_secret
 from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.interface import Generation
 from localrun.client.remote_answer import RemoteAnswer
+from localrun.client.remote_count import count_prompt
 from localrun.client.remote_http import DroppedField, End, Exchange
 from localrun.client.remote_models import find_model
 from localrun.client.remote_probe import probe
@@ -34,6 +36,7 @@ class RemoteClient:
         self._endpoint = Endpoint(endpoint.name, endpoint.url, endpoint.key, model.id)
         self._profile = probe(endpoint, model)
         self._engine = self._profile.engine
+        self._secret = home_secret() if self._engine.chat else b""
         self._exchanges: set[Exchange] = set()
         self._refused: dict[str, str] = {}  # fields that the server does not take, and the name that it has for them
         self._opened: dict[Think, ReasoningTags] = {}  # thoughts that its prompts open, as answers have shown
@@ -78,12 +81,17 @@ class RemoteClient:
 
     def _extras(self, request: Request) -> Json:
         """Fields that this engine takes beyond the protocol."""
+        chat = {self._engine.chat: chat_salt(self._secret, request.chat_id)} if self._engine.chat else {}
+        return self._engine.streaming | chat | self._going_on(request)
+
+    def _going_on(self, request: Request) -> Json:
+        """Those that ask for the rest of an answer that was cut. Raises UsageError."""
         if not request.continues:
-            return self._engine.streaming
+            return {}
         if self._engine.continues is None or not request.messages[-1].get("content"):
             what = "within a thought" if self._engine.continues else "on this server"
             raise UsageError(f"an answer that was cut {what} cannot be gone on with", "ask it to go on in a message")
-        return self._engine.streaming | self._engine.continues
+        return self._engine.continues
 
     def _known_to_be_taken(self, body: Json) -> Json:
         """The body without the fields that the server has refused before."""
@@ -91,7 +99,7 @@ class RemoteClient:
 
     def _note_dropped(self, field: DroppedField, request: Request) -> str:
         """Remember a refused field. Returns the note for the user; empty where nothing is lost."""
-        if field.instead or field.name in self._engine.streaming:
+        if field.instead or field.name in (*self._engine.streaming, self._engine.chat):
             self._refused[field.name] = field.instead
             return ""
         if field.name.startswith("max_"):  # of this request only: there was no room for as long an answer
@@ -133,8 +141,12 @@ class RemoteClient:
             exchange.cancel()
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
-        """Always None: a server does not show its prompt."""
-        return None
+        """The prompt as the server's own tokenizer reads it; None where the engine has no page for that."""
+        check_request(request)
+        _, body = _body(request, self._endpoint.model)
+        if request.prompt_ids:
+            return PromptView(len(request.prompt_ids), None)
+        return count_prompt(self._endpoint, self._engine, body | self._going_on(request), pieces)
 
     def view(self) -> CacheView | None:
         """Always None: a server does not show its cache."""

@@ -9,21 +9,25 @@ _CONTINUES: Json = {"continue_final_message": True, "add_generation_prompt": Fal
 
 @dataclass(frozen=True, slots=True)
 class RemoteEngine:
-    """`streaming` are fields for a streamed answer; `continues` those that ask for the end of the last message."""
+    """`streaming` are fields for a streamed answer; `continues` those that ask for the end of the last message. By the
+    field `chat` its cache tells chats apart."""
 
     name: str = ""
     streaming: Json = field(default_factory=dict)
     continues: Json | None = None
+    chat: str = ""
 
 
 UNKNOWN = RemoteEngine()
 # vLLM counts the tokens of an answer while it streams, so that one which is stopped is counted, too; llama.cpp tells
 # how far it has read the prompt.
-VLLM = RemoteEngine("vLLM", {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}, _CONTINUES)
+VLLM = RemoteEngine(
+    "vLLM", {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}, _CONTINUES, "cache_salt"
+)
 LLAMA_CPP = RemoteEngine("llama.cpp", {"return_progress": True}, _CONTINUES)
-SGLANG = RemoteEngine("SGLang")
+SGLANG = RemoteEngine("SGLang", chat="cache_salt")
 OLLAMA = RemoteEngine("Ollama")
-LOCALRUN = RemoteEngine("localrun")
+LOCALRUN = RemoteEngine("localrun", chat="prompt_cache_key")
 
 _BY_OWNER = {"vllm": VLLM, "llamacpp": LLAMA_CPP, "sglang": SGLANG}
 

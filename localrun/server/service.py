@@ -79,7 +79,7 @@ class Service:
             raise
         if view is None:
             raise Refusal(501, "this engine does not count tokens ahead", "not_supported")
-        return view.n_tokens, min(view.n_cached, view.n_tokens - 1)  # the last one is always computed
+        return view.n_tokens, min(view.n_cached or 0, view.n_tokens - 1)  # the last one is always computed
 
     async def _take_room(self, asked: InferenceRequest, wire: Wire) -> None:
         """Count a request among the open ones. One that is held goes before later ones."""

@@ -28,7 +28,8 @@ async def tokenize(service: Service, body: Body) -> Json:
     else:
         raise body.wrong("prompt", "a text is needed, or messages")
     view, ctx = await _read(service, body, replace(request, overflow="roll"))
-    return {"count": len(view.ids), "max_model_len": ctx, "tokens": list(view.ids)}
+    texts = {"token_strs": list(view.pieces)} if body.flag("return_token_strs") else {}
+    return {"count": len(view.ids), "max_model_len": ctx, "tokens": list(view.ids), **texts}
 
 
 async def detokenize(service: Service, body: Body) -> Json:

@@ -56,6 +56,10 @@ def test_a_chat_goes_on_where_it_was_held(
     code, out, err = faces.run("chat", "--server", "lab", "--history")
     assert (code, out) == (2, "Hello, wörld\n")
     assert "does not say what its model sees" in err
+    server.models = [{"id": "tiny", "owned_by": "vllm"}]
+    server.pages = {"/tokenize": {"tokens": [1, 2]}, "/detokenize": {"prompt": "<user>one"}}
+    script(monkeypatch, "/sees\n")
+    assert "<user>one\n(2 tokens)" in faces.run("chat", "--continue")[2]
     script(monkeypatch, "two\n")
     assert faces.run("chat", "--continue")[0] == 0
     assert asked(server) == ["user: one", "assistant: Hello, wörld", "user: two"]

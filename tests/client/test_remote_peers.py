@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import torch
 
 from localrun.base.errors import LocalrunError, NotFoundError, PromptTooLongError, UsageError
 from localrun.base.events import Done, Token
-from localrun.base.request import Request, Sampling
+from localrun.base.request import Request, RequestMessage, Sampling
 from localrun.base.resources import resource
 from localrun.client.endpoint import Endpoint
 from localrun.client.remote import RemoteClient
@@ -103,6 +104,33 @@ def test_an_answer(url: str) -> None:
     *_, again = client.generate(request())
     assert isinstance(again, Done)
     assert again.completion.text == said
+
+
+def test_it_counts_a_prompt_as_it_reads_it(url: str) -> None:
+    client = RemoteClient(Endpoint("peer", url, KEY))
+    turns = ("Hi", "Tell me – “briefly” – of €", "Why?")
+    messages: list[RequestMessage] = [{"role": "system", "content": "Be brief."}]
+    cached = 0
+    for turn in turns:
+        asked = request(8)
+        messages.append({"role": "user", "content": turn})
+        asked = replace(asked, messages=tuple(messages))
+        view = client.preview(asked, pieces=True)
+        *_, done = client.generate(asked)
+        assert isinstance(done, Done)
+        if view is not None:  # the Python bindings have no page for it
+            assert (view.n_tokens, turn in view.text) == (done.completion.prompt_tokens, True)
+            assert (done.completion.cached_tokens or 0) >= cached, "what the turn before computed"
+            cached = view.n_tokens - 8
+        messages.append({"role": "assistant", "content": done.completion.text})
+
+
+def test_it_says_what_it_is(url: str) -> None:
+    client = RemoteClient(Endpoint("peer", url, KEY))
+    if client.info.server_says[0].startswith("engine: llama.cpp"):
+        assert client.info.ctx == 512
+        with pytest.raises(UsageError, match="cannot call tools"):
+            client.generate(replace(request(), tools=({"type": "function", "function": {"name": "f"}},)))
 
 
 def test_cancel_and_the_next(url: str) -> None:

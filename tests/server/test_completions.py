@@ -143,6 +143,8 @@ def test_texts_and_ids_are_turned_into_each_other(http: httpx.Client, engine: Lo
     assert http.post("/tokenize", json={"content": text}).json()["tokens"] == ids["tokens"]
     assert http.post("/detokenize", json={"tokens": ids["tokens"]}).json()["prompt"] == text
     chat = {"messages": [{"role": "user", "content": "hi"}]}
+    texts = http.post("/tokenize", json={"content": text, "return_token_strs": True}).json()["token_strs"]
+    assert texts == [engine.model.text.tokenizer.piece_text(one) for one in ids["tokens"]]
     rendered = http.post("/tokenize", json=chat).json()["tokens"]
     assert rendered == engine.model.text.prepare(Request(messages=tuple(chat["messages"]))).ids
     for empty, field in (({"prompt": ""}, "tokens"), ({"content": ""}, "tokens")):

@@ -81,7 +81,9 @@ class FakeClient:
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView:
         text = "".join(str(message["content"]) for message in request.messages)
-        return PromptView(len(text), 1, tuple(map(ord, text)), tuple(text)) if pieces else PromptView(len(text), 1)
+        return (
+            PromptView(len(text), 1, tuple(map(ord, text)), tuple(text), text) if pieces else PromptView(len(text), 1)
+        )
 
     def view(self) -> None:
         """It holds nothing."""

@@ -187,7 +187,7 @@ class ScriptedClient:
         """A token a word."""
         words = " ".join(str(message["content"]) for message in request.messages).split(" ")
         ids, texts = (tuple(range(len(words))), tuple(f"{word} " for word in words)) if pieces else ((), ())
-        return PromptView(len(words), min(2, len(words)), ids, texts)
+        return PromptView(len(words), min(2, len(words)), ids, texts, "".join(texts))
 
     def view(self) -> CacheView | None:
         return self.cache

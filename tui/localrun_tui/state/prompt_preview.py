@@ -60,6 +60,8 @@ async def size_of_draft(session: Session, content: Content, held: int, instead_o
         about = about_tokens(len(text_of(content).encode(errors="replace")))
         return DraftSize(about, held + about, ctx, is_exact=False)
     known = len(ids_before(session.chat, instead_of)) if session.chat else 0
+    if session.info is not None and session.info.engine == "remote":  # whose ids we have not
+        known = held
     return DraftSize(max(found.n_tokens - known, 0), found.n_tokens, ctx, is_exact=True)
 
 

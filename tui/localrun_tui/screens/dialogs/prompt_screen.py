@@ -20,12 +20,15 @@ from localrun_tui.widgets.columns import say
 
 # sign and style by what becomes of a token; signs differ, so that it reads without colour
 CACHED, NEW, OUTSIDE = ("▓", "$success"), ("█", "$warning"), ("·", "$foreground 40%")
+UNKNOWN = ("│", "$foreground-muted")  # on a server, which does not say
 
 
 def fate(position: int, view: PromptView, ctx: int) -> tuple[str, str]:
     """The treatment of the token at a position: reused, computed, or out of sight where the window rolls on."""
     if ctx and view.n_tokens >= ctx and SINK_TOKENS <= position < view.n_tokens + 1 - (ctx - SINK_TOKENS):
         return OUTSIDE
+    if view.n_cached is None:
+        return UNKNOWN
     return CACHED if position < view.n_cached else NEW
 
 
@@ -51,6 +54,20 @@ def token_rows(view: PromptView, ctx: int, width: int, with_ids: bool) -> list[C
             rows.append(Content("").join(parts))
             parts = []
     return [*rows, *([Content("").join(parts)] if parts else [])]
+
+
+def legend(view: PromptView) -> Content:
+    """The signs, and how many tokens have each."""
+    if view.n_cached is None:
+        return Content.styled("the server does not say which of them it has computed already", UNKNOWN[1])
+    reused, new = min(view.n_cached, view.n_tokens), max(view.n_tokens - view.n_cached, 0)
+    return Content.assemble(
+        (f"{CACHED[0]} {reused:,} computed already", CACHED[1]),
+        "   ",
+        (f"{NEW[0]} {new:,} to be computed", NEW[1]),
+        "   ",
+        (f"{OUTSIDE[0]} out of sight", OUTSIDE[1]),
+    )
 
 
 class TokenRows(ScrollView, can_focus=True):
@@ -90,19 +107,11 @@ class PromptScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         view = self.view
-        reused, new = min(view.n_cached, view.n_tokens), max(view.n_tokens - view.n_cached, 0)
-        legend = Content.assemble(
-            (f"{CACHED[0]} {reused:,} computed already", CACHED[1]),
-            "   ",
-            (f"{NEW[0]} {new:,} to be computed", NEW[1]),
-            "   ",
-            (f"{OUTSIDE[0]} out of sight", OUTSIDE[1]),
-        )
         hidden = "1 message" if self.n_hidden == 1 else f"{self.n_hidden} messages"
         with Vertical(id="box"):
             title = f"What the model sees: {view.n_tokens:,} tokens" + (f" of {self.ctx:,}" if self.ctx else "")
             yield Static(say(title), id="question")
-            yield Static(legend)
+            yield Static(legend(view))
             if self.n_hidden:
                 yield Static(say(f"▲ {hidden} before these are not in it", "$text-warning"))
             if self.ctx and view.n_tokens >= self.ctx and not self.rolls:
