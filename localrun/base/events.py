@@ -187,6 +187,7 @@ class Timings:
     restore_ms: float = 0.0  # reading saved blocks from disk
     prefill_ms: float = 0.0
     decode_ms: float = 0.0
+    connect_ms: float | None = None  # until the connection to a server stood; None without one
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Views of an engine that answers when it is asked: its KV cache, its memory, a prompt as it would read it."""
+"""Views of an engine that answers when it is asked: its KV cache, its memory, its load, a prompt as it reads it."""
 
 from dataclasses import dataclass
 
@@ -51,6 +51,16 @@ class CacheView:
     disk_bytes: int
     memory: tuple[MemoryPart, ...]
     kv: KVBytes = KVBytes(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLoad:
+    """The load of an engine on a server: requests, and shares of its KV cache and of prompt tokens. None: not told."""
+
+    running: int | None = None
+    waiting: int | None = None
+    cache_used: float | None = None
+    cache_hits: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

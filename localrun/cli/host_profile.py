@@ -1,13 +1,16 @@
 """`localrun host show`: the engine of a server, its models, and what these can do."""
 
+from dataclasses import asdict
 from typing import Any
 
 from localrun.base.request import Json
 from localrun.cli.console import note, write_json, write_table
 from localrun.client.endpoint import Endpoint
+from localrun.client.remote_metrics import read_load
 from localrun.client.remote_models import OfferedModel, list_models
 from localrun.client.remote_probe import MOST_ASKED, ONE_BY_ONE, probe_all
 from localrun.client.remote_profile import ABILITIES, EngineProfile
+from localrun.diagnose.server_words import load_words
 
 
 def show(endpoint: Endpoint, row: Json, json: bool) -> None:
@@ -15,16 +18,20 @@ def show(endpoint: Endpoint, row: Json, json: bool) -> None:
     models = list_models(endpoint)
     profiles = probe_all(endpoint, models)
     first = profiles[0] if profiles else EngineProfile()
+    load = read_load(endpoint, first.engine)
     asked = list(zip(models, profiles, strict=True))
     if json:
         about = {"engine": first.engine.name or None, "version": first.version or None}
-        write_json({**row, **about, "models": [_as_json(*one) for one in asked]})
+        now = asdict(load) if load else None
+        write_json({**row, **about, "load": now, "models": [_as_json(*one) for one in asked]})
         return
     note(f"{endpoint.url}: {first.title}")
     if not models:
         note("it lists no models: give the name of one with -m, if it has one")
         return
     write_table([("MODEL", "CONTEXT", "TOKENIZER", "CAN", "CANNOT"), *(_columns(*one) for one in asked)])
+    for line in load_words(load) if load else ():
+        note(f"now: {line}")
     if unsaid := first.named(None):
         note(f"not said: {unsaid}")
     if len(models) > MOST_ASKED and first.engine in ONE_BY_ONE:

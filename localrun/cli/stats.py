@@ -5,6 +5,7 @@ from localrun.base.units import gib, ms, tps
 from localrun.cli.console import note
 from localrun.diagnose.diagnosis import diagnose
 from localrun.diagnose.facts import facts_of
+from localrun.diagnose.server_words import time_words
 from localrun.diagnose.words import in_words
 from localrun.fit.machine_rates import known_rates
 
@@ -37,6 +38,9 @@ def show_stats(completion: Completion) -> None:
             f"memory  {gib(memory.peak_rss)} at most; KV cache as {c.kv_codec}: {gib(memory.kv_bytes or 0)} of this"
             f" chat, {gib(memory.kept_kv_bytes or 0)} of others, {gib(memory.kv_budget_bytes or 0)} may be taken"
         )
+    if c.engine == "remote":
+        for line in time_words(c.flat()):
+            note(f"server  {line}")
     note(f"seed    {c.seed}")
     facts = facts_of(c.flat(), known_rates())
     found = diagnose(facts) if facts else None

@@ -65,3 +65,9 @@ def count_of(values: Any, name: str) -> int:
     """A number of tokens; 0 for a value that is not one."""
     value = values.get(name) if isinstance(values, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else 0
+
+
+def number_of(values: Json, *names: str) -> float:
+    """The first of these fields that is a number from 0 on; 0 where none is."""
+    found = (values.get(name) for name in names)
+    return next((float(n) for n in found if isinstance(n, int | float) and 0 <= n < 1e15), 0.0)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from localrun.base.errors import LocalrunError, unexpected
 from localrun.base.events import ModelInfo
 from localrun.base.request import ProgressCallback
-from localrun.base.views import CacheView
+from localrun.base.views import CacheView, ServerLoad
 from localrun.client.interface import EngineClient
 
 if TYPE_CHECKING:
@@ -70,8 +70,12 @@ class ModelSlot:
         self.client = client
         return client.info
 
-    async def view(self) -> CacheView | None:
-        """Contents of the KV cache."""
+    async def view(self) -> CacheView | ServerLoad | None:
+        """Contents of the KV cache; of a server its load."""
+        from localrun.client.remote import RemoteClient
+
+        if isinstance(self.client, RemoteClient):
+            return await asyncio.to_thread(self.client.load)
         return await asyncio.to_thread(self.client.view) if self.client else None
 
     def held_bytes(self) -> int:

@@ -12,17 +12,19 @@ from localrun.base.content import with_files_as_text
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.events import Done, Event, Loop, ModelInfo, Prefill
 from localrun.base.request import Json, Request, RequestMessage, Think
-from localrun.base.views import CacheView, PromptView
+from localrun.base.views import CacheView, PromptView, ServerLoad
 from localrun.client.chat_salt import chat_salt, home_secret
 from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.interface import Generation
 from localrun.client.remote_answer import RemoteAnswer
 from localrun.client.remote_count import count_prompt
 from localrun.client.remote_http import DroppedField, End, Exchange
+from localrun.client.remote_metrics import read_load
 from localrun.client.remote_models import find_model
 from localrun.client.remote_probe import probe
 from localrun.text.reasoning import ReasoningTags
 
+LOAD_SECONDS = 2.0
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "frequency_penalty", "seed")
 
 
@@ -37,6 +39,8 @@ class RemoteClient:
         self._profile = probe(endpoint, model)
         self._engine = self._profile.engine
         self._secret = home_secret() if self._engine.chat else b""
+        self._load: ServerLoad | None = None
+        self._load_until = 0.0
         self._exchanges: set[Exchange] = set()
         self._refused: dict[str, str] = {}  # fields that the server does not take, and the name that it has for them
         self._opened: dict[Think, ReasoningTags] = {}  # thoughts that its prompts open, as answers have shown
@@ -132,6 +136,7 @@ class RemoteClient:
                     if answer.is_over:
                         break
             yield from answer.flush()
+            answer.connect_ms = exchange.connect_ms
             done = Done(answer.completion("cancelled" if exchange.is_cancelled else None))
             if answer.found_open is not None:
                 self._opened[request.think] = answer.found_open
@@ -151,6 +156,13 @@ class RemoteClient:
     def view(self) -> CacheView | None:
         """Always None: a server does not show its cache."""
         return None
+
+    def load(self) -> ServerLoad | None:
+        """The load of the server, not older than LOAD_SECONDS; None where it does not show it."""
+        now = time.monotonic()
+        if now >= self._load_until:
+            self._load, self._load_until = read_load(self._endpoint, self._engine), now + LOAD_SECONDS
+        return self._load
 
     def close(self) -> None:
         """Close the connection; what has arrived is kept."""

@@ -7,7 +7,7 @@ from localrun.base.errors import EngineDiedError, EngineError
 from localrun.base.events import Channel, Completion, ModelInfo, Prefill, StopReason, Timings, Token, ToolCallDelta
 from localrun.base.request import Json, Request
 from localrun.base.sanitize import clean
-from localrun.client.event_stream import count_of, count_or_none, first_of, text_of
+from localrun.client.event_stream import count_of, count_or_none, first_of, number_of, text_of
 from localrun.client.remote_calls import RemoteCalls
 from localrun.client.remote_text import RemoteText, closed_thought
 from localrun.engine.answer import gaps_ms
@@ -44,6 +44,8 @@ class RemoteAnswer:
         self._pieces: list[str] = []  # of both
         self._finish = ""
         self._usage: Json = {}
+        self._told: Json = {}  # times of the server's own clock
+        self.connect_ms: float | None = None
         self._calls, self._may_call = RemoteCalls(), bool(request.tools) and request.tool_choice != "none"
         self._text = RemoteText(opened)
         self._stops = StopStrings(request.stop)  # some servers send the stop string, too
@@ -57,6 +59,9 @@ class RemoteAnswer:
         """The events of one chunk, be it a delta of a stream, a whole message, or figures only."""
         if isinstance(usage := chunk.get("usage"), dict):
             self._usage = usage
+        for name in ("timings", "localrun"):  # llama.cpp's field, and ours
+            if isinstance(told := chunk.get(name), dict):
+                self._told = told
         if isinstance(progress := chunk.get("prompt_progress"), dict) and not self._times:
             done, cached, total = (count_of(progress, name) for name in ("processed", "cache", "total"))
             yield Prefill(done, cached, total)
@@ -142,8 +147,12 @@ class RemoteAnswer:
             loop_period=self.loop_period,
             stop_string=self._stops.found,
             engine="remote",
-            timings=Timings(  # no prefill_tps: the time to the first piece is that of the network and of a queue, too
+            timings=Timings(  # the time to the first piece tells no prefill_tps: it is the network's and a queue's, too
                 load_ms=self._info.load_ms,
+                connect_ms=self.connect_ms,
+                queue_ms=number_of(self._told, "queue_ms"),
+                prefill_ms=number_of(self._told, "prompt_ms", "prefill_ms"),
+                decode_ms=number_of(self._told, "predicted_ms", "decode_ms"),
                 ttft_ms=1000 * ttft,
                 itl_ms_p50=p50,
                 itl_ms_p95=p95,
@@ -175,14 +184,14 @@ class RemoteAnswer:
         return "length" if self._finish == "length" and not self._stops.found else "stop"
 
     def _content(self, text: str) -> Iterator[Token]:
-        yield from self._told(self._text.push(text))
+        yield from self._tokens(self._text.push(text))
 
     def _flush_text(self) -> Iterator[Token]:
-        yield from self._told(self._text.flush())
+        yield from self._tokens(self._text.flush())
         if rest := self._stops.flush():
             yield self._token("answer", rest)
 
-    def _told(self, pieces: Iterable[tuple[Channel, str]]) -> Iterator[Token]:
+    def _tokens(self, pieces: Iterable[tuple[Channel, str]]) -> Iterator[Token]:
         """The tokens of pieces; of the answer as far as no stop string can begin in them."""
         for channel, piece in pieces:
             yield self._token(channel, self._stops.push(piece)[0] if channel == "answer" else piece)

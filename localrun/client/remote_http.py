@@ -7,6 +7,7 @@ import re
 import socket
 import ssl
 import threading
+import time
 from dataclasses import dataclass
 from email.message import Message
 from typing import Any
@@ -58,6 +59,7 @@ class Exchange:
         check_online(self.place)
         self.pieces: queue.SimpleQueue[StreamPiece | None] = queue.SimpleQueue()
         self.is_cancelled = False
+        self.connect_ms: float | None = None  # of the last connection
         self._endpoint, self._page, self._body = endpoint, page, body
         self._packed()
         self._sock: socket.socket | None = None
@@ -126,7 +128,9 @@ class Exchange:
         return [DroppedField(name) for name in unwanted]
 
     def _ask(self) -> tuple[Connection, http.client.HTTPResponse]:
+        began = time.perf_counter()
         connection = connect(self.place)
+        self.connect_ms = 1000 * (time.perf_counter() - began)
         self._sock = connection.sock
         if self.is_cancelled:
             break_off(connection.sock)

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
-from localrun_testing.scripted_client import COMPLETION, RATES, VIEW, Script, ScriptedClient
+from localrun_testing.scripted_client import COMPLETION, INFO, RATES, VIEW, Script, ScriptedClient
 from textual.pilot import Pilot
 
 from localrun.base.events import Event, Meanwhile, Prefill
 from localrun.base.request import Request
 from localrun.base.units import ms
-from localrun.base.views import GroupView
+from localrun.base.views import GroupView, ServerLoad
 from localrun.diagnose.facts import stages
 from localrun_tui.screens.chat.cache_view import STATES, group_lines
-from localrun_tui.screens.chat.inspector import draft_lines
+from localrun_tui.screens.chat.inspector import Lines, draft_lines
 from localrun_tui.screens.chat.status_line import eta, stats_parts
 from localrun_tui.screens.models.precision_menu import PrecisionMenu
 from localrun_tui.state import session
@@ -131,6 +131,17 @@ def test_an_engine_that_does_not_tell() -> None:
         await until_text(pilot, "2.33 GiB of weights, on cpu, KV cache as q8,")
 
     drive(app, steps, LARGE)
+
+
+def test_a_server_says_its_load_and_itself_and_nothing_is_made_up() -> None:
+    lines = Lines("x")
+    info = replace(INFO, backend="remote", engine="remote", server_says=("engine: vLLM 0.32.0", "not said: tools"))
+    lines.show({"backend": "remote", "ttft_ms": 90.0, "connect_ms": 2.0}, ServerLoad(running=2), None, info)
+    shown = [line.plain for line in lines.lines(60)]
+    assert {"Server now", "2 answered now", "engine: vLLM 0.32.0", "not said: tools"} <= set(shown)
+    assert not [line for line in shown if "KV cache" in line or "waiting" in line]
+    lines.show({"backend": "remote"}, None, None, info)
+    assert "It runs on a server, which says nothing of it." in [line.plain for line in lines.lines(60)]
 
 
 def test_the_scripted_view_is_of_a_windowed_model() -> None:

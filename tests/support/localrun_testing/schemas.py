@@ -76,6 +76,7 @@ COMPLETION = {
     "restore_ms": field(NUMBER, "time to read kept blocks from disk"),
     "prefill_ms": field(NUMBER, "time to read the prompt"),
     "decode_ms": field(NUMBER, "time to write the answer"),
+    "connect_ms": field([NUMBER, "null"], "until the connection to a server stood; null without one"),
     "tool_calls": rows(
         "tools that the model called, in this order",
         record(
@@ -613,6 +614,16 @@ HOST_SHOW = record(
     **HOST,
     engine=field([TEXT, "null"], "the engine that it says it is; null where it names none we know"),
     version=field([TEXT, "null"], "that of the engine"),
+    load={
+        **record(
+            "its load now, by its page of metrics; null where it shows none",
+            running=field([WHOLE, "null"], "requests that are answered"),
+            waiting=field([WHOLE, "null"], "requests that wait"),
+            cache_used=field([NUMBER, "null"], "share of the KV cache in use"),
+            cache_hits=field([NUMBER, "null"], "share of all prompt tokens so far that were in it"),
+        ),
+        "type": ["object", "null"],
+    },
     models=rows(
         "models that it offers, of which the first 16 are asked for; null is what the server does not say",
         record(

@@ -14,15 +14,17 @@ from textual.widget import Widget
 from localrun.base.events import ModelInfo
 from localrun.base.sanitize import clean
 from localrun.base.units import gib, ms, tps
-from localrun.base.views import CacheView
+from localrun.base.views import CacheView, ServerLoad
 from localrun.diagnose.diagnosis import Diagnosis, diagnose
 from localrun.diagnose.facts import Facts, facts_of
+from localrun.diagnose.server_words import load_words, time_words
 from localrun.diagnose.words import DiagnosisWords, in_words, summary
 from localrun.fit.rates import Rates
 from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.screens.chat.cache_view import counts, group_lines, legend
 from localrun_tui.widgets.meters import bar
 
+View = CacheView | ServerLoad
 _NAME = 13  # cells for the name of a part of memory
 _LOOK = 0.5  # seconds between two looks into the cache
 _FORM = frozenset(["weights", "cache", "arithmetic", "evicted", "disk", "paging"])  # another one helps
@@ -34,11 +36,9 @@ class Lines(Widget):
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
-        self._shown: tuple[Mapping[str, Any], CacheView | None, Rates | None, ModelInfo | None] = {}, None, None, None
+        self._shown: tuple[Mapping[str, Any], View | None, Rates | None, ModelInfo | None] = {}, None, None, None
 
-    def show(
-        self, stats: Mapping[str, Any], view: CacheView | None, rates: Rates | None, info: ModelInfo | None
-    ) -> None:
+    def show(self, stats: Mapping[str, Any], view: View | None, rates: Rates | None, info: ModelInfo | None) -> None:
         if (stats, view, rates, info) != self._shown:
             self._shown = stats, view, rates, info
             self.refresh(layout=True)
@@ -54,8 +54,8 @@ class Lines(Widget):
         stats, view, rates, info = self._shown
         parts = [
             _timeline(stats, rates, width),
-            _cache(view, info is not None, width),
-            _memory(view, width),
+            _load(view, width) if isinstance(view, ServerLoad) else _cache(view, info is not None, width),
+            _memory(view, width) if isinstance(view, CacheView) else [],
             _engine(info, width),
         ]
         return [line for part in parts if part for line in (*part, Content())][:-1]
@@ -75,7 +75,7 @@ class Inspector(VerticalScroll, can_focus=True):
         self._stats: Mapping[str, Any] = {}
         self._rates: Rates | None = None
         self._info: ModelInfo | None = None
-        self._view: CacheView | None = None
+        self._view: View | None = None
         self._looked = 0.0
 
     def compose(self) -> ComposeResult:
@@ -91,7 +91,7 @@ class Inspector(VerticalScroll, can_focus=True):
             self._looked = time.monotonic()
             self.post_message(self.WantsView())
 
-    def show_view(self, view: CacheView | None) -> None:
+    def show_view(self, view: View | None) -> None:
         """Show the contents of the cache; None: unknown."""
         self._view = view
         self._show_lines()
@@ -148,14 +148,11 @@ def _remote(stats: Mapping[str, Any], width: int) -> list[Content]:
         )
     if written := stats.get("completion_tokens"):
         known.append(f"{written:,} tokens in the answer")
-    if first := stats.get("ttft_ms"):
-        known.append(f"first token after {ms(first)}, the way over the network included")
+    known += time_words(stats)
     if rate := stats.get("decode_tps"):
         known.append(tps(rate))
     words = (
-        "It runs on a server, which says no more of this answer."
-        if known
-        else "It runs on a server, which does not count."
+        "It runs on a server, which says no more of it." if known else "It runs on a server, which says nothing of it."
     )
     return [*(line for fact in known for line in wrap(Content(fact), width)), *_muted(words, width)]
 
@@ -196,6 +193,11 @@ def _engine(info: ModelInfo | None, width: int) -> list[Content]:
     return [_heading("Engine"), *wrap(Content(words), width)]
 
 
+def _load(load: ServerLoad, width: int) -> list[Content]:
+    """The load of a server, by its own page of metrics."""
+    return [_heading("Server now"), *(line for said in load_words(load) for line in wrap(Content(said), width))]
+
+
 def _cache(view: CacheView | None, is_loaded: bool, width: int) -> list[Content]:
     if view is None:
         words = "This engine does not tell what it holds." if is_loaded else "Empty: no model is loaded."
@@ -213,8 +215,8 @@ def _cache(view: CacheView | None, is_loaded: bool, width: int) -> list[Content]
     return [*lines, *_muted(f"{kept}. {view.used_blocks:,} of {view.total_blocks:,} blocks are in use.", width)]
 
 
-def _memory(view: CacheView | None, width: int) -> list[Content]:
-    if view is None or not view.memory:
+def _memory(view: CacheView, width: int) -> list[Content]:
+    if not view.memory:
         return []
     largest = max(max(part.predicted, part.measured) for part in view.memory) or 1
     heads = Content.styled(f"{'':<{_NAME}} {'at most':>10} {'so far':>10}", "$foreground-muted")
