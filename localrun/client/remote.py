@@ -89,7 +89,7 @@ class RemoteClient:
         return self._engine.streaming | chat | self._going_on(request)
 
     def _going_on(self, request: Request) -> Json:
-        """Those that ask for the rest of an answer that was cut. Raises UsageError."""
+        """Fields of a request for the rest of an answer that was cut. Raises UsageError."""
         if not request.continues:
             return {}
         if self._engine.continues is None or not request.messages[-1].get("content"):

@@ -13,7 +13,7 @@ import numpy as np
 
 from localrun.ops.interface import CancelFlag
 
-Progress = Callable[[float], None]  # of 0 … 1
+EncodeProgress = Callable[[float], None]  # of 0 … 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ImageSpan:
 
 @dataclass(frozen=True, slots=True)
 class ImagePlan:
-    """What an image will be, before anything is computed."""
+    """Size and cost of an image, known before anything is computed."""
 
     width: int  # pixels, by the family's size rule
     height: int
@@ -90,7 +90,7 @@ class Projector(Protocol):
         """The plan of an image of that many pixels, in at most `most_rows` rows; ModelInputError where it has none."""
         ...
 
-    def encode(self, data: bytes, plan: ImagePlan, progress: Progress, cancel: CancelFlag) -> ImageRows:
+    def encode(self, data: bytes, plan: ImagePlan, progress: EncodeProgress, cancel: CancelFlag) -> ImageRows:
         """Rows of the image in a file's bytes. Raises StepCancelled, or an error that names what is wrong with it."""
         ...
 

@@ -24,7 +24,7 @@ from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.screens.chat.cache_view import counts, group_lines, legend
 from localrun_tui.widgets.meters import bar
 
-View = CacheView | ServerLoad
+EngineView = CacheView | ServerLoad
 _NAME = 13  # cells for the name of a part of memory
 _LOOK = 0.5  # seconds between two looks into the cache
 _FORM = frozenset(["weights", "cache", "arithmetic", "evicted", "disk", "paging"])  # another one helps
@@ -36,9 +36,11 @@ class Lines(Widget):
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
-        self._shown: tuple[Mapping[str, Any], View | None, Rates | None, ModelInfo | None] = {}, None, None, None
+        self._shown: tuple[Mapping[str, Any], EngineView | None, Rates | None, ModelInfo | None] = {}, None, None, None
 
-    def show(self, stats: Mapping[str, Any], view: View | None, rates: Rates | None, info: ModelInfo | None) -> None:
+    def show(
+        self, stats: Mapping[str, Any], view: EngineView | None, rates: Rates | None, info: ModelInfo | None
+    ) -> None:
         if (stats, view, rates, info) != self._shown:
             self._shown = stats, view, rates, info
             self.refresh(layout=True)
@@ -75,7 +77,7 @@ class Inspector(VerticalScroll, can_focus=True):
         self._stats: Mapping[str, Any] = {}
         self._rates: Rates | None = None
         self._info: ModelInfo | None = None
-        self._view: View | None = None
+        self._view: EngineView | None = None
         self._looked = 0.0
 
     def compose(self) -> ComposeResult:
@@ -91,7 +93,7 @@ class Inspector(VerticalScroll, can_focus=True):
             self._looked = time.monotonic()
             self.post_message(self.WantsView())
 
-    def show_view(self, view: View | None) -> None:
+    def show_view(self, view: EngineView | None) -> None:
         """Show the contents of the cache; None: unknown."""
         self._view = view
         self._show_lines()
