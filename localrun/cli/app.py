@@ -29,6 +29,7 @@ COMMANDS = {
     "mcp": ("mcp", "mcp", _CHAT),
     "search": ("search", "search", _MODELS),
     "fit": ("fit", "fit", _MODELS),
+    "handover": ("handover", "handover", _MODELS),
     "pull": ("pull", "pull_model", _MODELS),
     "list": ("list", "list_models", _MODELS),
     "ls": ("list", "list_models", _HIDDEN),

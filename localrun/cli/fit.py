@@ -18,7 +18,8 @@ from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.failure import DOES_NOT_FIT
 from localrun.cli.groups import JsonSwitch, LoraOption, OfflineSwitch, adapters_named, switch
-from localrun.fit.estimate import FLOOR_MEANING, Fit, FitRow, speed_mark
+from localrun.cli.handover import as_json, print_hint, usual_plan
+from localrun.fit.estimate import FLOOR_MEANING, USUAL_CONTEXT, Fit, FitRow, speed_mark
 from localrun.fit.machine_rates import machine_rates
 from localrun.fit.precisions import is_extreme
 from localrun.fit.quality import MEANING, kld_text, weight_kld
@@ -73,12 +74,23 @@ def fit(
     if ctx and made_for < ctx:
         asked = f"a context of {ctx:,} tokens is more than the {made_for:,} this model was made for"
         raise UsageError(asked, f"try --ctx {made_for}")
+    found = table.recommended
+    elsewhere = usual_plan(name, ctx or USUAL_CONTEXT, parallel, offline) if _lacks_room(table) else None
     if json:
-        write_json({"machine": machine, "rows": [asdict(row) for row in table.rows], "reason": table.reason})
+        rows = [asdict(row) for row in table.rows]
+        other = as_json(elsewhere) if elsewhere else None
+        write_json({"machine": machine, "rows": rows, "reason": table.reason, "handover": other})
     else:
         _print(name, machine, table)
-    found = table.recommended
+        if elsewhere:
+            print_hint(name, elsewhere)
     return DOES_NOT_FIT if check and (found is None or found.verdict == "no") else 0
+
+
+def _lacks_room(table: Fit) -> bool:
+    """Whether memory is what is missing, if only for some of the weights."""
+    found = table.recommended
+    return bool(table.rows) and (found.verdict == "disk" if found else all(row.verdict == "no" for row in table.rows))
 
 
 def parse_size(text: str) -> int:

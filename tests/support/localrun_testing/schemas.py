@@ -378,6 +378,38 @@ RM = record(
     left=rows("what stays and why", field(TEXT, "a sentence")),
 )
 
+HANDOVER = record(
+    "`handover --json`",
+    checkpoint=field(TEXT, "repository of the safetensors that an engine loads"),
+    weight_bytes=field(WHOLE, "of its weights"),
+    approximate=field("boolean", "these follow from the shape alone"),
+    gpus=field(WHOLE, "GPUs of a machine"),
+    gpu_bytes=field(WHOLE, "memory of one"),
+    nodes=field(WHOLE, "machines"),
+    tensor_parallel=field(WHOLE, "GPUs that share a layer"),
+    pipeline_parallel=field(WHOLE, "groups of them, each with its own layers"),
+    parallel=field(WHOLE, "chats side by side"),
+    rows=rows(
+        "a row for each type of the KV cache; bytes are those of one GPU",
+        record(
+            "one row",
+            kv_cache_dtype={"enum": ["auto", "fp8"], "description": "auto: bf16"},
+            ctx=field(WHOLE, "context, tokens"),
+            gpu_weight_bytes=field(WHOLE, "weights"),
+            gpu_kv_bytes=field(WHOLE, "KV cache of all chats"),
+            gpu_other_bytes=field(WHOLE, "what the engine takes beside them, an estimate"),
+            gpu_total_bytes=field(WHOLE, "these together"),
+            gpu_usable_bytes=field(WHOLE, "what the engine may take"),
+            fits=field("boolean", "whether there is room"),
+            max_ctx=field(WHOLE, "longest context that fits, tokens; 0 when none does"),
+            est_decode_tps=field([NUMBER, "null"], "tokens per second of one chat, at most; null for unknown GPUs"),
+            chosen=field("boolean", "whether the lines are for this row"),
+        ),
+    ),
+    vllm=rows("lines that start vLLM, one a machine; none where there is no room", field(TEXT, "a line")),
+    sglang=rows("the same for SGLang", field(TEXT, "a line")),
+)
+
 FIT = record(
     "`fit --json`",
     machine=record(
@@ -420,6 +452,7 @@ FIT = record(
         ),
     ),
     reason=field(TEXT, "why the recommended row is the one, or why none is"),
+    handover=field(["object", "null"], "where memory is missing: `handover --json` on the fewest GPUs of 80 GiB"),
 )
 
 LIST = rows(
@@ -753,6 +786,7 @@ SCHEMAS: dict[str, Schema] = {
     "list": LIST,
     "search": SEARCH,
     "fit": FIT,
+    "handover": HANDOVER,
     "pull": PULL,
     "rm": RM,
     "doctor": DOCTOR,
