@@ -37,7 +37,7 @@ def handover(
     offline: OfflineSwitch = False,
     json: JsonSwitch = False,
 ) -> int:
-    """What a model needs on GPUs, and the lines that start vLLM or SGLang there. Nothing is started or downloaded."""
+    """Plan a model on GPUs: the memory it needs, and the lines that start vLLM or SGLang there. Nothing is started."""
     try:
         wanted = parse_gpus(gpus, nodes)
     except ValueError as error:
