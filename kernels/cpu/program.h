@@ -23,13 +23,14 @@
 enum { LR_FORMAT_Q8 = 1, LR_FORMAT_Q16 = 2, LR_FORMAT_BF16 = 4 };
 
 enum { LR_QK_NORM_NONE = 0, LR_QK_NORM_HEAD = 1, LR_QK_NORM_ROW = 2 };
-enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2, LR_ACT_CLAMPED_SILU_MUL = 3, LR_ACT_RELU_SQUARED = 4, LR_N_ACTS };
+enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2, LR_ACT_CLAMPED_SILU_MUL = 3, LR_ACT_RELU_SQUARED = 4,
+  LR_ACT_GELU = 5, LR_ACT_GELU_ERF = 6, LR_ACT_GELU_QUICK = 7, LR_N_ACTS };
 // F16: stored as bf16 where a unit multiplies it, else IEEE half. From Q8 on keys and values are coded, and kept in 16 bits
 // beside their codes for as long as rows read them so.
 enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4, LR_N_KV };
 enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_OP_ROUTE, LR_OP_EXPERTS,
   LR_OP_COMBINE, LR_OP_SIGMOID_MUL, LR_OP_SHORT_CONV, LR_OP_GATED_DELTA_RULE, LR_OP_SELECTIVE_SCAN, LR_OP_EMBED_MAPPED,
-  LR_OP_GELU_MUL, LR_OP_SCALE, LR_OP_WILL_NEED, LR_N_OPS };
+  LR_OP_GELU_MUL, LR_OP_SCALE, LR_OP_WILL_NEED, LR_OP_LAYER_NORM, LR_OP_SELF_ATTENTION, LR_N_OPS };
 
 // A weight matrix in one of the library's layouts (layouts/layouts.h). Rows are padded to whole interleaves, columns with zeros.
 typedef struct {
@@ -95,7 +96,7 @@ typedef struct {
   lr_value* out[LR_MAX_WEIGHTS];      // with an activation only out[0]
   const lr_value* residual;           // or null
   int32_t n_weights;
-  int32_t act;           // gated ones take two weights, gate and up; LR_ACT_RELU_SQUARED one
+  int32_t act;           // gated ones, those in _MUL, take two weights, gate and up; others one
   float out_scale;
   int32_t make_formats;  // LR_FORMAT_* of `a` that this linear has to make itself, because no norm did
 } lr_linear;
@@ -209,6 +210,27 @@ typedef struct {
 } lr_scaling;
 
 typedef struct {
+  const lr_value* x;
+  lr_value* out;        // (x - mean) / sqrt(variance + eps) · weight + bias, of a whole row
+  const float* weight;  // [width of x]
+  const float* bias;    // likewise
+  float eps;
+  int32_t reserved;
+} lr_layer_norm;
+
+// Every row sees all rows of its sequence in the step, and nothing of a cache.
+typedef struct {
+  const lr_value* q;  // [n_heads · head_dim]
+  const lr_value* k;
+  const lr_value* v;
+  lr_value* out;
+  int32_t n_heads;
+  int32_t rope;       // rope kind that q and k are turned by, -1: none
+  float scale;        // of scores
+  int32_t reserved;
+} lr_self_attention;
+
+typedef struct {
   const lr_matrix* weight[3];  // in mapped files, that come next; or null
   const lr_routes* routes;     // only the experts that rows were sent to; null: the whole of them
 } lr_will_need;
@@ -279,6 +301,8 @@ typedef struct {
     lr_gelu_mul gelu_mul;
     lr_scaling scale;
     lr_will_need will_need;
+    lr_layer_norm layer_norm;
+    lr_self_attention self_attention;
   };
 } lr_instruction;
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import torch
 
     from localrun.backends.executor import Executor, ExecutorRequest
+    from localrun.ops.encoder_program import Encoder, EncoderRecording
     from localrun.ops.layouts import Layout
     from localrun.ops.recording import Recording
 
@@ -128,6 +129,10 @@ class Backend(Protocol):
     def limit_probe(self, threads: int) -> LimitProbe: ...
     def layout(self, dense_bytes: int, budget: int, threads: int) -> Layout:
         """The layout for matrices that would take `dense_bytes` as f32; `threads` pack them."""
+        ...
+
+    def encoder(self, layout: Layout, recording: EncoderRecording, max_rows: int) -> Encoder:
+        """An encoder of rows that see each other, its matrices in `layout`, for at most so many rows."""
         ...
 
     def executor(self, request: ExecutorRequest) -> Executor:

@@ -1,4 +1,5 @@
-"""Instructions: every operation of a step with its operands; those with a state are in `recurrent.py`.
+"""Instructions: every operation of a step with its operands. Those with a state are in `recurrent.py`, those of
+encoders in `encoder.py`.
 
 The decoder gives them to a recorder once; the reference executes them as they are, the native library translates them
 into its own. An operand that changes from step to step is a Slot while a program is recorded and what a backend
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, get_args
 
+from localrun.ops.encoder import LayerNorm, SelfAttention
 from localrun.ops.layouts import Packed, Vector
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 from localrun.ops.types import LinearActivation, QKNorm, Routing, Value
@@ -70,7 +72,7 @@ class Norm:
 class Linear:
     """residual + out_scale · (scale · (a @ W.T) + adapters + bias) for every weight -> as many f32 [R, n_out].
 
-    With a gated activation the two weights are gate and up, and the one result is act(gate) · up. relu_squared has one
+    With a gated activation the two weights are gate and up, and the one result is act(gate) · up. The others have one
     weight.
     """
 
@@ -252,6 +254,8 @@ Instruction: TypeAlias = (
     | GatedDeltaRule
     | SelectiveScan
     | Moe
+    | LayerNorm
+    | SelfAttention
     | LogitsOf
 )
 INSTRUCTIONS: tuple[type[Instruction], ...] = get_args(Instruction)

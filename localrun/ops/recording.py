@@ -42,17 +42,27 @@ class Recorder:
         self.recorded.append(Recorded(instruction, slots_of(instruction), tuple(results)))
         return tuple(map(Slot, results))
 
+    def slot(self) -> Slot:
+        """A slot that no instruction fills: the caller of the program does."""
+        self.n_slots += 1
+        return Slot(self.n_slots - 1)
+
 
 def record_instructions(forward: Forward) -> tuple[Recorded, ...]:
     """Record `forward` as instructions, each with the slots nothing reads after it. The last one gives the Logits."""
     recorder = Recorder()
     result = forward(recorder)
     assert recorder.recorded[-1].results == (result.index,)
-    last_use = {slot: place for place, recorded in enumerate(recorder.recorded) for slot in recorded.reads.values()}
+    return with_dead_slots(recorder.recorded)
+
+
+def with_dead_slots(recorded: Sequence[Recorded]) -> tuple[Recorded, ...]:
+    """Instructions, each with the slots nothing reads after it."""
+    last_use = {slot: place for place, one in enumerate(recorded) for slot in one.reads.values()}
     dead: dict[int, list[int]] = {}
     for slot, place in last_use.items():
         dead.setdefault(place, []).append(slot)
-    return tuple(replace(one, dead=tuple(dead.get(place, ()))) for place, one in enumerate(recorder.recorded))
+    return tuple(replace(one, dead=tuple(dead.get(place, ()))) for place, one in enumerate(recorded))
 
 
 def slots_of(instruction: Instruction) -> dict[str, int]:

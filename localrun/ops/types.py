@@ -8,8 +8,11 @@ from typing import Any, Literal, TypeAlias
 Value: TypeAlias = Any  # of a step: a Slot while a program is recorded, a Tensor when the reference executes it
 QKNorm = Literal["none", "head", "row"]  # of q and k: none, each head by itself, the whole row
 Activation = Literal["silu", "gelu", "clamped_silu", "relu_squared"]  # gelu is its tanh approximation
-# What a linear ends with: act(gate) · up of two products (clamped: see CLAMP), or max(0, y)² of one (So et al. 2021).
-LinearActivation = Literal["none", "silu_mul", "gelu_mul", "clamped_silu_mul", "relu_squared"]
+# What a linear ends with: act(gate) · up of two products (clamped: see CLAMP), or an activation of one: max(0, y)²
+# (So et al. 2021), GELU by tanh, as y · Φ(y), or as y · sigmoid(1.702 · y) (Hendrycks and Gimpel 2016).
+GatedActivation = Literal["silu_mul", "gelu_mul", "clamped_silu_mul"]
+SingleActivation = Literal["relu_squared", "gelu", "gelu_erf", "gelu_quick"]
+LinearActivation = Literal["none"] | GatedActivation | SingleActivation
 
 # gpt-oss: gate and up are clamped to CLAMP, up on both sides; then gate · sigmoid(SLOPE · gate) · (up + 1)
 CLAMP, SLOPE = 7.0, 1.702

@@ -12,9 +12,12 @@ from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 Kind = TypeVar("Kind", bound=Hashable)
 
 
-def slot_widths(recorded: Iterable[Recorded], layers: Sequence[CacheLayer]) -> dict[int, int]:
-    """Numbers a row of every slot of a program, [R, width]; of the Logits the size of the vocabulary."""
-    widths: dict[int, int] = {}
+def slot_widths(
+    recorded: Iterable[Recorded], layers: Sequence[CacheLayer], given: Sequence[int] = ()
+) -> dict[int, int]:
+    """Numbers a row of every slot of a program, [R, width]; of the Logits the size of the vocabulary. The first slots
+    are `given` by the caller."""
+    widths: dict[int, int] = dict(enumerate(given))
     for each in recorded:
         reads = {name: widths[slot] for name, slot in each.reads.items()}
         widths |= zip(each.results, result_widths(each.instruction, reads, layers), strict=True)

@@ -53,6 +53,7 @@ NEEDS_TORCH = (  # the reference operations, and what compares with them; import
         for name in (
             "attention",
             "delta_net",
+            "encoder",
             "executor",
             "kv_codes",
             "logits",

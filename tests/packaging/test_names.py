@@ -11,7 +11,7 @@ from localrun.backends.cpu.abi import AnyOp
 ROOMS = ("localrun", "tui")
 MAX_FILE_LINES = 300
 MAX_FUNCTION_LINES = 60
-ABI = {"localrun/backends/cpu/abi.py", "localrun/backends/cpu/abi_step.py"}
+ABI = {f"localrun/backends/cpu/{name}.py" for name in ("abi", "abi_recurrent", "abi_step", "abi_values")}
 # Structures of the C ABI are called as what they are translated from, and are used as `abi.Name`.
 MIRRORED = {kind.__name__ for _, kind, *_ in AnyOp._fields_} | {"Candidates", "Instruction", "Value"}
 

@@ -56,7 +56,7 @@ bool good_adapters(const lr_adapter* adapter, int32_t n) {
   return true;
 }
 
-bool is_gated(int32_t act) { return act != LR_ACT_NONE && act != LR_ACT_RELU_SQUARED; }
+bool is_gated(int32_t act) { return act >= LR_ACT_SILU_MUL && act <= LR_ACT_CLAMPED_SILU_MUL; }
 
 bool good_linear(const lr_linear* op) {
   if (op->n_weights < 1 || op->n_weights > LR_MAX_WEIGHTS) return false;
@@ -146,6 +146,19 @@ bool good_scale(const lr_scaling* op) {
   return op->x && isfinite(op->factor) && holds(op->x, op->x->width) && holds(op->out, op->x->width);
 }
 
+bool good_layer_norm(const lr_layer_norm* op) {
+  if (!op->x || op->x->width < 1 || !op->weight || !op->bias) return false;
+  return holds(op->x, op->x->width) && holds(op->out, op->x->width);
+}
+
+bool good_self_attention(const lr_self_attention* op) {
+  if (op->n_heads < 1 || op->n_heads > LR_MAX_HEADS || !op->q || op->q->width % op->n_heads) return false;
+  const int32_t head_dim = op->q->width / op->n_heads;
+  if (head_dim < 8 || head_dim > LR_MAX_HEAD_DIM || head_dim % 8 || !isfinite(op->scale)) return false;
+  const int64_t width = op->q->width;
+  return holds(op->q, width) && holds(op->k, width) && holds(op->v, width) && holds(op->out, width);
+}
+
 // The layer has a state with room for `n` numbers from `at` on.
 bool has_state(const lr_program* program, int32_t layer, int32_t at, int64_t n) {
   if (layer < 0 || layer >= program->n_layers || at < 0) return false;
@@ -211,6 +224,8 @@ bool good_instruction(const lr_instruction* instruction, const lr_program* progr
     case LR_OP_EMBED_MAPPED: return good_embed_mapped(&instruction->embed_mapped);
     case LR_OP_GELU_MUL: return good_gelu_mul(&instruction->gelu_mul);
     case LR_OP_WILL_NEED: return good_will_need(&instruction->will_need);
+    case LR_OP_LAYER_NORM: return good_layer_norm(&instruction->layer_norm);
+    case LR_OP_SELF_ATTENTION: return good_self_attention(&instruction->self_attention);
     case LR_OP_SCALE: return good_scale(&instruction->scale);
     default: return good_selective_scan(&instruction->selective_scan, program);
   }

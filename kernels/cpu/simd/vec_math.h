@@ -55,6 +55,18 @@ template <class V> LR_INLINE V v_silu(V x) { return x * v_sigmoid(x); }
 // The tanh form of GELU: x/2 · (1 + tanh u) = x · sigmoid(2 u), u = sqrt(2 / pi) · (x + 0.044715 x³).
 template <class V> LR_INLINE V v_gelu(V x) { return x * v_sigmoid(1.5957691f * v_fma(x * x * 0.044715f, x, x)); }
 
+// x · Φ(x), Φ the normal distribution, by an approximation of erf with an error below 1.5e-7 (Abramowitz and Stegun 7.1.26).
+template <class V> LR_INLINE V v_gelu_erf(V x) {
+  const V size = v_max(x, 0.0f - x), z = size * 0.70710678f;
+  const V t = 1.0f / v_fma(z, v_set<V>(0.3275911f), v_set<V>(1.0f));
+  V p = v_fma(t, v_set<V>(1.061405429f), v_set<V>(-1.453152027f));
+  p = v_fma(p, t, v_set<V>(1.421413741f));
+  p = v_fma(p, t, v_set<V>(-0.284496736f));
+  p = v_fma(p, t, v_set<V>(0.254829592f));
+  const V beyond = 0.5f * p * t * v_exp(0.0f - z * z);  // Φ(-|x|)
+  return x * v_select(x > 0.0f, 1.0f - beyond, beyond);
+}
+
 template <class V> LR_INLINE V v_tanh(V x) { return 1.0f - 2.0f / (1.0f + v_exp(x + x)); }
 
 // cap · tanh(x / cap)

@@ -1,12 +1,19 @@
 """Instructions of kernels/cpu/program.h for ctypes, field by field; `abi_step.py` has what runs them. Torch-free."""
 
-from ctypes import POINTER, Structure, Union, c_float, c_int32, c_int64, c_void_p
+from ctypes import POINTER, Structure, Union, c_float, c_int32, c_void_p
+
+from localrun.backends.cpu.abi_recurrent import GatedDeltaRule as GatedDeltaRule
+from localrun.backends.cpu.abi_recurrent import SelectiveScan as SelectiveScan
+from localrun.backends.cpu.abi_recurrent import ShortConv as ShortConv
+from localrun.backends.cpu.abi_values import Matrix as Matrix
+from localrun.backends.cpu.abi_values import Value as Value
 
 OK, CANCELLED, NO_MEMORY = 0, 3, 4
 MAX_WEIGHTS = 4
 FORMAT_Q8, FORMAT_Q16, FORMAT_BF16 = 1, 2, 4
 QK_NORMS = {"none": 0, "head": 1, "row": 2}
 ACTIVATIONS = {"none": 0, "silu_mul": 1, "gelu_mul": 2, "clamped_silu_mul": 3, "relu_squared": 4}
+ACTIVATIONS |= {"gelu": 5, "gelu_erf": 6, "gelu_quick": 7}
 KV_CODES = {"f32": 0, "f16": 1, "q8": 2, "k8v4": 3, "q4": 4}
 PROBE_INT8, PROBE_F16 = 0, 1
 STRIDE = 256  # elements that rows of arena buffers are rounded up to
@@ -15,31 +22,6 @@ MAX_TAPS = 16  # of a short convolution
 DELTA_PANEL = 32  # columns of a state of the delta rule or a selective scan that lie together
 MAX_HEAD_DIM, SCALE_DIMS = 512, 128  # dims of a head that share a scale
 MAX_SCALES = MAX_HEAD_DIM // SCALE_DIMS  # of a head
-
-
-class Matrix(Structure):
-    _fields_ = (
-        ("n_rows", c_int32),
-        ("n_cols", c_int32),
-        ("layout", c_int32),
-        ("reserved", c_int32),
-        ("data", c_void_p),
-        ("n_bytes", c_int64),
-    )
-
-
-class Value(Structure):
-    _fields_ = (
-        ("f32", c_void_p),
-        ("q8", c_void_p),
-        ("q8_scale", c_void_p),
-        ("q8_sum", c_void_p),
-        ("bf16", c_void_p),
-        ("width", c_int32),
-        ("stride", c_int32),
-        ("formats", c_int32),
-        ("reserved", c_int32),
-    )
 
 
 class Embed(Structure):
@@ -207,65 +189,32 @@ class Scale(Structure):
     _fields_ = (("x", POINTER(Value)), ("out", POINTER(Value)), ("factor", c_float), ("reserved", c_int32))
 
 
-class WillNeed(Structure):
-    _fields_ = (("weight", POINTER(Matrix) * 3), ("routes", POINTER(Routes)))
-
-
-class ShortConv(Structure):
+class LayerNorm(Structure):
     _fields_ = (
         ("x", POINTER(Value)),
         ("out", POINTER(Value)),
         ("weight", c_void_p),
         ("bias", c_void_p),
-        ("taps", c_int32),
-        ("silu", c_int32),
-        ("layer", c_int32),
-        ("state_at", c_int32),
-        ("gated", c_int32),
+        ("eps", c_float),
         ("reserved", c_int32),
     )
 
 
-class GatedDeltaRule(Structure):
+class SelfAttention(Structure):
     _fields_ = (
-        ("qkv", POINTER(Value)),
-        ("z", POINTER(Value)),
-        ("alpha", POINTER(Value)),
-        ("beta", POINTER(Value)),
+        ("q", POINTER(Value)),
+        ("k", POINTER(Value)),
+        ("v", POINTER(Value)),
         ("out", POINTER(Value)),
-        ("decay", c_void_p),
-        ("dt_bias", c_void_p),
-        ("norm", c_void_p),
-        ("n_key_heads", c_int32),
-        ("n_value_heads", c_int32),
-        ("key_dim", c_int32),
-        ("value_dim", c_int32),
-        ("tiled", c_int32),
-        ("layer", c_int32),
-        ("state_at", c_int32),
-        ("eps", c_float),
-    )
-
-
-class SelectiveScan(Structure):
-    _fields_ = (
-        ("xbc", POINTER(Value)),
-        ("z", POINTER(Value)),
-        ("dt", POINTER(Value)),
-        ("out", POINTER(Value)),
-        ("decay", c_void_p),
-        ("dt_bias", c_void_p),
-        ("skip", c_void_p),
-        ("norm", c_void_p),
         ("n_heads", c_int32),
-        ("head_dim", c_int32),
-        ("n_groups", c_int32),
-        ("state_dim", c_int32),
-        ("layer", c_int32),
-        ("state_at", c_int32),
-        ("eps", c_float),
+        ("rope", c_int32),
+        ("scale", c_float),
         ("reserved", c_int32),
     )
+
+
+class WillNeed(Structure):
+    _fields_ = (("weight", POINTER(Matrix) * 3), ("routes", POINTER(Routes)))
 
 
 class AnyOp(Union):
@@ -287,6 +236,8 @@ class AnyOp(Union):
         ("gelu_mul", GeluMul),
         ("scale", Scale),
         ("will_need", WillNeed),
+        ("layer_norm", LayerNorm),
+        ("self_attention", SelfAttention),
     )
 
 

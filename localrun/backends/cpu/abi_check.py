@@ -27,6 +27,8 @@ STRUCTURES: dict[str, type[Structure]] = {
     "lr_gelu_mul": abi.GeluMul,
     "lr_scaling": abi.Scale,
     "lr_will_need": abi.WillNeed,
+    "lr_layer_norm": abi.LayerNorm,
+    "lr_self_attention": abi.SelfAttention,
     "lr_short_conv": abi.ShortConv,
     "lr_gated_delta_rule": abi.GatedDeltaRule,
     "lr_selective_scan": abi.SelectiveScan,

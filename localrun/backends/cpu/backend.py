@@ -21,9 +21,12 @@ from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 from localrun.ops.types import NUMERICS_VERSION
 
 if TYPE_CHECKING:
+    from localrun.backends.cpu.encoder import CpuEncoder
     from localrun.backends.cpu.executor import CpuExecutor
     from localrun.backends.cpu.layout import CpuLayout
     from localrun.backends.executor import ExecutorRequest
+    from localrun.ops.encoder_program import EncoderRecording
+    from localrun.ops.layouts import Layout
     from localrun.ops.recording import Recording
 
 
@@ -148,6 +151,13 @@ class CpuBackend:
         from localrun.backends.cpu.layout import CpuLayout
 
         return CpuLayout(self.calls, threads)
+
+    def encoder(self, layout: Layout, recording: EncoderRecording, max_rows: int) -> CpuEncoder:
+        from localrun.backends.cpu.encoder import CpuEncoder
+        from localrun.backends.cpu.layout import CpuLayout
+
+        assert isinstance(layout, CpuLayout), "matrices are this backend's"
+        return CpuEncoder(layout, recording, max_rows)
 
     def executor(self, request: ExecutorRequest) -> CpuExecutor:
         from localrun.backends.cpu.executor import CpuExecutor

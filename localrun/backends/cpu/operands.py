@@ -9,7 +9,8 @@ import numpy as np
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.buffers import CpuBuffers
 from localrun.ops.cache_layer import CacheLayer
-from localrun.ops.instructions import Linear, LinearWeight, Moe, Norm, Slot
+from localrun.ops.encoder import LayerNorm
+from localrun.ops.instructions import Instruction, Linear, LinearWeight, Moe, Norm, Slot
 from localrun.ops.layouts import Packed, Vector
 from localrun.ops.recording import Recorded
 from localrun.ops.widths import slot_widths
@@ -29,16 +30,19 @@ class OperandBuilder:
         matrix_of: Callable[[Packed], abi.Matrix],
         activation_format_of: Callable[[Packed], int],
         file_type: Callable[[str], int],
+        given: Sequence[int] = (),
     ) -> None:
+        """`given`: widths of the first slots, which the caller of the program fills."""
         self.recorded, self.buffers = recorded, buffers
         self.matrix_of, self.activation_format_of, self.file_type = matrix_of, activation_format_of, file_type
-        self.widths = slot_widths(recorded, layers)
+        self.widths = slot_widths(recorded, layers, given)
         self.values: dict[int, abi.Value] = {}
         self.keep: list[Any] = []  # what the C side points to
         self.shared_routes: dict[tuple[int, int], Any] = {}  # by number of experts and of those chosen
         self.formats = self.wanted_formats()
-        norms = (r for r in recorded if isinstance(r.instruction, Norm) and r.instruction.residual is None)
-        self.made_by_norm = {norm.results[0] for norm in norms}
+        self.made_by_norm = {one.results[0] for one in recorded if makes_formats(one.instruction)}
+        for slot in range(len(given)):
+            self.result(slot)
 
     def will_need(self, weights: Sequence[Packed], routes: Any = None) -> Iterator[Native]:
         """Tell the system which of these weights are read next, if they are mapped from files."""
@@ -126,3 +130,8 @@ class OperandBuilder:
     def kept(self, thing: Any) -> Any:
         self.keep.append(thing)
         return thing
+
+
+def makes_formats(op: Instruction) -> bool:
+    """Whether an instruction leaves its result in the formats that linears read."""
+    return isinstance(op, LayerNorm) or (isinstance(op, Norm) and op.residual is None)

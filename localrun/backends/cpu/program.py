@@ -9,6 +9,7 @@ import numpy as np
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.moe import MoeBuilder
 from localrun.backends.cpu.operands import Native
+from localrun.ops.encoder import LayerNorm, SelfAttention
 from localrun.ops.instructions import (
     Attention,
     Embed,
@@ -203,6 +204,16 @@ class ProgramBuilder(MoeBuilder):
                 eps=op.eps,
             ),
         )
+
+    def layer_norm(self, op: LayerNorm, out: int) -> Iterator[Native]:
+        native = abi.LayerNorm(x=self.value(op.x), out=self.result(out), eps=op.eps)
+        native.weight, native.bias = self.vector(op.weight), self.vector(op.bias)
+        yield op.name, native
+
+    def self_attention(self, op: SelfAttention, out: int) -> Iterator[Native]:
+        rope = -1 if op.rope is None else op.rope
+        rows = {"q": self.value(op.q), "k": self.value(op.k), "v": self.value(op.v)}
+        yield op.name, abi.SelfAttention(**rows, out=self.result(out), n_heads=op.n_heads, rope=rope, scale=op.scale)
 
     def logits(self, op: LogitsOf, out: int) -> Iterator[Native]:
         self.vocab_size = op.weight.n_rows

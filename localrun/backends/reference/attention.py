@@ -49,3 +49,9 @@ def attend(
     out = torch.einsum("rkgt,tkd->rkgd", weights, values.masked_fill(broken[..., None], 0.0))
     sees_broken = mask.float() @ broken.float() > 0  # [R, n_kv_heads]
     return out.masked_fill(sees_broken[..., None, None], torch.nan).reshape(q.shape)
+
+
+def attend_all(q: Tensor, keys: Tensor, values: Tensor, scale: float) -> Tensor:
+    """Every row over all rows: q, keys and values [T, n_heads, d] -> [T, n_heads, d]."""
+    q, keys, values = (x.transpose(0, 1) for x in (q, keys, values))
+    return torch.nn.functional.scaled_dot_product_attention(q, keys, values, scale=scale).transpose(0, 1)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from localrun.backends.executor import Executor, ExecutorRequest
     from localrun.backends.limits import LimitProbe
+    from localrun.ops.encoder_program import Encoder, EncoderRecording
     from localrun.ops.layouts import Layout
     from localrun.ops.recording import Recording
 
@@ -119,6 +120,11 @@ class ReferenceBackend:
 
         torch.set_num_threads(threads)
         return F32 if dense_bytes <= DENSE_SHARE * budget else FILE
+
+    def encoder(self, layout: Layout, recording: EncoderRecording, max_rows: int) -> Encoder:
+        from localrun.backends.reference.encoder import ReferenceEncoder
+
+        return ReferenceEncoder(recording, self.device)
 
     def executor(self, request: ExecutorRequest) -> Executor:
         import torch

@@ -3,20 +3,21 @@
 No float64 and no complex numbers: Apple's MPS has neither.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from localrun.backends.reference.attention import attend, visible
+from localrun.backends.reference.attention import attend, attend_all, visible
 from localrun.backends.reference.delta_net import gated_delta_rule, short_conv
 from localrun.backends.reference.kv_codes import rotate_hadamard
 from localrun.backends.reference.logits import finish_logits
 from localrun.backends.reference.moe import mixture
-from localrun.backends.reference.norm import rms_norm
+from localrun.backends.reference.norm import layer_norm, rms_norm
 from localrun.backends.reference.pool import KVPool
 from localrun.backends.reference.selective_scan import selective_scan
+from localrun.ops.encoder import LayerNorm, SelfAttention
 from localrun.ops.instructions import (
     Attention,
     Embed,
@@ -36,6 +37,12 @@ from localrun.ops.layouts import F32, Packed, on_device
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 from localrun.ops.types import CLAMP, SLOPE, LinearActivation
 
+SINGLE: dict[str, Callable[[Tensor], Tensor]] = {  # activations of one product
+    "relu_squared": lambda x: F.relu(x).square(),
+    "gelu": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_erf": F.gelu,
+    "gelu_quick": lambda x: x * torch.sigmoid(SLOPE * x),
+}
 TILE_BYTES = 64 << 20  # of a matrix decoded as it is used, or of attention scores, at a time
 
 
@@ -174,6 +181,17 @@ class ReferenceOps:
         out = mixture(self, op) * op.out_scale
         return (out if op.residual is None else op.residual + out,)
 
+    def layer_norm(self, op: LayerNorm) -> tuple[Tensor]:
+        return (layer_norm(op.x, op.weight, op.bias, op.eps),)
+
+    def self_attention(self, op: SelfAttention) -> tuple[Tensor]:
+        q, k, v = (x.unflatten(-1, (op.n_heads, -1)) for x in (op.q, op.k, op.v))
+        if op.rope is not None:
+            q, k = (rotate(x, *self.cos_sin[op.rope]) for x in (q, k))
+        lengths = [sequence.length for sequence in self.step.sequences]
+        parts = zip(q.split(lengths), k.split(lengths), v.split(lengths), strict=True)
+        return (torch.cat([attend_all(*part, op.scale) for part in parts]).flatten(1),)
+
     def logits(self, op: LogitsOf) -> tuple[Logits]:
         wanted = torch.tensor(self.step.logits_rows, dtype=torch.long, device=self.device)
         rows = self.matmul(op.a[wanted], op.weight)
@@ -187,8 +205,8 @@ class ReferenceOps:
 
 def activate(gate: Tensor, up: Tensor, activation: LinearActivation) -> Tensor:
     """The activation of a feed-forward network; one without a gate is that of `up`."""
-    if activation == "relu_squared":
-        return F.relu(up).square()
+    if activation in SINGLE:
+        return SINGLE[activation](up)
     if activation == "clamped_silu_mul":
         gate, up = gate.clamp(max=CLAMP), up.clamp(-CLAMP, CLAMP)
         return gate * torch.sigmoid(SLOPE * gate) * (up + 1)
