@@ -3,7 +3,7 @@
 Penalties and bias are already in the logits. The chain is top-k, temperature, top-p, min-p, draw. It runs on the 256
 best candidates with probabilities of the whole vocabulary; where those cannot decide, it says so by returning None and
 is run again on more of the row, with the same result as if that had been done at once. A backend that chooses in its
-own way is compared with this one; the others use it. Candidates are plain lists: for so few numpy takes longer.
+own way is compared with this one; the others use it. Few candidates are plain lists, for which numpy would take longer.
 """
 
 import math
@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 MORE_CANDIDATES = 8192  # what a flat distribution is tried with before the whole vocabulary
+FEW = 1024  # candidates that are lists
 
 
 class Draw(NamedTuple):
@@ -33,15 +34,15 @@ class Draw(NamedTuple):
 class Candidates:
     """Tokens best first. `probabilities` are shares of the whole vocabulary; `complete`: no other token can win."""
 
-    ids: list[int]
-    probabilities: list[float]
-    reached: list[float]  # sums of the probabilities up to each
+    ids: list[int] | np.ndarray
+    probabilities: list[float] | np.ndarray
+    reached: list[float] | np.ndarray  # sums of the probabilities up to each, one after the other
     complete: bool
 
     @property
     def mass(self) -> float:
         """The mass that a draw is scaled by: everything, or all that is left."""
-        return self.reached[-1] if self.complete else 1.0
+        return float(self.reached[-1]) if self.complete else 1.0
 
     def best(self, n: int) -> "Candidates":
         """The best n and no others."""
@@ -55,7 +56,10 @@ def keep_top_k(ids: np.ndarray, logits: np.ndarray, logsumexp: float, complete: 
         return None
     if 0 < k <= n:
         ids, logits, complete = ids[:k], logits[:k], True
-    probabilities = likelihoods(logits, how.temperature, logsumexp).tolist()
+    shares = likelihoods(logits, how.temperature, logsumexp)
+    if len(ids) > FEW:
+        return Candidates(ids, shares, np.cumsum(shares), complete)
+    probabilities = shares.tolist()
     return Candidates(ids.tolist(), probabilities, list(accumulate(probabilities)), complete)
 
 
@@ -88,8 +92,8 @@ def draw(c: Candidates, u: float) -> int | None:
     """The token at share u in [0, 1) of the candidates laid end to end, best first."""
     n = bisect_right(c.reached, u * c.mass)
     if n < len(c.ids):
-        return c.ids[n]
-    return c.ids[-1] if c.complete else None  # u at the very end, lost to rounding
+        return int(c.ids[n])
+    return int(c.ids[-1]) if c.complete else None  # u at the very end, lost to rounding
 
 
 def choose(ids: np.ndarray, logits: np.ndarray, logsumexp: float, complete: bool, how: Draw) -> int | None:
@@ -138,8 +142,25 @@ def logsumexp_of(logits: np.ndarray, temperature: float) -> float:
 
 def best_ids(row: np.ndarray, n: int) -> np.ndarray:
     """At least the n best ids of a row of logits, all that equal the last, best first and equal ones by id."""
-    ids = np.flatnonzero(row >= np.partition(row, len(row) - n)[len(row) - n])
-    return ids[np.argsort(-row[ids], kind="stable")]
+    if n == len(row):
+        return best_first(row)
+    ids: np.ndarray = np.flatnonzero(row >= np.partition(row, len(row) - n)[len(row) - n])
+    found: np.ndarray = ids[best_first(row[ids])]
+    return found
+
+
+def best_first(row: np.ndarray) -> np.ndarray:
+    """Places of f32 logits [n], best first and equal ones by place.
+
+    They are sorted as integers that hold logit and place: numpy has vector instructions for these, and a stable sort of
+    floats takes five times as long.
+    """
+    bits = (row.astype(np.float32, copy=False) + np.float32(0)).view(np.int32)  # -0 becomes 0, which it equals
+    rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # as integers in the order of the floats
+    keys = (~rising).astype(np.int64) << 32 | np.arange(len(row))
+    keys.sort()
+    places: np.ndarray = keys & 0xFFFFFFFF
+    return places
 
 
 def choose_of_row(row: np.ndarray, logsumexp: float, how: Draw) -> int:

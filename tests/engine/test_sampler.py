@@ -137,7 +137,7 @@ def test_among_allowed_tokens_it_is_as_if_there_were_no_others(
 def test_the_best_ids_of_a_row(n: int) -> None:
     """As many as asked for and what equals the last of them, in the order of a stable sort of the whole row."""
     row = np.random.default_rng(n).integers(-40, 40, 1000).astype(np.float32)
-    row[:3] = -np.inf
+    row[:3], row[3:9], row[9] = -np.inf, -0.0, np.inf
     order = np.argsort(-row, kind="stable")
     found = best_ids(row, n)
     assert len(found) >= n
