@@ -7,7 +7,8 @@ import typer
 
 from localrun.base.errors import UsageError
 from localrun.cli.console import note, show_progress, write, write_json
-from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelArgument, ModelOptions
+from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelArgument, ModelOptions, ServerOption
+from localrun.cli.server_choice import on_server
 from localrun.cli.session import find_model, open_measured
 
 
@@ -25,10 +26,16 @@ def bench(
         tuple[str, str] | None,
         typer.Option("--compare", metavar="A B", help="two models, or two precisions of MODEL, side by side"),
     ] = None,
+    server: ServerOption = None,
     json: JsonSwitch = False,
 ) -> int:
     """Prefill and decode rates beside the measured limits of this machine. -d and -b may be given more than once."""
     model = replace(model, model=word or model.model)
+    if server is not None:
+        from localrun.cli.bench_server import bench_on_server
+
+        held = {"precision": model.precision, **asdict(load), "d": depth, "compare": compare}
+        return bench_on_server(on_server(server, model.model, held), prompt, generate, batch or [1], repeats, json)
     if compare is not None:
         if depth or batch:
             raise UsageError("--compare measures without -d and -b", "leave them out")

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from localrun.base.errors import UsageError
-from localrun.cli.console import write, write_json
-from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions, switch
+from localrun.cli.console import note, show_progress, write, write_json
+from localrun.cli.groups import JsonSwitch, LoadOptionFlags, ModelOptions, ServerOption, switch
+from localrun.cli.server_choice import on_server
 from localrun.cli.session import find_model, open_measured
+from localrun.client.choice import ModelChoice
+from localrun.client.endpoint import Endpoint
 from localrun.diagnose.explain.words import WORDS
 
 if TYPE_CHECKING:
@@ -48,16 +51,23 @@ def explain(
     heads: HeadsOption = None,
     chats: ChatsOption = 1,
     no_kv_cache: NoCache = False,
+    server: ServerOption = None,
     json: JsonSwitch = False,
 ) -> int:
     """Measure what the KV cache does here: numbers beside their formulas, one topic or all of them."""
     if topic is not None and topic not in WORDS:
         raise UsageError(f"there is no topic {topic!r}", f"one of {', '.join(WORDS)}")
     names = [topic] if topic else [*WORDS]
+    if size is not None and server is not None:
+        raise UsageError("--size predicts for no particular server", "leave one out")
     if size is not None:
         return predict(names, size, model, load, heads, chats, not no_kv_cache, json)
     if heads or chats > 1 or no_kv_cache:
         raise UsageError("--heads, --chats and --no-kv-cache need --size", "name one: --size 8B")
+    if server is not None:
+        return explain_server(
+            on_server(server, model.model, {"precision": model.precision, **asdict(load)}), topic, json
+        )
     stored = find_model(model)
     with open_measured(stored, load) as client:
         from localrun.client.measure import ask
@@ -111,6 +121,27 @@ def predict(
     else:
         for number, report in enumerate(reports):
             show(report, number)
+    return 0
+
+
+def explain_server(choice: ModelChoice, topic: str | None, json: bool) -> int:
+    """Measure what shows of a server from here. Raises UsageError for a topic that does not."""
+    from localrun.client.remote import RemoteClient
+    from localrun.client.server_explain import ON_SERVER
+
+    assert isinstance(choice.stored, Endpoint)
+    if topic is not None and topic not in ON_SERVER:
+        raise UsageError(f"{topic} does not show from outside a server", f"there are {', '.join(ON_SERVER)}")
+    with RemoteClient(choice.stored) as client:
+        note(client.info.notes[0])
+        reports = [ON_SERVER[name](client, show_progress) for name in ([topic] if topic else ON_SERVER)]
+        name = client.info.name
+    show_progress("")
+    if json:
+        write_json({"model": name, "backend": "remote", "topics": [*map(asdict, reports)]})
+        return 0
+    for number, report in enumerate(reports):
+        show(report, number)
     return 0
 
 

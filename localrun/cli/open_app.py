@@ -3,10 +3,13 @@
 import os
 import sys
 from collections.abc import Container, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from localrun.cli.console import at_terminal, is_terminal
 from localrun.formats.gguf_names import is_gguf
+
+if TYPE_CHECKING:
+    from localrun.client.choice import ModelChoice
 
 
 def begins_app(arguments: list[str]) -> bool:
@@ -39,13 +42,18 @@ def is_plain() -> bool:
 
 
 def open_app(
-    model: str | None = None, precision: str = "auto", attach: bool = True, held: Mapping[str, Any] | None = None
+    model: str | None = None,
+    precision: str = "auto",
+    attach: bool = True,
+    held: Mapping[str, Any] | None = None,
+    choice: "ModelChoice | None" = None,
 ) -> int:
     """Run the app until the user leaves; gives the exit code. `attach`: it may use the engine of a running localrun.
-    `held`: context, codec and window of the first model, None where they are not named."""
+    `held`: context, codec and window of the first model, None where they are not named. `choice`: the first model, if
+    it is on a server."""
     try:
         from localrun_tui.start import run
 
-        return run(model, precision, attach, held)
+        return run(model, precision, attach, held, choice)
     except KeyboardInterrupt:
         return 130

@@ -10,7 +10,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from localrun.base.constraint import Constraint
-from localrun.base.errors import NotFoundError, UsageError
+from localrun.base.errors import NotFoundError
 from localrun.base.machine import memory
 from localrun.base.request import Json, Think
 from localrun.base.settings import Settings, read_settings
@@ -73,13 +73,9 @@ def find_choice(
     if server is None:
         stored = find_or_pull(options, hub)
         return ModelChoice(stored, stored.precision, adapters=load.adapters)
-    flags = {"precision": "auto", **asdict(LoadOptionFlags())}
-    typed = {"precision": options.precision, **asdict(load)}
-    if chosen := [f"--{name.replace('_', '-')}" for name, usual in flags.items() if typed[name] != usual]:
-        raise UsageError(f"{' and '.join(chosen)}: the server decides that", "leave it out, or leave --server out")
-    from localrun.client.endpoints import server_named
+    from localrun.cli.server_choice import on_server
 
-    return ModelChoice(replace(server_named(server), model=options.model or ""))
+    return on_server(server, options.model, {"precision": options.precision, **asdict(load)})
 
 
 def open_engine(choice: ModelChoice, flags: EngineFlags, program: str) -> EngineClient:

@@ -5,8 +5,9 @@ from typing import Annotated
 
 from localrun.base.errors import UsageError
 from localrun.cli.console import ONE_OR_MANY, at_terminal
-from localrun.cli.groups import NO_ATTACH, CacheFlags, ModelArgument, ModelOptions, switch
+from localrun.cli.groups import NO_ATTACH, CacheFlags, ModelArgument, ModelOptions, ServerOption, switch
 from localrun.cli.open_app import is_plain, open_app
+from localrun.cli.server_choice import on_server
 
 
 def tui(
@@ -14,6 +15,7 @@ def tui(
     *,
     model: ModelOptions,
     cache: CacheFlags,
+    server: ServerOption = None,
     no_attach: Annotated[bool, switch("--no-attach", NO_ATTACH)] = False,
 ) -> int:
     """Open the app: pick a model, chat, see what happens. `localrun` alone does the same."""
@@ -24,4 +26,6 @@ def tui(
     if is_plain():
         raise UsageError("this terminal shows plain lines only", "use localrun chat, or set TERM")
     name, held = named or model.model, asdict(cache)
+    if server is not None:
+        return open_app(choice=on_server(server, name, {"precision": model.precision, **held}))
     return open_app(name, model.precision, attach=not no_attach, held=held)

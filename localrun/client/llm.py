@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, assert_never
+from typing import Any, TypedDict, Unpack, assert_never
 
 from localrun.base.adapter_choice import AdapterChoice, read_adapter
 from localrun.base.check import check, check_load, check_request
@@ -23,11 +23,8 @@ from localrun.base.request import (
     Think,
 )
 from localrun.base.tool_choice import names_of, tool_wish
-from localrun.client.interface import Generation
+from localrun.client.interface import EngineClient, Generation
 from localrun.client.schemas import schema_of
-
-if TYPE_CHECKING:
-    from localrun.client.local import LocalClient
 
 
 class Options(TypedDict, total=False):
@@ -64,8 +61,9 @@ class LLM:
 
     def __init__(
         self,
-        model: str | Path = "builtin",
+        model: str | Path | None = None,
         *,
+        server: str | None = None,
         precision: str = "auto",
         backend: BackendName = "auto",
         threads: int | None = None,
@@ -78,7 +76,9 @@ class LLM:
         draft: DraftName = "auto",
         lora: str | Path | Sequence[str | Path] = (),
     ) -> None:
-        """`model`: a path, a name of `localrun list`, or org/repo; `precision` chooses among those on disk.
+        """`model`: a path, a name of `localrun list`, or org/repo; None: the built-in one. `precision` chooses among
+        those on disk. With `server`, a name of `localrun host list` or an address (its key is in LOCALRUN_SERVER_KEY),
+        a model there answers, None: its first one, and the options below, which are the server's, are refused.
 
         `ctx=None`: as much as the model allows and memory holds. `window`: see only the first block and the last so
         many tokens. `disk_cache`: bytes of disk that what was computed may take, to be there the next time;
@@ -86,9 +86,10 @@ class LLM:
         what is free. `draft`: guess tokens from the text so far, and verify several in a step, which changes no answer.
         `lora`: adapters beside its weights, FILE or FILE:SCALE each.
         """
-        check(isinstance(model, str | Path), "model", model, "a name or a path is needed")
+        check(model is None or isinstance(model, str | Path), "model", model, "a name or a path is needed")
         check(isinstance(precision, str), "precision", precision, "a text is needed, such as Q4_K_M")
-        self.model, self.precision = model, precision
+        check(server is None or isinstance(server, str), "server", server, "a name or an address is needed")
+        self.model, self.precision, self.server = model or ("" if server else "builtin"), precision, server
         self.options = LoadOptions(
             Path(),
             backend=backend,
@@ -103,7 +104,9 @@ class LLM:
             adapters=adapters_of(lora),
         )
         check_load(self.options)
-        self._client: LocalClient | None = None
+        if server is not None and (self.options != LoadOptions(Path()) or precision != "auto"):
+            raise UsageError("how a model is held is the server's choice", "leave these options out, or `server`")
+        self._client: EngineClient | None = None
 
     def generate(self, prompt: str, **options: Unpack[Options]) -> Completion:
         """Answer a prompt as one user message."""
@@ -139,14 +142,20 @@ class LLM:
     def _begin(self, messages: Sequence[RequestMessage], options: Options) -> Generation:
         request = request_for(messages, options)
         if self._client is None:
-            from localrun.client.local import LocalClient
-            from localrun.hub.resolve import resolve
-
-            found = resolve(str(self.model), self.precision)
-            self._client = LocalClient(
-                replace(self.options, path=found.path, name=found.name, precision=found.precision)
-            )
+            self._client = self._open()
         return self._client.generate(request)
+
+    def _open(self) -> "EngineClient":
+        if self.server is not None:
+            from localrun.client.endpoints import server_named
+            from localrun.client.remote import RemoteClient
+
+            return RemoteClient(replace(server_named(self.server), model=str(self.model)))
+        from localrun.client.local import LocalClient
+        from localrun.hub.resolve import resolve
+
+        found = resolve(str(self.model), self.precision)
+        return LocalClient(replace(self.options, path=found.path, name=found.name, precision=found.precision))
 
 
 def request_for(messages: Sequence[RequestMessage], options: Options) -> Request:

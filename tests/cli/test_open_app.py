@@ -90,7 +90,14 @@ def test_the_app_takes_context_codec_and_window(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("localrun_tui.start.run", run)
     assert run_command_line(["tui", "builtin", "--ctx", "1024", "--kv", "q8"]) == 0
-    assert opened == [("builtin", "auto", True, {"ctx": 1024, "kv": "q8", "window": None})]
+    assert opened == [("builtin", "auto", True, {"ctx": 1024, "kv": "q8", "window": None}, None)]
+    opened.clear()
+    assert run_command_line(["tui", "--server", "http://127.0.0.1:9/v1", "-m", "big"]) == 0
+    choice = opened[0][-1]
+    assert (choice.stored.url, choice.stored.model) == ("http://127.0.0.1:9/v1", "big")
+    assert run_command_line(["tui", "--server", "http://127.0.0.1:9/v1", "--ctx", "0"]) == 2
+    assert run_command_line(["tui", "--server", "nowhere"]) == 3
+    assert len(opened) == 1
 
 
 def test_a_path_that_is_not_there_says_so(capfd: pytest.CaptureFixture[str]) -> None:

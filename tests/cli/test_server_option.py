@@ -108,3 +108,50 @@ def test_a_refusal_of_the_server_is_an_error(faces: Faces, server: FakeChatServe
     assert code == 2
     assert out == ""
     assert "key" in err
+
+
+def test_bench_measures_what_arrives(faces: Faces, server: FakeChatServer) -> None:
+    code, out, _ = faces.run(
+        "bench", "--server", server.url, "-p", "64", "-n", "3", "-b", "1", "-b", "3", "-r", "2", "--json"
+    )
+    measured = json.loads(out)
+    check(measured, "bench")
+    assert (code, measured["model"], measured["backend"]) == (0, "tiny", "remote")
+    assert [(run["kind"], run["batch"], len(run["tps_all"])) for run in measured["runs"]] == [
+        ("prefill", 1, 2),
+        ("decode", 1, 2),
+        ("decode", 3, 2),
+    ]
+    prompts = [seen.body["messages"][0]["content"] for seen in server.seen if seen.method == "POST"]
+    assert len(prompts) == 3 * (1 + 1 + 3)
+    assert len({prompt[:8] for prompt in prompts}) == len(prompts), "no prompt is found in a cache"
+    assert "first token after" in faces.run("bench", "--server", server.url, "-n", "2", "-p", "0", "-r", "1")[1]
+
+
+def test_explain_measures_what_shows_from_outside(faces: Faces, server: FakeChatServer) -> None:
+    code, out, _ = faces.run("explain", "--server", server.url, "--json")
+    told = json.loads(out)
+    check(told, "explain")
+    assert (code, [topic["topic"] for topic in told["topics"]]) == (0, ["phases", "reuse", "batch"])
+    chats = [seen.body["messages"] for seen in server.seen if len(seen.body.get("messages", [])) == 7]
+    assert chats[0][1:] == chats[1][1:], "the last turn with another beginning"
+    assert chats[0][0] != chats[1][0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("bench", "-d", "512"), "-d: the server decides that"),
+        (("bench", "--compare", "a", "b"), "--compare: the server decides that"),
+        (("bench", "-p", "0", "-n", "0"), "nothing to measure"),
+        (("explain", "precision"), "does not show from outside a server"),
+        (("explain", "--size", "8B"), "--size predicts"),
+        (("explain", "--kv", "q8"), "--kv: the server decides that"),
+    ],
+)
+def test_measures_that_a_server_has_not(
+    faces: Faces, server: FakeChatServer, arguments: tuple[str, ...], said: str
+) -> None:
+    code, _, err = faces.run(*arguments, "--server", server.url)
+    assert (code, said in err) == (2, True)
+    assert not [seen for seen in server.seen if seen.method == "POST"]

@@ -12,12 +12,14 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
+from localrun_testing.fake_chat_server import fake_chat_server
 from localrun_testing.waiting import PATIENCE, until
 
 import localrun
 from localrun.base.errors import LocalrunError, NotFoundError, UsageError
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.client.llm import Options
+from localrun.client.local import LocalClient
 from localrun.client.schemas import schema_of
 
 
@@ -72,7 +74,8 @@ def test_every_option_of_a_request_has_an_argument() -> None:
         *({"prefix_cache": value} for value in (None, "yes")),
         *({"disk_cache": value} for value in (-1, 1.5, "8G", True)),
         *({"precision": value} for value in (None, 4)),
-        *({"model": value} for value in (None, 5, b"builtin")),
+        *({"model": value} for value in (5, b"builtin")),
+        *({"server": value} for value in (5, b"lab")),
     ],
 )
 def test_a_wrong_argument_is_named_before_anything_loads(options: dict[str, Any]) -> None:
@@ -145,7 +148,7 @@ def test_an_unreferenced_llm_ends_its_thread() -> None:
     llm = localrun.LLM("builtin", ctx=512)
     pieces = llm.stream("Tell me a story", max_tokens=400)
     next(pieces)
-    assert llm._client is not None
+    assert isinstance(llm._client, LocalClient)
     thread = llm._client.model.engine.thread
     del llm, pieces
     gc.collect()
@@ -156,7 +159,7 @@ def test_an_unreferenced_llm_ends_its_thread() -> None:
 def test_a_stream_that_is_left_ends(llm: localrun.LLM) -> None:
     for _ in llm.stream("Tell me a story", max_tokens=400):
         break
-    assert llm._client is not None
+    assert isinstance(llm._client, LocalClient)
     engine = llm._client.model.engine
     until(lambda: not engine.generations.handles)
 
@@ -228,3 +231,19 @@ def test_an_answer_holds_to_its_schema(llm: localrun.LLM, wish: Any) -> None:
         llm.generate("x", schema={"type": "array", "uniqueItems": True})
     loose = llm.generate("x", schema={"type": "array", "uniqueItems": True, "maxItems": 2}, lenient=True, max_tokens=2)
     assert any("uniqueItems" in note for note in loose.notes)
+
+
+def test_a_model_of_a_server_answers(home: Path) -> None:
+    with fake_chat_server() as server:
+        with localrun.LLM(server=server.url) as llm:
+            assert llm.generate("Hi", max_tokens=9).text == "Hello, wörld"
+            assert "".join(llm.stream("Hi")) == "Hello, wörld"
+        assert (server.seen[-1].body["model"], server.seen[1].body["max_tokens"]) == ("tiny", 9)
+        localrun.LLM("big", server=server.url).generate("Hi")
+        assert server.seen[-1].body["model"] == "big"
+        with pytest.raises(NotFoundError, match="has no model huge"):
+            localrun.LLM("huge", server=server.url).generate("Hi")
+    with pytest.raises(UsageError, match="the server's choice"):
+        localrun.LLM(server=server.url, ctx=512)
+    with pytest.raises(NotFoundError, match="there is no server nowhere"):
+        localrun.LLM(server="nowhere").generate("Hi")

@@ -13,6 +13,7 @@ import localrun
 from localrun.base.errors import ToolSchemaError, UsageError
 from localrun.base.events import Completion
 from localrun.client.llm import request_for
+from localrun.client.local import LocalClient
 from localrun.engine.answer import AnswerStream
 
 PARAMETERS: dict[str, Any] = {
@@ -87,7 +88,7 @@ def test_one_call_where_calls_are_free(llm: localrun.LLM) -> None:
     """Where letters begin a call the answer ends with the first that is complete."""
     call = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
     llm.generate(ASK, max_tokens=1)
-    assert llm._client is not None
+    assert isinstance(llm._client, LocalClient)
     text, request = llm._client.model.text, replace(request_for([], {}), messages=({"role": "user", "content": ASK},))
     request = replace(request, tools=tuple(TOOLS))
     for is_single, n_calls in ((True, 1), (False, 2)):

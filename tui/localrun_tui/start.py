@@ -19,9 +19,14 @@ PROGRAM = "the app"  # as others see it that share their engine
 
 
 def run(
-    model: str | None = None, precision: str = "auto", attach: bool = True, held: "Mapping[str, Any] | None" = None
+    model: str | None = None,
+    precision: str = "auto",
+    attach: bool = True,
+    held: "Mapping[str, Any] | None" = None,
+    choice: "ModelChoice | None" = None,
 ) -> int:
-    """Run the app until the user leaves; gives the exit code. `held`: context, codec, window of the first model."""
+    """Run the app until the user leaves; gives the exit code. `held`: context, codec, window of the first model, which
+    `choice` is where it is on a server."""
     named = {name: value for name, value in (held or {}).items() if value is not None}
     flags = {**({"model": model} if model else {}), **named}
 
@@ -31,7 +36,9 @@ def run(
     def open_model(choice: "ModelChoice", progress: "ProgressCallback") -> "EngineClient":
         return open_client(choice, progress, PROGRAM if attach else "", tell)
 
-    app = LocalrunApp(open_model, open_store, lambda: _first_choice(model, precision, named), kept_theme(), flags)
+    app = LocalrunApp(
+        open_model, open_store, lambda: choice or _first_choice(model, precision, named), kept_theme(), flags
+    )
     tell_of_unknown_settings_by(lambda text: app.notify(text, severity="warning"))
     return app.run_on_terminal()
 

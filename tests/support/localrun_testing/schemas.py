@@ -231,7 +231,7 @@ BENCH = record(
     "`bench --json`",
     model=field(TEXT, "name of the model"),
     backend=field(TEXT, "what computed it"),
-    threads=field(WHOLE, "threads"),
+    threads=field(WHOLE, "threads; 0 for a server"),
     runs=rows(
         "one case each, in the order of the command line",
         record(
@@ -247,6 +247,7 @@ BENCH = record(
                 [NUMBER, "null"], "of the read bandwidth (decode) or the int8 arithmetic (prefill) of this machine"
             ),
             diagnosis=field(TEXT, "what limits it and what helps; empty where unknown"),
+            ttft_ms=field(NUMBER, "of a server: median time to the first token", optional=True),
         ),
     ),
     limits=field(
