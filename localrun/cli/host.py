@@ -1,13 +1,15 @@
 """`localrun host`: servers that answer instead of a model on this machine, by the names that `--server` takes."""
 
+import getpass
 import os
 import re
+import sys
 from typing import Annotated, Any
 
 import typer
 
 from localrun.base.errors import UsageError
-from localrun.cli.console import note, write_json, write_table
+from localrun.cli.console import can_ask, note, write_json, write_table
 from localrun.cli.groups import JsonSwitch, command
 from localrun.cli.text_input import typed_text
 from localrun.client.endpoint import Endpoint
@@ -54,24 +56,38 @@ def add_host(
     key_env: Annotated[
         str, typer.Option("--key-env", metavar="VARIABLE", help="the environment variable that holds its key")
     ] = "",
+    keyring: Annotated[
+        bool, typer.Option("--keyring", help="keep its key in the system's keyring: asked for, or read from stdin")
+    ] = False,
     model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="the model there that answers")] = "",
 ) -> int:
-    """Add a server. Keys are read from the environment each time, and kept nowhere."""
+    """Add a server. Its key is read from the environment or the system's keyring each time, and kept in no file."""
+    if keyring and key_env:
+        raise UsageError("--keyring and --key-env both say where the key is", "leave one out")
     if key_env and not _VARIABLE.fullmatch(key_env):
         raise UsageError("--key-env needs the name of a variable, not the key itself", "such as LAB_KEY")
     taken = [endpoint.name for endpoint in read_endpoints()]
     try:
-        key = os.environ.get(key_env, "") if key_env else ""
+        key = _typed_key(name) if keyring else os.environ.get(key_env, "") if key_env else ""
         checked = check_endpoint(typed_text(name), typed_text(url), key, taken, typed_text(model))
     except ValueError as error:
         raise UsageError(str(error)) from None
-    change_endpoint(None, Endpoint(checked.name, checked.url, key, checked.model, key_env))
+    change_endpoint(None, Endpoint(checked.name, checked.url, checked.key, checked.model, key_env, keyring))
     if key_env and not key:
         note(f"{key_env} is not set yet: set it before you ask")
     elif key and travels_in_the_clear(checked):
         note("http: others on the network can read what you send, the key included")
     note(f"{checked.name} added\n`localrun host show {checked.name}` asks it for its models")
     return 0
+
+
+def _typed_key(name: str) -> str:
+    """The key as typed where nobody sees it, else the first line of stdin. UsageError for none."""
+    prompt = f"key of {name}: "
+    key = (getpass.getpass(prompt) if can_ask() else sys.stdin.readline()).strip()
+    if not key:
+        raise UsageError("no key was given", "type it, or write it to stdin")
+    return key
 
 
 def remove_hosts(names: Annotated[list[str], typer.Argument(metavar="NAME…")]) -> int:
@@ -84,7 +100,7 @@ def remove_hosts(names: Annotated[list[str], typer.Argument(metavar="NAME…")])
 
 def as_row(endpoint: Endpoint) -> dict[str, Any]:
     """The fields of `host list --json`: where the key comes from, never the key."""
-    kept = "endpoints.toml" if endpoint.key else None
+    kept = "keyring" if endpoint.in_keyring else "endpoints.toml" if endpoint.key else None
     return {
         "name": endpoint.name,
         "url": endpoint.url,
@@ -96,7 +112,9 @@ def as_row(endpoint: Endpoint) -> dict[str, Any]:
 
 def _columns(endpoint: Endpoint) -> tuple[str, str, str, str]:
     row = as_row(endpoint)
-    missing = f"{endpoint.key_env}, which is not set" if endpoint.key_env and not endpoint.key else ""
+    lacks = not endpoint.key
+    missing = f"{endpoint.key_env}, which is not set" if endpoint.key_env and lacks else ""
+    missing = "keyring, which does not give it" if endpoint.in_keyring and lacks else missing
     return endpoint.name, endpoint.url, endpoint.model, missing or row["key_from"] or "none"
 
 

@@ -13,7 +13,8 @@ _PAGES = ("/chat/completions", "/completions", "/models")
 class Endpoint:
     """`url` is the address of the API or of one of its pages; without a `model`, the server's first one answers.
 
-    `key_env` is the environment variable that the key was read from; empty where the key is kept beside the address.
+    `key_env` is the environment variable that the key was read from, `in_keyring` says that the system's keyring has
+    it; else it is kept beside the address.
     """
 
     name: str
@@ -21,6 +22,7 @@ class Endpoint:
     key: str = field(default="", repr=False)
     model: str = ""
     key_env: str = ""
+    in_keyring: bool = False
 
 
 @dataclass(frozen=True, slots=True)

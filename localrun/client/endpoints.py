@@ -15,6 +15,7 @@ from localrun.base.paths import folder, what_is_not_kept, writable_folder
 from localrun.base.settings import LOCK
 from localrun.base.toml_file import read_toml
 from localrun.client.endpoint import Endpoint, place_of
+from localrun.client.key_store import forget_key, store_key, stored_key
 
 FILE_NAME = "endpoints.toml"
 KEY_VARIABLE = "LOCALRUN_SERVER_KEY"  # of a server that was not added but named by its address
@@ -37,8 +38,10 @@ def write_endpoints(endpoints: Sequence[Endpoint]) -> Path:
 
     document = tomlkit.document()
     for endpoint in endpoints:
-        table = {"url": endpoint.url, "model": endpoint.model, "key_env": endpoint.key_env}
-        if not endpoint.key_env:
+        table: dict[str, str | bool] = {"url": endpoint.url, "model": endpoint.model, "key_env": endpoint.key_env}
+        if endpoint.in_keyring:
+            table["keyring"] = True
+        elif not endpoint.key_env:
             table["key"] = endpoint.key
         document[endpoint.name] = {key: value for key, value in table.items() if value}
     try:
@@ -51,10 +54,14 @@ def write_endpoints(endpoints: Sequence[Endpoint]) -> Path:
 def change_endpoint(before: Endpoint | None, after: Endpoint | None) -> None:
     """Replace one server by another; `before` None: add, `after` None: remove. Raises UsageError or StorageError."""
     home = writable_folder("config")
+    if after is not None and after.in_keyring and after.key:
+        store_key(after.name, after.key)
     try:
         with locked(home / LOCK) if home else nullcontext():
             others = [known for known in read_endpoints() if before is None or known.name != before.name]
             write_endpoints([*others, *([after] if after else [])])
+        if before is not None and before.in_keyring and not (after and after.in_keyring and after.name == before.name):
+            forget_key(before.name)
     except OSError as error:
         raise StorageError(f"the servers cannot be kept: {error.strerror}", "check its permissions") from None
 
@@ -115,7 +122,12 @@ def _read(path: Path, name: str, table: object) -> Endpoint:
     if not all(isinstance(text, str) for text in texts):
         raise UsageError(f"{path}: [{name}] is no server", hint)
     url, key, model, key_env = texts
-    endpoint = Endpoint(name, url, os.environ.get(key_env, "") if key_env else key, model, key_env)
+    in_keyring = values.get("keyring") is True
+    if in_keyring:
+        key = stored_key(name)
+    elif key_env:
+        key = os.environ.get(key_env, "")
+    endpoint = Endpoint(name, url, key, model, key_env, in_keyring)
     try:
         place_of(endpoint)
     except UsageError as error:

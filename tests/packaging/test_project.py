@@ -53,7 +53,7 @@ def test_what_is_imported_is_declared_and_the_other_way_round() -> None:
     own = ("localrun", "localrun_tui")
     ours = {name for name in imported if name not in sys.stdlib_module_names and name not in own}
     extras = PROJECT["project"]["optional-dependencies"]
-    declared = PROJECT["project"]["dependencies"] + extras["cuda"] + extras["mcp"]
+    declared = PROJECT["project"]["dependencies"] + extras["cuda"] + extras["mcp"] + extras["keyring"]
     names = requirement_names(declared) - NEVER_IMPORTED
     assert ours == {IMPORT_NAMES.get(name, name) for name in names}
 

@@ -63,7 +63,9 @@ class EndpointForm(ModalScreen[Endpoint | None]):
         warning, found = "", None
         try:
             found = check_endpoint(name, url, key, self.taken, model)
-            if self.endpoint is not None and found.key == self.endpoint.key:
+            if self.endpoint is not None and self.endpoint.in_keyring:
+                found = replace(found, in_keyring=True)
+            elif self.endpoint is not None and found.key == self.endpoint.key:
                 found = replace(found, key_env=self.endpoint.key_env)
         except ValueError as error:
             warning = str(error) if name and url else ""
