@@ -76,7 +76,7 @@ class LocalClient:
             generation, prompt = self._constrained(generation, request, prompt, held)
         handle = self._submit(generation)
         is_single = held is None and not request.parallel_tool_calls  # else the constraint sees to it
-        answer = AnswerStream(text.parser(request, prompt.ids), request.stop, is_single)
+        answer = AnswerStream(text.parser(request, prompt.ids), text.stops(request), is_single)
         return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
 
     def _held(self, request: Request) -> Held | None:
@@ -192,6 +192,8 @@ class LocalClient:
                 figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())
                 learn(figures)
                 figures = replace(self._with_notes(figures), meanwhile=watch.meanwhile(event.figures, prompt.changed))
+                if figures.stop_string not in request.stop:  # the template's own
+                    figures = replace(figures, stop_string="")
                 yield Done(figures, tuple(prompt.ids))
                 # After calls come results, which are not known yet.
                 again = not figures.tool_calls and rewritten_history(

@@ -106,6 +106,12 @@ class ModelText:
         why = "" if changed is None else note(*changed)
         return PromptIds(spliced.ids, spliced.n_kept, why, render_ms, _ms_since(started), changed, notes)
 
+    def stops(self, request: Request) -> tuple[str, ...]:
+        """Texts that end an answer: those of the request, and those of the template where that shapes it."""
+        if request.prompt is not None or request.prompt_ids:
+            return request.stop
+        return (*request.stop, *self.template.chosen(bool(request.tools)).stops)
+
     def _arranged(self, request: Request) -> Arranged:
         """The messages in an order that the template accepts, with files written into their texts."""
         template, tools = self.template.chosen(bool(request.tools)), self.tools(request)

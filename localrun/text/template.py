@@ -56,7 +56,8 @@ class ChatTemplate:
     """A jinja template, rendered as transformers does. A wrong one can be held and shown; it fails when used.
 
     `tool_use` replaces it where tools are given, `spare` where its source is wrong. `others` are the names of further
-    ones, for the message about a model that has no default one: its `source` is None.
+    ones, for the message about a model that has no default one: its `source` is None. `stops` are texts that end a turn
+    where the vocabulary may have no token for them.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class ChatTemplate:
         tool_use: "ChatTemplate | None" = None,
         spare: "ChatTemplate | None" = None,
         others: Sequence[str] = (),
+        stops: Sequence[str] = (),
     ) -> None:
         """Hold a template; `now` fixes the date that it may use."""
         self.source = source or ""
@@ -79,6 +81,7 @@ class ChatTemplate:
         self.now = now
         self.tool_use = tool_use
         self.spare = spare
+        self.stops = tuple(stops)
         self._lacking = "" if source is not None else f"no usual chat template, only {', '.join(others) or 'none'}"
 
     def at(self, now: float | None) -> "ChatTemplate":
@@ -180,7 +183,7 @@ class ChatTemplate:
 
 def default_template() -> ChatTemplate:
     """ChatML, for a model without a template."""
-    return ChatTemplate(CHATML, name="chatml")
+    return ChatTemplate(CHATML, name="chatml", stops=("<|im_end|>", "<|im_start|>"))
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -294,3 +294,12 @@ def test_a_template_that_writes_nothing_is_a_mistake_of_the_file(source: str) ->
 def test_a_raw_prompt_without_a_token_can_be_counted() -> None:
     """It cannot be answered: the engine says so."""
     assert model_text("").prepare(Request(prompt="")).ids == []
+
+
+def test_the_default_template_ends_an_answer_by_text_where_no_token_does() -> None:
+    asked = Request(messages=({"role": "user", "content": "hi"},), stop=("END",))
+    text = ModelText(BYTE_LEVEL, default_template(), None, Sampling(), ())
+    assert text.stops(asked) == ("END", "<|im_end|>", "<|im_start|>")
+    assert text.stops(Request(prompt="hi", stop=("END",))) == ("END",)
+    own = ModelText(BYTE_LEVEL, ChatTemplate(TEMPLATES["llama 2"]), None, Sampling(), ())
+    assert own.stops(asked) == ("END",)
