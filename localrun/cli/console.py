@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Any, TextIO
 
 from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import Cleaner, clean
+from localrun.cli.word_wrap import WordWrap
 
 ONE_OR_MANY = 'localrun run "…" answers one prompt, localrun chat is a plain chat'
 FIRST_NOTE_SECONDS, NEXT_NOTE_SECONDS = 2.0, 5.0
@@ -139,19 +141,29 @@ def can_ask() -> bool:
 
 
 class AnswerWriter:
-    """Write the answer to stdout: cleaned for a terminal, raw for a pipe, ended by exactly one line break."""
+    """Write the answer to stdout, ended by exactly one line break.
+
+    For a terminal it is cleaned, and its lines are broken between words; a pipe gets it raw.
+    """
 
     def __init__(self) -> None:
-        self._cleaner = Cleaner() if is_terminal(sys.stdout) else None
+        on_terminal = is_terminal(sys.stdout)
+        self._cleaner = Cleaner() if on_terminal else None
+        self._wrap = WordWrap(lambda: shutil.get_terminal_size().columns) if on_terminal else None
         self._last = ""
 
     def feed(self, text: str) -> None:
         shown = self._cleaner.feed(text) if self._cleaner else text
+        self._write(self._wrap.feed(shown) if self._wrap else shown)
+
+    def _write(self, shown: str) -> None:
         if shown:
             write(shown)
             self._last = shown[-1]
 
     def end(self) -> None:
+        if self._wrap:
+            self._write(self._wrap.flush())
         if self._last not in ("", "\n"):
             write("\n")
         self._last = ""

@@ -18,7 +18,7 @@ from localrun.cli.console import agreed, can_ask, is_terminal, note, write, writ
 from localrun.cli.groups import JsonSwitch, command, switch
 from localrun.cli.text_input import typed_text
 
-history = typer.Typer(name="history", help="The stored chats: list, show, search, export, remove.")
+history = typer.Typer(name="history")
 
 _CHAT = Annotated[
     str, typer.Argument(metavar="CHAT", help="a number in the list, an id, or last", autocompletion=complete_chat)
@@ -146,6 +146,12 @@ def _print(text: str) -> None:
     write(clean(text) if is_terminal(sys.stdout) else text)
 
 
+def _alone(context: typer.Context) -> int:
+    """The stored chats: list, show, search, export, remove. Alone: the list."""
+    return list_chats() if context.invoked_subcommand is None else 0
+
+
+history.callback(invoke_without_command=True)(_alone)
 for name, function in (
     ("list", list_chats),
     ("show", show_chat),

@@ -32,6 +32,7 @@ def test_list_show_search_export(faces: Faces, chats: ChatStore, tmp_path: Path)
     assert first.startswith("1  ")
     assert "about stars" in first
     assert "about tides" in second
+    assert faces.run("history") == (code, out, "")
     chat_id = second.split()[-1]
     for name in ("2", chat_id, chat_id[-6:], chat_id[:-1]):  # two of one second have 16 characters in common
         assert "## You\n\nabout tides\n\n## Model\n\n> hm\n\ntides are fine\n" in faces.run("history", "show", name)[1]

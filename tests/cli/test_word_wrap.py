@@ -1,0 +1,34 @@
+"""Lines of an answer on a terminal are broken between words, and nothing else changes."""
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from localrun.cli.word_wrap import WordWrap
+
+TEXTS = st.text(st.sampled_from("ab 语\n\t|`"), max_size=60)
+
+
+def wrapped(chunks: list[str], width: int) -> str:
+    wrap = WordWrap(lambda: width)
+    return "".join(map(wrap.feed, chunks)) + wrap.flush()
+
+
+@given(TEXTS, st.integers(1, 20), st.lists(st.integers(0, 60), max_size=5))
+def test_words_stay_whole_wherever_the_stream_is_cut(text: str, width: int, cuts: list[int]) -> None:
+    places = [0, *sorted(cuts), len(text)]
+    chunks = [text[start:end] for start, end in itertools.pairwise(places)]
+    shown = wrapped(chunks, width)
+    assert shown == wrapped([text], width)
+    assert shown.split() == text.split()
+    for line in shown.split("\n"):
+        assert "|" in line or "`" in line or len(line.split()) < 2 or cell_len(line.rstrip()) <= width or "\t" in line
+
+
+def test_code_and_tables_stay_as_they_are() -> None:
+    code = "```python\nx = 1  # a long line of code\n```\n"
+    table = "| a | long row of a table |\n"
+    assert wrapped([code, table, "one two three"], 9) == code + table + "one two\nthree"
+    assert wrapped(["a  b\n\n  indented\n"], 40) == "a  b\n\n  indented\n"
