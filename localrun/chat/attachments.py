@@ -7,36 +7,54 @@ from localrun.base.content import Content, FilePart, files_in, typed_text
 from localrun.base.sanitize import clean
 from localrun.base.small_file import read_small
 from localrun.base.units import gib
-from localrun.chat.left_out import UnreadError
+from localrun.chat.left_out import TooLongError, UnreadError
+from localrun.chat.part_of_text import HOW_TO_SHORTEN, Part, take
 from localrun.chat.pdf import pdf_text
 
 MAX_BYTES = 1 << 20  # of text: more than any context of today takes
-MAX_PDF_BYTES = 64 << 20
+MAX_FILE_BYTES = 64 << 20  # of a PDF, or of a file of which a part is attached, or which is read in parts
 
 
-def read_attachment(path: Path) -> FilePart:
-    """Read the text of a file. UnreadError when it is not a file, too large, or neither text nor a PDF with text."""
+def read_attachment(path: Path, part: Part | None = None) -> FilePart:
+    """Read the text of a file, or a part of it.
+
+    UnreadError when it is not a file, or neither text nor a PDF with text; TooLongError for more than MAX_BYTES of it.
+    """
+    name = clean(path.name, keep_newlines=False)
+    if part is None:
+        return FilePart(name, read_text(path, MAX_BYTES))
+    name, text = f"{name}:{part.name}", take(read_text(path), part)
+    if (size := len(text.encode(errors="replace"))) > MAX_BYTES:
+        raise _too_long(path, name, size, MAX_BYTES)
+    return FilePart(name, text)
+
+
+def read_text(path: Path, most: int = MAX_FILE_BYTES) -> str:
+    """Read all text of a file that has at most `most` bytes of it. Raises UnreadError."""
     name = clean(path.name, keep_newlines=False)
     try:
         if not path.is_file():
             raise UnreadError(name, "is not a file", "choose a text file or a PDF")
         size, is_pdf = path.stat().st_size, _is_pdf(path)
-        most = MAX_PDF_BYTES if is_pdf else MAX_BYTES
-        if size > most:
-            more = f"it has {gib(size)}, and {gib(most)} is the most"
-            raise UnreadError(name, "is too long", "attach the part that matters", more)
-        text = pdf_text(path, MAX_BYTES) if is_pdf else _text(path)
+        if size > (limit := MAX_FILE_BYTES if is_pdf else most):
+            raise _too_long(path, name, size, limit)
+        text = pdf_text(path, most) if is_pdf else _text(path, most)
     except UnicodeDecodeError:
         raise UnreadError(name, "is not UTF-8 text", "text files and PDFs can be attached") from None
     except (OSError, ValueError) as error:
         raise UnreadError(name, "cannot be read", "check the path and its permissions", str(error)) from None
     if "\x00" in text:
         raise UnreadError(name, "is not text", "text files and PDFs can be attached")
-    return FilePart(name, text)
+    return text
 
 
-def _text(path: Path) -> str:
-    return TextIOWrapper(BytesIO(read_small(path, MAX_BYTES)), "utf-8-sig").read()  # any ends of lines become \n
+def _too_long(path: Path, name: str, size: int, most: int) -> TooLongError:
+    way = HOW_TO_SHORTEN if size <= MAX_FILE_BYTES else "cut it into smaller files"
+    return TooLongError(path, name, way, f"it has {gib(size)}, and {gib(most)} is the most")
+
+
+def _text(path: Path, most: int) -> str:
+    return TextIOWrapper(BytesIO(read_small(path, most)), "utf-8-sig").read()  # any ends of lines become \n
 
 
 def _is_pdf(path: Path) -> bool:

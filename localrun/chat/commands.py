@@ -15,6 +15,7 @@ from localrun.chat.overflow import POLICIES
 
 Face = Literal["app", "plain"]
 _COMMAND = re.compile(r"/[a-z-]+\Z")
+_NAMED = re.compile(r'(?:"(?P<quoted>[^"]+)"|(?P<bare>\S+))\s*(?P<rest>.*)', re.S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,12 @@ COMMANDS: tuple[Command, ...] = (
         "text or PDF, a folder or *.py, along with the next message",
         "[FILE]",
         action="attach",
+    ),
+    Command(
+        "/read",
+        "Read a long file",
+        "of any length, in parts; what that takes is shown first",
+        "FILE [QUESTION]",
     ),
     Command("/copy", "Copy the last answer", "or all of the chat", "[chat]"),
     Command("/show", "The whole chat", "show it from the beginning", "", _PLAIN),
@@ -161,6 +168,12 @@ def command_in(text: str, face: Face) -> tuple[Command, str] | None:
     if not command.arguments and rest.strip():
         raise UsageError(f"{name} stands alone: nothing goes behind it", f"// begins a message with a slash: /{name}")
     return command, rest.strip()
+
+
+def named_file(text: str) -> tuple[str, str]:
+    """The file named after /read, in quotes where its name has a blank, and the question behind it."""
+    match = _NAMED.match(text.strip())
+    return (match["quoted"] or match["bare"], match["rest"].strip()) if match else ("", "")
 
 
 def copies_chat(what: str) -> bool:

@@ -14,7 +14,8 @@ from localrun.base.content import FilePart
 from localrun.base.errors import UsageError
 from localrun.base.small_file import read_small
 from localrun.chat.attachments import MAX_BYTES, read_attachment
-from localrun.chat.left_out import Attached, LeftOut, UnreadError, left_out_words
+from localrun.chat.left_out import Attached, LeftOut, TooLongError, UnreadError, left_out_words
+from localrun.chat.part_of_text import Part, split_part
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -118,10 +119,15 @@ def read_found(chosen: Sequence[FoundFile]) -> Attached:
 
 
 def read_files(wanted: str, here: Path) -> Attached:
-    """Read the files that a path, a glob or a folder typed in `here` means. UsageError where there are none."""
+    """Read the files that a path, a glob or a folder typed in `here` means, or a part of a file, as in `log:-200`.
+
+    UsageError where there are none.
+    """
     try:
         root, rest = place_of(wanted, here)
         path = root / rest
+        if not path.exists() and (named := _part_of_file(wanted, here)) is not None:
+            return Attached([read_attachment(*named)])
         if path.is_file() or (not is_glob(rest) and not path.is_dir()):
             return Attached([read_attachment(path)])
         files = walk(root).fitting(rest) if is_glob(rest) and not path.is_dir() else walk(path).fitting()
@@ -131,6 +137,13 @@ def read_files(wanted: str, here: Path) -> Attached:
     if not files.found and not files.left_out:
         raise UsageError(f"there is no file {wanted}", "check the path")
     return _read_all(files.found, files.left_out)
+
+
+def _part_of_file(wanted: str, here: Path) -> tuple[Path, Part] | None:
+    """A file and the part of it that is named behind; None where none is."""
+    typed, part = split_part(wanted)
+    root, rest = place_of(typed, here)
+    return (root / rest, part) if part is not None and (root / rest).is_file() else None
 
 
 def _require_whole(files: Files, name: str) -> None:
@@ -150,7 +163,8 @@ def _read_all(files: Sequence[FoundFile], passed: Sequence[LeftOut]) -> Attached
         except UnreadError as error:
             if len(files) == 1 and not passed:
                 raise
-            left_out.append(LeftOut(one.name, error.why))
+            way = " (/read reads it in parts)" if isinstance(error, TooLongError) else ""
+            left_out.append(LeftOut(one.name, error.why + way))
         if sum(len(each.text) for each in read) > MAX_BYTES:
             raise UsageError("these files are too much text for one message", "choose fewer")
     words = left_out_words([*left_out, *passed], len(files) + len(passed))
@@ -196,6 +210,11 @@ def _gitignore(folder: Path, prefix: str) -> Iterator[tuple[str, "GitIgnoreSpec"
         yield prefix, GitIgnoreSpec.from_lines(read_small(folder / ".gitignore", MAX_BYTES).decode().splitlines())
     except (OSError, ValueError):
         return
+
+
+def may_have_text(name: str) -> bool:
+    """Whether a file or folder of this name is looked at: not a hidden one, nor what a build leaves, nor a binary."""
+    return not name.startswith(".") and name not in _PASSED_OVER and os.path.splitext(name)[1].lower() not in _NO_TEXT
 
 
 def is_glob(wanted: str) -> bool:

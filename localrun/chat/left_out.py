@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from localrun.base.content import FilePart
 from localrun.base.errors import UsageError
@@ -16,6 +17,14 @@ class UnreadError(UsageError):
     def __init__(self, name: str, why: str, hint: str, more: str = "") -> None:
         super().__init__(f"{name} {why}" + (f": {more}" if more else ""), hint)
         self.why = why
+
+
+class TooLongError(UnreadError):
+    """A file at `path` with more text than a message may have: a part of it can be attached, or it is read in parts."""
+
+    def __init__(self, path: Path, name: str, hint: str, more: str) -> None:
+        super().__init__(name, "is too long", hint, more)
+        self.path = path
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ import logging
 import time
 from pathlib import Path
 
-from localrun.chat.left_out import UnreadError
+from localrun.chat.left_out import TooLongError, UnreadError
+from localrun.chat.part_of_text import HOW_TO_SHORTEN
 
 MAX_SECONDS = 20.0  # of reading: a file may be made to take forever
 
@@ -27,7 +28,7 @@ def pdf_text(path: Path, most: int) -> str:
             length += len(pages[-1])
             if length > most:
                 more = f"it has more than {most:,} characters"
-                raise UnreadError(name, "is too long", "attach the pages that matter", more)
+                raise TooLongError(path, name, HOW_TO_SHORTEN, more)
             if time.monotonic() > give_up:
                 raise UnreadError(name, "takes too long to read", "attach fewer pages", f"{number} pages so far")
     except UnreadError:

@@ -21,7 +21,7 @@ from localrun.chat.export import to_markdown
 from localrun.chat.overflow import POLICIES
 from localrun.chat.turn import preview_request
 from localrun.cli import chat_shelf, chat_shown
-from localrun.cli.chat_files import attach, take_named
+from localrun.cli.chat_files import attach, read_file, take_named
 from localrun.cli.chat_prompts import keep_last, use_prompt
 from localrun.cli.console import is_terminal, note, tell
 from localrun.cli.line_chat import LineChat
@@ -163,6 +163,7 @@ HANDLERS: dict[str, Callable[[LineChat, str], None]] = {
     "/branch": chat_shown.branch,
     "/compare": chat_shown.compare,
     "/attach": attach,
+    "/read": read_file,
     "/copy": _copy,
     "/show": chat_shown.show_all,
     "/list": chat_shelf.list_chats,

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 from localrun.base.errors import UsageError
+from localrun.chat.attachments import read_text
+from localrun.chat.commands import named_file
 from localrun.chat.files import read_files
 from localrun.chat.left_out import Attached
 from localrun.cli.console import note
@@ -25,6 +27,19 @@ def take_named(chat: LineChat, text: str) -> str:
     Returns the message with the names of the files in it.
     """
     return _NAMED.sub(lambda named: _take(chat, named), text)
+
+
+def read_file(chat: LineChat, typed: str) -> None:
+    """Read a file in parts for a question, and answer that."""
+    name, question = named_file(typed)
+    if not question:
+        raise UsageError(f"/read {name} needs a question", "/read FILE QUESTION")
+    from localrun.cli.long_text import read_in_parts
+
+    path = Path(name).expanduser()
+    stats = [message.stats for message in reversed(chat.chat.tree.path(chat.chat.tree.head))]
+    chat.attachments.append(read_in_parts(chat.client, path.name, read_text(path), question, stats))
+    chat.send(question)
 
 
 def _take(chat: LineChat, named: re.Match[str]) -> str:

@@ -1,14 +1,16 @@
 """`localrun run`: one prompt, one answer."""
 
-from contextlib import closing, nullcontext
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from localrun.base.constraint import Constraint
-from localrun.base.errors import NotFoundError, UsageError
+from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request, RequestMessage
 from localrun.chat.journal import Chat
@@ -40,6 +42,10 @@ def run(
     ] = None,
     *,
     file: Annotated[list[str] | None, typer.Option("--file", metavar="FILE", help="append its text to PROMPT")] = None,
+    in_parts: Annotated[
+        bool,
+        switch("--in-parts", "read files and stdin that do not fit the context part by part; PROMPT is the question"),
+    ] = False,
     no_stdin: Annotated[bool, switch("--no-stdin", "do not read stdin")] = False,
     raw: Annotated[bool, switch("--raw", "the prompt as it is, without the chat template")] = False,
     go_on: ContinueSwitch = False,
@@ -57,7 +63,7 @@ def run(
     prompt = typed_text(prompt)
     model = replace(model, model=named)
     shared = Answering(answer, as_data=output.as_data)
-    _check(output, shared, raw, go_on)
+    _check(output, shared, raw, go_on, in_parts and not prompt)
     constraint = constraints.constraint()
     chat_tools = tools.chat_tools() if tools.is_given else None
     _check_tools(chat_tools, raw, constraint)
@@ -69,16 +75,22 @@ def run(
         )
     last = begin(open_store(), True, answer.system, shared.system) if go_on else None
     choice = choice_for(last, model, hub, load, server)
-    prompt = _whole_prompt(prompt, file or [], no_stdin)
+    texts = _texts(prompt, file or [], no_stdin)
     stream = _stream(output, answer.show_thinking, chat_tools)
     with closing(chat_tools) if chat_tools else nullcontext(), closing(_open(last, choice, load)) as client:
         options = shared.options(last, constraint, ready_tools(chat_tools))
         for line in () if output.as_data else client.info.notes:
             note(line)
-        if last is None:
-            completion = stream(client, _request(options, shared.system, prompt, raw)).completion
-        else:
-            completion = _go_on(last, prompt, client, options, stream)
+        whole = _joined(prompt, texts)
+        if in_parts:
+            from localrun.cli.long_text import prompt_in_parts
+
+            whole = prompt_in_parts(client, prompt, texts)
+        with _naming_in_parts(bool(texts)):
+            if last is None:
+                completion = stream(client, _request(options, shared.system, whole, raw)).completion
+            else:
+                completion = _go_on(last, whole, client, options, stream)
     for line in () if output.as_data else completion.notes:
         if line not in client.info.notes:  # those have been told
             note(line)
@@ -97,8 +109,10 @@ def _open(last: Chat | None, choice: ModelChoice, load: EngineFlags) -> EngineCl
     return open_engine(choice, load, program) if last is None else open_for(last, choice, load, program)
 
 
-def _check(output: RunOutput, shared: Answering, raw: bool, go_on: bool) -> None:
-    """Raise UsageError for options that exclude each other."""
+def _check(output: RunOutput, shared: Answering, raw: bool, go_on: bool, lacks_question: bool) -> None:
+    """Raise UsageError for options that exclude each other, or lack another."""
+    if lacks_question:
+        raise UsageError("--in-parts needs a question", 'localrun run --in-parts "What went wrong?" --file server.log')
     if output.json and output.jsonl:
         raise UsageError("--json and --jsonl exclude each other")
     if raw and go_on:
@@ -116,15 +130,32 @@ def _check_tools(tools: "ChatTools | None", raw: bool, constraint: Constraint | 
         raise UsageError(what, "leave one of the two out")
 
 
-def _whole_prompt(prompt: str, files: list[str], no_stdin: bool) -> str:
-    """Join PROMPT, the texts of files and stdin."""
-    texts = [prompt, *map(read_text_file, files)]
+def _texts(prompt: str, files: list[str], no_stdin: bool) -> list[tuple[str, str]]:
+    """The texts of files and of stdin, with their names. UsageError where there is no text at all."""
+    texts = [(Path(name).name, read_text_file(name)) for name in files]
     if not no_stdin:
-        texts.append(read_stdin("reading stdin … (--no-stdin skips it)" if any(texts) else ""))
-    whole = "\n\n".join(text for text in texts if text)
-    if not whole:
+        wait = "reading stdin … (--no-stdin skips it)" if prompt or files else ""
+        texts.append(("stdin", read_stdin(wait)))
+    texts = [(name, text) for name, text in texts if text]
+    if not (prompt or texts):
         raise UsageError("there is no prompt", ONE_OR_MANY)
-    return whole
+    return texts
+
+
+def _joined(prompt: str, texts: list[tuple[str, str]]) -> str:
+    return "\n\n".join(text for text in (prompt, *(text for _, text in texts)) if text)
+
+
+@contextmanager
+def _naming_in_parts(has_texts: bool) -> Iterator[None]:
+    """Name --in-parts where files or stdin make a prompt too long."""
+    try:
+        yield
+    except PromptTooLongError as error:
+        if not has_texts:
+            raise
+        hint = f"{error.hint}; `localrun run --in-parts` reads files and stdin part by part"
+        raise PromptTooLongError(error.message, hint, error.n_tokens) from None
 
 
 def split_words(words: list[str], model: str | None) -> tuple[str | None, str]:

@@ -1,6 +1,8 @@
 """`run` and `chat` with a client that stands in for an engine: words, streams, requests and exit codes."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.constraint import Constraint
 from localrun.base.errors import DoesNotFitError, EngineError, PromptTooLongError
 from localrun.base.request import LoadOptions, Request
+from localrun.base.views import PromptView
 from localrun.cli import session
 from localrun.client.interface import EngineClient
 from localrun.client.open_client import open_client
@@ -441,3 +444,43 @@ def test_an_engine_of_another_localrun_may_answer_unless_told_otherwise(
     monkeypatch.setattr(session, "open_client", opened)
     assert faces.run("run", "hello", *arguments)[0] == 0
     assert asked == [program]
+
+
+def test_a_file_that_does_not_fit_is_read_in_parts(
+    faces: Faces, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = replace(FakeClient(LoadOptions(Path()), str).info, ctx=2048)
+    monkeypatch.setattr(FakeClient, "info", property(lambda client: info))
+    monkeypatch.setattr(
+        FakeClient, "preview", lambda client, request: PromptView(len(request.messages[0]["content"]) // 3, 0)
+    )
+    lines = [f"{number} is fine" for number in range(2000)]
+    lines[1500] = "the disk is full"
+    (tmp_path / "server.log").write_text("\n".join(lines))
+
+    def answer(request: Request) -> str:
+        text = str(request.messages[-1]["content"])
+        if "Below is a part of server.log" not in text:
+            return text
+        return "the disk is full" if "disk" in text.partition("---")[2].rpartition("---")[0] else "NOTHING"
+
+    faces.answer = answer
+    code, out, err = faces.run("run", "--in-parts", "What broke?", "--file", str(tmp_path / "server.log"), "--no-stdin")
+    assert code == 0
+    assert "parts, ≈" in err
+    assert "(server.log: all of it read in " in err
+    assert out.count("the disk is full") == 1
+    first, last = re.search(r"lines ([\d,]+)–([\d,]+)", out).groups()  # type: ignore[union-attr]
+    assert int(first.replace(",", "")) <= 1501 <= int(last.replace(",", ""))
+    assert out.rstrip().endswith("What broke?")
+    small = tmp_path / "small.txt"
+    small.write_text("short")
+    assert "parts" not in faces.run("run", "--in-parts", "What?", "--file", str(small), "--no-stdin")[2]
+    assert faces.run("run", "--in-parts", "--file", str(small), "--no-stdin")[0] == 2
+
+
+def test_a_prompt_that_is_too_long_names_the_option_that_reads_it(faces: Faces, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("long")
+    faces.answer = fails(PromptTooLongError("too long", "shorten it"))
+    assert "--in-parts" in faces.run("run", "x", "--file", str(tmp_path / "long.txt"), "--no-stdin")[2]
+    assert "--in-parts" not in faces.run("run", "x", "--no-stdin")[2]

@@ -144,7 +144,8 @@ def docs(tmp_path: Path) -> Path:
     return folder
 
 
-OF_DOCS = "4 of 5 left out: scan.pdf has no text, server.log is too long, more papers/raw.txt is not UTF-8 text"
+OF_DOCS = "4 of 5 left out: scan.pdf has no text, server.log is too long (/read reads it in parts), "
+OF_DOCS += "more papers/raw.txt is not UTF-8 text"
 
 
 def test_what_of_a_folder_does_not_go_along_is_said(docs: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, type_text
+from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, sources, type_text
 from localrun_testing.pilots import drive, until
 from textual.pilot import Pilot
 
@@ -55,6 +55,24 @@ def test_the_arrow_recalls_in_an_empty_editor_only() -> None:
         await pilot.press("up")
         assert editor.text == "mine"
         assert not editor.has_focus  # up to the messages, as ever
+
+    drive(app, steps)
+
+
+def test_prompts_of_other_chats_come_after_those_of_this_one() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        editor = chat_screen(pilot).composer.editor
+        await ready(pilot)
+        await ask(pilot, "elsewhere")
+        await pilot.press("ctrl+n")
+        await until(pilot, lambda: not sources(pilot))
+        await ask(pilot, "here")
+        await pilot.press("up")
+        assert editor.text == "here"
+        await pilot.press("up")
+        assert editor.text == "elsewhere"
 
     drive(app, steps)
 

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 
 from localrun.chat.commands import commands_of
 from localrun.chat.versions import compared, version_title
+from localrun_tui.screens.chat.argument_menu import suggested_arguments, takes_argument
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.suggestions import suggested_commands
 
@@ -27,6 +28,31 @@ def test_the_menu_narrows_as_one_types() -> None:
     assert names("/se")[:4] == ["/search", "/sees", "/serve", "/settings"]
     assert names("/hlp") == ["/help"]
     assert [names(text) for text in ("", "a/", "/usr/", "/save x", "//", "/zzz")] == [[]] * 6
+
+
+def test_values_of_an_argument_are_offered_and_run() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/policy r")
+        await until(pilot, lambda: [one.argument for one in composer(pilot).menu.shown] == ["roll", "drop"])
+        await pilot.press("o")
+        await until(pilot, lambda: [one.argument for one in composer(pilot).menu.shown] == ["roll", "drop"])
+        await pilot.press("l", "tab")
+        await until_text(pilot, "When the context is full: roll on")
+        assert composer(pilot).editor.text == ""
+
+    drive(app, steps)
+
+
+def test_values_of_an_argument_begin_with_what_was_typed_or_have_it() -> None:
+    assert takes_argument("/policy ")
+    assert not any(map(takes_argument, ("/policy", "/title x", "a /policy ", "/policy x\ny")))
+    assert [one.argument for one in suggested_arguments("/policy ")] == ["stop", "drop", "roll"]
+    assert [one.argument for one in suggested_arguments("/policy OP")] == ["stop", "drop"]
+    assert suggested_arguments("/explain zzz") == []
+    assert "builtin" in [one.argument for one in suggested_arguments("/retry-with ")]
 
 
 def test_the_app_does_what_the_list_promises() -> None:

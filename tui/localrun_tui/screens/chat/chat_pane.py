@@ -14,6 +14,7 @@ from textual.worker import WorkType
 from localrun.base.content import Content
 from localrun.base.errors import PromptTooLongError
 from localrun.base.units import ms
+from localrun.chat.left_out import TooLongError
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.composer import WAITING, Composer
 from localrun_tui.screens.chat.consent_card import ConsentCard
@@ -21,6 +22,7 @@ from localrun_tui.screens.chat.draft_count import DraftCount
 from localrun_tui.screens.chat.find_bar import FindBar
 from localrun_tui.screens.chat.find_in_chat import FindInChat
 from localrun_tui.screens.chat.guard import WorkGuard
+from localrun_tui.screens.chat.long_file import attach_long
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.notice import Notice
 from localrun_tui.screens.chat.transcript import NewText, Transcript
@@ -64,13 +66,15 @@ class ChatPane(Vertical):
         self._guard = WorkGuard(self, self.notice, session)
         self._draft_count = DraftCount(session, self.path, self.composer)
         self._draft_timer: Timer | None = None  # until the draft is on disk
+        self._sent: list[Content] = []  # in any chat
 
     def _earlier(self) -> list[Content]:
-        """Earlier prompts of this chat; none while something waits above the editor, which the key goes to."""
-        chat = self._session.chat
-        if chat is None or self.waiting.display:
+        """Prompts that were sent in other chats, then those of this one; none while something waits above the editor,
+        which the key goes to."""
+        if self.waiting.display:
             return []
-        return [message.content for message in chat.tree.messages() if message.role == "user"]
+        messages = self._session.chat.tree.messages() if self._session.chat else ()
+        return [*self._sent, *(message.content for message in messages if message.role == "user")]
 
     async def show(self, rebuild: bool = False, at: str | None = None) -> None:
         """Follow the chat; `at` is the message to scroll to if everything is shown again."""
@@ -178,6 +182,7 @@ class ChatPane(Vertical):
         elif event.edited is not None:
             self.run_guarded(self._branches.edit(event.edited, event.content))
         else:
+            self._sent.append(event.content)
             self.run_guarded(self._session.send(event.content))
 
     @on(Composer.Command)
@@ -186,7 +191,10 @@ class ChatPane(Vertical):
 
     @on(Composer.Refused)
     def _refuse(self, event: Composer.Refused) -> None:
-        self.notice.say_error(event.error)
+        if isinstance(event.error, TooLongError):
+            self.run_guarded(attach_long(self.app, self._session, self.composer, event.error.path))
+        else:
+            self.notice.say_error(event.error)
 
     @on(Composer.LeftOut)
     def _tell_of_left_out(self, event: Composer.LeftOut) -> None:

@@ -18,7 +18,8 @@ from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import clean
 from localrun.chat.commands import command_in, is_command, unescaped
 from localrun.chat.files import FoundFile, read_found
-from localrun.chat.left_out import Attached
+from localrun.chat.left_out import Attached, TooLongError
+from localrun_tui.screens.chat.argument_menu import suggested_arguments, takes_argument
 from localrun_tui.screens.chat.chips import Chips
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.file_menu import FileMenu, behind_at, dropped_offer
@@ -49,7 +50,7 @@ class Composer(Vertical):
 
     @dataclass
     class Refused(TextualMessage):
-        """The typed text cannot be sent, with the reason."""
+        """The typed text cannot be sent, or a file not be attached, with the reason."""
 
         error: LocalrunError
 
@@ -92,9 +93,11 @@ class Composer(Vertical):
         """Let the user choose a file to attach. Waits for the user, so run it as a worker."""
         from localrun_tui.screens.dialogs.attach_screen import AttachScreen
 
-        attached = await self.app.push_screen_wait(AttachScreen(Path.cwd()))
-        if attached is not None:
-            self.attach(attached)
+        found = await self.app.push_screen_wait(AttachScreen(Path.cwd()))
+        if isinstance(found, TooLongError):
+            self.post_message(self.Refused(found))
+        elif found is not None:
+            self.attach(found)
 
     def attach(self, attached: Attached) -> None:
         """Attach files to the next message, and report those that cannot be."""
@@ -163,12 +166,21 @@ class Composer(Vertical):
 
     @on(TextArea.Changed)
     def _suggest(self) -> None:
-        commands = suggested_commands(self.editor.text) if self.edited is None else []
-        if commands or behind_at(self.editor.before_cursor) is None:
+        text = self.editor.text if self.edited is None else ""
+        commands = suggested_commands(text)
+        if takes_argument(text):
+            offer_values: WorkType[None] = partial(self._offer_values, text)
+            self.run_worker(offer_values, group="files", exclusive=True)
+        elif commands or behind_at(self.editor.before_cursor) is None:
             self.menu.show(commands)
         else:
             offer_files: WorkType[None] = self._offer_files
             self.run_worker(offer_files, group="files", exclusive=True)
+
+    async def _offer_values(self, text: str) -> None:
+        offers = await asyncio.to_thread(suggested_arguments, text)
+        if self.editor.text == text:
+            self.menu.show(offers)
 
     async def _offer_files(self) -> None:
         offers = await self._files.offers_at_rest(lambda: self.editor.before_cursor)
@@ -210,7 +222,7 @@ class Composer(Vertical):
         elif not chosen.ends:
             self.write(f"{chosen.value} ")
         elif chosen.value:
-            self._run(chosen.value, "")
+            self._run(chosen.value, chosen.argument)
 
     async def _attach_files(self, files: tuple[FoundFile, ...]) -> None:
         try:

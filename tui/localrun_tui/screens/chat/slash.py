@@ -9,7 +9,9 @@ from textual.widgets import Input
 
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
-from localrun.chat.commands import commands_of, copies_chat
+from localrun.chat.commands import commands_of, copies_chat, named_file
+from localrun.chat.left_out import TooLongError
+from localrun_tui.screens.chat.long_file import attach_long
 from localrun_tui.screens.chat.own_commands import OwnCommands
 from localrun_tui.screens.chat.version_commands import VersionCommands
 from localrun_tui.state.current_chat import nonempty_chat
@@ -53,6 +55,7 @@ class SlashCommands:
             "/branch": self._versions.branch,
             "/compare": self._versions.compare,
             "/attach": self._attach,
+            "/read": self._read,
             "/copy": self._copy,
             "/open": self._open,
             "/search": self._search,
@@ -132,10 +135,17 @@ class SlashCommands:
     async def _attach(self, path: str) -> None:
         from localrun.chat.files import read_files
 
-        if path:
-            self._composer.attach(await self._session.disk.run(read_files, path, Path.cwd()))
-        else:
+        if not path:
             await self._screen.run_action("attach")
+            return
+        try:
+            self._composer.attach(await self._session.disk.run(read_files, path, Path.cwd()))
+        except TooLongError as error:
+            await attach_long(self._screen.app, self._session, self._composer, error.path)
+
+    async def _read(self, typed: str) -> None:
+        name, question = named_file(typed)
+        await attach_long(self._screen.app, self._session, self._composer, Path(name).expanduser(), question)
 
     async def _find(self, words: str) -> None:
         await self._screen.run_action("find")

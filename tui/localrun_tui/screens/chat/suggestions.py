@@ -20,17 +20,19 @@ from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.marked_options import MarkedOptions
 
 _SLASH = re.compile(r"/[a-z-]*\Z")
-_NAME_CELLS = 22
+_NAME_CELLS = max(len(command.name) for command in COMMANDS)
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """`value` is what it stands for: a command, which `ends` where nothing is to be typed behind it, or `files`, in
-    whose place `replaces` stands in the text. Of a folder, `leads_to` is what to write for what is in it."""
+    """`value` is what it stands for: a command with its `argument`, which `ends` where nothing is to be typed behind
+    it, or `files`, in whose place `replaces` stands in the text. Of a folder, `leads_to` is what to write for what is
+    in it."""
 
     value: str
     row: Content
     ends: bool = True
+    argument: str = ""
     replaces: str = ""
     leads_to: str = ""
     files: tuple[FoundFile, ...] = ()
@@ -47,7 +49,11 @@ def suggested_commands(text: str) -> list[Suggestion]:
         known = sorted((one for one in known if scores[one.name]), key=lambda one: -scores[one.name])
         known.sort(key=lambda one: not one.name.startswith(text))
     rows = [
-        Content.assemble((f"{one.usage:<{_NAME_CELLS}} ", "bold"), (f"{one.title}: {one.help}", "$foreground-muted"))
+        Content.assemble(
+            (f"{one.name:<{_NAME_CELLS}}  ", "bold"),
+            (f"{one.title}: {one.help}", "$foreground-muted"),
+            (f"  {one.arguments}" if one.arguments else "", "$foreground 40%"),
+        )
         for one in known
     ]
     return [Suggestion(one.name, row, not one.needs_arguments) for one, row in zip(known, rows, strict=True)]

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
+from localrun.base.content import files_in, typed_text
 from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.settings import read_settings
 from localrun.chat.overflow import POLICIES, adopt, drop_turn
 from localrun.chat.too_long import describe_too_long
+from localrun_tui.screens.chat.long_file import choose_part
 from localrun_tui.screens.dialogs.ask import AskOne
+from localrun_tui.state.branches import Branches
 
 if TYPE_CHECKING:
     from localrun.base.events import ModelInfo
@@ -30,7 +33,11 @@ async def mend_too_long(app: App[Any], session: "Session", answer: "Answer", err
         return False
     max_tokens = read_settings().max_tokens
     found = await session.disk.run(describe_too_long, chat, question, session.info, error, max_tokens)
-    rows = [("edit", "Shorten the message", "it comes back into the editor")]
+    content = chat.tree[question].content
+    longest = max(files_in(content), key=lambda file: len(file.text), default=None)
+    name = longest.name if longest else ""
+    rows = [("part", f"A part of {name}, or all in parts", "the next screen says what that takes")] if longest else []
+    rows += [("edit", "Shorten the message", "it comes back into the editor")]
     rows += [(way, POLICIES[way][0], found.costs[way]) for way in found.plans]
     rows += [("stop", "Leave it as it is", "the message stays without an answer")]
     way_out = _LONGEST if await asyncio.to_thread(_is_at_longest, session.info) else _LARGER
@@ -40,6 +47,11 @@ async def mend_too_long(app: App[Any], session: "Session", answer: "Answer", err
     if policy:
         await session.disk.run(adopt, chat, policy, found.plans[policy])
         await session.answer(chat, question)
+    if choice == "part" and longest is not None:
+        part = await choose_part(app, session, longest.name, longest.text, typed_text(content))
+        if part is None:
+            return True
+        await Branches(session).edit(question, tuple(part if one is longest else one for one in content))
     return choice == "edit"
 
 

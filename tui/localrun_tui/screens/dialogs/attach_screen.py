@@ -1,4 +1,4 @@
-"""Choosing a text file to go along with a message."""
+"""Choosing a file to go along with a message."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -16,8 +16,8 @@ from textual.widgets import DirectoryTree, Input, Static
 
 from localrun.base.errors import UsageError
 from localrun.chat.attachments import read_attachment
-from localrun.chat.files import read_files
-from localrun.chat.left_out import Attached
+from localrun.chat.files import may_have_text, read_files
+from localrun.chat.left_out import Attached, TooLongError
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 
@@ -42,12 +42,12 @@ class PathSuggester(Suggester):
 
 
 class SafeTree(DirectoryTree):
-    """A folder's files without hidden ones; names are foreign text."""
+    """A folder's files without hidden ones, and without those that have no text; names are foreign text."""
 
     ICON_NODE, ICON_NODE_EXPANDED, ICON_FILE = "▸ ", "▾ ", "  "
 
     def filter_paths(self, paths: Iterable[Path]) -> Iterable[Path]:
-        return [path for path in paths if not path.name.startswith(".")]
+        return [path for path in paths if may_have_text(path.name)]
 
     def render_label(self, node, base_style, style):  # type: ignore[no-untyped-def]
         label = super().render_label(node, base_style, style)
@@ -67,9 +67,9 @@ class PathField(LineField):
         self.action_cursor_right()
 
 
-class AttachScreen(ModalScreen[Attached | None]):
+class AttachScreen(ModalScreen[Attached | TooLongError | None]):
     """A file: typed, with completion, or found in the tree below; a folder or a glob is typed. It stays open until
-    something could be read."""
+    something could be read, or is too long to be."""
 
     CSS_PATH = "ask.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel", id="attach.cancel")]
@@ -104,6 +104,8 @@ class AttachScreen(ModalScreen[Attached | None]):
     async def _take(self, read: Callable[[], Attached]) -> None:
         try:
             attached = await asyncio.to_thread(read)
+        except TooLongError as error:
+            self.dismiss(error)
         except UsageError as error:
             self.query_one("#problem", Static).update(say(f"{error.message}: {error.hint}"))
         else:

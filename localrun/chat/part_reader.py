@@ -1,0 +1,116 @@
+"""Reading in parts, as planned: a note on each piece, and notes on the notes until they fit."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from localrun.base.content import FilePart
+from localrun.base.errors import PromptTooLongError
+from localrun.base.events import Completion
+from localrun.base.request import Request
+from localrun.chat.in_parts import NOTHING, ReadingPlan, note_request
+from localrun.chat.pieces import Piece, lines_in_words, n_bytes
+
+Ask = Callable[[Request], Completion]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the model found from line `first` to `last`; an empty text for nothing."""
+
+    first: int
+    last: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"[{lines_in_words(self.first, self.last)}]\n{self.text}"
+
+
+class PartReader:
+    """`ask` answers a request; one that the user stops ends the reading, and what was noted until then counts."""
+
+    def __init__(self, plan: ReadingPlan, ask: Ask) -> None:
+        self.plan = plan
+        self.n_parts = len(plan.pieces)  # as far as is known: one that is too long becomes several
+        self.n_read = 0
+        self.is_stopped = False
+        self._ask = ask
+        self._last_line = 0
+        self._notes: list[Note] = []
+
+    def read(self) -> Iterator[Note]:
+        """Read all; each note as it comes, those on notes included."""
+        for note in self._noted(self.plan.pieces):
+            self.n_read, self._last_line = self.n_read + 1, note.last
+            self._keep(note)
+            yield note
+        while not self.is_stopped and len(self._notes) > 1 and self._size() > self.plan.digest_bytes:
+            before, self._notes = self._notes, []
+            for note in self._noted(_batches(before, self.plan.piece_bytes)):
+                self._keep(note)
+                yield note
+            if self.is_stopped:
+                self._notes = before
+
+    @property
+    def summary(self) -> str:
+        """What was read, in words."""
+        if self.is_stopped and self.n_read < self.n_parts:
+            return f"{self.n_read:,} of {self.n_parts:,} parts read, up to line {self._last_line:,}"
+        return f"all of it read in {self.n_parts:,} part{'' if self.n_parts == 1 else 's'}"
+
+    def digest(self) -> FilePart:
+        """The notes as a file; shortened alike where they are too many because the reading was stopped."""
+        most = self.plan.digest_bytes // max(len(self._notes), 1)
+        fits = self._size() <= self.plan.digest_bytes
+        shown = [text if fits or len(text) <= most else f"{text[:most]}…" for text in map(str, self._notes)]
+        notes = "\n\n".join(shown) or "Nothing in it helps to answer the question."
+        heading = f"Notes on {self.plan.name} for the question “{self.plan.question}”, {self.summary}:"
+        return FilePart(f"{self.plan.name} in parts", f"{heading}\n\n{notes}")
+
+    def _noted(self, pieces: Sequence[Piece]) -> Iterator[Note]:
+        """A note on each piece; one that turns out to be too long is cut again."""
+        left = list(pieces)
+        while left and not self.is_stopped:
+            piece = left.pop(0)
+            try:
+                answer = self._ask(self._request(piece))
+            except PromptTooLongError:
+                smaller = piece.smaller()
+                if len(smaller) < 2:
+                    raise
+                left[:0] = smaller
+                self.n_parts += len(smaller) - 1 if self.n_read < self.n_parts else 0
+                continue
+            self.is_stopped = answer.stop_reason == "cancelled"
+            if not self.is_stopped:
+                yield Note(piece.first, piece.last, _found(answer))
+
+    def _request(self, piece: Piece) -> Request:
+        name = f"{self.plan.name}, {piece.lines}"
+        return note_request(self.plan.question, name, piece.text, self.plan.note_tokens)
+
+    def _keep(self, note: Note) -> None:
+        if note.text:
+            self._notes.append(note)
+
+    def _size(self) -> int:
+        return sum(n_bytes(str(note)) + 2 for note in self._notes)
+
+
+def _found(answer: Completion) -> str:
+    """The text of a note; empty where the piece has nothing."""
+    text = answer.text.strip()
+    if text.strip(" .*\"'").upper().startswith(NOTHING) and len(text) < 2 * len(NOTHING):
+        return ""
+    return f"{text}…" if text and answer.stop_reason == "length" else text
+
+
+def _batches(notes: Sequence[Note], most: int) -> list[Piece]:
+    """Notes one below the other in texts of at most `most` bytes, two at least in each."""
+    batches: list[list[Note]] = [[]]
+    for note in notes:
+        size = sum(n_bytes(str(one)) + 2 for one in (*batches[-1], note))
+        if len(batches[-1]) > 1 and size > most:
+            batches.append([])
+        batches[-1].append(note)
+    return [Piece("\n\n".join(map(str, batch)), batch[0].first, batch[-1].last) for batch in batches]

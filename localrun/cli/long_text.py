@@ -1,0 +1,65 @@
+"""Reading a text that is longer than the context, in parts: its cost, its progress, and a stop by Ctrl-C."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from localrun.base.content import FilePart, TextPart, text_of
+from localrun.base.errors import PromptTooLongError
+from localrun.base.events import Completion, Done
+from localrun.base.request import Request
+from localrun.chat.in_parts import plan_reading
+from localrun.chat.part_reader import PartReader
+from localrun.chat.reading_speed import reading_speed
+from localrun.cli.console import note, show_progress
+from localrun.cli.session import CancelOnInterrupt
+from localrun.client.interface import EngineClient, Generation
+from localrun.fit.machine_rates import machine_rates
+
+
+def read_in_parts(
+    client: EngineClient, name: str, text: str, question: str, answers: Iterable[Mapping[str, Any]] = ()
+) -> FilePart:
+    """Read a text in parts and return the notes on it. Ctrl-C ends the reading; what was read until then counts.
+
+    `answers` are stats of earlier answers, the last one first.
+    """
+    speed = reading_speed(answers, client.info, machine_rates())
+    plan = plan_reading(name, text, question, client.info, lambda request: _count(client, request), speed)
+    note(f"({name}: {plan}; Ctrl-C ends the reading, and what was read counts)")
+    with CancelOnInterrupt() as ctrl_c:
+        reader = PartReader(plan, lambda request: _completion(ctrl_c.watch(client.generate(request))))
+        for _ in reader.read():
+            show_progress(f"(part {reader.n_read:,} of {reader.n_parts:,})")
+    show_progress("")
+    note(f"({name}: {reader.summary})")
+    return reader.digest()
+
+
+def prompt_in_parts(client: EngineClient, question: str, texts: Iterable[tuple[str, str]]) -> str:
+    """The question with notes in the place of each text that does not fit beside it. `texts` have names."""
+    fits = _fits(client, question, texts := list(texts))
+    files = [FilePart(name, text) if fits else read_in_parts(client, name, text, question) for name, text in texts]
+    return text_of((*files, TextPart(question)))
+
+
+def _fits(client: EngineClient, question: str, texts: list[tuple[str, str]]) -> bool:
+    """Whether all of it fits the context, with an answer as long as a quarter of it."""
+    whole = text_of((*(FilePart(*one) for one in texts), TextPart(question)))
+    request = Request(messages=({"role": "user", "content": whole},))
+    try:
+        n_tokens = _count(client, request)
+    except PromptTooLongError:
+        return False
+    return 0 < n_tokens <= 0.75 * client.info.ctx
+
+
+def _count(client: EngineClient, request: Request) -> int:
+    view = client.preview(request)
+    return view.n_tokens if view is not None else 0
+
+
+def _completion(generation: Generation) -> Completion:
+    for event in generation:
+        if isinstance(event, Done):
+            return event.completion
+    raise AssertionError("a stream ends with Done or raises")

@@ -1,0 +1,169 @@
+"""Reading a text that is longer than the context: its pieces, its cost, the notes on it, and what was read."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from localrun_testing.scripted_client import COMPLETION, INFO, RATES
+
+from localrun.base.errors import PromptTooLongError, UsageError
+from localrun.base.events import Completion
+from localrun.base.request import Request
+from localrun.chat.in_parts import ReadingPlan, plan_reading
+from localrun.chat.part_of_text import part_of, split_part, take
+from localrun.chat.part_reader import PartReader
+from localrun.chat.pieces import cut, n_bytes
+from localrun.chat.reading_speed import ReadingSpeed, reading_speed
+
+SMALL = replace(INFO, ctx=1024)
+LOG = "".join(f"{number:05} all is well\n" for number in range(1, 5001))
+QUESTION = "Is anything wrong?"
+
+
+def count(request: Request) -> int:
+    """Four bytes a token, as a server might count."""
+    return n_bytes(str(request.messages[0]["content"])) // 4
+
+
+def plan(text: str = LOG, speed: ReadingSpeed | None = None) -> ReadingPlan:
+    return plan_reading("server.log", text, QUESTION, SMALL, count, speed)
+
+
+def text_in(request: Request) -> str:
+    return str(request.messages[0]["content"]).partition("---\n")[2].rpartition("\n---")[0]
+
+
+class Model:
+    """Notes the first line of every piece that has the word, within its context."""
+
+    def __init__(self, word: str = "", stops_after: int = 10**9) -> None:
+        self.word, self.stops_after = word, stops_after
+        self.asked: list[Request] = []
+
+    def __call__(self, request: Request) -> Completion:
+        self.asked.append(request)
+        if count(request) + (request.max_tokens or 0) > SMALL.ctx:
+            raise PromptTooLongError("too long")
+        if len(self.asked) > self.stops_after:
+            return replace(COMPLETION, text="half", stop_reason="cancelled")
+        text = text_in(request)
+        found = self.word in text if self.word else True
+        return replace(COMPLETION, text=text.splitlines()[0][:200] if found else " nothing.", stop_reason="stop")
+
+
+@given(st.text(st.sampled_from("ab語\n\r"), max_size=80), st.integers(1, 30))
+def test_pieces_are_the_text_and_know_their_lines(text: str, most: int) -> None:
+    pieces = list(cut(text, most))
+    assert "".join(piece.text for piece in pieces) == text
+    lines = text.split("\n")
+    for piece in pieces:
+        assert n_bytes(piece.text) <= most + 2  # a character may have three bytes
+        assert piece.text in "\n".join(lines[piece.first - 1 : piece.last]) + "\n"
+    assert all(before.last in (after.first, after.first - 1) for before, after in itertools.pairwise(pieces))
+
+
+def test_every_line_is_read_once_and_each_prompt_fits() -> None:
+    model = Model()
+    reader = PartReader(plan(), model)
+    list(reader.read())
+    n_first = reader.n_read
+    assert "".join(text_in(request) for request in model.asked[:n_first]) == LOG
+    assert n_first == reader.n_parts == len(plan().pieces)
+    assert all(count(request) + (request.max_tokens or 0) <= SMALL.ctx for request in model.asked)
+    assert n_bytes(reader.digest().text) <= plan().digest_bytes + 200
+    assert reader.summary == f"all of it read in {n_first} parts"
+
+
+def test_only_pieces_that_have_something_are_noted() -> None:
+    model = Model(word="04321")
+    reader = PartReader(plan(), model)
+    notes = [note for note in reader.read() if note.text]
+    assert len(notes) == 1
+    assert notes[0].first <= 4321 <= notes[0].last
+    assert f"[lines {notes[0].first:,}–{notes[0].last:,}]" in reader.digest().text
+    empty = PartReader(plan(), Model(word="there is no such word"))
+    list(empty.read())
+    assert "Nothing in it helps" in empty.digest().text
+
+
+def test_a_reading_that_is_stopped_says_how_far_it_came_and_keeps_its_notes() -> None:
+    reader = PartReader(plan(), Model(stops_after=3))
+    notes = list(reader.read())
+    assert len(notes) == reader.n_read == 3
+    assert reader.summary == f"3 of {reader.n_parts} parts read, up to line {notes[-1].last:,}"
+    assert reader.summary in reader.digest().text
+    assert notes[2].text in reader.digest().text
+
+
+def test_notes_survive_a_stop_while_they_are_condensed() -> None:
+    n_pieces = len(plan().pieces)
+    reader = PartReader(plan(), Model(stops_after=n_pieces + 1))
+    list(reader.read())
+    assert reader.summary == f"all of it read in {n_pieces} parts"
+    assert reader.digest().text.count("[lines") == n_pieces
+    assert n_bytes(reader.digest().text) <= plan().digest_bytes + 40 * n_pieces
+
+
+def test_a_piece_that_is_longer_than_it_looked_is_cut_again() -> None:
+    dense = plan_reading("server.log", LOG, QUESTION, SMALL, lambda request: count(request) // 3)
+    reader = PartReader(dense, model := Model())
+    list(reader.read())
+    assert reader.n_parts > len(dense.pieces)
+    read = "".join(text_in(one) for one in model.asked if count(one) + (one.max_tokens or 0) <= SMALL.ctx)
+    assert read.startswith(LOG)
+
+
+def test_the_cost_is_known_before() -> None:
+    told = plan(speed=ReadingSpeed(reads=1000.0, writes=10.0))
+    assert told.n_tokens > count_of(LOG)
+    assert str(told).startswith(f"{len(told.pieces)} parts, ≈{told.n_tokens:,} tokens to read, ")
+    assert told.seconds == told.n_tokens / 1000 + told.note_tokens * len(told.pieces) / 10
+    assert plan().seconds is None
+    with pytest.raises(UsageError, match="takes a question"):
+        plan_reading("a", LOG, " ", SMALL, count)
+    with pytest.raises(UsageError, match="no room"):
+        plan_reading("a", LOG, QUESTION, replace(INFO, ctx=512), count)
+
+
+def count_of(text: str) -> int:
+    return n_bytes(text) // 4
+
+
+def test_the_speed_is_that_of_an_answer_else_that_of_the_machine() -> None:
+    answered = {"computed_tokens": 500, "prefill_tps": 300.0, "decode_tps": 20.0}
+    assert reading_speed([{}, answered], INFO) == ReadingSpeed(300.0, 20.0)
+    assert reading_speed([{**answered, "computed_tokens": 3}], INFO) is None
+    found = reading_speed([], INFO, RATES)
+    assert found is not None
+    assert found.reads > found.writes > 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("-2", "d\ne"),
+        ("2-3", "b\nC word"),
+        ("4-", "d\ne"),
+        ("1", "a"),
+        ("/WORD/", "1: a\n2: b\n3: C word\n4: d\n5: e"),
+    ],
+)
+def test_a_part_of_a_text(typed: str, expected: str) -> None:
+    assert split_part(f"a:b/x.log:{typed}") == ("a:b/x.log", part_of(typed))
+    assert take("a\nb\nC word\nd\ne\n", part_of(typed)) == expected
+
+
+def test_found_lines_say_where_some_are_left_out() -> None:
+    text = "\n".join("hit" if number in (1, 9) else "-" for number in range(1, 12))
+    assert take(text, part_of("/hit/")) == "1: hit\n2: -\n3: -\n…\n7: -\n8: -\n9: hit\n10: -\n11: -"
+
+
+@pytest.mark.parametrize("typed", ["-0", "0-3", "5-2", "//", "x"])
+def test_what_is_no_part(typed: str) -> None:
+    with pytest.raises(UsageError, match="is no part"):
+        part_of(typed)
+    assert split_part("plain.log") == ("plain.log", None)
+    with pytest.raises(UsageError, match="nothing of its 1 lines"):
+        take("a", part_of("7-9"))

@@ -1,0 +1,177 @@
+"""A file that is too long for a message: a look into it, a part of it, and reading it in parts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from localrun_testing.chat_app import chat_app, chat_screen, ready, type_text
+from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
+from localrun_testing.scripted_client import Script, ScriptedClient
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from localrun.base.errors import PromptTooLongError
+from localrun.base.events import Event
+from localrun.base.request import Request
+from localrun_tui.screens.dialogs.read_screen import ReadScreen
+
+FOUND = "ERROR the disk is full"
+LINES = [f"line {number} is fine" for number in range(1, 90_001)]
+LINES[44_999] = FOUND
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "server.log"
+    path.write_text("\n".join(LINES))
+    return path
+
+
+class Reader(ScriptedClient):
+    """Notes the error where a part has it; answers all else with what its scripts say."""
+
+    def events(self, request: Request) -> Iterator[Event]:
+        text = str(request.messages[-1]["content"])
+        if "Below is a part of" in text:
+            self.scripts.insert(len(self.requests), Script(FOUND if FOUND in text else "NOTHING"))
+        yield from super().events(request)
+
+
+def dialog(pilot: Pilot[Any]) -> ReadScreen:
+    assert isinstance(pilot.app.screen, ReadScreen)
+    return pilot.app.screen
+
+
+async def opened(pilot: Pilot[Any]) -> None:
+    await until(pilot, lambda: isinstance(pilot.app.screen, ReadScreen))
+    await until_text(pilot, "90,000 lines")
+
+
+def attached(pilot: Pilot[Any]) -> list[str]:
+    return [file.name for file in chat_screen(pilot).composer.attachments]
+
+
+def test_a_long_file_is_read_in_parts_for_the_question_that_was_typed(log: Path) -> None:
+    app, client = chat_app(client=Reader([Script("The disk was full.")]))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "What went wrong? @server.log")
+        await until_text(pilot, "▌server.log")
+        await pilot.press("enter")
+        await opened(pilot)
+        assert dialog(pilot).query_one("#asked", Input).value == "What went wrong?"
+        await until_text(pilot, "tokens to read, ≈")
+        await pilot.press("enter")
+        await until(pilot, lambda: attached(pilot) == ["server.log in parts"])
+        await pilot.press("enter")
+        await until_text(pilot, "The disk was full.")
+
+    drive(app, steps)
+    (file,) = digests(client)
+    assert FOUND in file
+    assert file.count("[lines") == 1
+
+
+def digests(client: ScriptedClient) -> list[str]:
+    """The notes that went along with the last message."""
+    parts = client.requests[-1].messages[-1]["content"]
+    return [str(part["text"]) for part in parts if part["type"] == "file"]
+
+
+def test_a_part_is_looked_at_and_attached(log: Path) -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/attach server.log")
+        await pilot.press("enter")
+        await opened(pilot)
+        await pilot.press(*"/disk/")
+        await until_text(pilot, f"45000: {FOUND}")
+        assert "line 44999 is fine" in screen_text(app)
+        dialog(pilot).query_one("#part", Input).value = "90001-"
+        await until_text(pilot, "has nothing of its 90,000 lines")
+        dialog(pilot).query_one("#part", Input).value = "-3"
+        await until_text(pilot, "line 89998 is fine")
+        await pilot.press("enter")
+        await until(pilot, lambda: attached(pilot) == ["server.log:-3"])
+
+    drive(app, steps, LARGE)
+
+
+def test_escape_ends_the_reading_and_keeps_what_was_read(log: Path) -> None:
+    class Slow(Reader):
+        def events(self, request: Request) -> Iterator[Event]:
+            if len(self.requests) == 2:
+                self.scripts[2:] = [Script(never_ends=True)]
+                yield from ScriptedClient.events(self, request)
+            else:
+                yield from super().events(request)
+
+    app, client = chat_app(client=Slow([Script()]))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/read server.log what is wrong?")
+        await pilot.press("enter")
+        await opened(pilot)
+        await until_text(pilot, "tokens to read")
+        await pilot.press("enter")
+        await until_text(pilot, "part 2 of ")
+        await until(pilot, lambda: len(client.requests) == 3)
+        await pilot.press("escape")
+        await until(pilot, lambda: attached(pilot) == ["server.log in parts"])
+        (file,) = chat_screen(pilot).composer.attachments
+        assert "2 of " in file.text
+        assert chat_screen(pilot).composer.editor.text == "what is wrong?"
+
+    drive(app, steps)
+
+
+def test_a_question_is_needed_and_a_small_screen_has_room(log: Path) -> None:
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/read server.log")
+        await pilot.press("enter")
+        await opened(pilot)
+        await pilot.press("tab", "enter")
+        await until_text(pilot, "takes a question")
+        assert "Escape leaves" in screen_text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, ReadScreen))
+        assert attached(pilot) == []
+
+    drive(app, steps, SMALL)
+    assert client.requests == []
+
+
+def test_a_message_with_a_file_that_does_not_fit_offers_a_part_of_it(tmp_path: Path) -> None:
+    """The message is sent again with the part in the place of the file."""
+    (tmp_path / "notes.txt").write_text("one\ntwo\nthree")
+    too_long = Script(fails=PromptTooLongError("too long", n_tokens=9000))
+    app, client = chat_app(too_long, Script("Short enough."))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, f"/attach {tmp_path / 'notes.txt'}")
+        await pilot.press("enter")
+        await until(pilot, lambda: attached(pilot))
+        await type_text(pilot, "sum up")
+        await pilot.press("enter")
+        await until_text(pilot, "A part of notes.txt")
+        await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ReadScreen))
+        dialog(pilot).query_one("#part", Input).value = "-1"
+        dialog(pilot).query_one("#part").focus()
+        await until_text(pilot, "three")
+        await pilot.press("enter")
+        await until_text(pilot, "Short enough.")
+
+    drive(app, steps)
+    assert digests(client) == ["three"]

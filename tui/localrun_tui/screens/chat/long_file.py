@@ -1,0 +1,35 @@
+"""A file that is too long for a message: what goes along in its place is chosen in a dialog."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
+
+from localrun.base.content import FilePart
+
+if TYPE_CHECKING:
+    from localrun_tui.screens.chat.composer import Composer
+    from localrun_tui.state.session import Session
+
+
+async def attach_long(app: App[Any], session: "Session", composer: "Composer", path: Path, question: str = "") -> None:
+    """Attach a part of a file, or notes on all of it, for the question or what is typed."""
+    import asyncio
+
+    from localrun.chat.attachments import read_text
+    from localrun.chat.left_out import Attached
+
+    text = await asyncio.to_thread(read_text, path)
+    chosen = await choose_part(app, session, path.name, text, question or composer.editor.text.strip())
+    if chosen is not None:
+        composer.attach(Attached([chosen]))
+        if question and not composer.editor.text:
+            composer.write(question)
+
+
+async def choose_part(app: App[Any], session: "Session", name: str, text: str, question: str) -> FilePart | None:
+    """What is to go along of a text that is too long; None where the user leaves it."""
+    from localrun_tui.screens.dialogs.read_screen import ReadScreen
+    from localrun_tui.state.long_text import LongText
+
+    return await app.push_screen_wait(ReadScreen(LongText(session, name, text), question))

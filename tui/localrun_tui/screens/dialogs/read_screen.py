@@ -1,0 +1,171 @@
+"""A file that is too long for the model: a look into it, a part of it, or all of it in parts."""
+
+import time
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from localrun.base.content import FilePart
+from localrun.base.errors import LocalrunError
+from localrun.base.units import ms
+from localrun.chat.attachments import about_tokens
+from localrun.chat.in_parts import ReadingPlan
+from localrun.chat.part_reader import PartReader
+from localrun.chat.pieces import n_bytes
+from localrun.client.interface import Cancellation
+from localrun_tui.state.background import Task, run_in_background, tell
+from localrun_tui.state.long_text import LongText
+from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.fields import LineField
+from localrun_tui.widgets.meters import bar
+
+_LOOK_LINES = 400  # of a part, in the preview
+_AT_REST = 0.3  # seconds without a key before a plan is made
+_PARTS = "all of it; or -200 its end, 100-900 lines, /words/ found lines"
+_QUESTION = "what do you want to know of it? Then it is read in parts"
+_BAR = 24
+
+
+class ReadScreen(ModalScreen[FilePart | None]):
+    """Return what goes along with the message: a part of the file, or the notes of reading it for a question."""
+
+    CSS_PATH = "read_screen.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave, or stop reading", id="read.leave"),
+        Binding("pageup", "scroll(-1)", show=False, id="read.page-up"),
+        Binding("pagedown", "scroll(1)", show=False, id="read.page-down"),
+    ]
+
+    def __init__(self, text: LongText, question: str = "") -> None:
+        super().__init__()
+        self._text, self._question = text, question
+        self._stop: Cancellation | None = None  # of the reading under way
+        self._began = 0.0
+        self._looking: Task | None = None
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box"):
+            yield Static(say(self._text.size), id="question")
+            with Horizontal(classes="row"):
+                yield Static("Part", classes="name")
+                yield LineField(placeholder=_PARTS, id="part", compact=True)
+            with VerticalScroll(id="look", can_focus=False):
+                yield Static("", id="look-text", markup=False)
+            with Horizontal(classes="row"):
+                yield Static("Question", classes="name")
+                yield LineField(self._question, placeholder=_QUESTION, id="asked", compact=True)
+            yield Static("", id="cost")
+            yield Static("", id="hint")
+
+    def on_mount(self) -> None:
+        self.query_one("#asked" if self._question else "#part").focus()
+        self.call_after_refresh(self._look)
+
+    # ---- a look, and the cost
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        self.set_timer(_AT_REST, lambda typed=self._fields: self._look() if typed == self._fields else None)
+
+    def on_descendant_focus(self) -> None:
+        does = "attaches the part" if self.query_one("#part").has_focus else "reads it in parts"
+        self._hint(f"Enter {does} · Tab goes on · Page↑↓ scroll · Escape leaves")
+
+    @property
+    def _fields(self) -> tuple[str, str]:
+        return self.query_one("#part", LineField).value, self.query_one("#asked", LineField).value
+
+    def _look(self) -> None:
+        """Show the part, and what reading it costs."""
+        typed, question = self._fields
+        text = self._text
+
+        def work(task: Task) -> tuple[FilePart, ReadingPlan | None]:
+            return text.part(typed), text.plan(typed, question) if question.strip() else None
+
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = run_in_background(self, work, self._show, self._fail)
+
+    def _show(self, found: tuple[FilePart, ReadingPlan | None]) -> None:
+        part, plan = found
+        lines = part.text.split("\n", _LOOK_LINES)[:_LOOK_LINES]
+        self.query_one("#look-text", Static).update(Content("\n").join(say(line[:400]) for line in lines))
+        cost = f"{plan}" if plan else f"≈{about_tokens(n_bytes(part.text)):,} tokens"
+        self._cost(say(cost, "$text-accent"))
+
+    def _fail(self, error: LocalrunError) -> None:
+        self._cost(say(f"{error.message}: {error.hint}" if error.hint else error.message, "$text-error"))
+
+    # ---- what it becomes
+
+    @on(Input.Submitted, "#part")
+    def _take_part(self) -> None:
+        typed, _ = self._fields
+        run_in_background(self, lambda task: self._text.attachable(typed), self.dismiss, self._fail)
+
+    @on(Input.Submitted, "#asked")
+    def _read(self) -> None:
+        """Read in parts; the fields wait meanwhile."""
+        if self._stop is not None:
+            return
+        typed, question = self._fields
+        self._stop = stop = Cancellation()
+        self._began = time.monotonic()
+        for field in self.query(LineField):
+            field.disabled = True
+        self.set_focus(None)
+        self._hint("Escape ends the reading; what was read until then counts")
+
+        def work(task: Task) -> PartReader:
+            plan = self._text.plan(typed, question)
+            return self._text.read(plan, lambda reader, note: tell(self, self._progress, reader, note), stop)
+
+        run_in_background(self, work, self._done, self._give_up)
+
+    def _progress(self, reader: PartReader, note: str) -> None:
+        n, of = reader.n_read, reader.n_parts
+        left = (time.monotonic() - self._began) / max(n, 1) * (of - n)
+        words = f" part {n:,} of {of:,} read · {ms(1000 * left)} left" if n < of else " putting the notes together"
+        self._cost(bar(n / of, _BAR, "$warning") + say(words))
+        if note:
+            self.query_one("#look-text", Static).update(Content("\n").join(map(say, note.split("\n"))))
+
+    def _done(self, reader: PartReader) -> None:
+        self.dismiss(reader.digest() if reader.n_read else None)
+
+    def _give_up(self, error: LocalrunError) -> None:
+        """Show an error that ended the reading, and take another question."""
+        self._stop = None
+        for field in self.query(LineField):
+            field.disabled = False
+        self.query_one("#asked").focus()
+        self._fail(error)
+
+    # ---- keys
+
+    def action_leave(self) -> None:
+        if self._stop is None:
+            self.dismiss(None)
+        else:
+            self._stop.cancel()
+
+    def action_scroll(self, pages: int) -> None:
+        look = self.query_one("#look")
+        look.scroll_relative(y=pages * max(look.size.height - 1, 1), animate=False)
+
+    def on_unmount(self) -> None:
+        if self._stop is not None:
+            self._stop.cancel()
+
+    def _cost(self, words: Content) -> None:
+        self.query_one("#cost", Static).update(words)
+
+    def _hint(self, words: str) -> None:
+        self.query_one("#hint", Static).update(say(words))

@@ -1,0 +1,84 @@
+"""A text that is longer than the model sees at once: parts of it, and reading it in parts."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from localrun.base.content import FilePart
+from localrun.base.errors import UsageError
+from localrun.base.events import Completion, Done
+from localrun.base.request import Request
+from localrun.base.units import gib
+from localrun.chat.attachments import MAX_BYTES, about_tokens
+from localrun.chat.in_parts import ReadingPlan, plan_reading
+from localrun.chat.part_of_text import part_of, take
+from localrun.chat.part_reader import PartReader
+from localrun.chat.pieces import n_bytes
+from localrun.chat.reading_speed import reading_speed
+from localrun.client.interface import Cancellation
+
+if TYPE_CHECKING:
+    from localrun.client.interface import EngineClient
+    from localrun_tui.state.session import Session
+
+
+class LongText:
+    """A text of `name`, and the model of the session. All but `size` takes a moment: call it on a thread."""
+
+    def __init__(self, session: "Session", name: str, text: str) -> None:
+        self.name, self.text = name, text
+        self.ctx = session.info.ctx if session.info else 0
+        self._client = session.model.client
+        path = session.chat.tree.path(session.chat.tree.head) if session.chat else []
+        self._answers = [message.stats for message in reversed(path)]
+
+    @property
+    def size(self) -> str:
+        """Its size in words."""
+        size, n_lines = n_bytes(self.text), self.text.count("\n") + 1
+        seen = f"; the model sees {self.ctx:,} at once" if self.ctx else ""
+        return f"{self.name}: {gib(size)}, {n_lines:,} lines, ≈{about_tokens(size):,} tokens{seen}"
+
+    def part(self, typed: str) -> FilePart:
+        """The part that was typed, or all of it. UsageError where there is no such part."""
+        if not typed.strip():
+            return FilePart(self.name, self.text)
+        part = part_of(typed.strip())
+        return FilePart(f"{self.name}:{part.name}", take(self.text, part))
+
+    def attachable(self, typed: str) -> FilePart:
+        """The part, to go along with a message as it is. UsageError where it is too long for that."""
+        part = self.part(typed)
+        if n_bytes(part.text) > MAX_BYTES:
+            raise UsageError(f"{part.name} is too long for one message", "type a smaller part, or a question")
+        return part
+
+    def plan(self, typed: str, question: str) -> ReadingPlan:
+        """The plan to read the part in parts, with its cost. UsageError where that cannot be."""
+        from localrun.fit.machine_rates import machine_rates
+
+        client, part = self._model, self.part(typed)
+        speed = reading_speed(self._answers, client.info, machine_rates())
+        return plan_reading(part.name, part.text, question, client.info, self._count, speed)
+
+    def read(self, plan: ReadingPlan, tell: Callable[[PartReader, str], object], stop: Cancellation) -> PartReader:
+        """Read as planned; `tell` gets the reader and each note."""
+        reader = PartReader(plan, lambda request: self._completion(request, stop))
+        for note in reader.read():
+            tell(reader, str(note) if note.text else "")
+        return reader
+
+    @property
+    def _model(self) -> "EngineClient":
+        if self._client is None:
+            raise UsageError("no model is loaded", "Ctrl+O chooses one")
+        return self._client
+
+    def _count(self, request: Request) -> int:
+        view = self._model.preview(request)
+        return view.n_tokens if view is not None else 0
+
+    def _completion(self, request: Request, stop: Cancellation) -> Completion:
+        for event in stop.watch(self._model.generate(request)):
+            if isinstance(event, Done):
+                return event.completion
+        raise AssertionError("a stream ends with Done or raises")
