@@ -8,14 +8,14 @@ from localrun.base.sanitize import clean
 from localrun.base.small_file import read_small
 from localrun.base.units import gib
 from localrun.chat.left_out import TooLongError, UnreadError
-from localrun.chat.part_of_text import HOW_TO_SHORTEN, Part, take
+from localrun.chat.part_of_text import HOW_TO_SHORTEN, TextRange, take
 from localrun.chat.pdf import pdf_text
 
 MAX_BYTES = 1 << 20  # of text: more than any context of today takes
 MAX_FILE_BYTES = 64 << 20  # of a PDF, or of a file of which a part is attached, or which is read in parts
 
 
-def read_attachment(path: Path, part: Part | None = None) -> FilePart:
+def read_attachment(path: Path, part: TextRange | None = None) -> FilePart:
     """Read the text of a file, or a part of it.
 
     UnreadError when it is not a file, or neither text nor a PDF with text; TooLongError for more than MAX_BYTES of it.

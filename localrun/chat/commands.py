@@ -91,6 +91,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/keep", "Keep as a prompt", "your last message, in the library", "NAME"),
     Command("/policy", "When the context is full", "stop and ask, drop the oldest, or roll on", "[stop|drop|roll]"),
     Command("/sees", "What the model sees", "the exact prompt, token by token"),
+    Command("/odds", "How sure the model was", "of each token of its last answer, and its other candidates", "", _APP),
     Command("/save", "Export this chat", "as Markdown, or as JSON to FILE.json", "FILE"),
     Command("/find", "Find in this chat", "go through the messages that have these words", "[WORDS]", action="find"),
     Command("/pin", "Pin this chat", "to the top of the chats, or back to its day"),
@@ -130,6 +131,14 @@ COMMANDS: tuple[Command, ...] = (
     Command("/requests", "Requests", "what other programs ask, and why one waits", "", _APP, action="app.requests"),
     Command("/downloads", "Downloads", "running, waiting and finished", "", _APP, action="app.downloads"),
     Command("/settings", "Settings", "everything in config.toml", "", _APP, action="app.settings"),
+    Command(
+        "/token",
+        "Hugging Face token",
+        "for models whose authors want consent; kept as `hf auth login` keeps it",
+        "",
+        _APP,
+        action="app.token",
+    ),
     Command("/theme", "Theme", "dark, light and many more", "", _APP, action="app.change_theme"),
     Command("/quit", "Quit", "chats are kept; /bye and /exit, too", action="app.quit"),
 )

@@ -15,7 +15,7 @@ from localrun.base.errors import UsageError
 from localrun.base.small_file import read_small
 from localrun.chat.attachments import MAX_BYTES, read_attachment
 from localrun.chat.left_out import Attached, LeftOut, TooLongError, UnreadError, left_out_words
-from localrun.chat.part_of_text import Part, split_part
+from localrun.chat.part_of_text import TextRange, split_part
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -139,7 +139,7 @@ def read_files(wanted: str, here: Path) -> Attached:
     return _read_all(files.found, files.left_out)
 
 
-def _part_of_file(wanted: str, here: Path) -> tuple[Path, Part] | None:
+def _part_of_file(wanted: str, here: Path) -> tuple[Path, TextRange] | None:
     """A file and the part of it that is named behind; None where none is."""
     typed, part = split_part(wanted)
     root, rest = place_of(typed, here)

@@ -11,7 +11,7 @@ from localrun.base.events import ModelInfo
 from localrun.base.request import Request, Sampling
 from localrun.base.units import ms
 from localrun.chat.attachments import about_tokens
-from localrun.chat.pieces import Piece, cut, n_bytes
+from localrun.chat.pieces import TextPiece, cut, n_bytes
 from localrun.chat.reading_speed import ReadingSpeed
 
 Count = Callable[[Request], int]  # tokens of a prompt; 0 where unknown
@@ -46,7 +46,7 @@ class ReadingPlan:
 
     name: str
     question: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextPiece, ...]
     piece_bytes: int
     digest_bytes: int
     note_tokens: int
@@ -55,7 +55,7 @@ class ReadingPlan:
 
     @property
     def seconds(self) -> float | None:
-        """None where no speed is known."""
+        """Expected time; None where no speed is known."""
         return self.speed.seconds(self.n_tokens, self.note_tokens * len(self.pieces)) if self.speed else None
 
     def __str__(self) -> str:

@@ -14,7 +14,7 @@ _LINES = re.compile(r"(\d+)-?(\d*)\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TextRange:
     """A part of a text. `name` is how it is typed; lines count from 1."""
 
     name: str
@@ -24,26 +24,26 @@ class Part:
     words: str = ""  # only lines with these
 
 
-def split_part(typed: str) -> tuple[str, Part | None]:
+def split_part(typed: str) -> tuple[str, TextRange | None]:
     """A path and the part named behind it; None where there is none. UsageError for a part that cannot be."""
     match = _TYPED.match(typed)
     return (typed, None) if match is None else (match["path"], part_of(match["part"]))
 
 
-def part_of(typed: str) -> Part:
+def part_of(typed: str) -> TextRange:
     """The part of a text that was typed: `-200`, `100-900`, `100-`, `/words/`. UsageError for anything else."""
     if typed.startswith("/") and (words := typed.strip("/").strip()):
-        return Part(f"/{words}/", words=words)
+        return TextRange(f"/{words}/", words=words)
     if typed.startswith("-") and typed[1:].isdigit() and int(typed[1:]):
-        return Part(typed, n_last=int(typed[1:]))
+        return TextRange(typed, n_last=int(typed[1:]))
     lines = _LINES.match(typed)
     first, last = (int(lines[1]), int(lines[2] or 0)) if lines else (0, 0)
     if not first or (last and last < first):
         raise UsageError(f"{typed} is no part of a text", PARTS)
-    return Part(typed, first, last or (None if typed.endswith("-") else first))
+    return TextRange(typed, first, last or (None if typed.endswith("-") else first))
 
 
-def take(text: str, part: Part) -> str:
+def take(text: str, part: TextRange) -> str:
     """The part of a text. Found lines have their numbers, and `…` where some are left out between them.
 
     UsageError where nothing of the text is in the part.

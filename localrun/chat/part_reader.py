@@ -8,14 +8,14 @@ from localrun.base.errors import PromptTooLongError
 from localrun.base.events import Completion
 from localrun.base.request import Request
 from localrun.chat.in_parts import NOTHING, ReadingPlan, note_request
-from localrun.chat.pieces import Piece, lines_in_words, n_bytes
+from localrun.chat.pieces import TextPiece, lines_in_words, n_bytes
 
-Ask = Callable[[Request], Completion]
+AskModel = Callable[[Request], Completion]
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What the model found from line `first` to `last`; an empty text for nothing."""
+    """A finding of the model from line `first` to `last`; an empty text for none."""
 
     first: int
     last: int
@@ -28,7 +28,7 @@ class Note:
 class PartReader:
     """`ask` answers a request; one that the user stops ends the reading, and what was noted until then counts."""
 
-    def __init__(self, plan: ReadingPlan, ask: Ask) -> None:
+    def __init__(self, plan: ReadingPlan, ask: AskModel) -> None:
         self.plan = plan
         self.n_parts = len(plan.pieces)  # as far as is known: one that is too long becomes several
         self.n_read = 0
@@ -53,7 +53,7 @@ class PartReader:
 
     @property
     def summary(self) -> str:
-        """What was read, in words."""
+        """The extent of the reading, in words."""
         if self.is_stopped and self.n_read < self.n_parts:
             return f"{self.n_read:,} of {self.n_parts:,} parts read, up to line {self._last_line:,}"
         return f"all of it read in {self.n_parts:,} part{'' if self.n_parts == 1 else 's'}"
@@ -67,7 +67,7 @@ class PartReader:
         heading = f"Notes on {self.plan.name} for the question “{self.plan.question}”, {self.summary}:"
         return FilePart(f"{self.plan.name} in parts", f"{heading}\n\n{notes}")
 
-    def _noted(self, pieces: Sequence[Piece]) -> Iterator[Note]:
+    def _noted(self, pieces: Sequence[TextPiece]) -> Iterator[Note]:
         """A note on each piece; one that turns out to be too long is cut again."""
         left = list(pieces)
         while left and not self.is_stopped:
@@ -85,7 +85,7 @@ class PartReader:
             if not self.is_stopped:
                 yield Note(piece.first, piece.last, _found(answer))
 
-    def _request(self, piece: Piece) -> Request:
+    def _request(self, piece: TextPiece) -> Request:
         name = f"{self.plan.name}, {piece.lines}"
         return note_request(self.plan.question, name, piece.text, self.plan.note_tokens)
 
@@ -105,7 +105,7 @@ def _found(answer: Completion) -> str:
     return f"{text}…" if text and answer.stop_reason == "length" else text
 
 
-def _batches(notes: Sequence[Note], most: int) -> list[Piece]:
+def _batches(notes: Sequence[Note], most: int) -> list[TextPiece]:
     """Notes one below the other in texts of at most `most` bytes, two at least in each."""
     batches: list[list[Note]] = [[]]
     for note in notes:
@@ -113,4 +113,4 @@ def _batches(notes: Sequence[Note], most: int) -> list[Piece]:
         if len(batches[-1]) > 1 and size > most:
             batches.append([])
         batches[-1].append(note)
-    return [Piece("\n\n".join(map(str, batch)), batch[0].first, batch[-1].last) for batch in batches]
+    return [TextPiece("\n\n".join(map(str, batch)), batch[0].first, batch[-1].last) for batch in batches]

@@ -6,7 +6,7 @@ from io import StringIO
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """A piece of a text; its lines count from 1."""
 
     text: str
@@ -15,10 +15,10 @@ class Piece:
 
     @property
     def lines(self) -> str:
-        """Its lines in words."""
+        """The lines in words."""
         return lines_in_words(self.first, self.last)
 
-    def smaller(self) -> list["Piece"]:
+    def smaller(self) -> list["TextPiece"]:
         """The piece in two or three, where it was too large; none where it cannot be cut."""
         return [*cut(self.text, -(-n_bytes(self.text) // 2), self.first)] if len(self.text) > 1 else []
 
@@ -31,7 +31,7 @@ def n_bytes(text: str) -> int:
     return len(text.encode(errors="replace"))
 
 
-def cut(text: str, most: int, first: int = 1) -> Iterator[Piece]:
+def cut(text: str, most: int, first: int = 1) -> Iterator[TextPiece]:
     """Pieces of about `most` bytes that together are the text, cut at ends of lines; a longer line is cut within.
 
     `first` is the number of its first line.
@@ -42,12 +42,12 @@ def cut(text: str, most: int, first: int = 1) -> Iterator[Piece]:
         for bit in _bits(line, most):
             length = n_bytes(bit)
             if held and size + length > most:
-                yield Piece("".join(held), begin, end)
+                yield TextPiece("".join(held), begin, end)
                 held, size, begin = [], 0, number
             held.append(bit)
             size, end = size + length, number
     if held:
-        yield Piece("".join(held), begin, end)
+        yield TextPiece("".join(held), begin, end)
 
 
 def _bits(line: str, most: int) -> Iterator[str]:

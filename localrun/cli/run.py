@@ -1,6 +1,6 @@
 """`localrun run`: one prompt, one answer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -81,18 +81,20 @@ def run(
         options = shared.options(last, constraint, ready_tools(chat_tools))
         for line in () if output.as_data else client.info.notes:
             note(line)
-        whole = _joined(prompt, texts)
-        if in_parts:
-            from localrun.cli.long_text import prompt_in_parts
-
-            whole = prompt_in_parts(client, prompt, texts)
+        whole = _whole_prompt(client, prompt, texts, in_parts)
         with _naming_in_parts(bool(texts)):
             if last is None:
                 completion = stream(client, _request(options, shared.system, whole, raw)).completion
             else:
                 completion = _go_on(last, whole, client, options, stream)
+    _report(output, completion, client.info.notes)
+    return CANCELLED if completion.stop_reason == "cancelled" else 0
+
+
+def _report(output: RunOutput, completion: Completion, told: Sequence[str]) -> None:
+    """Write what goes with an answer: notes that were not `told` before, the JSON of --json, the figures of --stats."""
     for line in () if output.as_data else completion.notes:
-        if line not in client.info.notes:  # those have been told
+        if line not in told:
             note(line)
     if output.json:
         write_json(as_fields(completion))
@@ -100,7 +102,6 @@ def run(
         from localrun.cli.stats import show_stats
 
         show_stats(completion)
-    return CANCELLED if completion.stop_reason == "cancelled" else 0
 
 
 def _open(last: Chat | None, choice: ModelChoice, load: EngineFlags) -> EngineClient:
@@ -142,7 +143,12 @@ def _texts(prompt: str, files: list[str], no_stdin: bool) -> list[tuple[str, str
     return texts
 
 
-def _joined(prompt: str, texts: list[tuple[str, str]]) -> str:
+def _whole_prompt(client: EngineClient, prompt: str, texts: list[tuple[str, str]], in_parts: bool) -> str:
+    """Join PROMPT and the texts, or with --in-parts the notes on those that do not fit."""
+    if in_parts:
+        from localrun.cli.long_text import prompt_in_parts
+
+        return prompt_in_parts(client, prompt, texts)
     return "\n\n".join(text for text in (prompt, *(text for _, text in texts)) if text)
 
 

@@ -152,7 +152,7 @@ def _heat(found: Diagnosis, facts: Facts) -> DiagnosisWords:
 
 def _disk(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     why = f"{gib(facts.weights_on_disk)} of the weights do not fit memory and are read as they are used"
-    return DiagnosisWords("bound by the disk", why, "a smaller precision, or more memory")
+    return DiagnosisWords("bound by the disk", why, "a smaller precision, or more memory, helps")
 
 
 def _paging(found: Diagnosis, facts: Facts) -> DiagnosisWords:

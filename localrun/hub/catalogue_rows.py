@@ -33,6 +33,13 @@ class CatalogueRow:
         return self.best.verdict if self.best else "no"
 
 
+def unmeasured_rows(total_memory: int) -> list[CatalogueRow]:
+    """Every model of the catalogue, before it is known how it would run on this machine; the likely one first."""
+    rows = [CatalogueRow(name, entry, None, None, False) for name, entry in search_catalogue("").items()]
+    likely = next(iter(suggestions(total_memory)), "")
+    return sorted(rows, key=lambda row: row.name != likely)
+
+
 def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[CatalogueRow]:
     """Every model of the catalogue with what fits in `budget` bytes; opens no connection."""
     there = {model.name.lower() for model in stored}

@@ -10,7 +10,7 @@ from localrun.hub.http import NetworkError, Response
 from localrun.hub.rate_limit import seconds_to_wait
 from localrun.hub.url_origin import host_of
 
-_TOKEN_PAGE = "a token comes from huggingface.co/settings/tokens and goes into HF_TOKEN"
+_TOKEN_PAGE = "a token comes from huggingface.co/settings/tokens and goes into HF_TOKEN, or /token of the app"
 
 
 def check_status(response: Response, access: Access, repo: str = "", file: str = "") -> None:

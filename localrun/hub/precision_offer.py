@@ -137,8 +137,14 @@ def _on_disk(subject: Subject) -> list[StoredModel]:
         mine = (subject.stored.name, subject.stored.source)
         here = [model for model in scan() if (model.name, model.source) == mine]
         return without_aliases(here) or [subject.stored]
+    found = _resolved(subject.name)
+    found += [one for one in _resolved(subject.name.rpartition("/")[2]) if one.source != "hub"]  # of no repository
+    return without_aliases({one.path: one for one in found}.values())
+
+
+def _resolved(name: str) -> list[StoredModel]:
     try:
-        return without_aliases(resolve_all(subject.name))
+        return resolve_all(name)
     except NotFoundError:
         return []
 

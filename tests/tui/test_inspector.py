@@ -81,7 +81,7 @@ def test_the_panel_shows_timeline_cache_and_memory_of_the_message_in_focus(monke
         text = screen_text(app)
         for words in (
             "decode-bound",
-            "What helps:",
+            "A smaller precision helps",
             "30 layers, window 512",
             "outside the window",
             "KV cache",

@@ -131,7 +131,7 @@ async def walk(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     await until_text(pilot, "★ begin with it")
     yield "catalogue"
     await pilot.press("enter")
-    await until_text(pilot, "working memory")
+    await until_text(pilot, "▒ program")
     yield "precision"
     await pilot.press("escape", "escape")
     app.downloads.all = lambda: DOWNLOADS  # type: ignore[method-assign]
@@ -163,7 +163,7 @@ async def other_models(pilot: Pilot[Any]) -> AsyncIterator[str]:
 async def over_the_chat(app: LocalrunApp, pilot: Pilot[Any]) -> AsyncIterator[str]:
     """What comes in front of a chat, where there is little room for it. From the list of chats, and back to it."""
     await pilot.press("ctrl+l", "slash", "c")
-    await until_text(pilot, "/compare [NUMBER]")
+    await until_text(pilot, "Compare versions: of the last")
     yield "commands"
     await pilot.press(*"ompare", "enter")
     await until_text(pilot, "Versions side by side")

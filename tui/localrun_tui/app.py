@@ -228,6 +228,11 @@ class LocalrunApp(PlainEnd):
 
         self._chat_screen.run_guarded(choose_theme(self))
 
+    def action_token(self) -> None:
+        from localrun_tui.screens.settings.token_question import ask_for_token
+
+        self._chat_screen.run_guarded(ask_for_token(self))
+
     def action_requests(self) -> None:
         from localrun_tui.screens.requests.request_sources import OwnRequests
         from localrun_tui.screens.requests.requests_screen import RequestsScreen

@@ -33,7 +33,7 @@ class LongText:
 
     @property
     def size(self) -> str:
-        """Its size in words."""
+        """The size in words."""
         size, n_lines = n_bytes(self.text), self.text.count("\n") + 1
         seen = f"; the model sees {self.ctx:,} at once" if self.ctx else ""
         return f"{self.name}: {gib(size)}, {n_lines:,} lines, ≈{about_tokens(size):,} tokens{seen}"

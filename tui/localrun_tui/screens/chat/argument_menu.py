@@ -7,7 +7,7 @@ from textual.content import Content
 from localrun_tui.screens.chat.suggestions import Suggestion
 from localrun_tui.widgets.columns import say
 
-Values = Iterable[tuple[str, str]]  # each with words about it
+ArgumentValues = Iterable[tuple[str, str]]  # each with words about it
 _MOST = 40
 
 
@@ -36,7 +36,7 @@ def suggested_arguments(text: str) -> list[Suggestion]:
     ]
 
 
-def _models() -> Values:
+def _models() -> ArgumentValues:
     from localrun.hub.aliases import without_aliases
     from localrun.hub.library import scan
 
@@ -47,25 +47,25 @@ def _models() -> Values:
         yield (f"{one.name}:{one.precision}", "") if several else (one.name, one.precision)
 
 
-def _prompts() -> Values:
+def _prompts() -> ArgumentValues:
     from localrun.chat.prompts import read_prompts
 
     return [(one.name, one.title) for one in read_prompts()]
 
 
-def _policies() -> Values:
+def _policies() -> ArgumentValues:
     from localrun.chat.overflow import POLICIES
 
     return [(name, f"{title}: {words}") for name, (title, words) in POLICIES.items()]
 
 
-def _topics() -> Values:
+def _topics() -> ArgumentValues:
     from localrun.diagnose.explain.words import WORDS
 
     return [(name, words.title) for name, words in WORDS.items()]
 
 
-_VALUES: dict[str, Callable[[], Values]] = {
+_VALUES: dict[str, Callable[[], ArgumentValues]] = {
     "/retry-with": _models,
     "/prompt": _prompts,
     "/policy": _policies,

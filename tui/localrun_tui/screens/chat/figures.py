@@ -32,7 +32,8 @@ class Figures:
         live = session.under_way
         left = live_parts(live) if live else stats_parts(stats)
         waiting = waiting_parts(len(session.waiting), session.waiting.held)
-        self._top_bar.show_title(session.chat.title if session.chat else "")
+        is_kept = not (session.disk.notice or session.problem)
+        self._top_bar.show_title(session.chat.title if session.chat else "", is_kept)
         self._status_line.show(waiting + left, context_parts(path.tokens(live), session.info))
         self._inspector.show(stats, session.rates, session.info)
 

@@ -15,7 +15,7 @@ from localrun.base.events import ModelInfo
 from localrun.base.sanitize import clean
 from localrun.base.units import gib, ms, tps
 from localrun.base.views import CacheView, ServerLoad
-from localrun.diagnose.diagnosis import Diagnosis, diagnose
+from localrun.diagnose.diagnosis import SHORT_WAIT_MS, Diagnosis, diagnose
 from localrun.diagnose.facts import Facts, facts_of
 from localrun.diagnose.server_words import load_words, time_words
 from localrun.diagnose.words import DiagnosisWords, in_words, summary
@@ -26,6 +26,7 @@ from localrun_tui.widgets.meters import bar
 
 EngineView = CacheView | ServerLoad
 _NAME = 13  # cells for the name of a part of memory
+_PARTS = {"KV cache": "KV, all chats"}  # more than the one of a chat that the lists of models count
 _LOOK = 0.5  # seconds between two looks into the cache
 _FORM = frozenset(["weights", "cache", "arithmetic", "evicted", "disk", "paging"])  # another one helps
 _AS_PREDICTED = 1.1  # a part that takes more than this share of what was predicted stands out
@@ -125,8 +126,18 @@ def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list
         room = max(width - 10 - len(number) - 1, 4)
         style = "$warning" if name == found.stage else "$primary"
         lines.append(Content.assemble(f"{name:<9} ", bar(milliseconds / whole, room, style), f" {number}"))
-    about = [*_reuse(stats, width), *draft_lines(stats, width), *_advice(in_words(found, facts), width)]
-    return [*_summary(found, facts, width), *lines, *about]
+    about = [*_wait(facts, width), *_reuse(stats, width), *draft_lines(stats, width)]
+    return [*_summary(found, facts, width), *lines, *about, *_advice(in_words(found, facts), width)]
+
+
+def _wait(facts: Facts, width: int) -> list[Content]:
+    """The reason of a wait, where it was long."""
+    if facts.stages.get("wait", 0.0) < SHORT_WAIT_MS:
+        return []
+    n = facts.meanwhile.ahead
+    others = "another answer that was" if n == 1 else f"{n} other answers that were"
+    words = f"for {others} under way" if n else "until the engine had ended what it was doing, such as a title"
+    return _muted(f"wait: {words}", width)
 
 
 def _summary(found: Diagnosis, facts: Facts, width: int) -> list[Content]:
@@ -179,7 +190,7 @@ def _advice(advice: DiagnosisWords, width: int) -> list[Content]:
     why = f"{advice.why[:1].upper()}{advice.why[1:]}."
     lines = [Content.styled(advice.title, "bold $text-warning"), *wrap(Content(clean(why)), width)]
     if advice.remedy:
-        lines += wrap(Content.assemble(("What helps: ", "bold"), clean(advice.remedy)), width)
+        lines += wrap(Content(clean(f"{advice.remedy[:1].upper()}{advice.remedy[1:]}.")), width)
     return lines
 
 
@@ -224,8 +235,8 @@ def _memory(view: CacheView, width: int) -> list[Content]:
     heads = Content.styled(f"{'':<{_NAME}} {'at most':>10} {'so far':>10}", "$foreground-muted")
     lines = [_heading("Memory"), heads]
     for part in view.memory:
-        name = clean(part.name, keep_newlines=False)[:_NAME]
-        line = Content(f"{name:<{_NAME}} {gib(part.predicted):>10} {gib(part.measured):>10} ")
+        name = clean(_PARTS.get(part.name, part.name), keep_newlines=False)[:_NAME]
+        line = Content(f"{name:<{_NAME}} {gib(part.predicted, largest):>10} {gib(part.measured, largest):>10} ")
         room = width - line.cell_length
         style = "$primary" if part.measured <= part.predicted * _AS_PREDICTED else "$warning"
         lines.append(line + bar(part.measured / largest, room, style) if room >= 4 else line)

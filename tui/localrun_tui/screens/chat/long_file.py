@@ -28,7 +28,7 @@ async def attach_long(app: App[Any], session: "Session", composer: "Composer", p
 
 
 async def choose_part(app: App[Any], session: "Session", name: str, text: str, question: str) -> FilePart | None:
-    """What is to go along of a text that is too long; None where the user leaves it."""
+    """Let the user choose what goes along of a text that is too long; None where the user leaves it."""
     from localrun_tui.screens.dialogs.read_screen import ReadScreen
     from localrun_tui.state.long_text import LongText
 

@@ -65,6 +65,7 @@ class SlashCommands:
             "/keep": self._own.keep,
             "/policy": self._own.policy,
             "/sees": self._sees,
+            "/odds": self._odds,
             "/save": self._save,
             "/find": self._find,
             "/pin": self._of_chat("pin"),
@@ -117,6 +118,11 @@ class SlashCommands:
         rolls = chat is not None and chat.policy == "roll"
         n_hidden = len(chat.tree.path(chat.tree.head)) - len(chat.visible()) if chat else 0
         await self._screen.app.push_screen(PromptScreen(view, info.ctx if info else 0, n_hidden, rolls))
+
+    async def _odds(self, _: str) -> None:
+        from localrun_tui.screens.chat.odds import show_odds
+
+        await show_odds(self._screen.app, self._session)
 
     async def _copy(self, what: str) -> None:
         from localrun.chat.export import to_markdown

@@ -17,15 +17,17 @@ class TopBar(Widget):
     def __init__(self) -> None:
         super().__init__(id="top")
         self._title = ""
+        self._is_kept = True
         self._loading = ""  # name of the model being loaded
         self._right: list[Content] = [Content("no model")]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return 1
 
-    def show_title(self, title: str) -> None:
-        if title != self._title:
-            self._title = title
+    def show_title(self, title: str, is_kept: bool = True) -> None:
+        """Show the title of the chat, and whether what is said in it is not written to the disk."""
+        if (title, is_kept) != (self._title, self._is_kept):
+            self._title, self._is_kept = title, is_kept
             self.refresh()
 
     def show_model(self, info: ModelInfo | None) -> None:
@@ -59,6 +61,8 @@ class TopBar(Widget):
         while len(right) > 1 and dot.join(right).cell_length > width * 0.6:
             right.pop()
         end = dot.join(right)
-        room = max(width - end.cell_length - 2, 0)
+        warning = Content("") if self._is_kept else Content.styled(" · not kept", "$text-warning")
+        room = max(width - end.cell_length - warning.cell_length - 2, 0)
         title = (Content.styled("◆ ", "$accent") + say(self._title or "New chat", "bold")).truncate(room, ellipsis=True)
+        title += warning
         return title + Content(" " * max(width - title.cell_length - end.cell_length, 1)) + end

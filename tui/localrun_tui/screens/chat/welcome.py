@@ -9,7 +9,7 @@ from localrun_tui.widgets.model_name import model_name
 
 _KEYS = (
     ("Ctrl+O", "choose another model or precision"),
-    ("Ctrl+T", "attach a text file"),
+    ("Ctrl+T", "attach a file or a PDF"),
     ("Ctrl+L", "your chats: search, reopen, export"),
     ("Ctrl+G", "see the KV cache and where the time goes"),
     ("Ctrl+P", "every command by name"),

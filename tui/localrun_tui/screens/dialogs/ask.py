@@ -25,14 +25,20 @@ class AskText(ModalScreen[str | None]):
     CSS_PATH = "ask.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel", id="ask.cancel")]
 
-    def __init__(self, question: str, value: str = "", hint: str = "Enter accepts, Escape leaves it as it was") -> None:
+    def __init__(
+        self,
+        question: str,
+        value: str = "",
+        hint: str = "Enter accepts, Escape leaves it as it was",
+        is_secret: bool = False,
+    ) -> None:
         super().__init__()
-        self.question, self.value, self.hint = question, value, hint
+        self.question, self.value, self.hint, self.is_secret = question, value, hint, is_secret
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
             yield Static(say(self.question), id="question")
-            yield LineField(self.value, id="answer", compact=True)
+            yield LineField(self.value, id="answer", password=self.is_secret, compact=True)
             yield Static(say(self.hint), id="hint")
 
     @on(Input.Submitted)

@@ -1,4 +1,4 @@
-"""A bar of memory: weights, KV cache and the rest against what is free."""
+"""A bar of memory: weights, the KV cache of one chat, and the rest, against what is free."""
 
 from textual.content import Content
 
@@ -15,7 +15,7 @@ def gauge(row: FitRow) -> Content:
     parts = [
         ("weights", row.weights_bytes - row.mapped_bytes, "$primary", "█"),
         (f"KV of {row.ctx:,} tokens", row.kv_bytes, "$accent", "▓"),
-        ("working memory", rest, "$secondary", "▒"),
+        ("program", rest, "$secondary", "▒"),
     ]
     scale = max(row.budget_bytes, needed, 1)
     line, used = Content(""), 0

@@ -52,7 +52,8 @@ REMOTE_COLUMNS = (
 _MUTED = "$foreground-muted"
 
 
-def disk_item(row: DiskRow, is_default: bool) -> Item[DiskRow]:
+def disk_item(row: DiskRow, is_default: bool, largest: int) -> Item[DiskRow]:
+    """A row; `largest` are the bytes of the largest model in the list."""
     model = row.model
     name = say(model.name)
     if is_default:
@@ -62,7 +63,7 @@ def disk_item(row: DiskRow, is_default: bool) -> Item[DiskRow]:
     cells = (
         name,
         say(model.precision or "?"),
-        say(gib(model.bytes)),
+        say(gib(model.bytes, largest)),
         say(used_when(model.last_used), _MUTED),
         say(SOURCES[model.source], _MUTED),
     )

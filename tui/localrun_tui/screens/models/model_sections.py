@@ -15,7 +15,7 @@ from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import read_endpoints
 from localrun.hub import api
 from localrun.hub.access import read_access
-from localrun.hub.catalogue_rows import CatalogueRow, catalogue_rows, first_model
+from localrun.hub.catalogue_rows import CatalogueRow, catalogue_rows, first_model, unmeasured_rows
 from localrun.hub.compatibility import stored_obstacle
 from localrun.hub.http import Http
 from localrun.hub.library import scan
@@ -54,15 +54,17 @@ class DiskSection(Section[DiskRow]):
 
         def done(answer: tuple[list[DiskRow], Path | None]) -> None:
             rows, default = answer
+            largest = max((row.model.bytes for row in rows), default=0)
             empty = "No model is on this machine yet.\nThe catalogue (→) shows good ones; f opens a file or folder."
-            self.show([items.disk_item(row, row.model.path == default) for row in rows], empty)
+            self.show([items.disk_item(row, row.model.path == default, largest) for row in rows], empty)
 
         self.load(work, done)
 
     def show_only(self, models: list[StoredModel]) -> None:
         """Show these instead, such as those of a folder that is not searched."""
         rows = [DiskRow(model, obstacle=stored_obstacle(model)) for model in models]
-        self.show([items.disk_item(row, False) for row in rows], "")
+        largest = max((model.bytes for model in models), default=0)
+        self.show([items.disk_item(row, False, largest) for row in rows], "")
 
     def detail(self, item: Item[DiskRow]) -> Content:
         """Card of a model, once its file was read."""
@@ -95,19 +97,33 @@ def _default_path() -> Path | None:
 class CatalogueSection(Section[CatalogueRow]):
     TITLE, HINT, COLUMNS = "Catalogue", "filter the catalogue: qwen, coder, 4b, apache", items.CATALOGUE_COLUMNS
     suggested = ""
+    _is_measured = False
 
     def reload(self) -> None:
-        def done(rows: list[CatalogueRow]) -> None:
+        """List the names at once, and what fits of each a moment later."""
+
+        def named(rows: list[CatalogueRow]) -> None:
+            self.show([items.catalogue_item(row, False) for row in rows], "")
+            self.load(lambda task: catalogue_rows(self.budget(), scan()), measured)
+
+        def measured(rows: list[CatalogueRow]) -> None:
+            untouched = not self._is_measured and self.highlighted is next(iter(self.items), None)
+            self._is_measured = True
             first = first_model(rows, memory().total)
             self.suggested = first.name if first else ""
             rows.sort(key=lambda row: row.name != self.suggested)  # it goes first, the others by size
             self.show([items.catalogue_item(row, row.name == self.suggested) for row in rows], "")
+            if untouched:
+                self.highlight(self.suggested)
 
-        if not self.items:
-            self.show([], "Looking at what fits this machine…")
-        self.load(lambda task: catalogue_rows(self.budget(), scan()), done)
+        if self._is_measured:
+            self.load(lambda task: catalogue_rows(self.budget(), scan()), measured)
+        else:
+            self.load(lambda task: unmeasured_rows(memory().total), named)
 
     def detail(self, item: Item[CatalogueRow]) -> Content:
+        if not self._is_measured:
+            return say("looking at what fits this machine…", "$foreground-muted")
         return items.catalogue_detail(item.value, item.value.name == self.suggested)
 
 

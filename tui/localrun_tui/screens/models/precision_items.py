@@ -23,14 +23,15 @@ COLUMNS = (
 )
 
 
-def precision_item(one: PrecisionChoice) -> Item[PrecisionChoice]:
+def precision_item(one: PrecisionChoice, largest: int) -> Item[PrecisionChoice]:
+    """A row; `largest` are the bytes of the largest precision in the menu."""
     fit = one.fit
     about = "≈" if one.approximate else ""
     longest = f"{fit.max_ctx:,}" if fit and fit.max_ctx else "–"
     cells = (
         Content.styled("★", "$text-accent") if one.recommended else Content(""),
         say(one.name or "?"),
-        say(f"{about}{gib(one.bytes)}"),
+        say(f"{about}{gib(one.bytes, largest)}"),
         say(f"{one.bits:.1f}"),
         verdict_text(fit.verdict if fit else None),
         say(longest),

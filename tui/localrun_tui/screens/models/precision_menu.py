@@ -111,7 +111,9 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
         offer = self.offer
         if offer is None:
             return
-        self._list.show([precision_item(one) for one in offer.lines(self.ctx, self.kv)], "There is nothing to load.")
+        rows = offer.lines(self.ctx, self.kv)
+        largest = max((one.bytes for one in rows), default=0)
+        self._list.show([precision_item(one, largest) for one in rows], "There is nothing to load.")
         muted, shown = "$foreground-muted", offer.context_for(self.ctx)
         parts = [("Context ", muted), (f"‹ {f'{self.ctx:,}' if self.ctx else 'auto'} ›", "bold")]
         parts += [("   KV cache ", muted), (f"‹ {self.kv} ›", "bold"), (f"   HERE is for {shown:,} tokens", muted)]

@@ -98,6 +98,6 @@ class StorageScreen(Screen[None]):
 
 
 def _item(row: StorageRow, whole: int) -> Item[StorageRow]:
-    free = say(gib(row.free), "$text-success") if row.free else Content("")
-    cells = (say(row.name), say(gib(row.nbytes)), bar(row.nbytes / whole, _BAR), free)
+    free = say(gib(row.free, whole), "$text-success") if row.free else Content("")
+    cells = (say(row.name), say(gib(row.nbytes, whole)), bar(row.nbytes / whole, _BAR), free)
     return Item(row.name, Row(COLUMNS, cells, say(row.about, "$foreground-muted")), row)

@@ -1,0 +1,67 @@
+"""How sure the model was of each token of an answer, asked of the real engine."""
+
+import math
+from typing import Any
+
+from localrun_testing.chat_app import chat_app, notice, ready, type_text
+from localrun_testing.pilots import drive, until
+from textual.pilot import Pilot
+
+from localrun.base.events import TokenLogprob, TopLogprob
+from localrun.base.request import Request, Sampling
+from localrun.chat.journal import ChatStore
+from localrun.chat.token_odds import N_OTHERS, last_answer, odds_request
+from localrun.chat.turn import Answer
+from localrun.client.choice import builtin
+from localrun_tui.screens.dialogs.odds_screen import odds_row
+from localrun_tui.start import open_client
+
+
+def test_the_odds_of_an_answer_are_those_it_was_written_with() -> None:
+    client = open_client(builtin(), lambda done, total: None)
+    try:
+        chat = ChatStore(None).create()
+        question = chat.add_user("Hello!").id
+        request = Request(
+            messages=({"role": "user", "content": "Hello!"},),
+            sampling=Sampling(temperature=0.0),
+            max_tokens=12,
+            logprobs=0,
+        )
+        answer = Answer(chat, question, request, client.info)
+        written = []
+        for event in client.generate(request):
+            answer.take(event)
+            written += [logprob] if (logprob := getattr(event, "logprob", None)) is not None else []
+        answer.keep()
+        asked = odds_request(chat, last_answer(chat))
+        read = [token for event in client.generate(asked) for token in getattr(event, "tokens", ())][-12:]
+    finally:
+        client.close()
+    assert [one.token_id for one in read] == [one.token_id for one in written][:12]
+    for one, before in zip(read, written, strict=False):
+        assert one.logprob is not None
+        assert before.logprob is not None
+        assert math.isclose(one.logprob, before.logprob, abs_tol=1e-3)
+        assert len(one.top) == N_OTHERS
+
+
+def test_a_row_has_the_token_its_probability_and_the_others() -> None:
+    others = (TopLogprob(1, math.log(0.6), b" a\n"), TopLogprob(2, math.log(0.3), b"\x1b[2J"))
+    row = odds_row(TokenLogprob(1, math.log(0.6), others, b" a\n")).plain
+    assert "60 %  ·a⏎" in row
+    assert "30 %" in row
+    assert row.count("·a⏎") == 1
+    assert "\x1b" not in row
+
+
+def test_without_known_tokens_the_app_says_so() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/odds")
+        await pilot.press("enter")
+        await until(pilot, lambda: notice(pilot))
+
+    drive(app, steps)

@@ -1,0 +1,68 @@
+"""The token of Hugging Face: masked, kept by huggingface-hub, and nowhere else."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import pytest
+from localrun_testing.chat_app import chat_app, ready, type_text
+from localrun_testing.pilots import drive, screen_text, until, until_text
+from textual.pilot import Pilot
+
+from localrun.base.errors import HubError, UsageError
+from localrun.hub.hub_token import keep_token
+from localrun_tui.screens.dialogs.ask import AskText
+
+TOKEN = "hf_" + "a1B2" * 8
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    tokens: list[str] = []
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr(huggingface_hub, "login", lambda token, add_to_git_credential: tokens.append(token))
+    return tokens
+
+
+def test_the_token_is_masked_and_goes_to_huggingface_hub_only(
+    kept: list[str], home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app, _ = chat_app(folder=home / "chats")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/token")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, AskText))
+        await pilot.press(*TOKEN)
+        await until_text(pilot, "•" * len(TOKEN))
+        assert TOKEN not in screen_text(app)
+        await pilot.press("enter")
+        await until_text(pilot, "The token is kept")
+        assert TOKEN not in screen_text(app)
+
+    with caplog.at_level(logging.DEBUG):
+        drive(app, steps)
+    assert kept == [TOKEN]
+    assert TOKEN not in caplog.text
+    assert not [path for path in home.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
+
+
+def test_what_is_no_token_or_is_refused_is_said_without_it(kept: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for wrong in ("", "token", "hf_", "hf_ab cdefghijkl", "hf_äbcdefghijkl"):
+        with pytest.raises(UsageError, match="this is no token"):
+            keep_token(wrong)
+    assert kept == []
+
+    def refuse(token: str, add_to_git_credential: bool) -> None:
+        raise ValueError(f"Invalid token passed: {token}")
+
+    monkeypatch.setattr(huggingface_hub, "login", refuse)
+    with pytest.raises(HubError) as error:
+        keep_token(TOKEN)
+    assert TOKEN not in f"{error.value.message} {error.value.hint}"
+    assert error.value.__cause__ is None
+    monkeypatch.setenv("HF_TOKEN", "hf_other")
+    with pytest.raises(UsageError, match="HF_TOKEN is set"):
+        keep_token(TOKEN)

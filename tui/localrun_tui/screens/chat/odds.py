@@ -1,0 +1,47 @@
+"""Showing how sure the model was of the last answer; where that takes long, its price is asked for first."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
+
+from localrun.base.errors import UsageError
+from localrun.base.events import PromptLogprobs, TokenLogprob
+from localrun.base.units import ms
+from localrun.chat.reading_speed import reading_speed
+from localrun.chat.token_odds import last_answer, odds_request
+from localrun_tui.screens.dialogs.confirm import ConfirmScreen
+from localrun_tui.screens.dialogs.odds_screen import OddsScreen
+from localrun_tui.state.current_chat import nonempty_chat
+
+if TYPE_CHECKING:
+    from localrun.base.request import Request
+    from localrun.client.interface import EngineClient
+    from localrun_tui.state.session import Session
+
+_SHORT, _FEW = 5.0, 1000  # seconds, or tokens where no speed is known, that nobody is asked about
+
+
+async def show_odds(app: App[Any], session: "Session") -> None:
+    """Read the chat once more for the probabilities of its last answer, and show them."""
+    chat, client = nonempty_chat(session), session.model.client
+    if client is None or session.answering:
+        raise UsageError("the model is not free to read the answer again", "wait for it, or choose one by Ctrl+O")
+    answer = last_answer(chat)
+    request = odds_request(chat, answer)
+    n_tokens, speed = len(request.prompt_ids), reading_speed([answer.stats], client.info, session.rates)
+    seconds = speed.seconds(n_tokens, 0) if speed else None
+    if seconds > _SHORT if seconds is not None else n_tokens > _FEW:
+        facts = [("reads", f"{n_tokens:,} tokens" + (f", ≈{ms(1000 * seconds)}" if seconds else ""))]
+        if not await app.push_screen_wait(ConfirmScreen("Read the chat once more for this?", facts, "Read", "Leave")):
+            return
+    tokens = await asyncio.to_thread(_logprobs, client, request)
+    await app.push_screen(OddsScreen(tokens[-int(answer.stats["completion_tokens"]) :]))
+
+
+def _logprobs(client: "EngineClient", request: "Request") -> list[TokenLogprob]:
+    found: list[TokenLogprob] = []
+    for event in client.generate(request):
+        if isinstance(event, PromptLogprobs):
+            found += event.tokens
+    return found

@@ -1,0 +1,65 @@
+"""How sure the model was of each token of an answer, and which others it might have written."""
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from localrun.base.events import TokenLogprob
+from localrun.base.sanitize import clean
+from localrun.base.units import percent
+from localrun_tui.screens.dialogs.prompt_screen import TokenRows
+from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.meters import bar
+
+_BAR, _TEXT = 8, 18  # cells
+_SURE, _UNSURE = 0.9, 0.5
+
+
+def odds_row(token: TokenLogprob) -> Content:
+    """A token with its probability, and the others with theirs."""
+    chance = math.exp(token.logprob) if token.logprob is not None else 1.0
+    style = "$success" if chance >= _SURE else "$warning" if chance < _UNSURE else "$primary"
+    text = _shown(token.piece)
+    others = [one for one in token.top if one.token_id != token.token_id]
+    return Content.assemble(
+        bar(chance, _BAR, style),
+        f" {percent(chance):>5}  ",
+        say(f"{text:<{_TEXT}}"[: max(_TEXT, len(text))], "bold"),
+        ("  ", ""),
+        *(say(f"{_shown(one.piece)} {percent(math.exp(one.logprob))}   ", "$foreground-muted") for one in others),
+    )
+
+
+def _shown(piece: bytes) -> str:
+    text = piece.decode("utf-8", "replace").replace("\n", "⏎").replace("\t", "⇥").replace(" ", "·")
+    return clean(text, keep_newlines=False) or "∅"
+
+
+class OddsScreen(ModalScreen[None]):
+    """One row a token; the probabilities are the model's own, before temperature, penalties and bias."""
+
+    CSS_PATH = "prompt_screen.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", "Close", id="odds.close")]
+
+    def __init__(self, tokens: Sequence[TokenLogprob]) -> None:
+        super().__init__()
+        self.tokens = tokens
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box"):
+            yield Static(say("How sure the model was of each token, and which others it thought of"), id="question")
+            yield Static(say("before temperature and penalties; · is a blank, ⏎ ends a line", "$foreground-muted"))
+            yield TokenRows()
+            yield Static("↑↓ Page↑ Page↓ scroll, Escape closes", id="hint")
+
+    def on_mount(self) -> None:
+        rows = self.query_one(TokenRows)
+        rows.focus()
+        self.call_after_refresh(rows.show, [odds_row(token) for token in self.tokens])

@@ -1,0 +1,26 @@
+"""Asking for the token of Hugging Face, which nobody sees and only huggingface-hub keeps."""
+
+import asyncio
+from typing import Any
+
+from textual.app import App
+
+from localrun.base.errors import LocalrunError
+from localrun.hub.hub_token import TOKENS_PAGE, keep_token
+from localrun_tui.screens.dialogs.ask import AskText
+from localrun_tui.widgets.toast import toast, toast_error
+
+_HINT = f"it comes from {TOKENS_PAGE} · Enter checks and keeps it, Escape leaves"
+
+
+async def ask_for_token(app: App[Any]) -> None:
+    """Ask for a token and keep it, where it is good."""
+    token = await app.push_screen_wait(AskText("Token for Hugging Face", hint=_HINT, is_secret=True))
+    if token is None:
+        return
+    try:
+        await asyncio.to_thread(keep_token, token)
+    except LocalrunError as error:
+        toast_error(app, error)
+    else:
+        toast(app, "The token is kept", "Models whose authors gave you access can be downloaded now.")
