@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 from localrun_testing.instruction_sets import all_here, using
-from localrun_testing.tiny_towers import TINY_TOWERS, rows_of_transformers, save_tower
+from localrun_testing.projector_gguf import write_projector
+from localrun_testing.tiny_towers import SHAPE, TINY_TOWERS, rows_of_transformers, save_tower
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
@@ -17,11 +19,15 @@ from localrun.backends.cpu.backend import CpuBackend
 from localrun.backends.interface import Backend
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.base.errors import ImageError, ModelFileError
+from localrun.formats.gguf import open_gguf
+from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors import open_safetensors
+from localrun.formats.source import TensorSource
 from localrun.model.vision.positions import learned_positions, places_by_square
 from localrun.model.vision.projector import TowerProjector, patches_of
 from localrun.model.vision.read_config import tower_config
 from localrun.model.vision.weights import load_tower
+from localrun.ops.image_rows import ImagePlan
 from localrun.ops.interface import CancelFlag, StepCancelled
 
 SIZES = ((32, 32), (100, 30), (17, 131), (1, 1), (64, 80))
@@ -36,8 +42,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
         yield CpuBackend()
 
 
-def projector_of(folder: Path, backend: Backend) -> TowerProjector:
-    source = open_safetensors(folder)
+def projector_of(source: TensorSource, backend: Backend) -> TowerProjector:
     config = tower_config(source)
     layout = backend.layout(0, 1 << 30, 2)
     tower = load_tower(source, config, layout, backend.device)
@@ -53,7 +58,7 @@ def image_of(width: int, height: int) -> bytes:
 
 @pytest.mark.parametrize("name", TINY_TOWERS)
 def test_rows_are_those_of_transformers(name: str, backend: Backend, tmp_path: Path) -> None:
-    projector = projector_of(save_tower(name, tmp_path), backend)
+    projector = projector_of(open_safetensors(save_tower(name, tmp_path)), backend)
     config = projector.tower.config
     images = [image_of(*size) for size in SIZES]
     plans = [projector.plan(*size, 40) for size in SIZES]
@@ -69,8 +74,54 @@ def test_rows_are_those_of_transformers(name: str, backend: Backend, tmp_path: P
     assert [plan.n_rows for plan in plans] == [len(one.rows) for one in found]
 
 
+@pytest.mark.parametrize("name", TINY_TOWERS)
+def test_a_projector_makes_the_rows_of_its_checkpoint(name: str, tmp_path: Path) -> None:
+    recipe = TINY_TOWERS[name]
+    tapped = recipe.more.get("deepstack_visual_indexes", ())
+    path = write_projector(tmp_path / "mmproj-F32.gguf", recipe.build().state_dict(), SHAPE, tapped)
+    data, plan = image_of(70, 50), ImagePlan(80, 48, 15, (3, 5), 0.0)
+    found, expected = (
+        projector_of(source, ReferenceBackend()).encode(data, plan, lambda share: None, CancelFlag())
+        for source in (open_gguf(path), open_safetensors(save_tower(name, tmp_path)))
+    )
+    assert np.abs(found.rows - expected.rows).max() < 1e-5
+    assert [np.abs(a - b).max() < 1e-5 for a, b in zip(found.added, expected.added, strict=True)] == [True] * len(
+        tapped
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        ("clip.projector_type", "gemma3", "UNSUPPORTED"),
+        ("clip.vision.block_count", 5, "MISSING_TENSOR"),
+        ("clip.vision.block_count", 3, "UNSUPPORTED"),
+        ("clip.vision.patch_size", 0, "BAD_CONFIG"),
+        ("clip.vision.attention.head_count", 7, "BAD_CONFIG"),
+        ("clip.vision.image_mean", [0.5], "BAD_CONFIG"),
+        ("clip.vision.image_std", [0.5, 0.0, 0.5], "BAD_CONFIG"),
+        ("clip.vision.projection_dim", None, "MISSING_KEY"),
+    ],
+)
+def test_a_wrong_projector_is_one_clear_error(key: str, value: object, code: str, tmp_path: Path) -> None:
+    path = write_projector(tmp_path / "mmproj.gguf", TINY_TOWERS["qwen3.5"].build().state_dict(), SHAPE)
+    opened = open_gguf(path)
+    with pytest.raises(ModelFileError) as error:
+        projector_of(replace(opened, metadata=Metadata({**opened.metadata, key: value}, path)), ReferenceBackend())
+    assert error.value.code == code
+
+
+def test_ears_of_a_projector_are_left_out(tmp_path: Path) -> None:
+    state = {**TINY_TOWERS["qwen3.5"].build().state_dict()}
+    path = write_projector(tmp_path / "mmproj.gguf", state, SHAPE, more={"a.blk.0.ln1.weight": torch.ones(8)})
+    assert projector_of(open_gguf(path), ReferenceBackend()).n_added == 0
+    path = write_projector(tmp_path / "mmproj.gguf", state, SHAPE, more={"v.blk.0.odd.weight": torch.ones(8)})
+    with pytest.raises(ModelFileError):
+        projector_of(open_gguf(path), ReferenceBackend())
+
+
 def test_an_image_is_encoded_from_its_file(tmp_path: Path) -> None:
-    projector = projector_of(save_tower("qwen3-vl", tmp_path), ReferenceBackend())
+    projector = projector_of(open_safetensors(save_tower("qwen3-vl", tmp_path)), ReferenceBackend())
     data, plan = image_of(70, 50), projector.plan(70, 50, 1024)
     told: list[float] = []
     one = projector.encode(data, plan, told.append, CancelFlag())
@@ -84,7 +135,7 @@ def test_an_image_is_encoded_from_its_file(tmp_path: Path) -> None:
 
 
 def test_encoding_stops_when_it_is_cancelled(tmp_path: Path) -> None:
-    projector = projector_of(save_tower("qwen3.5", tmp_path), ReferenceBackend())
+    projector = projector_of(open_safetensors(save_tower("qwen3.5", tmp_path)), ReferenceBackend())
     cancel = CancelFlag()
     cancel.set()
     with pytest.raises(StepCancelled):
@@ -128,7 +179,7 @@ def changed_config(folder: Path, **changes: object) -> None:
 def test_a_wrong_file_is_one_clear_error(changes: dict[str, object], code: str, tmp_path: Path) -> None:
     changed_config(save_tower("qwen3.5", tmp_path), **changes)
     with pytest.raises(ModelFileError) as error:
-        projector_of(tmp_path, ReferenceBackend())
+        projector_of(open_safetensors(tmp_path), ReferenceBackend())
     assert error.value.code == code
     assert error.value.exit_code == 6
 
@@ -139,5 +190,5 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     tensors["model.visual.pos_embed.weight"][3, 3] = torch.nan
     save_file(tensors, tmp_path / "model.safetensors")
     with pytest.raises(ModelFileError) as error:
-        projector_of(tmp_path, ReferenceBackend())
+        projector_of(open_safetensors(tmp_path), ReferenceBackend())
     assert error.value.code == "NOT_FINITE"
