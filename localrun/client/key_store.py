@@ -17,16 +17,21 @@ def stored_key(server: str) -> str:
         return ""
 
 
-def store_key(server: str, key: str) -> None:
-    """Keep the key of a server in place of an earlier one. UsageError where there is no keyring, or one that keeps
-    keys in a plain file."""
-    keyring = _keyring()
+def has_keyring() -> bool:
+    """Whether there is a keyring that keeps keys safe: one that the library recommends, by its priority."""
     try:
-        if keyring.get_keyring().priority < 1:  # by which the library tells those that it recommends
-            raise UsageError("this system has no keyring that keeps keys safe", _INSTEAD)
+        return bool(_keyring().get_keyring().priority >= 1)
+    except Exception:  # as stored_key
+        return False
+
+
+def store_key(server: str, key: str) -> None:
+    """Keep the key of a server in place of an earlier one. UsageError where no keyring keeps it safe."""
+    keyring = _keyring()
+    if not has_keyring():
+        raise UsageError("this system has no keyring that keeps keys safe", _INSTEAD)
+    try:
         keyring.set_password(SERVICE, server, key)
-    except UsageError:
-        raise
     except Exception as error:
         what = f"the system's keyring does not take the key ({type(error).__name__})"
         raise UsageError(what, f"unlock it, or {_INSTEAD}") from None

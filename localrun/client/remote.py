@@ -39,6 +39,7 @@ class RemoteClient:
         self._profile = probe(endpoint, model)
         self._engine = self._profile.engine
         self._secret = home_secret() if self._engine.chat else b""
+        self._hinted = False
         self._load: ServerLoad | None = None
         self._load_until = 0.0
         self._exchanges: set[Exchange] = set()
@@ -86,7 +87,8 @@ class RemoteClient:
     def _extras(self, request: Request) -> Json:
         """Fields that this engine takes beyond the protocol."""
         chat = {self._engine.chat: chat_salt(self._secret, request.chat_id)} if self._engine.chat else {}
-        return self._engine.streaming | chat | self._going_on(request)
+        effort = {"reasoning_effort": _effort(request)} if self._engine.efforts and request.think != "auto" else {}
+        return self._engine.streaming | chat | effort | self._going_on(request)
 
     def _going_on(self, request: Request) -> Json:
         """Fields of a request for the rest of an answer that was cut. Raises UsageError."""
@@ -137,6 +139,7 @@ class RemoteClient:
                         break
             yield from answer.flush()
             answer.connect_ms = exchange.connect_ms
+            self._hint_at_counts(answer, exchange)
             done = Done(answer.completion("cancelled" if exchange.is_cancelled else None))
             if answer.found_open is not None:
                 self._opened[request.think] = answer.found_open
@@ -144,6 +147,14 @@ class RemoteClient:
         finally:
             self._exchanges.discard(exchange)
             exchange.cancel()
+
+    def _hint_at_counts(self, answer: RemoteAnswer, exchange: Exchange) -> None:
+        """Note once by which option the engine would count cached tokens, where it counts all others."""
+        if self._engine.counts_by and answer.lacks_cached and not exchange.is_cancelled and not self._hinted:
+            self._hinted = True
+            answer.notes.append(
+                f"{self._engine.name} counts cached tokens if it is started with {self._engine.counts_by}"
+            )
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
         """The prompt as the server's own tokenizer reads it; None where the engine has no page for that."""
@@ -196,11 +207,16 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
     if request.prompt_ids or request.prompt is not None:
         return "/completions", {**body, "prompt": list(request.prompt_ids) or request.prompt}
     if request.think != "auto":
-        body["chat_template_kwargs"] = {"enable_thinking": request.think == "on"}
+        body["chat_template_kwargs"] = {"enable_thinking": request.think == "on", "reasoning_effort": _effort(request)}
     if request.tools:
         body["tools"] = [dict(tool) for tool in request.tools]
         body |= _choice(request)
     return "/chat/completions", {**body, "messages": list(map(_message, request.messages))}
+
+
+def _effort(request: Request) -> str:
+    """The wish to think, for templates and engines that know levels of it."""
+    return "high" if request.think == "on" else "low"
 
 
 def _choice(request: Request) -> Json:

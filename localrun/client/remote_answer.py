@@ -55,6 +55,11 @@ class RemoteAnswer:
         """Whether a stop string came, or a loop that ends the answer: what comes is no part of it."""
         return bool(self._stops.found) or (self.loop_period > 0 and self.stops_on_loop)
 
+    @property
+    def lacks_cached(self) -> bool:
+        """Whether the server counted the prompt, but not how much of it was cached."""
+        return "prompt_tokens" in self._usage and not isinstance(self._usage.get("prompt_tokens_details"), dict)
+
     def push(self, chunk: Json) -> Iterator[Prefill | Token | ToolCallDelta]:
         """The events of one chunk, be it a delta of a stream, a whole message, or figures only."""
         if isinstance(usage := chunk.get("usage"), dict):

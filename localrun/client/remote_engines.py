@@ -16,16 +16,23 @@ class RemoteEngine:
     streaming: Json = field(default_factory=dict)
     continues: Json | None = None
     chat: str = ""
+    efforts: bool = False
+    counts_by: str = ""
 
 
 UNKNOWN = RemoteEngine()
 # vLLM counts the tokens of an answer while it streams, so that one which is stopped is counted, too; llama.cpp tells
 # how far it has read the prompt.
 VLLM = RemoteEngine(
-    "vLLM", {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}, _CONTINUES, "cache_salt"
+    "vLLM",
+    {"stream_options": {"include_usage": True, "continuous_usage_stats": True}},
+    _CONTINUES,
+    "cache_salt",
+    efforts=True,
+    counts_by="--enable-prompt-tokens-details",
 )
 LLAMA_CPP = RemoteEngine("llama.cpp", {"return_progress": True}, _CONTINUES)
-SGLANG = RemoteEngine("SGLang", chat="cache_salt")
+SGLANG = RemoteEngine("SGLang", chat="cache_salt", efforts=True, counts_by="--enable-cache-report")
 OLLAMA = RemoteEngine("Ollama")
 LOCALRUN = RemoteEngine("localrun", chat="prompt_cache_key")
 

@@ -29,7 +29,15 @@ MAX_BODY = 8 << 20
 MAX_ANSWER = 64 << 20
 _OPTIONAL = (
     *("stream_options", "top_k", "min_p", "repeat_penalty", "repetition_penalty"),
-    *("chat_template_kwargs", "seed", "logit_bias", "return_progress", "cache_salt", "prompt_cache_key"),
+    *(
+        "chat_template_kwargs",
+        "seed",
+        "logit_bias",
+        "return_progress",
+        "cache_salt",
+        "prompt_cache_key",
+        "reasoning_effort",
+    ),
 )
 _PROGRESS = re.compile(
     r" *keepalive (\d{1,9})/(\d{1,9})"

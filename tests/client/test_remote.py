@@ -115,7 +115,10 @@ def test_what_was_chosen_is_asked_for(server: FakeChatServer) -> None:
     assert body["repeat_penalty"] == body["repetition_penalty"] == 1.1
     assert (body["presence_penalty"], body["frequency_penalty"], body["seed"]) == (0.1, 0.2, 42)
     assert (body["logit_bias"], body["max_tokens"], body["stop"]) == ({"7": -1.0}, 99, ["END"])
-    assert (body["tools"], body["chat_template_kwargs"]) == ([tool], {"enable_thinking": False})
+    assert (body["tools"], body["chat_template_kwargs"]) == (
+        [tool],
+        {"enable_thinking": False, "reasoning_effort": "low"},
+    )
 
 
 def test_a_raw_prompt_goes_to_completions(server: FakeChatServer) -> None:

@@ -49,7 +49,7 @@ def test_vllm_counts_a_chat(server: FakeChatServer) -> None:
         "model": "tiny",
         "messages": list(HI.messages),
         "tools": [TOOL],
-        "chat_template_kwargs": {"enable_thinking": False},
+        "chat_template_kwargs": {"enable_thinking": False, "reasoning_effort": "low"},
     }
     assert asked[1] == {**asked[0], "return_token_strs": True}
     assert not [seen for seen in server.seen if seen.method == "POST"], "nothing was generated"

@@ -8,7 +8,7 @@ from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta
 
 from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Done, Event, Prefill, Token
-from localrun.base.request import Request
+from localrun.base.request import Request, Think
 from localrun.client.endpoint import Endpoint
 from localrun.client.remote import RemoteClient
 
@@ -95,6 +95,16 @@ def test_a_limit_by_its_newer_name(server: FakeChatServer) -> None:
     ]
 
 
+@pytest.mark.parametrize(("think", "effort"), [("on", "high"), ("off", "low"), ("auto", None)])
+def test_the_wish_to_think_in_all_its_spellings(server: FakeChatServer, think: Think, effort: str | None) -> None:
+    for owner in ("vllm", ""):
+        ask(client_of(server, owner), server, WHOLE, request=replace(HI, think=think))
+        body = server.seen[-1].body
+        wish = {"enable_thinking": think == "on", "reasoning_effort": effort} if effort else None
+        assert body.get("chat_template_kwargs") == wish
+        assert body.get("reasoning_effort") == (effort if owner else None)
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -145,6 +155,19 @@ def test_a_stopped_answer_is_counted_by_vllm(server: FakeChatServer) -> None:
     done = end_of([*events, *generation])
     assert (done.stop_reason, done.prompt_tokens, done.completion_tokens) == ("cancelled", 76, 1)
     assert server.seen[-1].body["stream_options"]["continuous_usage_stats"] is True
+
+
+def test_the_option_that_counts_cached_tokens_is_named_once(server: FakeChatServer) -> None:
+    counts = {"prompt_tokens": 76, "completion_tokens": 1}
+    uncounted = Reply((delta(content="Yes"), delta("stop"), event(choices=[], usage=counts), DONE))
+    client = client_of(server, "vllm")
+    first, second = (end_of(ask(client, server, uncounted)).notes for _ in range(2))
+    assert len([note for note in first if "--enable-prompt-tokens-details" in note]) == 1
+    assert not [note for note in second if "--enable-prompt-tokens-details" in note]
+    counted = {**counts, "prompt_tokens_details": {"cached_tokens": 0}}
+    known = Reply((delta(content="Yes"), delta("stop"), event(choices=[], usage=counted), DONE))
+    for owner, reply in (("vllm", known), ("", uncounted)):
+        assert not [note for note in end_of(ask(client_of(server, owner), server, reply)).notes if "--enable" in note]
 
 
 def test_a_stopped_answer_without_counts_blames_nobody(server: FakeChatServer) -> None:

@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +16,14 @@ from textual.widgets import Input
 
 from localrun.base.errors import EngineDiedError, LocalrunError
 from localrun.chat.journal import ChatStore
-from localrun.client import remote_models
+from localrun.client import endpoints, remote_models
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import read_endpoints, write_endpoints
 from localrun_tui import start
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens import first_run
 from localrun_tui.screens.models import model_sections
+from localrun_tui.screens.settings import endpoint_form
 
 KEY = "sk-canary-123456"
 
@@ -95,12 +97,36 @@ def test_a_server_is_added_and_its_model_answers(server: FakeChatServer) -> None
         await until_text(pilot, "tokens in the answer")
         assert "Nothing yet" not in screen_text(app)
         assert "canary" not in screen_text(app)
+        await pilot.press("ctrl+o")
+        await until_text(pilot, "runs on lab: what you write is sent to")
+        assert "an engine that does not say its name · not said: tools" in screen_text(app)
 
     drive(app, steps, LARGE)
     assert read_endpoints() == [Endpoint("lab", server.url, KEY)]
     said = [seen for seen in server.seen if seen.method == "POST"]
     assert {(one.key, one.body["model"]) for one in said} == {(KEY, "big-model")}
     assert [message["content"] for message in said[-1].body["messages"]] == ["Hi", "Hello, wörld", "And again"]
+
+
+def test_a_key_goes_to_the_keyring_where_there_is_one(
+    server: FakeChatServer, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: dict[str, str] = {}
+    monkeypatch.setattr(endpoint_form, "has_keyring", lambda: True)
+    monkeypatch.setattr(endpoints, "store_key", kept.__setitem__)
+    monkeypatch.setattr(endpoints, "stored_key", kept.__getitem__)
+    app = new_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await to_servers(pilot)
+        await pilot.press("a")
+        await fill_in(pilot, "lab", server.url, KEY)
+        await choose(pilot, "big-model")
+
+    drive(app, steps, LARGE)
+    assert kept == {"lab": KEY}
+    assert read_endpoints() == [Endpoint("lab", server.url, KEY, in_keyring=True)]
+    assert KEY not in (home / endpoints.FILE_NAME).read_text()
 
 
 def test_a_server_is_added_in_the_settings(server: FakeChatServer) -> None:

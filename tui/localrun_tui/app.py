@@ -172,7 +172,9 @@ class LocalrunApp(PlainEnd):
             await self.session.load(await self.session.disk.run(builtin))
 
     def action_models(self, title: str = "Models", words: str = "") -> None:
-        self._chat_screen.run_guarded(self.choose_model(title=title, words=words))
+        info = self.session.info
+        section = "remote" if info is not None and info.engine == "remote" and not words else "disk"
+        self._chat_screen.run_guarded(self.choose_model(section, title, words))
 
     async def choose_model(self, section: str = "disk", title: str = "Models", words: str = "") -> None:
         from localrun_tui.screens.models.models_screen import ModelsScreen

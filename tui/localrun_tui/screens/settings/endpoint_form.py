@@ -13,6 +13,7 @@ from textual.widgets import Input, Static
 
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import check_endpoint, travels_in_the_clear
+from localrun.client.key_store import has_keyring
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 
@@ -63,16 +64,20 @@ class EndpointForm(ModalScreen[Endpoint | None]):
         warning, found = "", None
         try:
             found = check_endpoint(name, url, key, self.taken, model)
-            if self.endpoint is not None and self.endpoint.in_keyring:
-                found = replace(found, in_keyring=True)
-            elif self.endpoint is not None and found.key == self.endpoint.key:
-                found = replace(found, key_env=self.endpoint.key_env)
+            found = self._kept(found)
         except ValueError as error:
             warning = str(error) if name and url else ""
         if found is not None and travels_in_the_clear(found):
             warning = "http: others on the network can read what you send, the key included"
         self.query_one("#problem", Static).update(say(warning))
         return found
+
+    def _kept(self, found: Endpoint) -> Endpoint:
+        """The server with the place of its key: that of before, for another key the system's keyring if it has one."""
+        known = self.endpoint
+        if known is not None and found.key == known.key:
+            return replace(found, key_env=known.key_env, in_keyring=known.in_keyring)
+        return replace(found, in_keyring=bool(found.key) and has_keyring())
 
     @on(Input.Submitted)
     def _submit(self, event: Input.Submitted) -> None:
