@@ -30,7 +30,8 @@ enum { LR_ACT_NONE = 0, LR_ACT_SILU_MUL = 1, LR_ACT_GELU_MUL = 2, LR_ACT_CLAMPED
 enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4, LR_N_KV };
 enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_OP_ROUTE, LR_OP_EXPERTS,
   LR_OP_COMBINE, LR_OP_SIGMOID_MUL, LR_OP_SHORT_CONV, LR_OP_GATED_DELTA_RULE, LR_OP_SELECTIVE_SCAN, LR_OP_EMBED_MAPPED,
-  LR_OP_GELU_MUL, LR_OP_SCALE, LR_OP_WILL_NEED, LR_OP_LAYER_NORM, LR_OP_SELF_ATTENTION, LR_N_OPS };
+  LR_OP_GELU_MUL, LR_OP_SCALE, LR_OP_WILL_NEED, LR_OP_LAYER_NORM, LR_OP_SELF_ATTENTION, LR_OP_XIELU,
+  LR_N_OPS };
 
 // A weight matrix in one of the library's layouts (layouts/layouts.h). Rows are padded to whole interleaves, columns with zeros.
 typedef struct {
@@ -88,6 +89,7 @@ typedef struct {
 
 typedef struct {
   lr_value* a;
+  const int32_t* order;  // [width of a]: codes are made, and weights read them, of a's numbers in this order; null: as they are
   const lr_matrix* weight[LR_MAX_WEIGHTS];
   const float* bias[LR_MAX_WEIGHTS];  // or null
   const float* scale[LR_MAX_WEIGHTS];  // one number that products are multiplied by before the bias; null: as they are
@@ -209,6 +211,13 @@ typedef struct {
   int32_t reserved;
 } lr_scaling;
 
+// x > 0: (positive·x + linear)·x, else negative·(e^min(x, limit) - 1 - x) + linear·x
+typedef struct {
+  const lr_value* x;
+  lr_value* out;
+  float positive, negative, linear, limit;
+} lr_xielu;
+
 typedef struct {
   const lr_value* x;
   lr_value* out;        // (x - mean) / sqrt(variance + eps) · weight + bias, of a whole row
@@ -303,6 +312,7 @@ typedef struct {
     lr_will_need will_need;
     lr_layer_norm layer_norm;
     lr_self_attention self_attention;
+    lr_xielu xielu;
   };
 } lr_instruction;
 

@@ -22,3 +22,12 @@ def affine(bits: int) -> Callable[[torch.Tensor], torch.Tensor]:
         return scale * bit_stream(raw[:, 4:], bits).float() + minimum
 
     return decode
+
+
+def zero_point(bits: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The decoder of codes of so many bits after an fp16 scale and a byte that is subtracted from them."""
+
+    def decode(raw: torch.Tensor) -> torch.Tensor:
+        return fp16(raw[:, :2]) * (bit_stream(raw[:, 3:], bits).float() - raw[:, 2:3].float())
+
+    return decode

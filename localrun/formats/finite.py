@@ -32,6 +32,7 @@ _F16_SCALES = MappingProxyType(  # at which bytes of a block
         "Q6_K": (208,),
         "TQ1_0": (52,),
         "TQ2_0": (64,),
+        **dict.fromkeys(("INT4_ZP_G32", "INT4_ZP_G128", "INT8_ZP_G32"), (0,)),
         **dict.fromkeys(("INT2_G64", "INT4_G64", "INT5_G64", "INT6_G32", "INT6_G64", "INT8_G32", "INT8_G64"), (0, 2)),
     }
 )

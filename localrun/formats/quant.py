@@ -128,6 +128,9 @@ _ROWS = (
     QuantType("INT8_G64", None, 64, 68, decode_affine.affine(8), own_id=1007),
     QuantType("F8_G128", None, 128, 132, decode_table.f8_g128, own_id=1009),
     QuantType("MXFP8", None, 32, 33, decode_table.mxfp8, own_id=1010),
+    QuantType("INT4_ZP_G32", None, 32, 19, decode_affine.zero_point(4), own_id=1011),
+    QuantType("INT4_ZP_G128", None, 128, 67, decode_affine.zero_point(4), own_id=1012),
+    QuantType("INT8_ZP_G32", None, 32, 35, decode_affine.zero_point(8), own_id=1013),
 )
 QUANT_TYPES: dict[str, QuantType] = {row.name: row for row in _ROWS}
 BY_GGUF_ID: dict[int, QuantType] = {row.gguf_id: row for row in _ROWS if row.gguf_id is not None}

@@ -37,6 +37,7 @@ class LowRank:
 class LinearWeight:
     """A matrix and what is done to its products: y = scale · (W a) + its adapters + bias.
 
+    With `gather` column i of the matrix is multiplied with number gather[i] of a row; adapters read rows as they are.
     Of experts that lie one after the other, each may have a scale of its own, and none has adapters.
     """
 
@@ -44,6 +45,7 @@ class LinearWeight:
     bias: Vector | None = None  # [n_out]
     scale: float | Vector = 1.0  # a Vector is [n_experts]
     adapters: tuple[LowRank, ...] = ()
+    gather: Vector | None = None  # of int32 [n_in]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,22 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
+class Xielu:
+    """Where x > 0 positive · x² + linear · x, else negative · (e^min(x, limit) - 1 - x) + linear · x -> f32 [R, n].
+
+    xIELU (Huang and Schlag 2024, arXiv 2411.13010) with its learned numbers.
+    """
+
+    name: ClassVar = "xielu"
+    n_results: ClassVar = 1
+    x: Value
+    positive: float
+    negative: float
+    linear: float
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
 class Router:
     """Chooses experts for a row by a @ weight.T + bias, as its `routing` says. What an expert gives counts as much more
     as its `scale` says."""
@@ -250,6 +268,7 @@ Instruction: TypeAlias = (
     | SigmoidMul
     | GeluMul
     | Scale
+    | Xielu
     | ShortConv
     | GatedDeltaRule
     | SelectiveScan

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 Value: TypeAlias = Any  # of a step: a Slot while a program is recorded, a Tensor when the reference executes it
 QKNorm = Literal["none", "head", "row"]  # of q and k: none, each head by itself, the whole row
-Activation = Literal["silu", "gelu", "clamped_silu", "relu_squared"]  # gelu is its tanh approximation
+Activation = Literal["silu", "gelu", "clamped_silu", "relu_squared", "xielu"]  # gelu is its tanh approximation
 # What a linear ends with: act(gate) · up of two products (clamped: see CLAMP), or an activation of one: max(0, y)²
 # (So et al. 2021), GELU by tanh, as y · Φ(y), or as y · sigmoid(1.702 · y) (Hendrycks and Gimpel 2016).
 GatedActivation = Literal["silu_mul", "gelu_mul", "clamped_silu_mul"]
@@ -20,7 +20,7 @@ CLAMP, SLOPE = 7.0, 1.702
 
 # How results are rounded, by number: what is kept on disk was computed with the rounding of one version. The arithmetic
 # of an instruction set counts by its name (`NativeLibrary.arithmetic`), so others keep their blocks.
-NUMERICS_VERSION = 5  # LR_NUMERICS_VERSION of kernels/cpu/localrun_cpu.h
+NUMERICS_VERSION = 6  # LR_NUMERICS_VERSION of kernels/cpu/localrun_cpu.h
 
 
 @dataclass(frozen=True, slots=True)

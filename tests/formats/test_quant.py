@@ -20,7 +20,8 @@ Blocks = npt.NDArray[np.uint8]
 
 OF_SAFETENSORS = ("U8", "U16", "U32", "BOOL", "F8_E4M3", "F8_E5M2", "F8_E8M0")
 AFFINE = {"INT2_G64": 2, "INT4_G64": 4, "INT5_G64": 5, "INT6_G32": 6, "INT6_G64": 6, "INT8_G32": 8, "INT8_G64": 8}
-OF_CHECKPOINTS = (*AFFINE, "F8_G128", "MXFP8")
+ZERO_POINTS = {"INT4_ZP_G32": 4, "INT4_ZP_G128": 4, "INT8_ZP_G32": 8}
+OF_CHECKPOINTS = (*AFFINE, *ZERO_POINTS, "F8_G128", "MXFP8")
 WITHOUT_ORACLE = ("F64", "I8", "I16", "I32", "I64", "Q8_K", "Q1_0", "Q2_0", *OF_SAFETENSORS, *OF_CHECKPOINTS)
 WITH_ORACLE = [name for name in QUANT_TYPES if name not in WITHOUT_ORACLE]
 INTEGER_FORMATS = {"I8": "b", "U8": "B", "U16": "H", "U32": "I", "I16": "h", "I32": "i", "I64": "q"}
@@ -32,6 +33,7 @@ SCALE_OFFSETS = {
     "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ2_XXS": (0,), "IQ2_XS": (0,), "IQ2_S": (0,), "IQ3_XXS": (0,),
     "IQ3_S": (0,), "IQ1_S": (0,), "IQ4_NL": (0,), "IQ4_XS": (0,), "TQ1_0": (52,), "TQ2_0": (64,), "F16": (0,),
     **dict.fromkeys(AFFINE, (0, 2)),
+    **dict.fromkeys(ZERO_POINTS, (0,)),
 }  # fmt: skip
 
 LLAMA_CPP_MADE = (  # a block, and the first of its numbers in quarters of 1.5
@@ -132,6 +134,23 @@ def test_decodes_affine_groups(name: str) -> None:
         stream = int.from_bytes(block[4:], "little")
         codes = (stream >> bits * place & (1 << bits) - 1 for place in range(qtype.block_size))
         expected.append([scale * np.float32(code) + minimum for code in codes])
+    assert_same_bits(qtype.decode(torch.from_numpy(blocks), (500, qtype.block_size)), np.array(expected))
+
+
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("name", ZERO_POINTS)
+def test_decodes_groups_with_a_zero_point(name: str) -> None:
+    """half scale · byte zero point · codes that follow each other bit by bit."""
+    qtype, bits = QUANT_TYPES[name], ZERO_POINTS[name]
+    blocks = random_blocks(qtype, 500, seed=10)
+    expected = []
+    for block in blocks:
+        scale, stream = (
+            np.frombuffer(block[:2].tobytes(), "<f2").astype(np.float32)[0],
+            int.from_bytes(block[3:], "little"),
+        )
+        codes = (stream >> bits * place & (1 << bits) - 1 for place in range(qtype.block_size))
+        expected.append([scale * np.float32(code - int(block[2])) for code in codes])
     assert_same_bits(qtype.decode(torch.from_numpy(blocks), (500, qtype.block_size)), np.array(expected))
 
 

@@ -43,7 +43,7 @@ int lr_dequantize_row(const lr_matrix* m, int32_t row, float* out) {
     return LR_BAD_ARGUMENT;
   const lr_layout& layout = lr_layouts[m->layout];
   const lr_block_parts parts = lr_parts(layout);
-  const bool has_minimum = lr_has_minima(layout);
+  const bool adds_minimum = lr_has_minima(layout) && !lr_has_zeros(layout);
   const int lane = row % 16;
   for (int32_t first = 0; first < m->n_cols; first += 32) {
     const Run run = find_run(m, parts, row, first / 32);
@@ -60,9 +60,10 @@ int lr_dequantize_row(const lr_matrix* m, int32_t row, float* out) {
     }
     for (int g = 0; g < lr_run_groups(layout); g++) {
       scales_at(layout, run, lane, g, &scale, &minimum);
+      const int zero = zero_at(layout, run, lane, g);
       for (int i = g * lr_run_columns(layout); i < (g + 1) * lr_run_columns(layout); i++) {
-        const float value = scale * (float)(code_at(layout, run, lane, i) - layout.zero);
-        out[first + i] = has_minimum ? value + minimum : value;
+        const float value = scale * (float)(code_at(layout, run, lane, i) - zero);
+        out[first + i] = adds_minimum ? value + minimum : value;
       }
     }
   }

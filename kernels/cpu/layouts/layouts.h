@@ -7,7 +7,7 @@
 //             nibbles of a vector are columns 8·v + i, the high nibbles columns 8·v + 4 + i. With 2 bits field f of a byte,
 //             lowest first, is column 16·v + 4·f + i. Floats lie column by column, 16 rows; those of bf16 in pairs of columns.
 //   high bits (4+1, 4+2) per 32 columns one or two vectors: field v of byte 4·r + i belongs to column 4·v + i
-//   scales    per scale group 16 numbers, one a row; then likewise the minima. Those of 4 bits share a byte, the scale in
+//   scales    per scale group 16 numbers, one a row; then likewise the minima, or the zero points. Those of 4 bits share a byte, the scale in
 //             its low half. Those of 6 bits are three vectors of 64 bytes a block: byte 16·g + r has in its low 6 bits the scale of group g, its minimum, and the scale of
 //             group 4 + g; in the high 2 bits, lowest first, the minimum of group 4 + g
 //   super     16 numbers a block, one a row; then likewise those of the minima
@@ -23,6 +23,7 @@ enum lr_scale {
   LR_SCALE_NONE,
   LR_SCALE_FP16,       // fp16 a group
   LR_SCALE_FP16_MIN,   // and one that is added
+  LR_SCALE_FP16_ZERO,  // and a byte that is subtracted from the codes before: what they have as 0
   LR_SCALE_E8M0,       // a power of two a group: 2^(byte - 128), of floats twice that
   LR_SCALE_F32,        // float a group
   LR_SCALE_SUPER_I8,   // int8 a group times float a block
@@ -69,6 +70,9 @@ enum {
   LR_LAYOUT_F8,  // FP8 (E4M3) without scales, with a float for 128 columns, and with a power of two for 32
   LR_LAYOUT_F8_G128,
   LR_LAYOUT_MXFP8,
+  LR_LAYOUT_INT4_ZP_G32,  // unsigned codes less a zero point, times a scale
+  LR_LAYOUT_INT4_ZP_G128,
+  LR_LAYOUT_INT8_ZP_G32,
   LR_N_LAYOUTS
 };
 
@@ -101,14 +105,17 @@ static constexpr lr_layout lr_layouts[LR_N_LAYOUTS] = {
     {"f8", LR_CODE_BITS_F8, LR_SCALE_NONE, 32, 0, LR_TABLE_NONE},
     {"f8_g128", LR_CODE_BITS_F8, LR_SCALE_F32, 128, 0, LR_TABLE_NONE},
     {"mxfp8", LR_CODE_BITS_F8, LR_SCALE_E8M0, 32, 0, LR_TABLE_NONE},
+    {"int4_zp_g32", LR_CODE_BITS_4, LR_SCALE_FP16_ZERO, 32, 0, LR_TABLE_NONE},
+    {"int4_zp_g128", LR_CODE_BITS_4, LR_SCALE_FP16_ZERO, 128, 0, LR_TABLE_NONE},
+    {"int8_zp_g32", LR_CODE_BITS_8, LR_SCALE_FP16_ZERO, 32, -128, LR_TABLE_NONE},
 };
 
 // Something of every layout: LR_EACH_LAYOUT(f) is f<0>(), f<1>() …
 #define LR_EACH_LAYOUT(f)                                                                                              \
   f<0>(), f<1>(), f<2>(), f<3>(), f<4>(), f<5>(), f<6>(), f<7>(), f<8>(), f<9>(), f<10>(), f<11>(), f<12>(), f<13>(), \
       f<14>(), f<15>(), f<16>(), f<17>(), f<18>(), f<19>(), f<20>(), f<21>(), f<22>(), f<23>(), f<24>(), f<25>(), \
-      f<26>(), f<27>()
-static_assert(LR_N_LAYOUTS == 28, "LR_EACH_LAYOUT lacks a layout");
+      f<26>(), f<27>(), f<28>(), f<29>(), f<30>()
+static_assert(LR_N_LAYOUTS == 31, "LR_EACH_LAYOUT lacks a layout");
 
 static constexpr int8_t lr_tables[3][16] = {
     {0},
@@ -143,6 +150,7 @@ static constexpr lr_block_parts lr_parts(const lr_layout& layout) {
   switch (layout.scale) {
     case LR_SCALE_FP16: parts.scales = 32 * 32 / layout.group; break;
     case LR_SCALE_FP16_MIN: parts.scales = parts.minima = 32 * 32 / layout.group; break;
+    case LR_SCALE_FP16_ZERO: parts.scales = 32 * 32 / layout.group; parts.minima = 16 * 32 / layout.group; break;
     case LR_SCALE_E8M0: parts.scales = 16 * 32 / layout.group; break;
     case LR_SCALE_F32: parts.scales = 64 * 32 / layout.group; break;
     case LR_SCALE_SUPER_I8: parts.scales = 16 * 32 / layout.group; parts.super_scales = 64; break;
@@ -157,13 +165,19 @@ static constexpr lr_block_parts lr_parts(const lr_layout& layout) {
 static constexpr bool lr_has_codes(const lr_layout& layout) { return layout.code_bits <= LR_CODE_BITS_8; }
 static constexpr bool lr_is_f8(const lr_layout& layout) { return layout.code_bits == LR_CODE_BITS_F8; }
 
-// Bytes of the 16 scales of a group, where each has its own.
+static constexpr bool lr_has_zeros(const lr_layout& layout) { return layout.scale == LR_SCALE_FP16_ZERO; }
+
+// Bytes of the 16 scales of a group, where each has its own, and of its minima or zero points.
 static constexpr int32_t lr_scale_bytes(const lr_layout& layout) {
   if (layout.scale == LR_SCALE_F32) return 64;
-  return layout.scale == LR_SCALE_FP16 || layout.scale == LR_SCALE_FP16_MIN ? 32 : 16;
+  return layout.scale == LR_SCALE_FP16 || layout.scale == LR_SCALE_FP16_MIN || lr_has_zeros(layout) ? 32 : 16;
+}
+static constexpr int32_t lr_minimum_bytes(const lr_layout& layout) {
+  return lr_has_zeros(layout) ? 16 : lr_scale_bytes(layout);
 }
 static constexpr bool lr_has_minima(const lr_layout& layout) {
-  return layout.scale == LR_SCALE_FP16_MIN || layout.scale == LR_SCALE_SUPER_MIN_4 || layout.scale == LR_SCALE_SUPER_MIN_6;
+  return layout.scale == LR_SCALE_FP16_MIN || layout.scale == LR_SCALE_SUPER_MIN_4 || layout.scale == LR_SCALE_SUPER_MIN_6 ||
+         lr_has_zeros(layout);
 }
 
 // Bytes of a block of n runs of 32 columns, and of a whole group of 16 rows.

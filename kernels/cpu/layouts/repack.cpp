@@ -58,6 +58,9 @@ const Source kSources[] = {
     {1008, LR_LAYOUT_F8, 1, 1, nullptr},
     {1009, LR_LAYOUT_F8_G128, 128, 132, unpack_f8_g128},
     {1010, LR_LAYOUT_MXFP8, 32, 33, unpack_mxfp8},
+    {1011, LR_LAYOUT_INT4_ZP_G32, 32, 19, unpack_int4_zp_g32},
+    {1012, LR_LAYOUT_INT4_ZP_G128, 128, 67, unpack_int4_zp_g128},
+    {1013, LR_LAYOUT_INT8_ZP_G32, 32, 35, unpack_int8_zp_g32},
 };
 
 const Source* find_source(int32_t gguf_type) {
@@ -148,12 +151,16 @@ void write_codes(int32_t code_bits, const uint8_t* codes, uint8_t* to, uint8_t* 
 // The scales of a file's block, which are those from `first` on in a block of the layout.
 void write_scales(const lr_layout& layout, const Block& block, int n, int first, uint8_t* scales, uint8_t* minima,
                   int lane) {
-  const int bytes = lr_scale_bytes(layout);
+  const int bytes = lr_scale_bytes(layout), minimum_bytes = lr_minimum_bytes(layout);
   for (int g = 0; g < n; g++) {
-    uint8_t *s = scales + (first + g) * bytes, *m = minima + (first + g) * bytes;
+    uint8_t *s = scales + (first + g) * bytes, *m = minima + (first + g) * minimum_bytes;
     switch (layout.scale) {
       case LR_SCALE_FP16_MIN: memcpy(m + 2 * lane, &block.fp16_min[g], 2); [[fallthrough]];
       case LR_SCALE_FP16: memcpy(s + 2 * lane, &block.fp16_scale[g], 2); break;
+      case LR_SCALE_FP16_ZERO:
+        memcpy(s + 2 * lane, &block.fp16_scale[g], 2);
+        m[lane] = block.minimum[g];
+        break;
       case LR_SCALE_F32: memcpy(s + 4 * lane, &block.super, 4); break;
       case LR_SCALE_SUPER_MIN_4: s[lane] = (uint8_t)(block.scale[g] | block.minimum[g] << 4); break;
       default: s[lane] = block.scale[g];

@@ -72,15 +72,25 @@ static inline int six_bit_minimum(const uint8_t* at, int group) {
   return at[0] >> 6 | at[64] >> 6 << 2 | at[128] >> 6 << 4;
 }
 
-// Scale and minimum of one scale group of a run.
+// The code that stands for 0 in one scale group of a run.
+static inline int zero_at(const lr_layout& layout, const Run& run, int lane, int group) {
+  const int place = lr_scale_place(layout, run.in_block, group);
+  return layout.zero + (lr_has_zeros(layout) ? run.minima[place * lr_minimum_bytes(layout) + lane] : 0);
+}
+
+// Scale and minimum of one scale group of a run: what its zero point takes off is a minimum, too.
 static inline void scales_at(const lr_layout& layout, const Run& run, int lane, int group, float* scale, float* minimum) {
   const int in_block = lr_scale_place(layout, run.in_block, group);
   const uint8_t* s = run.scales + in_block * lr_scale_bytes(layout);
-  const uint8_t* m = run.minima + in_block * lr_scale_bytes(layout);
+  const uint8_t* m = run.minima + in_block * lr_minimum_bytes(layout);
   *minimum = 0;
   switch (layout.scale) {
     case LR_SCALE_FP16_MIN: *minimum = fp16_to_float(m + 2 * lane); [[fallthrough]];
     case LR_SCALE_FP16: *scale = fp16_to_float(s + 2 * lane); return;
+    case LR_SCALE_FP16_ZERO:
+      *scale = fp16_to_float(s + 2 * lane);
+      *minimum = (float)-m[lane] * *scale;  // exact
+      return;
     case LR_SCALE_E8M0:
       *scale = lr_has_codes(layout) ? e8m0(s[lane]) : s[lane] == 0xff ? bits_float(0x7fc00000) : 2 * e8m0(s[lane]);
       return;

@@ -152,22 +152,27 @@ void unpack_tq2_0(const uint8_t* raw, Block* b) {
   for (int i = 0; i < 256; i++) b->code[i] -= 1;
 }
 
-// An affine group: scale, minimum, and n codes that follow each other bit by bit, the lowest bit first.
-template <int bits, int n> static void unpack_affine(const uint8_t* raw, Block* b) {
-  b->fp16_scale[0] = u16_at(raw);
-  b->fp16_min[0] = u16_at(raw + 2);
-  raw += 4;
+// n codes that follow each other bit by bit, the lowest bit first. Those of 8 bits are signed in their layout.
+template <int bits, int n> static void unpack_stream(const uint8_t* raw, uint8_t* code) {
   for (int i = 0; i < n; i += 8, raw += bits) {
     uint64_t eight = 0;
     memcpy(&eight, raw, bits);
-    for (int j = 0; j < 8; j++) b->code[i + j] = (uint8_t)(eight >> bits * j & ((1 << bits) - 1));
+    for (int j = 0; j < 8; j++) code[i + j] = (uint8_t)((eight >> bits * j & ((1 << bits) - 1)) ^ (bits == 8 ? 0x80 : 0));
   }
 }
 
-// Codes of 8 bits are signed in their layout.
-template <int n> static void unpack_affine_bytes(const uint8_t* raw, Block* b) {
-  unpack_affine<8, n>(raw, b);
-  for (int i = 0; i < n; i++) b->code[i] ^= 0x80;
+// An affine group: scale, minimum and codes.
+template <int bits, int n> static void unpack_affine(const uint8_t* raw, Block* b) {
+  b->fp16_scale[0] = u16_at(raw);
+  b->fp16_min[0] = u16_at(raw + 2);
+  unpack_stream<bits, n>(raw + 4, b->code);
+}
+
+// Scale, zero point and codes.
+template <int bits, int n> static void unpack_zero_point(const uint8_t* raw, Block* b) {
+  b->fp16_scale[0] = u16_at(raw);
+  b->minimum[0] = raw[2];
+  unpack_stream<bits, n>(raw + 3, b->code);
 }
 
 void unpack_int2_g64(const uint8_t* raw, Block* b) { unpack_affine<2, 64>(raw, b); }
@@ -175,8 +180,11 @@ void unpack_int4_g64(const uint8_t* raw, Block* b) { unpack_affine<4, 64>(raw, b
 void unpack_int5_g64(const uint8_t* raw, Block* b) { unpack_affine<5, 64>(raw, b); }
 void unpack_int6_g32(const uint8_t* raw, Block* b) { unpack_affine<6, 32>(raw, b); }
 void unpack_int6_g64(const uint8_t* raw, Block* b) { unpack_affine<6, 64>(raw, b); }
-void unpack_int8_g32(const uint8_t* raw, Block* b) { unpack_affine_bytes<32>(raw, b); }
-void unpack_int8_g64(const uint8_t* raw, Block* b) { unpack_affine_bytes<64>(raw, b); }
+void unpack_int8_g32(const uint8_t* raw, Block* b) { unpack_affine<8, 32>(raw, b); }
+void unpack_int8_g64(const uint8_t* raw, Block* b) { unpack_affine<8, 64>(raw, b); }
+void unpack_int4_zp_g32(const uint8_t* raw, Block* b) { unpack_zero_point<4, 32>(raw, b); }
+void unpack_int4_zp_g128(const uint8_t* raw, Block* b) { unpack_zero_point<4, 128>(raw, b); }
+void unpack_int8_zp_g32(const uint8_t* raw, Block* b) { unpack_zero_point<8, 32>(raw, b); }
 
 void unpack_f8_g128(const uint8_t* raw, Block* b) {
   memcpy(&b->super, raw, 4);

@@ -58,6 +58,15 @@ bool good_adapters(const lr_adapter* adapter, int32_t n) {
 
 bool is_gated(int32_t act) { return act >= LR_ACT_SILU_MUL && act <= LR_ACT_CLAMPED_SILU_MUL; }
 
+// Weights that read codes have their columns in this order; others do not know it.
+bool good_order(const lr_linear* op) {
+  for (int32_t i = 0; i < op->n_weights; i++)
+    if (!(lr_layout_activation_format(op->weight[i]->layout) & op->make_formats & ~LR_FORMAT_BF16)) return false;
+  for (int32_t i = 0; i < op->a->width; i++)
+    if (op->order[i] < 0 || op->order[i] >= op->a->width) return false;
+  return true;
+}
+
 bool good_linear(const lr_linear* op) {
   if (op->n_weights < 1 || op->n_weights > LR_MAX_WEIGHTS) return false;
   if (op->act < LR_ACT_NONE || op->act >= LR_N_ACTS) return false;
@@ -67,6 +76,7 @@ bool good_linear(const lr_linear* op) {
     if (!good_adapters(op->adapter[i], op->n_adapters[i])) return false;
     if (!holds(op->out[op->act ? 0 : i], n_rows) || (op->residual && !holds(op->residual, n_rows))) return false;
   }
+  if (op->order && !good_order(op)) return false;
   if (op->act == LR_ACT_NONE) return true;
   return op->n_weights == 1 + is_gated(op->act) && op->weight[0]->n_rows == op->weight[op->n_weights - 1]->n_rows;
 }
@@ -159,6 +169,11 @@ bool good_self_attention(const lr_self_attention* op) {
   return holds(op->q, width) && holds(op->k, width) && holds(op->v, width) && holds(op->out, width);
 }
 
+bool good_xielu(const lr_xielu* op) {
+  if (!isfinite(op->positive) || !isfinite(op->negative) || !isfinite(op->linear) || !isfinite(op->limit)) return false;
+  return op->x && holds(op->x, op->x->width) && holds(op->out, op->x->width);
+}
+
 // The layer has a state with room for `n` numbers from `at` on.
 bool has_state(const lr_program* program, int32_t layer, int32_t at, int64_t n) {
   if (layer < 0 || layer >= program->n_layers || at < 0) return false;
@@ -227,6 +242,7 @@ bool good_instruction(const lr_instruction* instruction, const lr_program* progr
     case LR_OP_LAYER_NORM: return good_layer_norm(&instruction->layer_norm);
     case LR_OP_SELF_ATTENTION: return good_self_attention(&instruction->self_attention);
     case LR_OP_SCALE: return good_scale(&instruction->scale);
+    case LR_OP_XIELU: return good_xielu(&instruction->xielu);
     default: return good_selective_scan(&instruction->selective_scan, program);
   }
 }

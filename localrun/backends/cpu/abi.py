@@ -57,6 +57,7 @@ class Adapter(Structure):
 class Linear(Structure):
     _fields_ = (
         ("a", POINTER(Value)),
+        ("order", c_void_p),
         ("weight", POINTER(Matrix) * MAX_WEIGHTS),
         ("bias", c_void_p * MAX_WEIGHTS),
         ("scale", c_void_p * MAX_WEIGHTS),
@@ -189,6 +190,17 @@ class Scale(Structure):
     _fields_ = (("x", POINTER(Value)), ("out", POINTER(Value)), ("factor", c_float), ("reserved", c_int32))
 
 
+class Xielu(Structure):
+    _fields_ = (
+        ("x", POINTER(Value)),
+        ("out", POINTER(Value)),
+        ("positive", c_float),
+        ("negative", c_float),
+        ("linear", c_float),
+        ("limit", c_float),
+    )
+
+
 class LayerNorm(Structure):
     _fields_ = (
         ("x", POINTER(Value)),
@@ -238,6 +250,7 @@ class AnyOp(Union):
         ("will_need", WillNeed),
         ("layer_norm", LayerNorm),
         ("self_attention", SelfAttention),
+        ("xielu", Xielu),
     )
 
 

@@ -19,7 +19,7 @@ class MoeBuilder(OperandBuilder):
         router, n_used, take = op.router.weight, op.router.routing.n_used, self.buffers.take
         up, down = op.experts.up.packed, op.experts.down.packed
         read = [self.activation_format_of(weight.packed) for weight in op.experts.widening]
-        assert op.chosen_by is None or op.a.index in self.made_by_norm, "nobody else makes its formats"
+        assert op.chosen_by is None or self.code_order.get(op.a.index) == b"", "nobody else makes its formats"
         routed_by, total = op.chosen_by or op.a, self.result(out)
         scores = self.kept(take(router.n_rows, 0))
         chosen = self.kept(take(up.n_cols, reduce(or_, read), n_used))

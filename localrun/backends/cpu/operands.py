@@ -40,7 +40,8 @@ class OperandBuilder:
         self.keep: list[Any] = []  # what the C side points to
         self.shared_routes: dict[tuple[int, int], Any] = {}  # by number of experts and of those chosen
         self.formats = self.wanted_formats()
-        self.made_by_norm = {one.results[0] for one in recorded if makes_formats(one.instruction)}
+        made = (one.results[0] for one in recorded if makes_formats(one.instruction))
+        self.code_order = dict.fromkeys(made, b"")  # in which codes of a value were made
         for slot in range(len(given)):
             self.result(slot)
 
@@ -72,11 +73,11 @@ class OperandBuilder:
                 formats[a.index] = formats.get(a.index, 0) | self.activation_format_of(weight)
         return formats
 
-    def missing_formats(self, a: Slot) -> int:
-        """The formats of a value that its first reader has to make, as no norm did."""
-        if a.index in self.made_by_norm:
+    def missing_formats(self, a: Slot, order: bytes = b"") -> int:
+        """The formats of a value that its reader has to make, as no norm did, or in another order than this."""
+        if self.code_order.get(a.index) == order:
             return 0
-        self.made_by_norm.add(a.index)
+        self.code_order[a.index] = order
         return self.formats[a.index]
 
     def product(

@@ -9,6 +9,7 @@ import numpy as np
 from localrun.backends.cpu import abi
 from localrun.backends.cpu.moe import MoeBuilder
 from localrun.backends.cpu.operands import Native
+from localrun.base.errors import ModelFileError
 from localrun.ops.encoder import LayerNorm, SelfAttention
 from localrun.ops.instructions import (
     Attention,
@@ -20,6 +21,7 @@ from localrun.ops.instructions import (
     RopeAppend,
     Scale,
     SigmoidMul,
+    Xielu,
 )
 from localrun.ops.layouts import MAPPED, Packed
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
@@ -79,20 +81,35 @@ class ProgramBuilder(MoeBuilder):
         yield op.name, native
 
     def linear(self, op: Linear, *out: int) -> Iterator[Native]:
+        """One native operation for all weights whose columns lie in the same order."""
+        made = [self.result(slot) for slot in out]
+        orders = [b"" if weight.gather is None else np.asarray(weight.gather).tobytes() for weight in op.weights]
+        if op.act != "none" and len(set(orders)) > 1:
+            told = "gate and up of a layer have their columns in different orders (g_idx), which cannot be multiplied"
+            raise ModelFileError("UNSUPPORTED", told, hint="run it with --backend reference")
+        for order in dict.fromkeys(orders):
+            places = [index for index, other in enumerate(orders) if other == order]
+            yield from self.linear_of(op, places, [made[index] for index in places if index < len(made)], order)
+
+    def linear_of(self, op: Linear, places: Sequence[int], made: Sequence[Any], order: bytes) -> Iterator[Native]:
+        """The products of the weights at `places`, whose columns lie in this order, into `made`."""
+        weights = [op.weights[place] for place in places]
         native = abi.Linear(
             a=self.value(op.a),
             residual=self.value(op.residual),
-            n_weights=len(op.weights),
+            n_weights=len(weights),
             out_scale=op.out_scale,
             act=abi.ACTIVATIONS[op.act],
         )
-        for index, weight in enumerate(op.weights):
+        for index, weight in enumerate(weights):
             self.fill(native, index, weight)
-        for index, slot in enumerate(out):
-            native.out[index] = self.result(slot)
-        for begun in self.adapted(op.a, native, op.weights):
+        for index, out in enumerate(made):
+            native.out[index] = out
+        for begun in self.adapted(op.a, native, weights):
             yield op.name, begun
-        native.make_formats = self.missing_formats(op.a)
+        native.make_formats = self.missing_formats(op.a, order)
+        if order and native.make_formats:
+            native.order = self.kept(np.frombuffer(order, np.int32)).ctypes.data
         yield op.name, native
 
     def rope_append(self, op: RopeAppend, *out: int) -> Iterator[Native]:
@@ -142,6 +159,10 @@ class ProgramBuilder(MoeBuilder):
     def scale(self, op: Scale, out: int) -> Iterator[Native]:
         made = self.result(out)
         yield op.name, abi.Scale(x=self.value(op.x), out=made, factor=op.factor)
+
+    def xielu(self, op: Xielu, out: int) -> Iterator[Native]:
+        numbers = op.positive, op.negative, op.linear, op.limit
+        yield op.name, abi.Xielu(self.value(op.x), self.result(out), *numbers)
 
     def short_conv(self, op: ShortConv, out: int) -> Iterator[Native]:
         by_tap = np.asarray(op.weight).reshape(self.widths[out], op.taps).T

@@ -30,6 +30,7 @@ from localrun.ops.instructions import (
     RopeAppend,
     Scale,
     SigmoidMul,
+    Xielu,
 )
 from localrun.ops.interface import Angles, Logits, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, MAX_F16
@@ -93,9 +94,10 @@ class ReferenceOps:
 
     def product(self, x: Tensor, weight: LinearWeight) -> Tensor:
         """scale · (x @ W.T) + adapters + bias"""
+        read = x if weight.gather is None else x[:, weight.gather]
         if isinstance(weight.scale, float) and weight.scale == 1.0 and not weight.adapters:
-            return self.matmul(x, weight.packed, weight.bias)
-        y = self.matmul(x, weight.packed) * weight.scale
+            return self.matmul(read, weight.packed, weight.bias)
+        y = self.matmul(read, weight.packed) * weight.scale
         for adapter in weight.adapters:
             y = y + adapter.scale * self.matmul(self.matmul(x, adapter.a), adapter.b)
         return y if weight.bias is None else y + weight.bias
@@ -168,6 +170,9 @@ class ReferenceOps:
     def scale(self, op: Scale) -> tuple[Tensor]:
         return (op.x * op.factor,)
 
+    def xielu(self, op: Xielu) -> tuple[Tensor]:
+        return (xielu(op),)
+
     def short_conv(self, op: ShortConv) -> tuple[Tensor]:
         return (short_conv(self.pool, op),)
 
@@ -211,6 +216,13 @@ def activate(gate: Tensor, up: Tensor, activation: LinearActivation) -> Tensor:
         gate, up = gate.clamp(max=CLAMP), up.clamp(-CLAMP, CLAMP)
         return gate * torch.sigmoid(SLOPE * gate) * (up + 1)
     return (F.silu(gate) if activation == "silu_mul" else F.gelu(gate, approximate="tanh")) * up
+
+
+def xielu(op: Xielu) -> Tensor:
+    """The numbers that the instruction gives for those of `op.x`."""
+    x: Tensor = op.x
+    below = torch.expm1(x.clamp(max=op.limit)) - x
+    return torch.where(x > 0, op.positive * x * x, op.negative * below) + op.linear * x
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -101,7 +101,7 @@ def test_an_invalid_program_is_refused(layer: NativeLayer) -> None:
         assert layer.library.lr_program_create(*arguments) == BAD_ARGUMENT
 
 
-OTHER = ("embed", "norm", "embed_mapped", "gelu_mul", "scale", "linear", "logits", "will_need")
+OTHER = ("embed", "norm", "embed_mapped", "gelu_mul", "scale", "linear", "logits", "will_need", "xielu")
 
 
 def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.Matrix, dict[int, abi.Value]]:
@@ -122,6 +122,7 @@ def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.
         "linear": linear,
         "logits": abi.LogitsOp(narrow, weight, memory, narrow, 1.0, 0.0),
         "will_need": abi.WillNeed((weight, None, None), None),
+        "xielu": abi.Xielu(narrow, narrow, 1.0, 1.0, 0.5, -1e-6),
     }
     instructions = (abi.Instruction * len(ops))()
     for instruction, (name, op) in zip(instructions, ops.items(), strict=True):
@@ -132,8 +133,9 @@ def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.
 
 def test_invalid_operands_are_refused(layer: NativeLayer) -> None:
     instructions, matrix, values = other_ops(layer)
+    memory = layer.pool.data_ptr()
     layer.program.instruction, layer.program.n_instructions = instructions, len(OTHER)
-    embed, norm, mapped, gelu_mul, scale, linear, logits, will_need = (
+    embed, norm, mapped, gelu_mul, scale, linear, logits, will_need, xielu = (
         getattr(i, n) for i, n in zip(instructions, OTHER, strict=True)
     )
     wrong: list[tuple[ctypes.Structure, str, object]] = [
@@ -165,6 +167,9 @@ def test_invalid_operands_are_refused(layer: NativeLayer) -> None:
         (logits, "rows", None),
         (logits, "gathered", None),
         (logits, "softcap", -1.0),
+        (xielu, "x", None),
+        (xielu, "negative", float("nan")),
+        (linear, "order", memory),  # of weights in floats, which do not know it
         (will_need, "routes", ctypes.pointer(abi.Routes())),
     ]
     for structure, name, value in wrong:

@@ -30,8 +30,9 @@ from torch import Tensor
 from localrun.backends.cpu import abi, abi_step
 from localrun.backends.reference.logits import finish_logits
 from localrun.backends.reference.norm import rms_norm
-from localrun.backends.reference.ops import activate
+from localrun.backends.reference.ops import activate, xielu
 from localrun.formats.quant import QUANT_TYPES
+from localrun.ops.instructions import Xielu
 from localrun.ops.interface import LogitAdjust
 from localrun.ops.token_counts import TokenCounts
 
@@ -85,6 +86,38 @@ def test_a_row_is_scaled(isa: str, width: int) -> None:
     source, out = NativeValue(3, width, data=x), NativeValue(3, width)
     run([instruction(abi.Scale(ctypes.pointer(source.c), ctypes.pointer(out.c), 0.3))], 3)
     assert torch.equal(out.data, x * 0.3)
+
+
+@pytest.mark.parametrize("width", [1, 17, 1536])
+def test_xielu_is_that_of_the_reference(isa: str, width: int) -> None:
+    x = rows(3, width) * 4
+    x[0, 0] = 0.0
+    x[1, width // 2] = -1e-7  # nearer to 0 than the limit
+    x[2, -1] = torch.nan
+    numbers = (0.9, 1.3, 0.5, -1e-6)
+    source, out = NativeValue(3, width, data=x), NativeValue(3, width)
+    run([instruction(abi.Xielu(ctypes.pointer(source.c), ctypes.pointer(out.c), *numbers))], 3, threads=2)
+    torch.testing.assert_close(out.data, xielu(Xielu(x, *numbers)), rtol=3e-6, atol=1e-6, equal_nan=True)
+
+
+@pytest.mark.parametrize("n_cols", [96, 1056])
+def test_codes_are_made_in_the_order_of_columns(isa: str, n_cols: int) -> None:
+    """As if the row itself were in that order, which it is not."""
+    x, order = rows(5, n_cols) * 3, torch.randperm(n_cols, generator=torch.Generator().manual_seed(3)).int()
+    matrix = NativeMatrix(sample("INT4_ZP_G32", 20, n_cols), "INT4_ZP_G32", n_cols)
+    results = []
+    for data, address in ((x[:, order.long()], None), (x, order.data_ptr())):
+        value, out = NativeValue(5, n_cols, data=data), NativeValue(5, 20)
+        op = abi.Linear(a=ctypes.pointer(value.c), order=address, n_weights=1, out_scale=1.0)
+        op.weight[0], op.out[0], op.make_formats = (
+            ctypes.pointer(matrix.c),
+            ctypes.pointer(out.c),
+            matrix.activation_format,
+        )
+        run([instruction(op)], 5, threads=2)
+        assert torch.equal(value.data, data)
+        results.append(out.data)
+    assert torch.equal(*results)
 
 
 def test_norm_makes_the_codes_that_linear_would_make(isa: str) -> None:

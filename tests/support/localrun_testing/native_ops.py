@@ -51,12 +51,13 @@ def type_number(qtype: str) -> int:
     return number
 
 
+ZERO_POINT_TYPES = ("INT4_ZP_G32", "INT4_ZP_G128", "INT8_ZP_G32")
 AFFINE_TYPES = ("INT2_G64", "INT4_G64", "INT5_G64", "INT6_G32", "INT6_G64", "INT8_G32", "INT8_G64")
 # Where the fp16 scales of a block are, for types that nothing here encodes.
 HALF_SCALES = {
     "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ2_XXS": (0,), "IQ2_XS": (0,),
     "IQ2_S": (0,), "IQ3_XXS": (0,), "IQ3_S": (0,), "IQ1_S": (0,), "IQ4_NL": (0,), "IQ4_XS": (0,),
-    **dict.fromkeys(AFFINE_TYPES, (0, 2)),
+    **dict.fromkeys(AFFINE_TYPES, (0, 2)), **dict.fromkeys(ZERO_POINT_TYPES, (0,)),
 }  # fmt: skip
 
 
@@ -76,6 +77,8 @@ def _sample(qtype: str, n_rows: int, n_cols: int, seed: int) -> Tensor:
     for offset in HALF_SCALES.get(qtype, ()):
         scales = 0.01 * (1 + torch.rand(len(blocks), 1, generator=generator))
         blocks[:, offset : offset + 2] = scales.half().view(torch.uint8)
+    if qtype.startswith("INT4_ZP"):
+        blocks[:, 2] &= 15  # a zero point is a code
     if qtype == "Q8_K":
         blocks[:, :4] = torch.tensor([0.01]).view(torch.uint8)
     if qtype in ("F8_E4M3", "F8_G128", "MXFP8"):

@@ -2,7 +2,7 @@
 
 import random
 
-from .native_ops import AFFINE_TYPES, library, type_number
+from .native_ops import AFFINE_TYPES, ZERO_POINT_TYPES, library, type_number
 
 WIDTHS = {
     2048: "Qwen2.5-3B",
@@ -25,12 +25,13 @@ WIDTHS = {
 CODES = (
     "Q4_0", "Q8_0", "Q4_K", "Q6_K", "Q5_0", "Q2_K", "IQ4_NL", "Q3_K", "Q4_1", "Q8_K", "Q5_K", "NVFP4", "Q5_1",
     "MXFP4", "IQ4_XS", *AFFINE_TYPES,
+    *ZERO_POINT_TYPES,
 )  # fmt: skip
 FLOATS = ("BF16", "F16", "F32", "F8_G128", "F8_E4M3", "MXFP8")
 # Gate and up: with sums of 16 columns in both, in one, in none; with minima; beside floats.
 PAIRS = (
     ("Q8_0", "Q4_K"), ("Q2_K", "Q3_K"), ("Q5_1", "BF16"), ("Q4_K", "Q6_K"), ("F16", "Q4_0"), ("Q8_K", "NVFP4"),
-    ("INT8_G64", "INT5_G64"),
+    ("INT8_G64", "INT5_G64"), ("INT4_ZP_G128", "INT8_ZP_G32"),
 )  # fmt: skip
 MOST_ROWS = 600
 CHUNK_BYTES = 400 << 10  # a little more than a task takes of a weight: every weight is several tasks
