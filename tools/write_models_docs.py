@@ -39,9 +39,9 @@ int2`). Embeddings and the output are Q8_0 in all three, matrices whose rows are
 last, and the experts of gpt-oss are MXFP4 and stay so. Bits are those of a weight, scales included: in the file, and as
 the CPU backend holds a matrix in memory. Where a GGUF has a number beside a matrix (`NAME.scale`, as those of NVFP4
 have), its products are multiplied by it; `NAME.input_scale` is not used. Some types are of no GGUF: INT4_G64 is codes
-of 4 bits with an fp16 scale and minimum for 64 of them, F8_E4M3 bare codes of FP8, F8_G128 those with an f32 scale for
-128, MXFP8 those with a power of two for 32. A GPU without a kernel for a type decodes it when it is loaded; `localrun
-show` says to what.
+of 4 bits with an fp16 scale and minimum for 64 of them, INT4_ZP_G128 those with an fp16 scale and a zero point of a
+byte for 128, F8_E4M3 bare codes of FP8, F8_G128 those with an f32 scale for 128, MXFP8 those with a power of two for 32.
+A GPU without a kernel for a type decodes it when it is loaded; `localrun show` says to what.
 
 | type | bits in the file | bits in memory |
 |---|---|---|
@@ -54,7 +54,8 @@ Safetensors folders whose `config.json`, or a file beside it, says how they are 
 are those that the format's own library unpacks, to the bit, held in a type of the table above that has room for them:
 where no packed type has, in floats, which take more memory (`show` and `fit` say how much). `--precision int8` or
 `int4` holds floats in fewer bits, FP8 too. F32 are groups that are no multiple of 32, affine scales in f32, E5M2 with
-scales, FP8 whose rows or blocks are no multiple of 128, and routers of experts.
+scales, FP8 whose rows or blocks are no multiple of 128, routers of experts, and experts and the output where columns
+are sorted. A GPU leaves sorted matrices to torch.
 
 | method | what is read | held as |
 |---|---|---|

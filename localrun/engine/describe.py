@@ -19,6 +19,7 @@ from localrun.model.recording import record_shapes
 from localrun.ops.layouts import FILE, Layout
 from localrun.storage.identity import fingerprint
 
+GATHERING = ("cpu", "reference")  # backends that put what a matrix reads into the order of its columns
 WIDE = ("F32", "F16", "BF16", "F8_E4M3", "F8_G128", "MXFP8")  # types whose numbers are multiplied as they are
 
 
@@ -65,7 +66,10 @@ def notes_of_files(opened: OpenedModel) -> list[str]:
 def slow_parts(backend: Backend, layout: Layout, opened: OpenedModel, plan: MemoryPlan) -> list[str]:
     """Notes on parts that are slower than they could be."""
     decoded = "weights are decoded each time they are used: memory is short, and this is slow"
-    parts = " and ".join(backend.without_kernels(record_shapes(opened.config, opened.adapter_ranks), plan.codecs))
+    left = [*backend.without_kernels(record_shapes(opened.config, opened.adapter_ranks), plan.codecs)]
+    if backend.name not in GATHERING and any(name.endswith(".gather") for name in opened.refs):
+        left.append("matrices whose columns are sorted by group (desc_act, actorder)")
+    parts = " and ".join(left)
     by_torch = f"slow: torch computes {parts}, for which there are no {backend.name} kernels yet"
     return [decoded] * (layout is FILE) + [by_torch] * bool(parts)
 

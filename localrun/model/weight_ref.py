@@ -35,6 +35,7 @@ class WeightRef:
     starts: tuple[int, ...] = ()  # rows there with which equal stretches of ours begin, where they lie apart
     factor: float = 1.0  # that the numbers of a vector are multiplied by
     mapped: bool = False  # stays in the file: a step reads the rows it needs
+    is_order: bool = False  # a vector of places, int32
     is_log: bool = False  # the file has the logarithm of the vector times -1
 
     @property
@@ -76,11 +77,12 @@ def check_tensor(source: TensorSource, ref: WeightRef) -> None:
         info = source.tensors.get(name)
         if info is None:
             raise ModelFileError("MISSING_TENSOR", f"tensor {name!r} is missing", path=path)
-        if info.shape != expected:
+        if (info.shape or (1,)) != expected:
             shapes = f"has shape {list(info.shape)}, expected {list(expected)}"
             raise ModelFileError("BAD_TENSOR", f"tensor {name!r} {shapes}", path=path, offset=info.offset)
         is_vector = len(expected) == 1 or len(ref.shape) == 1
-        possible = info.qtype in (FLOAT_TYPES if is_vector else MATRIX_TYPES)
+        vector_types = ("I32",) if ref.is_order else FLOAT_TYPES
+        possible = info.qtype in (vector_types if is_vector else MATRIX_TYPES)
         if not possible and (is_vector or QUANT_TYPES[info.qtype].block_size == 1):
             raise ModelFileError("BAD_TENSOR", f"tensor {name!r} cannot be of type {info.qtype}", path=path)
         if info.qtype != source.tensors[ref.name].qtype:

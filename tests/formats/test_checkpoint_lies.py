@@ -42,6 +42,16 @@ def in_groups(groups: torch.Tensor) -> Change:
     return lambda config, tensors: tensors.update({"w.g_idx": groups.int()})
 
 
+def ordered(groups: torch.Tensor) -> Change:
+    """Columns in any order, as the config says."""
+
+    def apply(config: dict[str, Any], tensors: Tensors) -> None:
+        in_groups(groups)(config, tensors)
+        config_says(desc_act=True)(config, tensors)
+
+    return apply
+
+
 def told(**values: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     """A JSON object kept as a tensor, with other values."""
 
@@ -160,6 +170,7 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "a g_idx of fewer columns": (GPTQ, "BAD_TENSOR", in_groups(torch.arange(63) // 32)),
     "a g_idx without desc_act": (GPTQ, "BAD_TENSOR", in_groups(torch.arange(64) % 2)),
     "a g_idx of groups that are not": (GPTQ, "BAD_TENSOR", in_groups(torch.arange(64) // 16)),
+    "a g_idx of groups of other sizes": (GPTQ, "BAD_TENSOR", ordered(torch.arange(64) // 31 % 2)),
     "a g_idx below none": (GPTQ, "BAD_TENSOR", in_groups(torch.arange(64) // 32 - 1)),
     "AWQ without zero points": (AWQ, "BAD_TENSOR", put("qzeros", lambda tensor: None)),
     "AWQ of other groups": (AWQ, "BAD_TENSOR", put("qzeros", lambda tensor: tensor[:1])),

@@ -35,6 +35,34 @@ def test_scales_of_blocks_stay_beside_codes_of_fp8(case: str, tmp_path: Path) ->
     assert torch.equal(unpacked(model, 125, 9), (codes.float() * factors).view(-1, n_cols)[125:134])
 
 
+@pytest.mark.parametrize(
+    ("bits", "group", "held"),
+    [(4, 128, "INT4_ZP_G128"), (4, 384, "INT4_ZP_G128"), (4, 64, "INT4_ZP_G32"), (3, 128, "INT4_ZP_G128"),
+     (2, 32, "Q4_0"), (8, 128, "INT8_ZP_G32")],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_zero_points_stay_beside_codes(bits: int, group: int, held: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    """GPTQ, version 2: scales in bf16 are fp16 after one power of two, which is a factor of products."""
+    n_rows, n_cols = 32, 384
+    draw = np.random.default_rng(bits + group)
+    codes, zeros = (draw.integers(0, 2**bits, (n, n_rows)) for n in (n_cols, n_cols // group))
+    scales = torch.from_numpy(draw.random((n_cols // group, n_rows), np.float32) * 1e-3 + 1e-7).to(dtype)
+    words = [in_words(codes.T, bits).T, in_words(zeros, bits)]
+    config = {"quantization_config": {"quant_method": "gptq", "checkpoint_format": "gptq_v2", "group_size": group}}
+    names = {"w.qweight": words[0], "w.qzeros": words[1]}
+    tensors = {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in names.items()}
+    model = written(tmp_path, config, {**tensors, "w.scales": scales})
+    levels = torch.from_numpy((codes - zeros.repeat(group, 0)).T).float()
+    assert model.tensors[NAME].qtype == held
+    assert torch.equal(unpacked(model), levels * scales.float().repeat_interleave(group, 0).T)
+
+
+def in_words(codes: np.ndarray, bits: int) -> np.ndarray:
+    """Rows of codes bit by bit, the lowest bit first. [n, columns] -> int32 [n, words]"""
+    stream = np.packbits(codes[..., None].astype(np.uint8) >> np.arange(bits, dtype=np.uint8) & 1, bitorder="little")
+    return stream.view(np.int32).reshape(len(codes), -1)
+
+
 @pytest.mark.parametrize(("bits", "group", "held"), [(8, 96, "INT8_G32"), (6, 192, "INT6_G64"), (3, 64, "INT4_G64")])
 def test_affine_groups_are_held_in_groups_of_32_or_64(bits: int, group: int, held: str, tmp_path: Path) -> None:
     draw = np.random.default_rng(bits)

@@ -50,21 +50,21 @@ HELD = {
     "mlx-06-affine-4-g32": "Q4_1",
     "mlx-14-affine-1-g128": "INT2_G64",
     "compressed-00-int4-g64": "Q4_0",
-    "compressed-01-int4-g64-zeros": "Q5_0",
+    "compressed-01-int4-g64-zeros": "INT4_ZP_G32",
     "compressed-02-int4-rows": "Q4_0",
     "compressed-03-int4-g16-zeros": "F32",
     "compressed-04-int4-g32": "F32",
     "compressed-05-int3-g32-zeros": "Q4_0",
     "compressed-06-int8-g32": "Q8_0",
-    "compressed-07-int8-g64-zeros": "F32",
+    "compressed-07-int8-g64-zeros": "INT8_ZP_G32",
     "compressed-08-int8-rows": "Q8_0",
     "gptq-1-int3-zeros": "Q4_0",
-    "gptq-2-int4-zeros": "Q5_0",
-    "gptq-3-int8-zeros": "F32",
+    "gptq-2-int4-zeros": "INT4_ZP_G32",
+    "gptq-3-int8-zeros": "INT8_ZP_G32",
     "gptq-4-int4": "Q4_0",
     "gptq-5-int8": "Q8_0",
-    "awq-gemm": "Q5_0",
-    "awq-gemv": "Q5_0",
+    "awq-gemm": "INT4_ZP_G32",
+    "awq-gemv": "INT4_ZP_G32",
     "bitsandbytes-0-nf4": "BF16",
     "bitsandbytes-1-nf4": "F16",
 }
@@ -104,14 +104,18 @@ def test_the_first_awq_files_say_it_in_other_words(tmp_path: Path) -> None:
 def test_columns_in_groups_by_their_activations(order: str, tmp_path: Path) -> None:
     config, tensors = sample("compressed-00-int4-g64")
     scales, numbers = tensors["w.weight_scale"].float(), tensors.pop("expected")
-    groups = torch.arange(128) // 64 if order == "one after the other" else torch.arange(128) % 5 % 2
+    groups = torch.arange(128) // 64 if order == "one after the other" else torch.arange(128) * 5 // 2 % 2
     if order == "untold":
         groups = torch.full((128,), -1)
     tensors["w.weight_g_idx"] = groups.int()
     config["quantization_config"]["config_groups"]["group_0"]["weights"]["actorder"] = "group"
     levels = (numbers / scales.repeat_interleave(64, 1)).round()
     taken = torch.arange(128) // 64 if order == "untold" else groups
-    assert torch.equal(unpacked(written(tmp_path, config, tensors)), levels * scales[:, taken])
+    model = written(tmp_path, config, tensors)
+    columns = torch.frombuffer(model.read("w.order"), dtype=torch.int32).long()
+    assert torch.equal(columns, taken.argsort(stable=True))
+    assert model.tensors[NAME].qtype == "Q4_0"
+    assert torch.equal(unpacked(model), (levels * scales[:, taken])[:, columns])
 
 
 @pytest.mark.parametrize(("targets", "bits"), [(["w"], 8), (["re:.*w$"], 8), (["re:^other"], 4)], ids=str)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from localrun.backends.cuda.bulk import bulk_numbers
 from localrun.backends.cuda.linears import dequantize, reads_q8
+from localrun.backends.gpu.coverage import gathers
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.matrices import ACTIVATIONS
 from localrun.ops.instructions import Linear, LinearWeight
@@ -37,7 +38,7 @@ class Multiplies(Device, Protocol):
 
 def reads_in_bulk(op: Linear) -> bool:
     """Whether a linear has a second way to read rows: matrices of floats have not."""
-    return all(reads_q8(weight.packed) for weight in op.weights)
+    return not gathers(op) and all(reads_q8(weight.packed) for weight in op.weights)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from functools import lru_cache
 
-from localrun.ops.instructions import Attention, Instruction, Moe
+from localrun.ops.instructions import Attention, Instruction, Linear, Moe, Xielu
 from localrun.ops.kv import KVCodec
 from localrun.ops.recording import Recording
 
 MAX_HEAD_DIM = 512
-RECURRENT, MIXTURES = "recurrent layers", "mixtures of experts"
+RECURRENT, MIXTURES, XIELU = "recurrent layers", "mixtures of experts", "the activation xIELU"
 KERNELS = frozenset(
     ("embed", "norm", "linear", "rope_append", "attention", "sigmoid_mul", "gelu_mul", "scale", "logits")
 )
@@ -16,6 +16,11 @@ KERNELS = frozenset(
 def has_head_dim(head_dim: int) -> bool:
     """Whether there are kernels of attention for heads of this size."""
     return head_dim % 16 == 0 and head_dim <= MAX_HEAD_DIM
+
+
+def gathers(op: Linear) -> bool:
+    """Whether a matrix of it has its columns in an order of their own, which torch multiplies."""
+    return any(weight.gather is not None for weight in op.weights)
 
 
 @lru_cache(maxsize=32)
@@ -38,4 +43,6 @@ def part_without_kernels(op: Instruction, model: Recording, codecs: tuple[KVCode
         return "" if has_head_dim(head_dim) else f"attention of heads of {head_dim}"
     if op.name in KERNELS:
         return ""
+    if isinstance(op, Xielu):
+        return XIELU
     return MIXTURES if isinstance(op, Moe) else RECURRENT

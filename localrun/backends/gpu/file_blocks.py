@@ -71,6 +71,12 @@ def affine_of_64(bits: int) -> Callable[[Tensor], FileBlocks]:
     return unpack
 
 
+def zero_point_of_4(raw: Tensor) -> FileBlocks:
+    """Codes of 4 bits less a zero point, as Q5_0 has them; the layout has a scale for 32."""
+    codes = bit_stream(raw[:, 3:], 4)
+    return FileBlocks(codes - raw[:, 2:3] + 16, halves(raw[:, :2]).repeat(1, codes.shape[1] // 32))
+
+
 def q2_k(raw: Tensor) -> FileBlocks:
     return FileBlocks(planes(raw[:, 16:80], 2, 32), raw[:, :16] & 15, raw[:, :16] >> 4, halves(raw[:, 80:84]))
 
@@ -196,4 +202,5 @@ UNPACKERS: dict[str, Callable[[Tensor], FileBlocks]] = {
     "IQ4_XS": iq4_xs, "TQ1_0": tq1_0, "TQ2_0": tq2_0, "IQ2_XXS": iq2_xxs, "IQ2_XS": iq2_xs, "IQ2_S": iq2_s,
     "IQ3_XXS": iq3_xxs, "IQ3_S": iq3_s, "IQ1_S": iq1_s, "IQ1_M": iq1_m,
     "INT2_G64": affine_of_64(2), "INT4_G64": affine_of_64(4), "INT5_G64": affine_of_64(5),
+    **dict.fromkeys(("INT4_ZP_G32", "INT4_ZP_G128"), zero_point_of_4),
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from localrun.backends.gpu.coverage import gathers
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Linear, Norm
 from localrun.ops.layouts import Packed
@@ -57,7 +58,7 @@ def slots_read(recorded: Sequence[Recorded], reads_codes: Callable[[Packed], boo
         if not isinstance(op, Norm):
             plain.update(each.results)
         for name, slot in each.reads.items():
-            weights = op.weights if isinstance(op, Linear) and name == "a" else ()
+            weights = op.weights if isinstance(op, Linear) and name == "a" and not gathers(op) else ()
             forms = {reads_codes(weight.packed) for weight in weights} or {False}
             if True in forms:
                 coded.add(slot)

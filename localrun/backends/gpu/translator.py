@@ -11,7 +11,7 @@ from torch import Tensor
 
 from localrun.backends.gpu import elementwise, matrices
 from localrun.backends.gpu.buffers import Buffer
-from localrun.backends.gpu.coverage import KERNELS, has_head_dim
+from localrun.backends.gpu.coverage import KERNELS, gathers, has_head_dim
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.scratch import partial_numbers
 from localrun.backends.gpu.step_tensors import StepTensors
@@ -75,6 +75,8 @@ class Translator(ABC):
         """Whether kernels of ours compute an instruction."""
         if isinstance(op, RopeAppend | Attention):
             return self.attends(self.layers[op.layer], self.codecs[op.layer])
+        if isinstance(op, Linear):
+            return not gathers(op)
         if isinstance(op, Embed):
             return op.weight.layout is not MAPPED
         return op.name in KERNELS

@@ -102,6 +102,7 @@ class FloatLayout:
 WeightLayout: TypeAlias = CodeLayout | FloatLayout
 
 Q4_1 = CodeLayout("q4_1", (4,), ScaleForm.FP16_MIN)
+Q5_0 = CodeLayout("q5_0", (4, 1), ScaleForm.FP16, zero=16)
 Q5_1 = CodeLayout("q5_1", (4, 1), ScaleForm.FP16_MIN)
 BF16 = FloatLayout("bf16", 16)
 F32 = FloatLayout("f32", 32)  # whatever is a plain number, too
@@ -115,7 +116,7 @@ BY_TYPE: dict[str, WeightLayout] = {
     **dict.fromkeys(("F8_E4M3", "MXFP8"), BF16),  # to the bit, but for subnormals
     "Q4_0": CodeLayout("q4_0", (4,), ScaleForm.FP16, zero=8),
     "Q4_1": Q4_1,
-    "Q5_0": CodeLayout("q5_0", (4, 1), ScaleForm.FP16, zero=16),
+    **dict.fromkeys(("Q5_0", "INT4_ZP_G32", "INT4_ZP_G128"), Q5_0),  # code less zero point: -16 to 15
     "Q5_1": Q5_1,
     "Q8_0": CodeLayout("q8_0", (8,), ScaleForm.FP16),
     "IQ4_NL": CodeLayout("iq4_nl", (4,), ScaleForm.FP16, table=CodeTable.IQ4),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from localrun.formats.checkpoints.fp16_scales import with_factor
-from localrun.formats.checkpoints.integers import IntegerCodes, held_type, reach
+from localrun.formats.checkpoints.integers import CodedRows, IntegerCodes, held_type
 from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.checkpoints.turned import TurnedCodes, TurnedMatrices, packed_matrices
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _BITS, _IN_WORD = 4, 8
 _PLACES = (0, 4, 1, 5, 2, 6, 3, 7)  # where the codes of eight rows lie in a word
-_LEVELS = reach(_BITS, symmetric=False)
 
 
 def join_awq(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
@@ -34,7 +33,7 @@ def join_awq(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
             told = f"zero points of shape {list(zeros.shape)} and scales of shape {list(scales.shape)}"
             raise misfit(codes, f"of AWQ, of shape {list(codes.shape)}, has {told}")
         name, group = f"{stem}weight", shape[1] // n_groups
-        info = appears_as(name, shape, held_type(name, shape[1], group, scales.qtype, _LEVELS), codes)
+        info = appears_as(name, shape, held_type(name, shape[1], group, scales.qtype, _BITS, symmetric=False), codes)
         found |= with_factor(GemmCodes(info, (codes, zeros, scales), group, _BITS, matrices), scales)
     return found
 
@@ -52,7 +51,7 @@ def join_awq_gemv(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
             told = f"zero points of shape {list(zeros.shape)} and scales of shape {list(scales.shape)}"
             raise misfit(codes, f"of AWQ, of shape {list(codes.shape)} in groups of {group:,}, has {told}")
         name = f"{stem}weight"
-        info = appears_as(name, shape, held_type(name, shape[1], group, scales.qtype, _LEVELS), codes)
+        info = appears_as(name, shape, held_type(name, shape[1], group, scales.qtype, _BITS, symmetric=False), codes)
         found |= with_factor(GemvCodes(info, (codes, zeros, scales), group), scales)
     return found
 
@@ -77,7 +76,7 @@ class GemmCodes(TurnedCodes):
 class GemvCodes(IntegerCodes):
     """Words of eight columns each; `parts` are codes, zero points and scales, all of them in rows."""
 
-    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> CodedRows:
         import numpy as np
 
         from localrun.formats.checkpoints.codes import unpack_words
@@ -88,8 +87,8 @@ class GemvCodes(IntegerCodes):
             unpack_words(read_bytes(read_rows, part, first_row, n_rows).view("<u4").reshape(n_rows, -1), _BITS, count)
             for part, count in zip(self.parts, (n_cols, n_groups), strict=False)
         )
-        levels = codes.astype(np.int8) - self.of_columns(zeros.astype(np.int8), read_rows)
-        return levels, self._numbers(read_rows, first_row, n_rows)
+        scales = self._numbers(read_rows, first_row, n_rows)
+        return CodedRows(codes.astype(np.int8), zeros.astype(np.int8), scales)
 
     def all_scales(self, read_rows: ReadRows) -> np.ndarray:
         return self._numbers(read_rows, 0, self.info.shape[0]).ravel()

@@ -28,7 +28,7 @@ def unpack(raw: np.ndarray, bits: int) -> np.ndarray:
 
 
 def packed(codes: np.ndarray, bits: int) -> np.ndarray:
-    """Codes of 1, 2 or 4 bits in bytes, the first in the lowest bits. uint8 [n, c] -> uint8 [n, c · bits / 8]"""
+    """Codes of 1, 2, 4 or 8 bits in bytes, the first in the lowest bits. uint8 [n, c] -> uint8 [n, c · bits / 8]"""
     per_byte = 8 // bits
     found = codes[:, ::per_byte].copy()
     for place in range(1, per_byte):
@@ -69,6 +69,19 @@ def affine_blocks(codes: np.ndarray, scales: np.ndarray, minima: np.ndarray) -> 
     """
     fp16 = np.stack((scales, minima), axis=-1).astype("<f2").view(np.uint8).reshape(scales.size, 4)
     return bytearray(np.concatenate((fp16, codes.reshape(scales.size, -1)), axis=1).data)
+
+
+def zero_point_blocks(codes: np.ndarray, bits: int, scales: np.ndarray, zeros: np.ndarray) -> bytearray:
+    """Rows in a type of groups with a zero point such as INT4_ZP_G128.
+
+    `codes` are uint8 [n, columns] of 4 or 8 bits; `scales`, fp16, and `zeros`, integers, are [n, columns / group].
+    """
+    parts = (
+        np.ascontiguousarray(scales, "<f2").reshape(-1, 1).view(np.uint8),
+        zeros.astype(np.uint8).reshape(-1, 1),
+        packed(codes, bits).reshape(scales.size, -1),
+    )
+    return bytearray(np.concatenate(parts, axis=1).data)
 
 
 def fp16_exponent(numbers: np.ndarray) -> int | None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from localrun.formats.checkpoints.fp16_scales import with_factor
-from localrun.formats.checkpoints.integers import SCALE_TYPES, IntegerCodes, held_type, level_type, reach
+from localrun.formats.checkpoints.groups import may_be_sorted, with_order
+from localrun.formats.checkpoints.integers import SCALE_TYPES, CodedRows, IntegerCodes, held_type, level_type
 from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.checkpoints.nvfp4 import join_nvfp4
 from localrun.formats.checkpoints.schemes import scheme_of, schemes_of
@@ -71,9 +72,15 @@ def matrix_of(
     name, shape = f"{stem}weight", (*codes.shape[:-1], columns)
     check_beside(codes, shape, group, beside, bits)
     is_ordered = is_ordered and beside.groups is not None and group < columns
-    held = held_type(name, columns, group, beside.scales.qtype, reach(bits, beside.zeros is None))
-    info = appears_as(name, shape, "F32" if is_ordered else held, codes)
-    return with_factor(CompressedCodes(info, (codes, *beside.present), group, beside, bits, is_ordered), beside.scales)
+    held = held_type(name, columns, group, beside.scales.qtype, bits, symmetric=beside.zeros is None)
+    if is_ordered and not may_be_sorted(name):
+        held = "F32"
+    info = appears_as(name, shape, held, codes)
+    matrix = CompressedCodes(info, (codes, *beside.present), group, beside, bits, is_ordered)
+    found = with_factor(matrix, beside.scales)
+    if is_ordered and beside.groups is not None and held != "F32":
+        found |= with_order(name, beside.groups, columns // group, group)
+    return found
 
 
 def check_beside(codes: TensorInfo, shape: tuple[int, ...], group: int, beside: Beside, bits: int) -> None:
@@ -102,7 +109,7 @@ class CompressedCodes(IntegerCodes):
     bits: int
     is_ordered: bool
 
-    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> CodedRows:
         import numpy as np
 
         from localrun.formats.checkpoints.codes import unpack_words
@@ -115,10 +122,11 @@ class CompressedCodes(IntegerCodes):
         else:
             words = raw.view("<u4").reshape(n_rows, -1)
             codes = unpack_words(words, self.bits, self.info.shape[-1]).astype(level_type(self.bits)) - self._half
-        if self.beside.zeros is not None:
-            zeros = self.zero_points(read_rows, self.beside.zeros)[first_row : first_row + n_rows]
-            codes -= self.of_columns(zeros, read_rows)
-        return codes, self.scales(read_rows, first_row, n_rows)
+        scales = self.scales(read_rows, first_row, n_rows)
+        if self.beside.zeros is None:
+            return CodedRows(codes, None, scales)
+        zeros = self.zero_points(read_rows, self.beside.zeros)[first_row : first_row + n_rows]
+        return CodedRows(codes + self._half, zeros + self._half, scales)
 
     @property
     def _half(self) -> int:
@@ -154,17 +162,18 @@ class CompressedCodes(IntegerCodes):
 
         return read_numbers(read_rows, self.beside.scales).ravel()
 
-    def of_columns(self, of_groups: np.ndarray, read_rows: ReadRows) -> np.ndarray:
-        groups = self.groups(read_rows)
-        return super().of_columns(of_groups, read_rows) if groups is None else of_groups[:, groups]
-
     def groups(self, read_rows: ReadRows) -> np.ndarray | None:
-        """Group of each column; None where groups are contiguous. Raises ModelFileError."""
         from localrun.formats.checkpoints.groups import read_groups
 
         if (part := self.beside.groups) is None:
             return None
         return read_groups(read_rows, part, self.info.shape[-1] // self.group, self.group, self.is_ordered)
+
+    def sorted_columns(self, groups: np.ndarray) -> np.ndarray:
+        from localrun.formats.checkpoints.groups import sorted_columns
+
+        assert self.beside.groups is not None, "it names the groups"
+        return sorted_columns(self.beside.groups, groups, self.group)
 
     def check_told(self, read_rows: ReadRows) -> None:
         """Raise ModelFileError for a stored shape or column order that contradicts the tensors."""

@@ -46,10 +46,13 @@ class ScaledCodes(JoinedTensor):
         """Scales of groups [n, groups] as blocks store them: fp16 [n, blocks]."""
         import numpy as np
 
+        return self.of_blocks(np.ldexp(scales, self.exponent(read_rows)).astype(np.float16), group)
+
+    def of_blocks(self, of_groups: np.ndarray, group: int) -> np.ndarray:
+        """Repeat the numbers of groups for each of their blocks. [n, groups] -> [n, blocks]"""
         block = QUANT_TYPES[self.info.qtype].block_size
         n_blocks = self.info.shape[-1] // block
-        scaled: np.ndarray = np.ldexp(scales, self.exponent(read_rows)).astype(np.float16)
-        return scaled.repeat(min(group // block, n_blocks), axis=1)[:, :n_blocks]
+        return of_groups.repeat(min(group // block, n_blocks), axis=1)[:, :n_blocks]
 
 
 @dataclass(frozen=True)

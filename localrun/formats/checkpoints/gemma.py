@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from localrun.formats.checkpoints.fp16_scales import with_factor
-from localrun.formats.checkpoints.integers import SCALE_TYPES, IntegerCodes, held_type, reach
+from localrun.formats.checkpoints.integers import SCALE_TYPES, CodedRows, IntegerCodes, held_type
 from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.checkpoints.patterns import pattern_of
 from localrun.formats.source import TensorInfo
@@ -38,7 +38,7 @@ def join_gemma(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
         if columns % scales.shape[1] or scales.qtype not in SCALE_TYPES:
             raise misfit(codes, f"of {columns:,} columns has {scales.shape[1]:,} scales a row, of type {scales.qtype}")
         group, weight = columns // scales.shape[1], f"{path}.weight"
-        held = held_type(weight, columns, group, scales.qtype, reach(bits, symmetric=True))
+        held = held_type(weight, columns, group, scales.qtype, bits, symmetric=True)
         info = appears_as(weight, (codes.shape[0], columns), held, codes)
         found |= with_factor(GemmaCodes(info, (codes, scales), group, bits), scales)
     return found
@@ -65,7 +65,7 @@ class GemmaCodes(IntegerCodes):
 
     bits: int
 
-    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> CodedRows:
         import numpy as np
 
         from localrun.formats.checkpoints.codes import unpack
@@ -74,8 +74,8 @@ class GemmaCodes(IntegerCodes):
         raw = read_bytes(read_rows, self.parts[0], first_row, n_rows).reshape(n_rows, -1)
         scales = read_numbers(read_rows, self.parts[1], first_row, n_rows)
         if self.bits == 8:
-            return raw.view(np.int8), scales
-        return unpack(raw, self.bits).astype(np.int8) - (1 << (self.bits - 1)), scales
+            return CodedRows(raw.view(np.int8), None, scales)
+        return CodedRows(unpack(raw, self.bits).astype(np.int8) - (1 << (self.bits - 1)), None, scales)
 
     def all_scales(self, read_rows: ReadRows) -> np.ndarray:
         from localrun.formats.checkpoints.parts import read_numbers

@@ -12,7 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from localrun.formats.checkpoints.fp16_scales import with_factor
-from localrun.formats.checkpoints.integers import held_type, level_type, reach
+from localrun.formats.checkpoints.groups import may_be_sorted, with_order
+from localrun.formats.checkpoints.integers import held_type, level_type
 from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.checkpoints.turned import TurnedCodes, TurnedMatrices, packed_matrices
 from localrun.formats.source import TensorInfo
@@ -44,14 +45,18 @@ def join_gptq(
         name, shape = f"{stem}weight", (n_rows, codes.shape[0] * 32 // bits)
         group = group_of(codes, shape[1], n_groups, config)
         order = order_of(tensors, stem, codes, shape[1])
-        held = held_type(name, shape[1], group, scales.qtype, reach(bits, is_symmetric))
+        held = held_type(name, shape[1], group, scales.qtype, bits, is_symmetric)
         ordered = is_ordered and n_groups > 1
         if ordered and order is None:
             raise misfit(codes, "has its columns in groups of any order (desc_act), and no g_idx that tells it")
-        info = appears_as(name, shape, "F32" if ordered else held, codes)
+        if ordered and not may_be_sorted(name):
+            held = "F32"
+        info = appears_as(name, shape, held, codes)
         parts = (codes, zeros, scales, *([order] if order else []))
         matrix = GptqCodes(info, parts, group, bits, matrices, less_one, order, ordered)
         found |= with_factor(matrix, scales)
+        if ordered and order is not None and held != "F32":
+            found |= with_order(name, order, n_groups, group)
     return found
 
 
@@ -119,10 +124,15 @@ class GptqCodes(TurnedCodes):
         zeros: np.ndarray = unpack_words(words, self.bits, self.info.shape[0]).astype(level_type(self.bits))
         return zeros + 1 & (1 << self.bits) - 1 if self.less_one and 32 % self.bits else zeros
 
-    def of_columns(self, of_groups: np.ndarray, read_rows: ReadRows) -> np.ndarray:
+    def groups(self, read_rows: ReadRows) -> np.ndarray | None:
         from localrun.formats.checkpoints.groups import read_groups
 
         if self.order is None:
-            return super().of_columns(of_groups, read_rows)
-        groups = read_groups(read_rows, self.order, of_groups.shape[1], self.group, self.is_ordered)
-        return super().of_columns(of_groups, read_rows) if groups is None else of_groups[:, groups]
+            return None
+        return read_groups(read_rows, self.order, self.parts[2].shape[0], self.group, self.is_ordered)
+
+    def sorted_columns(self, groups: np.ndarray) -> np.ndarray:
+        from localrun.formats.checkpoints.groups import sorted_columns
+
+        assert self.order is not None, "it names the groups"
+        return sorted_columns(self.order, groups, self.group)

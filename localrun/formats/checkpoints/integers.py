@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from localrun.formats.checkpoints.fp16_scales import ScaledCodes
 from localrun.formats.checkpoints.joined import ROUTERS, ReadRows, misfit
+from localrun.formats.quant import QUANT_TYPES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 SCALE_TYPES = ("F32", "F16", "BF16")
 _BLOCK = 32
 _LEVELS = {"Q4_0": (-8, 7), "Q5_0": (-16, 15), "Q8_0": (-128, 127)}  # the least and the greatest number of each type
+_ZERO_POINTS = {"INT4_ZP_G32": 4, "INT4_ZP_G128": 4, "INT8_ZP_G32": 8}  # bits of the types that have zero points
 
 
 def reach(bits: int, symmetric: bool) -> tuple[int, int]:
@@ -30,15 +32,30 @@ def level_type(bits: int) -> type[np.int8] | type[np.int16]:
     return np.int8 if bits < 8 else np.int16
 
 
-def held_type(name: str, columns: int, group: int, scales: str, levels: tuple[int, int]) -> str:
-    """The GGUF type that holds the same numbers, by their range; F32 where none does, and for routers.
+def held_type(name: str, columns: int, group: int, scales: str, bits: int, symmetric: bool) -> str:
+    """The type that holds the same numbers in the fewest bits; F32 where none does, and for routers.
 
-    `scales` is the type of the scales.
+    `scales` is the type of the scales; `bits` are those of a code.
     """
     if group % _BLOCK or columns % _BLOCK or scales == "F32" or name.endswith(ROUTERS):
         return "F32"
-    fits = (qtype for qtype, (least, most) in _LEVELS.items() if least <= levels[0] and levels[1] <= most)
-    return next(fits, "F32")
+    levels = reach(bits, symmetric)
+    fits = [qtype for qtype, (least, most) in _LEVELS.items() if least <= levels[0] and levels[1] <= most]
+    if not symmetric:
+        fits += [qtype for qtype, most in _ZERO_POINTS.items() if bits <= most]
+    rows = [QUANT_TYPES[qtype] for qtype in fits]
+    whole = [row for row in rows if group % row.block_size == columns % row.block_size == 0]
+    return min(whole, key=lambda row: row.bits).name
+
+
+class CodedRows(NamedTuple):
+    """Rows of a matrix: codes, and what is shared by a group of them."""
+
+    codes: np.ndarray  # int8, or of 8 bits int16 [n, columns]
+    zeros: (
+        np.ndarray | None
+    )  # likewise [n, groups], to be subtracted; None: zero is in the middle, and codes are signed
+    scales: np.ndarray  # f32 [n, groups]
 
 
 @dataclass(frozen=True)
@@ -48,27 +65,44 @@ class IntegerCodes(ScaledCodes):
     group: int
 
     @abstractmethod
-    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """Codes minus zero points, int8 or int16 [n_rows, columns], and scales, f32 [n_rows, groups]."""
+    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> CodedRows:
+        """Some rows as the file has them."""
 
-    def of_columns(self, of_groups: np.ndarray, read_rows: ReadRows) -> np.ndarray:
+    def groups(self, read_rows: ReadRows) -> np.ndarray | None:
+        """Group of each column; None where groups are contiguous. Raises ModelFileError."""
+        return None
+
+    def sorted_columns(self, groups: np.ndarray) -> np.ndarray:
+        """The order of columns in which a packed matrix is held. Raises ModelFileError."""
+        raise NotImplementedError("its groups are contiguous")
+
+    def of_columns(self, of_groups: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
         """Repeat the numbers of groups for each of their columns. [n, groups] -> [n, columns]"""
+        if groups is not None:
+            return of_groups[:, groups]
         n_cols = self.info.shape[-1]
         return of_groups.repeat(min(self.group, n_cols), axis=1)[:, :n_cols]
 
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         import numpy as np
 
-        from localrun.formats.checkpoints.codes import in_blocks
+        from localrun.formats.checkpoints.codes import in_blocks, zero_point_blocks
 
-        levels, scales = self.rows(read_rows, first_row, n_rows)
-        qtype = self.info.qtype
+        codes, zeros, scales = self.rows(read_rows, first_row, n_rows)
+        groups, qtype = self.groups(read_rows), self.info.qtype
+        if groups is not None and qtype != "F32":
+            codes, groups = codes[:, self.sorted_columns(groups)], None
+        if bits := _ZERO_POINTS.get(qtype):
+            assert zeros is not None, "it has zero points"
+            of_blocks = self.in_fp16(read_rows, scales, self.group), self.of_blocks(zeros, self.group)
+            return zero_point_blocks(codes.astype(np.uint8), bits, *of_blocks)
+        levels = codes if zeros is None else codes - self.of_columns(zeros, groups)
         if qtype == "F32":
             with np.errstate(over="ignore"):  # numbers that are none are refused with their row
-                numbers = levels * self.of_columns(scales, read_rows)
+                numbers = levels * self.of_columns(scales, groups)
             return bytearray(np.ascontiguousarray(numbers, "<f4").data)
         least, most = _LEVELS[qtype]
         if levels.min() < least or levels.max() > most:
             raise misfit(self.parts[0], "has zero points that its config rules out")
-        codes = (levels - (0 if qtype == "Q8_0" else least)).astype(np.uint8)
-        return in_blocks(qtype, codes, self.in_fp16(read_rows, scales, self.group))
+        numbers = (levels - (0 if qtype == "Q8_0" else least)).astype(np.uint8)
+        return in_blocks(qtype, numbers, self.in_fp16(read_rows, scales, self.group))

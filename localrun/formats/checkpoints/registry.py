@@ -45,10 +45,10 @@ class Method:
     held: str
 
 
-_AWQ_HELD = "Q5_0"
+_AWQ_HELD = "INT4_ZP_G128, or INT4_ZP_G32 for other groups"
 _GPTQ_HELD = (
-    "to 3 bits Q4_0, 4 bits Q4_0 if symmetric and Q5_0 if not, 8 bits Q8_0 if symmetric and F32 if not; "
-    "with desc_act F32"
+    "to 4 bits Q4_0 and 8 bits Q8_0 if symmetric; if not, to 4 bits INT4_ZP_G128, INT4_ZP_G32 or Q4_0, and 8 bits "
+    "INT8_ZP_G32; with desc_act likewise, its columns sorted by group"
 )
 _BITS_HELD = "BF16, F16 or F32, as the model's other weights are"
 _ROWS = (
@@ -87,8 +87,9 @@ _ROWS = (
         "",
         "whole numbers of 1 to 8 bits with a scale for groups, rows or the whole matrix, with zero points or without; "
         "beside matrices in FP8 or NVFP4",
-        "to 4 bits Q4_0, 5 to 8 bits Q8_0; with zero points 4 bits Q5_0, to 7 bits Q8_0, 8 bits F32; "
-        "columns in groups by their activations (actorder group) F32",
+        "to 4 bits Q4_0, 5 to 8 bits Q8_0; with zero points to 4 bits INT4_ZP_G128, INT4_ZP_G32 or Q4_0, to 7 bits "
+        "Q8_0, 8 bits INT8_ZP_G32; "
+        "with actorder group likewise, columns sorted by group",
     ),
     Method(
         ("awq", *(f"awq {kind}" for kind in ("gemm", "exllama", "exllamav2", "ipex"))),

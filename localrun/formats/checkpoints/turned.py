@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from localrun.formats.checkpoints.integers import SCALE_TYPES, IntegerCodes
+from localrun.formats.checkpoints.integers import SCALE_TYPES, CodedRows, IntegerCodes
 from localrun.formats.checkpoints.joined import ReadRows, Tensors, misfit
 from localrun.formats.source import TensorInfo
 
@@ -89,12 +89,10 @@ class TurnedCodes(IntegerCodes):
     bits: int
     matrices: TurnedMatrices = field(compare=False, repr=False)
 
-    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, read_rows: ReadRows, first_row: int, n_rows: int) -> CodedRows:
         whole = self.matrices.get(self.info.name, self.info.shape[0], n_rows, lambda: self.read_turned(read_rows))
         wanted = slice(first_row, first_row + n_rows)
-        levels = self.unpack(whole.words, wanted)
-        levels -= self.of_columns(whole.zeros[wanted], read_rows)
-        return levels, whole.scales[wanted]
+        return CodedRows(self.unpack(whole.words, wanted), whole.zeros[wanted], whole.scales[wanted])
 
     @abstractmethod
     def unpack(self, words: np.ndarray, rows: slice) -> np.ndarray:
