@@ -1,8 +1,9 @@
 """Assembly of a model's weights by their part, from any source. Torch-free."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
-from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
+from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer, XieluNumbers
 from localrun.model.layer_weights import (
     AttentionWeights,
     LayerWeights,
@@ -12,7 +13,7 @@ from localrun.model.layer_weights import (
     PerLayerWeights,
     SeparateNorms,
 )
-from localrun.model.shapes import NORMS_APART
+from localrun.model.shapes import NORMS_APART, XIELU
 from localrun.ops.instructions import Experts, LinearWeight, LowRank, SharedExpert
 from localrun.ops.layouts import Packed, Vector
 
@@ -51,6 +52,10 @@ class Assembler(ABC):
         """The factor on the products of a matrix; one number for each expert."""
         return 1.0
 
+    def gather(self, name: str) -> Vector | None:
+        """The order of a matrix's columns, where it has one of its own."""
+        return None
+
     def adapters(self, name: str) -> tuple[LowRank, ...]:
         """Additions of adapters to the products of a matrix."""
         return ()
@@ -77,6 +82,7 @@ class Assembler(ABC):
             shared=shared,
             separate_norms=self.separate_norms(prefix) if spec.mixture and spec.mixture.apart else None,
             per_layer=self.per_layer(prefix),
+            xielu=self.xielu(prefix, spec) if spec.activation == "xielu" else None,
             out_scale=self.number(prefix + "out_scale") if self.has(prefix + "out_scale") else 1.0,
         )
 
@@ -84,6 +90,9 @@ class Assembler(ABC):
         if spec.mixer is not None:
             return self.mixer(prefix, spec.mixer)
         return self.attention(prefix) if spec.has_attention else None
+
+    def xielu(self, prefix: str, spec: LayerSpec) -> XieluNumbers:
+        return spec.xielu or XieluNumbers(*(self.number(prefix + name) for name in XIELU))
 
     def separate_norms(self, prefix: str) -> SeparateNorms:
         names = (*NORMS_APART, "router_norm")
@@ -118,11 +127,11 @@ class Assembler(ABC):
         return SharedExpert(Experts(gate, up, down, spec.ffn_activation), router)
 
     def linear(self, name: str) -> LinearWeight:
-        return LinearWeight(self.matrix(name), self.vector(name + "_bias"), self.scale(name), self.adapters(name))
+        return replace(self.unbiased(name), bias=self.vector(name + "_bias"))
 
     def unbiased(self, name: str) -> LinearWeight:
         """A matrix of a mixer without bias, since one of its vectors may have a bias's name."""
-        return LinearWeight(self.matrix(name), scale=self.scale(name), adapters=self.adapters(name))
+        return LinearWeight(self.matrix(name), None, self.scale(name), self.adapters(name), self.gather(name))
 
     def optional_linear(self, name: str) -> LinearWeight | None:
         return self.linear(name) if self.has(name) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import exp, log1p
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from localrun.cache.groups import Group, make_groups
@@ -25,6 +26,7 @@ ENDS: dict[Activation, LinearActivation] = {
     "gelu": "gelu_mul",
     "clamped_silu": "clamped_silu_mul",
     "relu_squared": "relu_squared",
+    "xielu": "none",  # an instruction of its own
 }
 
 
@@ -55,6 +57,26 @@ class RopeSpec:
         if self.long_divisors is None or self.original_context is None or ctx <= self.original_context:
             return replace(self, long_divisors=None)
         return replace(self, divisors=self.long_divisors, magnitude=self.long_magnitude, long_divisors=None)
+
+
+@dataclass(frozen=True, slots=True)
+class XieluNumbers:
+    """The learned numbers of an xIELU, before their softplus, of one layer (`ops.instructions.Xielu`)."""
+
+    alpha_p: float
+    alpha_n: float
+    beta: float
+    eps: float
+
+    @property
+    def operands(self) -> tuple[float, float, float, float]:
+        """Factors above and below 0, of the linear part, and the limit of what is below."""
+        return softplus(self.alpha_p), self.beta + softplus(self.alpha_n), self.beta, self.eps
+
+
+def softplus(x: float) -> float:
+    """ln(1 + e^x), for any x."""
+    return max(x, 0.0) + log1p(exp(-abs(x)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +145,7 @@ class LayerSpec:
     gated: bool = False  # what attention gives is multiplied by the sigmoid of a gate, element by element
     v_norm: bool = False  # of each head of values, without a weight
     k_is_v: bool = False  # what makes keys makes values, too: they differ by norms and rope
+    xielu: XieluNumbers | None = None  # where a file has them as hyperparameters; else they are weights
     shares_cache: int | None = None  # the earlier layer whose keys and values it reads, in place of its own
 
     @property
@@ -132,7 +155,7 @@ class LayerSpec:
     @property
     def has_gate(self) -> bool:
         """Whether its networks have a gate beside up and down."""
-        return self.activation != "relu_squared"
+        return self.activation not in ("relu_squared", "xielu")
 
     @property
     def ffn_activation(self) -> LinearActivation:

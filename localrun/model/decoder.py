@@ -26,6 +26,7 @@ from localrun.ops.instructions import (
     Router,
     Scale,
     SigmoidMul,
+    Xielu,
 )
 from localrun.ops.layouts import Vector
 from localrun.ops.recording import Ops
@@ -122,6 +123,8 @@ def ffn_block(ops: Ops, x: Value, spec: LayerSpec, layer: LayerWeights, eps: flo
         return mixture_block(ops, x, a, spec, layer, eps)
     network = networks_of(spec, layer)
     (hidden,) = ops(Linear(a, network.widening, act=network.act))
+    if layer.xielu is not None:
+        (hidden,) = ops(Xielu(hidden, *layer.xielu.operands))
     return close_block(ops, x, hidden, network.down, layer.ffn_post_norm, spec.residual_scale, eps)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from localrun.model.config import XieluNumbers
 from localrun.ops.instructions import LinearWeight, SharedExpert
 from localrun.ops.layouts import Vector
 
@@ -73,6 +74,7 @@ class LayerWeights:
     expert_scale: Vector | None = None
     separate_norms: SeparateNorms | None = None
     per_layer: PerLayerWeights | None = None
+    xielu: XieluNumbers | None = None
     out_scale: float = 1.0  # of all that the layer gives
 
 

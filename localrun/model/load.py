@@ -207,6 +207,11 @@ class Loader(Assembler):
             return super().scale(name)
         return self.number(name) if ref.shape == (1,) else self.required_vector(name)
 
+    def gather(self, name: str) -> Vector | None:
+        if (ref := self.refs.get(f"{name}.gather")) is None:
+            return None
+        return self.layout.vector(self.read(ref.name, 0, None).view("<i4"), self.device)
+
     def adapters(self, name: str) -> tuple[LowRank, ...]:
         made = (adapter.low_rank(name, self.layout, self.device) for adapter in self.opened)
         return tuple(one for one in made if one is not None)
@@ -221,8 +226,9 @@ class Loader(Assembler):
         """The f32 numbers of a vector."""
         ref = self.refs[name]
         info = self.source.tensors[ref.name]
-        read = [read_floats(info.qtype, self.read(name, 0, None), info.shape) for name in ref.tensors]
-        values = (read[0] if len(read) == 1 else np.concatenate(read)).reshape(-1, info.shape[-1])[
+        shape = info.shape or (1,)  # a single number
+        read = [read_floats(info.qtype, self.read(name, 0, None), shape) for name in ref.tensors]
+        values = (read[0] if len(read) == 1 else np.concatenate(read)).reshape(-1, shape[-1])[
             :, ref.first_row :: ref.every
         ]  # a row for each expert
         values = values[:, : ref.shape[0] // ref.n_experts].ravel()

@@ -57,4 +57,5 @@ class ShapeWeights(Assembler):
         return range(*self.shapes[name])
 
     def number(self, name: str) -> float:
-        raise AssertionError(f"{name} is in some files alone")
+        assert self.has(name), f"{name} is in some files alone"
+        return 0.0

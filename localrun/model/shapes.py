@@ -9,6 +9,7 @@ Shapes: TypeAlias = dict[str, tuple[int, ...]]  # matrices [n_rows, n_cols], vec
 Ranks: TypeAlias = tuple[tuple[str, int], ...]  # of an adapter, for every weight that it changes
 NORMS_APART = ("shared_post_norm", "experts_norm", "experts_post_norm")
 BIASED = ("q", "k", "v", "o", "gate", "up", "down")  # matrices of a layer that may have a bias
+XIELU = ("xielu_alpha_p", "xielu_alpha_n", "xielu_beta", "xielu_eps")  # a number each, as `XieluNumbers` has them
 # In some files alone: an output that is not the embedding, biases (those of a mixture are known), a layer's scale.
 OPTIONAL = frozenset(("output", "out_scale", *(f"{name}_bias" for name in BIASED)))
 
@@ -50,6 +51,8 @@ def layer_shapes(config: ModelConfig, spec: LayerSpec) -> Shapes:
     elif spec.ffn_size:
         networks = network_shapes(hidden, spec.ffn_size, spec.has_gate)
         shapes |= networks | {f"{name}_bias": (n_rows,) for name, (n_rows, _) in networks.items()}
+    if spec.activation == "xielu" and spec.xielu is None:
+        shapes |= dict.fromkeys(XIELU, (1,))
     if size := config.per_layer_size:
         shapes |= {"besides_gate": (size, hidden), "besides_out": (hidden, size), "besides_norm": (hidden,)}
     return shapes | {"out_scale": (1,)}

@@ -73,6 +73,7 @@ SPELLINGS: dict[str, Spelling] = {
     "nemotron-h": Spelling(arch="nemotron_h_omni"),
     "nemotron-h-moe": Spelling(arch="nemotron_h_omni"),
     "smollm3": Spelling(),
+    "apertus": Spelling(),
     "qwen3.5": Spelling(
         tensors=SSM_DT, values={"attention.head_count_kv": [0, 0, 0, 2, 0], "ssm.v_head_reordered": True}
     ),
@@ -126,7 +127,7 @@ def test_every_architecture_with_a_name_in_ggufs_is_here() -> None:
     kinds = {"llama", "mistral3", "qwen2", "qwen2moe", "qwen2vl", "qwen3", "qwen3vl", "gemma", "gemma2", "gemma3",
              "gemma4", "phi3", "olmo2", "granite", "granitemoe", "granitehybrid", "nemotron_h", "nemotron_h_moe",
              "smollm3", "qwen3moe", "qwen3vlmoe", "qwen35", "qwen35moe", "qwen3next", "lfm2", "lfm2moe",
-             "gpt-oss"}  # fmt: skip
+             "gpt-oss", "apertus"}  # fmt: skip
     assert usual == kinds, "a new architecture wants a row of SPELLINGS"
 
 

@@ -4,6 +4,7 @@ from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.helper_files import declared_helper
 from localrun.formats.source import TensorSource
+from localrun.model.archs.apertus import Apertus
 from localrun.model.archs.base import Arch
 from localrun.model.archs.gemma import Gemma
 from localrun.model.archs.gemma2 import Gemma2
@@ -45,6 +46,7 @@ ARCHS: tuple[Arch, ...] = (
     GraniteHybrid(),
     NemotronH(),
     SmolLM3(),
+    Apertus(),
     Qwen2Moe(),
     Qwen3Moe(),
     Qwen3VLMoe(),

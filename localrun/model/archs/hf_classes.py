@@ -44,6 +44,7 @@ MODEL_TYPES: dict[str, str] = {  # of the architectures that are read: `model_ty
     "GraniteMoeHybridForCausalLM": "granitemoehybrid",
     "NemotronHForCausalLM": "nemotron_h",
     "SmolLM3ForCausalLM": "smollm3",
+    "ApertusForCausalLM": "apertus",
     "MixtralForCausalLM": "mixtral",
     "Lfm2ForCausalLM": "lfm2",
     "Lfm2MoeForCausalLM": "lfm2_moe",

@@ -230,6 +230,21 @@ CLASSES: dict[str, Values] = {
         "no_rope_layers": None,
         "no_rope_layer_interval": 4,
     },
+    "apertus": {
+        **sizes(131_072, 4096, 14336, 32, 32, None, None, 65536),
+        **rope(1.2e7),
+        **LARGER_EPS,
+        **BIAS,
+        "hidden_act": "xielu",
+        "rope_parameters": {
+            "rope_type": "llama3",
+            "rope_theta": 1.2e7,
+            "factor": 8.0,
+            "original_max_position_embeddings": 8192,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+        },
+    },
     "lfm2": {
         **sizes(65536, 2560, 12288, 32, 32, 8, None, 128_000),
         **LFM2,

@@ -48,6 +48,7 @@ ARCHS = {
     "olmo3": "olmo2",
     "granite": "granite",
     "smollm3": "smollm3",
+    "apertus": "apertus",
     "granitemoe": "granitemoe",
     "granitemoeshared": "granitemoe",
     "granitemoehybrid": "granitehybrid",
@@ -81,6 +82,8 @@ MODEL_TENSORS = {
 MODEL_TENSORS |= {"model.embedding_norm": "token_embd_norm"}
 LAYER_TENSORS = {
     "input_layernorm": "attn_norm",
+    "attention_layernorm": "attn_norm",
+    "feedforward_layernorm": "ffn_norm",
     "post_attention_layernorm": "ffn_norm",
     "pre_feedforward_layernorm": "ffn_norm",
     "post_feedforward_layernorm": "post_ffw_norm",
@@ -181,6 +184,8 @@ def prepare(folder: Path, target: Path, qtype: str = "F32") -> gguf.GGUFWriter:
     writer = gguf.GGUFWriter(target, arch)
     add_hyperparameters(writer, arch, config)
     add_vocabulary(writer, folder)
+    if arch == "apertus":
+        add_xielu(writer, folder, config.num_hidden_layers)
     for name, data, encoding in converted(checkpoint(folder), arch, config, qtype):
         writer.add_tensor(name, data, raw_dtype=encoding)
     return writer
@@ -263,6 +268,19 @@ def add_hyperparameters(writer: gguf.GGUFWriter, arch: str, config: Any) -> None
         writer.add_residual_scale(config.residual_multiplier)
         writer.add_attention_scale(config.attention_multiplier)
         writer.add_logit_scale(config.logits_scaling)
+
+
+def add_xielu(writer: gguf.GGUFWriter, folder: Path, n_layers: int) -> None:
+    """The numbers of the activation, which are tensors in a checkpoint."""
+    found = dict(checkpoint(folder))
+    adders = {
+        "alpha_p": writer.add_xielu_alpha_p,
+        "alpha_n": writer.add_xielu_alpha_n,
+        "beta": writer.add_xielu_beta,
+        "eps": writer.add_xielu_eps,
+    }
+    for name, add in adders.items():
+        add([found[f"model.layers.{index}.mlp.act_fn.{name}"].float().item() for index in range(n_layers)])
 
 
 def add_experts(writer: gguf.GGUFWriter, config: Any, n_experts: int) -> None:
@@ -459,6 +477,8 @@ def tensors(parts: Iterable[tuple[str, torch.Tensor]], arch: str, config: Any) -
     """The tensors of a checkpoint, renamed and rearranged as GGUF has it."""
     heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
     for hf_name, data in parts:
+        if ".act_fn." in hf_name:
+            continue  # hyperparameters there
         if hf_name.endswith("in_proj_qkvz.weight"):
             yield from qkv_and_z(f"blk.{hf_name.split('.')[2]}", data, config)
             continue

@@ -477,6 +477,7 @@ TINY_MODELS: dict[str, TinyModel] = {
             rope_parameters={"rope_type": "default", "rope_theta": 2_000_000.0},
         ),
     ),
+    "apertus": TinyModel("apertus", _config(hidden_act="xielu", rope_parameters=_LLAMA3_ROPE)),
 }
 
 
@@ -512,6 +513,8 @@ def randomise(model: torch.nn.Module, seed: int) -> None:
                     parameter.mul_(parameter.shape[0] ** -0.5)
             elif name.endswith("A_log"):  # states that last for some tokens, and some that last for hundreds
                 parameter.copy_(noise - 2.0)
+            elif "act_fn" in name:  # of xIELU: both signs before their softplus
+                parameter.copy_(noise * 0.5)
             elif name.endswith("bias"):
                 parameter.copy_(noise * 0.3)
             elif name.endswith("sinks"):
