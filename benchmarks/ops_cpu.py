@@ -125,12 +125,19 @@ def measure(calls: CpuCalls, threads: int, qtype: str, rounds: int, copies: int)
 
 def compare(calls: CpuCalls, threads: int, qtype: str, other: str, rounds: int, copies: int) -> str:
     """How many times as fast as `other` a type is."""
-    told = []
-    for name, n_tokens, n in (("decode", 1, copies), ("prefill", PREFILL, 1)):
-        pair = [Case(calls, threads, kind, n_tokens, n) for kind in (qtype, other)]
-        times = [[case.seconds() for case in pair] for _ in range(rounds + 1)][1:]
-        told.append(f"{name} {statistics.median(theirs / ours for ours, theirs in times):.2f}")
-    return f"{qtype:8} beside {other}: {', '.join(told)}; {QUANT_TYPES[qtype].bits:g} bits in the file"
+    decode = times_as_fast(calls, threads, qtype, other, rounds, 1, copies)
+    prefill = times_as_fast(calls, threads, qtype, other, rounds, PREFILL, 1)
+    bits = QUANT_TYPES[qtype].bits
+    return f"{qtype:8} beside {other}: decode {decode:.2f}, prefill {prefill:.2f}; {bits:g} bits in the file"
+
+
+def times_as_fast(
+    calls: CpuCalls, threads: int, qtype: str, other: str, rounds: int, n_tokens: int, copies: int
+) -> float:
+    """The median of how many times as fast a type is, measured in turn with another."""
+    pair = [Case(calls, threads, kind, n_tokens, copies) for kind in (qtype, other)]
+    times = [[case.seconds() for case in pair] for _ in range(rounds + 1)][1:]
+    return statistics.median(theirs / ours for ours, theirs in times)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
