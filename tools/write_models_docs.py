@@ -40,8 +40,9 @@ last, and the experts of gpt-oss are MXFP4 and stay so. Bits are those of a weig
 the CPU backend holds a matrix in memory. Where a GGUF has a number beside a matrix (`NAME.scale`, as those of NVFP4
 have), its products are multiplied by it; `NAME.input_scale` is not used. Some types are of no GGUF: INT4_G64 is codes
 of 4 bits with an fp16 scale and minimum for 64 of them, INT4_ZP_G128 those with an fp16 scale and a zero point of a
-byte for 128, F8_E4M3 bare codes of FP8, F8_G128 those with an f32 scale for 128, MXFP8 those with a power of two for
-32. A GPU without a kernel for a type decodes it when it is loaded; `localrun show` says to what.
+byte for 128, NF4_G64 names of NF4's 16 numbers with an f32 scale for 64, F8_E4M3 bare codes of FP8, F8_G128 those with
+an f32 scale for 128, MXFP8 those with a power of two for 32. A GPU without a kernel for a type decodes it when it is
+loaded; `localrun show` says to what.
 
 | type | bits in the file | bits in memory |
 |---|---|---|

@@ -20,7 +20,7 @@ from localrun.ops.layouts import FILE, Layout
 from localrun.storage.identity import fingerprint
 
 GATHERING = ("cpu", "reference")  # backends that put what a matrix reads into the order of its columns
-WIDE = ("F32", "F16", "BF16", "F8_E4M3", "F8_G128", "MXFP8")  # types whose numbers are multiplied as they are
+WIDE = ("F32", "F16", "BF16", "F8_E4M3", "F8_G128", "MXFP8", "NF4_G64")  # whose numbers are multiplied as they are
 
 
 def describe(

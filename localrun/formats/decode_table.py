@@ -5,6 +5,7 @@ raw: uint8 [n, block_bytes] -> float32 [n, block_size]
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from localrun.formats.bits import fp16, lookup, planes, words
@@ -15,6 +16,24 @@ if TYPE_CHECKING:
 
 IQ4_VALUES = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 FP4_VALUES = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)  # e2m1, doubled
+NF4_VALUES = (  # Dettmers et al. 2023, arXiv 2305.14314
+    -1.0,
+    -0.6961928009986877,
+    -0.5250730514526367,
+    -0.39491748809814453,
+    -0.28444138169288635,
+    -0.18477343022823334,
+    -0.09105003625154495,
+    0.0,
+    0.07958029955625534,
+    0.16093020141124725,
+    0.24611230194568634,
+    0.33791524171829224,
+    0.44070982933044434,
+    0.5626170039176941,
+    0.7229568362236023,
+    1.0,
+)
 POWERS_OF_3 = (1, 3, 9, 27, 81)
 
 
@@ -55,6 +74,13 @@ def mxfp8(raw: torch.Tensor) -> torch.Tensor:
     return f8_e8m0(raw[:, :1]) * f8_e4m3(raw[:, 1:])
 
 
+def nf4_g64(raw: torch.Tensor) -> torch.Tensor:
+    """A float32 scale and 64 elements, the first of a byte in its lower half."""
+    import torch
+
+    return words(raw[:, :4], torch.float32) * _named(raw[:, 4:], 1, NF4_VALUES)
+
+
 def tq1_0(raw: torch.Tensor) -> torch.Tensor:
     """Five ternary digits a byte (four in the last four bytes), read from the top by multiplying with powers of 3."""
     digits = [_ternary_digits(raw[:, :32], 5), _ternary_digits(raw[:, 32:48], 5), _ternary_digits(raw[:, 48:52], 4)]
@@ -67,12 +93,12 @@ def tq2_0(raw: torch.Tensor) -> torch.Tensor:
     return fp16(raw[:, 64:]) * (planes(raw[:, :64], 2, 32).float() - 1)
 
 
-def _named(raw: torch.Tensor, run: int, values: tuple[int, ...]) -> torch.Tensor:
+def _named(raw: torch.Tensor, run: int, values: Sequence[float]) -> torch.Tensor:
     """Nibbles as the values they stand for."""
     return lookup(_table(raw, values), planes(raw, 4, run))
 
 
-def _table(raw: torch.Tensor, values: list[float] | tuple[int, ...]) -> torch.Tensor:
+def _table(raw: torch.Tensor, values: Sequence[float]) -> torch.Tensor:
     import torch
 
     return torch.tensor(values, dtype=torch.float32, device=raw.device)

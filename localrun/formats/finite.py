@@ -50,6 +50,8 @@ def first_not_finite(qtype: str, raw: np.ndarray) -> int | None:
     if qtype in _PLAIN:
         dtype, mask = _PLAIN[qtype]
         return _first(raw.view(dtype), mask)
+    if qtype == "NF4_G64":
+        return _first(_at(raw, block_bytes, 0, "<u4"), _F32)
     if qtype == "Q8_K":
         return _first(_at(raw, block_bytes, 0, "<u4"), _F32, (127 + 121) << 23)  # times 127 it overflows
     if qtype == "MXFP4":

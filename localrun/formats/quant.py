@@ -131,6 +131,7 @@ _ROWS = (
     QuantType("INT4_ZP_G32", None, 32, 19, decode_affine.zero_point(4), own_id=1011),
     QuantType("INT4_ZP_G128", None, 128, 67, decode_affine.zero_point(4), own_id=1012),
     QuantType("INT8_ZP_G32", None, 32, 35, decode_affine.zero_point(8), own_id=1013),
+    QuantType("NF4_G64", None, 64, 36, decode_table.nf4_g64, own_id=1014),
 )
 QUANT_TYPES: dict[str, QuantType] = {row.name: row for row in _ROWS}
 BY_GGUF_ID: dict[int, QuantType] = {row.gguf_id: row for row in _ROWS if row.gguf_id is not None}

@@ -1,5 +1,6 @@
 """Place of one weight in a file, checked against the file. Torch-free."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from localrun.base.errors import ModelFileError
@@ -67,6 +68,17 @@ class RowRanges:
     tensor: str  # by our name
     starts: tuple[int, ...]
     n_rows: int
+
+
+def gather_refs(source: TensorSource, refs: Mapping[str, WeightRef]) -> dict[str, WeightRef]:
+    """Orders of columns of joined matrices that are sorted by group; tables, and those of a mixture, cannot be."""
+    orders = {info.name for info in source.tensors.values() if info.is_joined and info.qtype == "I32"}
+    found = {}
+    for name, ref in refs.items():
+        order = ref.name.removesuffix("weight") + "order"
+        if order in orders and ref.n_experts == 1 and not any(part in name for part in ("shared", "embed", "output")):
+            found[f"{name}.gather"] = WeightRef(order, ref.shape[1:], is_order=True)
+    return found
 
 
 def check_tensor(source: TensorSource, ref: WeightRef) -> None:

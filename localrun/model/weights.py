@@ -16,7 +16,7 @@ from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.expert_weights import ExpertNamer
 from localrun.model.shapes import BIASED, OPTIONAL, Shapes, layer_shapes, made_of_a_token, outer_shapes
 from localrun.model.spare_biases import spare_biases
-from localrun.model.weight_ref import WeightRef, check_tensor
+from localrun.model.weight_ref import WeightRef, check_tensor, gather_refs
 
 GGUF_FUSED = {
     "qkv": "blk.{}.attn_qkv.weight",
@@ -47,7 +47,7 @@ def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[s
     """Every weight by localrun's name (`embed`, `layers.3.q`, …), checked against the file. Raises ModelFileError."""
     namer = Namer(arch, config, source)
     refs = dict(namer.refs())
-    refs |= namer.scale_refs(refs) | namer.gather_refs(refs)
+    refs |= namer.scale_refs(refs) | gather_refs(source, refs)
     for ref in refs.values():
         check_tensor(source, ref)
     check_biases(refs, str(source.path))
@@ -106,15 +106,6 @@ class Namer:
                 found[f"{name}.scale"] = WeightRef(scales[0], (ref.n_experts,))
             elif len(set(scales)) == ref.n_experts:
                 found[f"{name}.scale"] = WeightRef(scales[0], (ref.n_experts,), names=scales, file_shape=(1,))
-        return found
-
-    def gather_refs(self, refs: Mapping[str, WeightRef]) -> dict[str, WeightRef]:
-        """Orders of columns of joined matrices that are sorted by group."""
-        found = {}
-        for name, ref in refs.items():
-            order = ref.name.removesuffix("weight") + "order"
-            if len(ref.shape) == 2 and order in self.source.tensors and self.source.tensors[order].is_joined:
-                found[f"{name}.gather"] = WeightRef(order, ref.shape[1:], is_order=True)
         return found
 
     def layer_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:

@@ -165,6 +165,7 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "a turned scale that is no number": (GPTQ, "NOT_FINITE", put("scales", nowhere(0x7E00))),
     "groups of other sizes": (GPTQ, "BAD_TENSOR", config_says(group_size=16)),
     "one group of all columns": (GPTQ, "BAD_TENSOR", config_says(group_size=-1)),
+    "a table that is not NF4's": (NF4, "BAD_TENSOR", put("weight.quant_map", lambda tensor: tensor * 0.5)),
     "an order without a g_idx": (GPTQ, "BAD_TENSOR", config_says(desc_act=True)),
     "a g_idx of floats": (GPTQ, "BAD_TENSOR", lambda _, tensors: tensors.update({"w.g_idx": torch.zeros(64)})),
     "a g_idx of fewer columns": (GPTQ, "BAD_TENSOR", in_groups(torch.arange(63) // 32)),

@@ -2,6 +2,7 @@
 
 import struct
 from contextlib import nullcontext
+from statistics import NormalDist
 from typing import Any
 
 import gguf
@@ -14,6 +15,7 @@ from localrun_testing.pretend_gpu import pretended_gpu
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from localrun.base.errors import ModelFileError, UsageError
+from localrun.formats.decode_table import NF4_VALUES
 from localrun.formats.quant import BY_GGUF_ID, QUANT_TYPES, QuantType
 
 Blocks = npt.NDArray[np.uint8]
@@ -21,7 +23,7 @@ Blocks = npt.NDArray[np.uint8]
 OF_SAFETENSORS = ("U8", "U16", "U32", "BOOL", "F8_E4M3", "F8_E5M2", "F8_E8M0")
 AFFINE = {"INT2_G64": 2, "INT4_G64": 4, "INT5_G64": 5, "INT6_G32": 6, "INT6_G64": 6, "INT8_G32": 8, "INT8_G64": 8}
 ZERO_POINTS = {"INT4_ZP_G32": 4, "INT4_ZP_G128": 4, "INT8_ZP_G32": 8}
-OF_CHECKPOINTS = (*AFFINE, *ZERO_POINTS, "F8_G128", "MXFP8")
+OF_CHECKPOINTS = (*AFFINE, *ZERO_POINTS, "NF4_G64", "F8_G128", "MXFP8")
 WITHOUT_ORACLE = ("F64", "I8", "I16", "I32", "I64", "Q8_K", "Q1_0", "Q2_0", *OF_SAFETENSORS, *OF_CHECKPOINTS)
 WITH_ORACLE = [name for name in QUANT_TYPES if name not in WITHOUT_ORACLE]
 INTEGER_FORMATS = {"I8": "b", "U8": "B", "U16": "H", "U32": "I", "I16": "h", "I32": "i", "I64": "q"}
@@ -135,6 +137,27 @@ def test_decodes_affine_groups(name: str) -> None:
         codes = (stream >> bits * place & (1 << bits) - 1 for place in range(qtype.block_size))
         expected.append([scale * np.float32(code) + minimum for code in codes])
     assert_same_bits(qtype.decode(torch.from_numpy(blocks), (500, qtype.block_size)), np.array(expected))
+
+
+@np.errstate(all="ignore")
+def test_decodes_nf4() -> None:
+    """float scale · nibbles, that of the lower half first, each the name of a quantile of a normal distribution."""
+    assert pytest.approx([quantile(code) for code in range(16)], abs=1e-6) == NF4_VALUES
+    qtype = QUANT_TYPES["NF4_G64"]
+    blocks = random_blocks(qtype, 500, seed=11)
+    expected = []
+    for block in blocks:
+        (scale,), stream = np.frombuffer(block[:4].tobytes(), "<f4"), int.from_bytes(block[4:], "little")
+        expected.append([scale * np.float32(NF4_VALUES[stream >> 4 * place & 15]) for place in range(64)])
+    assert_same_bits(qtype.decode(torch.from_numpy(blocks), (500, 64)), np.array(expected))
+
+
+def quantile(code: int) -> float:
+    """As bitsandbytes makes its table (functional.create_normal_map): quantiles of both signs, and 0, scaled to 1."""
+    normal, offset = NormalDist(), 0.9677083
+    above = [normal.inv_cdf(offset + (0.5 - offset) * place / 8) for place in range(8)]
+    below = [-normal.inv_cdf(offset + (0.5 - offset) * place / 7) for place in range(7)]
+    return sorted([*above, 0.0, *below])[code] / max(above)
 
 
 @np.errstate(all="ignore")

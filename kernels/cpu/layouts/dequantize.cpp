@@ -25,7 +25,7 @@ static bool bf16_is_fast() {
 
 int32_t lr_layout_activation_format(int32_t layout) {
   if (layout < 0 || layout >= LR_N_LAYOUTS) return 0;
-  if (lr_is_f8(lr_layouts[layout])) return has_amx() ? lr_current_kernels()->bf16_format : 0;
+  if (lr_is_widened(lr_layouts[layout])) return has_amx() ? lr_current_kernels()->bf16_format : 0;
   if (lr_layouts[layout].code_bits == LR_CODE_BITS_BF16) return bf16_is_fast() ? lr_current_kernels()->bf16_format : 0;
   return lr_has_codes(lr_layouts[layout]) ? lr_current_kernels()->code_format : 0;
 }

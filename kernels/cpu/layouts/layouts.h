@@ -5,7 +5,8 @@
 // may be shorter, in whole runs of 32), each padded to 64 bytes:
 //   codes     per 32 columns vectors of 64 bytes: byte 4·r + i is row r, column 4·v + i of vector v. With 4 bits the low
 //             nibbles of a vector are columns 8·v + i, the high nibbles columns 8·v + 4 + i. With 2 bits field f of a byte,
-//             lowest first, is column 16·v + 4·f + i. Floats lie column by column, 16 rows; those of bf16 in pairs of columns.
+//             lowest first, is column 16·v + 4·f + i. Floats lie column by column, 16 rows; those of bf16 in pairs of columns,
+//             and those of 4 bits in pairs that share a byte, the first in its low half.
 //   high bits (4+1, 4+2) per 32 columns one or two vectors: field v of byte 4·r + i belongs to column 4·v + i
 //   scales    per scale group 16 numbers, one a row; then likewise the minima, or the zero points. Those of 4 bits share a byte, the scale in
 //             its low half. Those of 6 bits are three vectors of 64 bytes a block: byte 16·g + r has in its low 6 bits the scale of group g, its minimum, and the scale of
@@ -17,7 +18,7 @@
 #include "program.h"
 
 enum lr_code_bits {  // 4_1: nibbles, and a vector of fifth bits; 4_2: and vectors of two more
-  LR_CODE_BITS_2, LR_CODE_BITS_4, LR_CODE_BITS_4_1, LR_CODE_BITS_4_2, LR_CODE_BITS_8, LR_CODE_BITS_F8, LR_CODE_BITS_F16, LR_CODE_BITS_BF16, LR_CODE_BITS_F32
+  LR_CODE_BITS_2, LR_CODE_BITS_4, LR_CODE_BITS_4_1, LR_CODE_BITS_4_2, LR_CODE_BITS_8, LR_CODE_BITS_NF4, LR_CODE_BITS_F8, LR_CODE_BITS_F16, LR_CODE_BITS_BF16, LR_CODE_BITS_F32
 };
 enum lr_scale {
   LR_SCALE_NONE,
@@ -73,6 +74,7 @@ enum {
   LR_LAYOUT_INT4_ZP_G32,  // unsigned codes less a zero point, times a scale
   LR_LAYOUT_INT4_ZP_G128,
   LR_LAYOUT_INT8_ZP_G32,
+  LR_LAYOUT_NF4_G64,  // names of floats, with a float for 64 columns
   LR_N_LAYOUTS
 };
 
@@ -108,20 +110,27 @@ static constexpr lr_layout lr_layouts[LR_N_LAYOUTS] = {
     {"int4_zp_g32", LR_CODE_BITS_4, LR_SCALE_FP16_ZERO, 32, 0, LR_TABLE_NONE},
     {"int4_zp_g128", LR_CODE_BITS_4, LR_SCALE_FP16_ZERO, 128, 0, LR_TABLE_NONE},
     {"int8_zp_g32", LR_CODE_BITS_8, LR_SCALE_FP16_ZERO, 32, -128, LR_TABLE_NONE},
+    {"nf4_g64", LR_CODE_BITS_NF4, LR_SCALE_F32, 64, 0, LR_TABLE_NONE},
 };
 
 // Something of every layout: LR_EACH_LAYOUT(f) is f<0>(), f<1>() …
 #define LR_EACH_LAYOUT(f)                                                                                              \
   f<0>(), f<1>(), f<2>(), f<3>(), f<4>(), f<5>(), f<6>(), f<7>(), f<8>(), f<9>(), f<10>(), f<11>(), f<12>(), f<13>(), \
       f<14>(), f<15>(), f<16>(), f<17>(), f<18>(), f<19>(), f<20>(), f<21>(), f<22>(), f<23>(), f<24>(), f<25>(), \
-      f<26>(), f<27>(), f<28>(), f<29>(), f<30>()
-static_assert(LR_N_LAYOUTS == 31, "LR_EACH_LAYOUT lacks a layout");
+      f<26>(), f<27>(), f<28>(), f<29>(), f<30>(), f<31>()
+static_assert(LR_N_LAYOUTS == 32, "LR_EACH_LAYOUT lacks a layout");
 
 static constexpr int8_t lr_tables[3][16] = {
     {0},
     {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
     {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12},
 };
+
+// NF4 (Dettmers et al. 2023, arXiv 2305.14314).
+alignas(64) static constexpr float lr_nf4[16] = {
+    -1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f, -0.18477343022823334f,
+    -0.09105003625154495f, 0.0f, 0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
+    0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f};
 
 // Scale groups of a run of 32 columns, and the columns of it that each has: a wider group counts once for every run.
 static constexpr int32_t lr_run_groups(const lr_layout& layout) { return layout.group < 32 ? 32 / layout.group : 1; }
@@ -140,7 +149,7 @@ static constexpr lr_block_parts lr_parts(const lr_layout& layout) {
   lr_block_parts parts = {256, 0, 0, 0, 0};
   switch (layout.code_bits) {
     case LR_CODE_BITS_2: parts.codes = 128; break;
-    case LR_CODE_BITS_4: break;
+    case LR_CODE_BITS_4: case LR_CODE_BITS_NF4: break;
     case LR_CODE_BITS_4_1: parts.high = 64; break;
     case LR_CODE_BITS_4_2: parts.high = 128; break;
     case LR_CODE_BITS_8: case LR_CODE_BITS_F8: parts.codes = 512; break;
@@ -164,6 +173,10 @@ static constexpr lr_block_parts lr_parts(const lr_layout& layout) {
 // Whether weights are codes, which are multiplied with those of activations; else they are floats.
 static constexpr bool lr_has_codes(const lr_layout& layout) { return layout.code_bits <= LR_CODE_BITS_8; }
 static constexpr bool lr_is_f8(const lr_layout& layout) { return layout.code_bits == LR_CODE_BITS_F8; }
+// Whether they are floats of 4 or 8 bits, which are widened before they are multiplied.
+static constexpr bool lr_is_widened(const lr_layout& layout) {
+  return lr_is_f8(layout) || layout.code_bits == LR_CODE_BITS_NF4;
+}
 
 static constexpr bool lr_has_zeros(const lr_layout& layout) { return layout.scale == LR_SCALE_FP16_ZERO; }
 

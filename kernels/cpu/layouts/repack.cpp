@@ -61,6 +61,7 @@ const Source kSources[] = {
     {1011, LR_LAYOUT_INT4_ZP_G32, 32, 19, unpack_int4_zp_g32},
     {1012, LR_LAYOUT_INT4_ZP_G128, 128, 67, unpack_int4_zp_g128},
     {1013, LR_LAYOUT_INT8_ZP_G32, 32, 35, unpack_int8_zp_g32},
+    {1014, LR_LAYOUT_NF4_G64, 64, 36, unpack_nf4_g64},
 };
 
 const Source* find_source(int32_t gguf_type) {
@@ -113,6 +114,10 @@ void write_plain(const lr_layout& layout, int32_t gguf_type, const uint8_t* raw,
 void write_codes(int32_t code_bits, const uint8_t* codes, uint8_t* to, uint8_t* high, int lane) {
   if (code_bits == LR_CODE_BITS_F8) {
     for (int k = 0; k < 32; k++) to[16 * k + lane] = codes[k];
+    return;
+  }
+  if (code_bits == LR_CODE_BITS_NF4) {
+    for (int k = 0; k < 32; k += 2) to[8 * k + lane] = (uint8_t)(codes[k] | codes[k + 1] << 4);
     return;
   }
   uint32_t word[8];

@@ -51,6 +51,7 @@ static inline float e4m3_to_float(uint8_t code) {
 }
 
 static inline float unpack_float(const lr_layout& layout, const Run& run, int lane, int column) {
+  if (layout.code_bits == LR_CODE_BITS_NF4) return lr_nf4[run.codes[16 * (column / 2) + lane] >> column % 2 * 4 & 15];
   if (lr_is_f8(layout)) return e4m3_to_float(run.codes[16 * column + lane]);
   const uint8_t* at = layout.code_bits == LR_CODE_BITS_F32   ? run.codes + 64 * column + 4 * lane
                       : layout.code_bits == LR_CODE_BITS_F16 ? run.codes + 32 * column + 2 * lane

@@ -195,3 +195,8 @@ void unpack_mxfp8(const uint8_t* raw, Block* b) {
   b->scale[0] = raw[0];
   memcpy(b->code, raw + 1, 32);
 }
+
+void unpack_nf4_g64(const uint8_t* raw, Block* b) {
+  memcpy(&b->super, raw, 4);
+  unpack_stream<4, 64>(raw + 4, b->code);
+}

@@ -49,6 +49,7 @@ void unpack_mxfp8(const uint8_t* raw, Block* block);
 void unpack_int4_zp_g32(const uint8_t* raw, Block* block);
 void unpack_int4_zp_g128(const uint8_t* raw, Block* block);
 void unpack_int8_zp_g32(const uint8_t* raw, Block* block);
+void unpack_nf4_g64(const uint8_t* raw, Block* block);
 
 // Whether blocks of this type can be read: grid types need lr_set_grid first.
 bool has_grid(int32_t gguf_type);

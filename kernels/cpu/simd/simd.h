@@ -16,6 +16,7 @@
 //   v_load_i8 v_load_u8 v_load_fp16 <V>(p), v_store_i8 v_store_u8 v_store_fp16 (p, v)  widening and narrowing; what is
 //                                        stored fits
 //   v_store_f8_as_fp16(p, codes)         2 · VL codes of FP8 (E4M3), widened to halves of a 2^8th of their numbers
+//   v_pick(table, names)                 those of 16 floats that `names`, below 16, are the numbers of
 //   + - * / & << >> > >=                 lane by lane, also with a number; > and >= make a mask
 //   v_fma(a, b, c)                       a · b + c in one rounding, where the instruction set has it
 //   v_min v_max (a, b)                   where one is a NaN the second is taken, or a NaN

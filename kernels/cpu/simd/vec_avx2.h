@@ -70,6 +70,11 @@ template <> LR_ALWAYS_INLINE i32v v_load_u8<i32v>(const void* p) {
 template <> LR_ALWAYS_INLINE f32v v_load_fp16<f32v>(const void* p) {
   return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)p));
 }
+LR_INLINE f32v v_pick(const float* table, i32v names) {
+  const f32v low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)names);
+  const f32v high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), (__m256i)names);
+  return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32((__m256i)names, 28)));
+}
 // GCC would widen half a vector at a time.
 LR_INLINE void v_store_f8_as_fp16(uint16_t* to, const uint8_t* codes) {
   const __m256i moved = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)codes)), 7);

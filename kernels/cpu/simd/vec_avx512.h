@@ -48,6 +48,9 @@ template <> LR_ALWAYS_INLINE i32v v_load_u8<i32v>(const void* p) {
 template <> LR_ALWAYS_INLINE f32v v_load_fp16<f32v>(const void* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)p));
 }
+LR_INLINE f32v v_pick(const float* table, i32v names) {
+  return _mm512_permutexvar_ps((__m512i)names, _mm512_loadu_ps(table));
+}
 // GCC would widen half a vector at a time.
 LR_INLINE void v_store_f8_as_fp16(uint16_t* to, const uint8_t* codes) {
   const __m512i moved = _mm512_slli_epi16(_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i*)codes)), 7);

@@ -75,6 +75,11 @@ template <> LR_ALWAYS_INLINE i32v v_load_i8<i32v>(const void* p) {
   memcpy(&codes, p, sizeof codes);
   return __builtin_convertvector(codes, i32v);
 }
+LR_INLINE f32v v_pick(const float* table, i32v names) {
+  f32v picked;
+  for (int i = 0; i < VL; i++) picked[i] = table[names[i]];
+  return picked;
+}
 template <> LR_ALWAYS_INLINE i32v v_load_u8<i32v>(const void* p) {
   u8x4 codes;
   memcpy(&codes, p, sizeof codes);

@@ -36,6 +36,11 @@ template <> LR_ALWAYS_INLINE i32v v_load_i8<i32v>(const void* p) {
 template <> LR_ALWAYS_INLINE i32v v_load_u8<i32v>(const void* p) {
   return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(load_four(p))))));
 }
+// The bytes of a float by the bytes of its number.
+LR_INLINE f32v v_pick(const float* table, i32v names) {
+  const uint8x16x4_t bytes = vld1q_u8_x4((const uint8_t*)table);
+  return vreinterpretq_f32_u8(vqtbl4q_u8(bytes, vreinterpretq_u8_s32(names * 0x04040404 + 0x03020100)));
+}
 LR_INLINE void v_store_i8(int8_t* p, i32v v) {
   const int16x4_t words = vqmovn_s32(v);
   const int32x2_t codes = vreinterpret_s32_s8(vqmovn_s16(vcombine_s16(words, words)));

@@ -61,6 +61,11 @@ template <class R> LR_INLINE x16<R> v_fma(x16<R> a, x16<R> b, x16<R> c) {
   for (int i = 0; i < 16 / VL; i++) c.v[i] = v_fma(a.v[i], b.v[i], c.v[i]);
   return c;
 }
+template <class R> LR_INLINE auto v_pick(const float* table, x16<R> names) {
+  x16<f32v> out;
+  for (int i = 0; i < 16 / VL; i++) out.v[i] = v_pick(table, names.v[i]);
+  return out;
+}
 template <class M, class R> LR_INLINE x16<R> v_select(x16<M> mask, x16<R> yes, x16<R> no) {
   for (int i = 0; i < 16 / VL; i++) no.v[i] = v_select(mask.v[i], yes.v[i], no.v[i]);
   return no;

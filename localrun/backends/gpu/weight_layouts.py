@@ -114,6 +114,7 @@ BY_TYPE: dict[str, WeightLayout] = {
     "F16": FloatLayout("f16", 16),
     "BF16": BF16,
     **dict.fromkeys(("F8_E4M3", "MXFP8"), BF16),  # to the bit, but for subnormals
+    "NF4_G64": BF16,  # rounded, as bitsandbytes does
     "Q4_0": CodeLayout("q4_0", (4,), ScaleForm.FP16, zero=8),
     "Q4_1": Q4_1,
     **dict.fromkeys(("Q5_0", "INT4_ZP_G32", "INT4_ZP_G128"), Q5_0),  # code less zero point: -16 to 15

@@ -2,8 +2,8 @@
 
 4-bit matrices are stored flat, and their shape is in the description of the scales (`quant_state`); headers alone give
 the number of elements. In a decoder one side of each matrix is the width of the embedding, which side follows from its
-name, and the description has to agree. Numbers are those that the library multiplies: of the type that the model's
-other weights have.
+name, and the description has to agree. Matrices of NF4 stay packed where rows are whole blocks; numbers of
+others are those that the library multiplies: of the type that the model's other weights have.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from localrun.base.errors import ModelFileError
 from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.decode_table import NF4_VALUES
 from localrun.formats.json_files import parse_json
 from localrun.formats.source import TensorInfo
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _STATE = ".quant_state.bitsandbytes__"
 _BACK = (".o_proj", ".out_proj", ".down_proj", ".w2", ".fc2", ".wo", ".dense", ".output_linear")  # as wide as the model
 _HELD = ("BF16", "F16")
+_BLOCK = 64  # numbers with a scale in what is held packed
 _MAX_STATE = 1 << 16
 
 
@@ -64,9 +66,12 @@ def four_bits(name: str, codes: TensorInfo, tensors: Tensors, embedding: TensorI
     width, count = embedding.shape[-1] if embedding and len(embedding.shape) == 2 else 0, 2 * prod(codes.shape)
     if not width or count % width or width % 2:
         raise misfit(codes, f"of {count:,} numbers is no matrix of a model that is {width:,} numbers wide")
+    is_nf4 = state.name.endswith("nf4") and absmax.shape[0] * _BLOCK == count
     is_back = name.removesuffix(".weight").endswith(_BACK)
     shape = (width, count // width) if is_back else (count // width, width)
     held = embedding.qtype if embedding and embedding.qtype in _HELD else "F32"
+    if is_nf4 and shape[1] % _BLOCK == 0:
+        held = "NF4_G64"
     parts = (codes, absmax, table, state, *(part for part in nested if part is not None))
     return FourBits(appears_as(name, shape, held, codes), parts)
 
@@ -85,12 +90,27 @@ class FourBits(JoinedTensor):
         n_cols = self.info.shape[1]
         first, count = first_row * n_cols, n_rows * n_cols
         raw = read_bytes(read_rows, self.parts[0], first // 2, -(-(first + count) // 2) - first // 2)
+        if self.info.qtype == "NF4_G64":
+            return self.packed_blocks(read_rows, raw, scales[first // block : (first + count) // block])
         codes = np.stack((raw >> 4, raw & 15), axis=1).ravel()[first % 2 :][:count]  # the first in the upper half
         values = read_numbers(read_rows, self.parts[2])[0][codes]
         with np.errstate(over="ignore", invalid="ignore"):
             values *= scales[np.arange(first, first + count) // block]
         check_finite(self.parts[0], values)
         return in_floats(self.info.qtype, values)
+
+    def packed_blocks(self, read_rows: ReadRows, raw: np.ndarray, scales: np.ndarray) -> bytearray:
+        """Blocks with their codes as they are, the first of a byte in its lower half. Raises ModelFileError."""
+        import numpy as np
+
+        from localrun.formats.checkpoints.parts import check_finite, read_numbers
+
+        table = self.parts[2]
+        if not np.array_equal(read_numbers(read_rows, table)[0], np.array(NF4_VALUES, np.float32)):
+            raise misfit(table, "is not the table of NF4")
+        check_finite(self.parts[0], scales)
+        codes = (raw >> 4 | raw << 4).reshape(-1, _BLOCK // 2)
+        return bytearray(np.concatenate((scales.astype("<f4").reshape(-1, 1).view(np.uint8), codes), axis=1).data)
 
     def block_scales(self, read_rows: ReadRows) -> tuple[int, np.ndarray]:
         """Elements per block, and the scale of each block, f32 [blocks]. Raises ModelFileError."""

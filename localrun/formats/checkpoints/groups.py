@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _UNSORTED = (*ROUTERS, "lm_head.weight", "embed_tokens.weight")  # beside experts, and what is shared by all tokens
-_OF_MIXTURES = ("expert", "shared", "switch_mlp")
+_OF_MIXTURES = ("expert", "shared", "switch_mlp", "sparse_moe")
 
 
 def may_be_sorted(name: str) -> bool:

@@ -130,7 +130,11 @@ _ROWS = (
         "F32, for the scales of rows are",
     ),
     Method(
-        ("bitsandbytes nf4",), join_bitsandbytes, "nf4", "NF4, with scales that are codes themselves or not", _BITS_HELD
+        ("bitsandbytes nf4",),
+        join_bitsandbytes,
+        "nf4",
+        "NF4, with scales that are codes themselves or not",
+        f"NF4_G64 with a scale for 64 in rows of whole blocks, else {_BITS_HELD}",
     ),
     Method(("bitsandbytes fp4",), join_bitsandbytes, "fp4", "FP4 likewise", _BITS_HELD),
     Method(("bitsandbytes int8",), join_bitsandbytes, "int8", "LLM.int8", "F32"),

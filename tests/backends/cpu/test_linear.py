@@ -31,7 +31,7 @@ NMSE_LIMIT = 5e-4  # activations are rounded to 8 bits
 LAYOUTS = [
     "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "MXFP4", "NVFP4", "Q2_K", "Q3_K", "Q4_K",
     "Q5_K", "Q6_K", "IQ4_XS", "Q8_K", "IQ1_M", "IQ2_XS", "IQ3_S", "TQ2_0", "INT2_G64", "INT5_G64", "INT6_G32",
-    "INT8_G64", "F8_E4M3", "F8_G128", "MXFP8",
+    "INT8_G64", "F8_E4M3", "F8_G128", "MXFP8", "NF4_G64",
 ]  # fmt: skip
 COLUMNS = {1: (33, 100, 288), 32: (32, 96, 288), 64: (64, 320), 128: (128, 384), 256: (256, 768)}
 
@@ -59,6 +59,10 @@ def largest_error(found: Tensor, x: Tensor, matrix: NativeMatrix, weight: Tensor
     in_format = matrix.activation_format
     codes = rounded(x, library().library.arithmetic)
     is_coded = in_format in (abi.FORMAT_Q8, abi.FORMAT_Q16)
+    if in_format and not is_coded and library().layout_name(matrix.c.layout) == "nf4_g64":
+        blocks = weight.unflatten(1, (-1, 64))  # its table is rounded as activations are, and its scales are not
+        scales = blocks.abs().amax(2, keepdim=True)
+        weight = ((blocks / scales).bfloat16().double() * scales.double()).flatten(1)
     seen = (codes if is_coded else x.bfloat16().float() if in_format else x).double()
     sizes = seen.abs() @ weight.double().abs().T
     return float(((found - seen @ weight.double().T).abs() / sizes).max())
@@ -88,7 +92,8 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(isa: str, qtype: str) -> No
 
 
 @pytest.mark.parametrize(
-    "qtype", ["BF16", "Q4_0", "Q5_1", "Q8_0", "NVFP4", "Q2_K", "Q4_K", "Q6_K", "INT8_G64", "F8_E4M3", "F8_G128"]
+    "qtype",
+    ["BF16", "Q4_0", "Q5_1", "Q8_0", "NVFP4", "Q2_K", "Q4_K", "Q6_K", "INT8_G64", "F8_E4M3", "F8_G128", "NF4_G64"],
 )
 def test_many_rows_of_many_columns_are_what_each_is_alone(isa: str, qtype: str) -> None:
     """More than a task takes of rows, and more than fits a kernel's first cache of columns."""
@@ -111,6 +116,7 @@ def test_many_rows_of_many_columns_are_what_each_is_alone(isa: str, qtype: str) 
         ("Q8_0", "F32"),
         ("F8_G128", "F8_E4M3"),
         ("F8_G128", "Q8_0"),
+        ("NF4_G64", "F8_E4M3"),
     ],
 )
 def test_many_rows_of_an_activation_are_what_each_is_alone(isa: str, types: tuple[str, str]) -> None:

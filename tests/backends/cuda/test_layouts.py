@@ -41,6 +41,8 @@ def test_rows_come_back_to_the_bit(qtype: str, monkeypatch: pytest.MonkeyPatch) 
             raw = random_raw(qtype, n_rows, n_cols)
             packed = packed_of(qtype, raw, n_cols)
             expected = QUANT_TYPES[qtype].decode(raw.flatten(), (n_rows, n_cols))
+            if qtype == "NF4_G64":
+                expected = expected.bfloat16().float()
             assert_same_bits(packed.unpack(), expected)
             assert_same_bits(packed.unpack(n_rows // 3, n_rows // 2), expected[n_rows // 3 :][: n_rows // 2])
             wanted = torch.tensor([n_rows - 1, 0, n_rows // 2, 0])

@@ -83,7 +83,9 @@ def _sample(qtype: str, n_rows: int, n_cols: int, seed: int) -> Tensor:
         blocks[:, :4] = torch.tensor([0.01]).view(torch.uint8)
     if qtype in ("F8_E4M3", "F8_G128", "MXFP8"):
         blocks[:, -min(row.block_size, row.block_bytes) :] &= 0xBF  # below 2
-    if qtype == "F8_G128":
+    if qtype == "NF4_G64":
+        blocks[:, 4] |= 0x0F  # the largest number of each is its scale
+    if qtype in ("F8_G128", "NF4_G64"):
         blocks[:, :4] = (0.01 * (1 + torch.rand(len(blocks), 1, generator=generator))).view(torch.uint8)
     if qtype == "MXFP8":
         blocks[:, 0] = 120 + blocks[:, 0] % 8

@@ -11,6 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from localrun.formats.decode_table import NF4_VALUES
+
 GROUP = 32
 ROWS = 16  # whole words of zero points
 LEFT = ("embed", "norm", "conv", "router", ".gate.", "lm_head", "vis")  # names of what is not packed
@@ -103,8 +105,8 @@ def save_integers(
 
 
 def nf4(matrix: Tensor) -> tuple[Mapping[str, Tensor], Tensor]:
-    """As bitsandbytes' NF4 without nested scales, of a table that is about its own; and the numbers."""
-    table = torch.linspace(-1, 1, 16)
+    """As bitsandbytes' NF4 without nested scales; and the numbers."""
+    table = torch.tensor(NF4_VALUES)
     blocks = torch.nn.functional.pad(matrix.flatten(), (0, -matrix.numel() % 64)).unflatten(0, (-1, 64))
     largest = blocks.abs().amax(-1)
     codes = ((blocks / largest.clamp_min(1e-9)[:, None])[..., None] - table).abs().argmin(-1)

@@ -27,7 +27,7 @@ CODES = (
     "MXFP4", "IQ4_XS", *AFFINE_TYPES,
     *ZERO_POINT_TYPES,
 )  # fmt: skip
-FLOATS = ("BF16", "F16", "F32", "F8_G128", "F8_E4M3", "MXFP8")
+FLOATS = ("BF16", "F16", "F32", "F8_G128", "F8_E4M3", "MXFP8", "NF4_G64")
 # Gate and up: with sums of 16 columns in both, in one, in none; with minima; beside floats.
 PAIRS = (
     ("Q8_0", "Q4_K"), ("Q2_K", "Q3_K"), ("Q5_1", "BF16"), ("Q4_K", "Q6_K"), ("F16", "Q4_0"), ("Q8_K", "NVFP4"),
