@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
-from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer, XieluNumbers
+from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.layer_weights import (
     AttentionWeights,
     LayerWeights,
@@ -14,6 +14,7 @@ from localrun.model.layer_weights import (
     SeparateNorms,
 )
 from localrun.model.shapes import NORMS_APART, XIELU
+from localrun.model.xielu import XieluNumbers
 from localrun.ops.instructions import Experts, LinearWeight, LowRank, SharedExpert
 from localrun.ops.layouts import Packed, Vector
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log1p
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from localrun.cache.groups import Group, make_groups
@@ -12,6 +11,7 @@ from localrun.cache.kinds.attention import AttentionCache
 from localrun.cache.kinds.interface import CacheKind
 from localrun.cache.kinds.recurrent import Recurrent
 from localrun.cache.kinds.shared import Shared
+from localrun.model.xielu import XieluNumbers
 from localrun.ops.kv import KV_CODECS, KVCodec
 from localrun.ops.types import Activation, LinearActivation, QKNorm, Routing
 
@@ -57,26 +57,6 @@ class RopeSpec:
         if self.long_divisors is None or self.original_context is None or ctx <= self.original_context:
             return replace(self, long_divisors=None)
         return replace(self, divisors=self.long_divisors, magnitude=self.long_magnitude, long_divisors=None)
-
-
-@dataclass(frozen=True, slots=True)
-class XieluNumbers:
-    """The learned numbers of an xIELU, before their softplus, of one layer (`ops.instructions.Xielu`)."""
-
-    alpha_p: float
-    alpha_n: float
-    beta: float
-    eps: float
-
-    @property
-    def operands(self) -> tuple[float, float, float, float]:
-        """Factors above and below 0, of the linear part, and the limit of what is below."""
-        return softplus(self.alpha_p), self.beta + softplus(self.alpha_n), self.beta, self.eps
-
-
-def softplus(x: float) -> float:
-    """ln(1 + e^x), for any x."""
-    return max(x, 0.0) + log1p(exp(-abs(x)))
 
 
 @dataclass(frozen=True, slots=True)

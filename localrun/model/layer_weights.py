@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from localrun.model.config import XieluNumbers
+from localrun.model.xielu import XieluNumbers
 from localrun.ops.instructions import LinearWeight, SharedExpert
 from localrun.ops.layouts import Vector
 

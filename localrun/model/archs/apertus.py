@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.model.archs.base import Arch
-from localrun.model.config import LayerSpec, XieluNumbers
+from localrun.model.config import LayerSpec
 from localrun.model.fields import Fields
+from localrun.model.xielu import XieluNumbers
 from localrun.ops.types import Activation
 
 NUMBERS = ("alpha_p", "alpha_n", "beta", "eps")  # of XieluNumbers, in its order
