@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from localrun.engine.grammar_tokens import GrammarTokens
 
 LONGEST_REASON = 300  # characters
+SOON_SECONDS = 0.002  # that the other answers of a step may wait for the mask after a drafted token
 
 
 class Constrained:
@@ -53,7 +54,9 @@ class Constrained:
         self._is_free = True
         self._is_known = threading.Event()  # what is forced is known
         self._is_known.set()
-        self._is_done, self._is_awaited = True, False
+        self._is_done = threading.Event()  # so is the mask
+        self._is_done.set()
+        self._is_awaited = False
         self._error: Exception | None = None
         self._follow_start()
 
@@ -77,10 +80,16 @@ class Constrained:
         If not, one is `forced`, or `wake` will be called.
         """
         self._is_awaited = self.forced is None  # before the look: it may be done right after
-        if self._is_awaited and not self._is_done:
+        if self._is_awaited and not self._is_done.is_set():
             return False
         self._is_awaited = False
         return self.forced is None or not self.skips
+
+    def can_choose_soon(self) -> bool:
+        """Whether the next token can be chosen now or in a moment, forced or not; else `wake` will be called."""
+        if self.forced is None:
+            self._is_done.wait(SOON_SECONDS)
+        return self.forced is not None or self.can_choose()
 
     def choose(self, logits: Logits, draw: Draw) -> int:
         """Choose the next token. Raises EngineError where the grammar takes too much computing."""
@@ -132,7 +141,8 @@ class Constrained:
     def _advance(self, token_id: int | None, offered: np.ndarray | None = None) -> None:
         """Let the pool compute what may follow a token."""
         self._is_known.clear()
-        self._is_done, self._mask, self._offered = False, None, offered
+        self._is_done.clear()
+        self._mask, self._offered = None, offered
         self._pool.submit(self._find_out, token_id)
 
     def _find_out(self, token_id: int | None) -> None:
@@ -156,7 +166,7 @@ class Constrained:
             self._error = error
         finally:
             self._is_known.set()
-            self._is_done = True
+            self._is_done.set()
             if self._is_awaited:
                 self._wake()
 

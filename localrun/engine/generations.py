@@ -4,13 +4,13 @@ import time
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
-from localrun.base.errors import ModelFileError
 from localrun.base.events import Loop, Prefill, PromptLogprobs, StopReason, TokenLogprob
 from localrun.engine.constrained import Constrained
 from localrun.engine.generation import GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken, as_localrun_error
+from localrun.engine.late_logits import LateLogits
 from localrun.engine.logprobs import token_logprob, token_logprobs
-from localrun.engine.next_tokens import EndedWork, next_rows, sample_next
+from localrun.engine.next_tokens import EndedWork, NextRow, next_rows, not_finite, sample_next
 from localrun.engine.scheduler import Scheduler
 from localrun.engine.step_plan import LogitsRows, StepPlan, StepWork
 from localrun.engine.view import StoreView, block_states, cache_bytes, used_bytes, view_store
@@ -27,7 +27,7 @@ class Generations:
         self.scheduler, self.store = scheduler, scheduler.store
         self.block_sizes, self.ctx = block_sizes, ctx
         self.handles: dict[int, GenerationHandle] = {}
-        self.late: dict[int, tuple[StepWork, Logits]] = {}  # whose constraint was not ready when its logits were
+        self.late = LateLogits()
         self.last: GenerationState | None = None  # the latest that was waited for
         self.last_states: tuple[str, ...] = ("",) * len(self.store.groups)  # of its blocks, once it has ended
 
@@ -70,13 +70,18 @@ class Generations:
         self.scheduler.observe(plan, seconds)
         ended = []
         for work, rows in zip(plan.work, plan.logits_rows(), strict=True):
+            self.late.forget(work.sequence)  # a forced token has gone past the row that waited
             try:
                 if one := self._take_rows(work, logits, rows, seconds):
                     ended.append(one)
                 work.sequence.figures.n_beside += plan.n_rows - work.n_rows
             except Exception as error:
                 self.fail([work.sequence], error)
-        self._choose(logits, [one for one in ended if self._is_ready(logits, one)])
+        ready = [one for one in ended if self._is_ready(logits, one)]
+        self._choose(logits, [one for one in ready if not one.is_stepwise])
+        for one in ready:
+            if one.is_stepwise:
+                self._choose_stepwise(logits, one)
 
     def _take_rows(self, work: StepWork, logits: Logits, rows: LogitsRows, seconds: float) -> EndedWork | None:
         """Take what was computed of one sequence -> what to choose its next tokens from, if that is next.
@@ -102,21 +107,16 @@ class Generations:
         constraint = sequence.constraint
         if constraint is None or constraint.can_choose():
             return True
-        if constraint.skips and constraint.forced is not None:  # the token is fixed, whatever the logits are
-            return False
-        raw_rows = [] if sequence.request.logprobs is None else ended.raw_rows
-        self.late[sequence.number] = ended.work, logits.copied([*ended.rows, *raw_rows])
+        if not (constraint.skips and constraint.forced is not None):  # the token is fixed, whatever the logits are
+            self.late.keep(logits, ended, 0)
+        if ended.work.drafts:
+            self._commit_accepted(ended.work, 0)
         return False
 
     def choose_late(self) -> None:
         """Choose the next tokens of those whose constraint was late, and is ready now."""
-        for number, (work, logits) in list(self.late.items()):
-            sequence = work.sequence
-            if sequence.cache is None or sequence.n_uncomputed:  # it goes on already, or has to compute them again
-                del self.late[number]
-            elif sequence.constraint is None or sequence.constraint.can_choose():
-                del self.late[number]
-                self._choose(logits, [EndedWork(work, [0], [1])])
+        for logits, ended in self.late.take_ready():
+            self._choose(logits, [ended])
 
     def wait_for_forced(self) -> None:
         """Give constraints a moment to compute the tokens after the newest ones: too short to matter."""
@@ -138,7 +138,7 @@ class Generations:
         while sequence.stop_reason is None and (token := constraint.forced) is not None:
             self._go_on(sequence, token, None)
         if sequence.n_tokens > n_before:
-            sequence.n_behind = sequence.n_tokens - n_before
+            sequence.n_behind = sequence.n_uncomputed - 1
 
     @property
     def deadline(self) -> float | None:
@@ -167,7 +167,7 @@ class Generations:
         """End these with an error; nothing they computed is kept."""
         for sequence in sequences:
             handle = self.handles.pop(sequence.number)
-            self.late.pop(sequence.number, None)
+            self.late.forget(sequence)
             try:
                 self.scheduler.abandon(sequence)
             finally:
@@ -207,7 +207,7 @@ class Generations:
         after = prompt[positions.start + 1 : positions.stop + 1]
         if n_top is not None and after:
             self.handles[sequence.number].put(PromptLogprobs(token_logprobs(logits, rows, after, n_top)))
-        sequence.n_scored = positions.stop
+        sequence.n_scored = min(positions.stop, sequence.n_tokens - 1)  # a row whose token is late may come again
 
     def _choose(self, logits: Logits, ended: Sequence[EndedWork]) -> None:
         """Choose the next tokens for these rows: all at once, or one sequence at a time where that fails."""
@@ -226,18 +226,40 @@ class Generations:
             except Exception as error:
                 self.fail([one.work.sequence], error)
 
+    def _choose_stepwise(self, logits: Logits, ended: EndedWork) -> None:
+        """Choose the next tokens of one sequence, each when its constraint knows of the one before."""
+        sequence = ended.work.sequence
+        assert sequence.constraint is not None
+        try:
+            for n_accepted, row in enumerate(ended.rows):
+                if n_accepted and not sequence.constraint.can_choose_soon():
+                    self.late.keep(logits, ended, n_accepted)
+                    break
+                [token] = sample_next(logits, [NextRow(row, sequence)])
+                if not self._is_confirmed(logits, ended, n_accepted, token):
+                    break
+            else:
+                raise not_finite()
+            self._commit_accepted(ended.work, n_accepted)
+        except Exception as error:
+            self.fail([sequence], error)
+
     def _take_chosen(self, logits: Logits, ended: EndedWork, tokens: Sequence[int]) -> None:
         """Go on with the tokens that were chosen, as long as the one before was drafted."""
-        work, wanted = ended.work, ended.work.sequence.request.logprobs
         for n_accepted, token in enumerate(tokens):
-            logprob = None if wanted is None else token_logprob(logits, ended.raw_rows[n_accepted], token, wanted)
-            self._go_on(work.sequence, token, logprob)
-            if work.sequence.stop_reason is not None or work.drafts[n_accepted : n_accepted + 1] != (token,):
+            if not self._is_confirmed(logits, ended, n_accepted, token):
                 break
         else:  # the row after the last of them is not finite
             raise not_finite()
-        if work.drafts:
-            self._commit_accepted(work, n_accepted)
+        if ended.work.drafts:
+            self._commit_accepted(ended.work, n_accepted)
+
+    def _is_confirmed(self, logits: Logits, ended: EndedWork, n_accepted: int, token: int) -> bool:
+        """Go on with the token after `n_accepted` drafts; whether it was drafted, too, so that the next row counts."""
+        work, wanted = ended.work, ended.work.sequence.request.logprobs
+        logprob = None if wanted is None else token_logprob(logits, ended.raw_rows[n_accepted], token, wanted)
+        self._go_on(work.sequence, token, logprob)
+        return work.sequence.stop_reason is None and work.drafts[n_accepted : n_accepted + 1] == (token,)
 
     def _go_on(self, sequence: GenerationState, token_id: int, logprob: TokenLogprob | None) -> None:
         """Take the next token, or end."""
@@ -261,7 +283,7 @@ class Generations:
     def _finish(self, sequence: GenerationState, reason: StopReason) -> None:
         """Free its blocks, and send its end."""
         sequence.stop_reason = reason
-        self.late.pop(sequence.number, None)
+        self.late.forget(sequence)
         sequence.figures.kv_bytes = cache_bytes(sequence.cache, self.block_sizes)
         if sequence is self.last:
             self.last_states = self._states(sequence)
@@ -276,7 +298,3 @@ class Generations:
     def _tell_progress(self, sequence: GenerationState, done: int) -> None:
         figures = sequence.figures
         self.handles[sequence.number].put(Prefill(done, figures.n_cached, sequence.n_prompt, figures.note))
-
-
-def not_finite() -> ModelFileError:
-    return ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from localrun.base.errors import ModelFileError
 from localrun.engine.generation import GenerationState
 from localrun.engine.philox import uniforms
 from localrun.engine.step_plan import StepWork
@@ -21,6 +22,11 @@ class EndedWork:
     work: StepWork
     rows: Sequence[int]
     raw_rows: Sequence[int]
+
+    @property
+    def is_stepwise(self) -> bool:
+        """Whether a token decides which ones may come after the next: rows are then looked at one after the other."""
+        return bool(self.work.drafts) and self.work.sequence.constraint is not None
 
 
 class NextRow(NamedTuple):
@@ -59,3 +65,8 @@ def draws_of(sampled: Sequence[NextRow]) -> list[Draw]:
         chain = each.sequence.request.settings
         draws.append(Draw(each.row, chain.top_k, chain.temperature, chain.top_p, chain.min_p, u))
     return draws
+
+
+def not_finite() -> ModelFileError:
+    """The error of logits that decide nothing."""
+    return ModelFileError("NONFINITE", "the model computed values that are not numbers", path="")

@@ -187,7 +187,7 @@ def test_a_late_mask_delays_its_own_row_only() -> None:
         others = [engine.submit(greedy(text(30, seed), 30)) for seed in range(3)]
         assert [finish(handle).stop_reason for handle in others] == ["length"] * 3
         assert not waits.is_over
-        until(lambda: waits.sequence.number in engine.generations.late)
+        until(lambda: waits.sequence.number in engine.generations.late.kept)
         pool.let_go()
         assert answer(waits) == expected(CASES["full"], request, LANGUAGES["schema"].words)
         pool.is_free = False
@@ -196,10 +196,29 @@ def test_a_late_mask_delays_its_own_row_only() -> None:
         until(lambda: bool(pool.waiting) and given_up.sequence.n_uncomputed == 0)
         given_up.cancel()
         assert finish(given_up).stop_reason == "cancelled"
-        assert not engine.generations.late
+        assert not engine.generations.late.kept
     finally:
         pool.pool.shutdown()
         engine.close()
+
+
+def test_logits_that_a_forced_token_went_past_choose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row waits for its mask, a token is forced instead, and the row after that ends the answer."""
+    late, language = letter_constraints(), LANGUAGES["regex"]
+    engine, request = CASES["full"].engine(NATIVE), replace(greedy(text(50), 60), logit_bias={END: 2.0})
+    submit, kept = late._pool.submit, list[Callable[[], Any]]()
+    monkeypatch.setattr(late._pool, "submit", lambda *work: kept.append(partial(submit, *work)))
+    try:
+        handle = engine.submit(held(late, language.constraint, request))
+        number = handle.sequence.number
+        while not handle.is_over:
+            until(lambda: handle.is_over or bool(kept and number in engine.generations.late.kept))
+            for start in [kept.pop(0) for _ in list(kept)]:
+                start()
+        assert answer(handle) == expected(CASES["full"], request, language.words)
+    finally:
+        engine.close()
+        late.close()
 
 
 def test_an_answer_is_free_up_to_its_trigger(constraints: Constraints) -> None:

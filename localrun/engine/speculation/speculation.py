@@ -64,10 +64,10 @@ class Speculation:
 
 def most_drafts(work: StepWork, ctx: int) -> int:
     """Most drafts that may all be right, with one more token after them, in what is left of an answer; 0 for work that
-    is not the newest token alone, or whose constraint has to hear of every token first."""
+    is not the newest token alone."""
     sequence, cache = work.sequence, work.sequence.cache
     is_decode = work.ends and work.n == 1 and sequence.n_generated > 0
-    if not is_decode or sequence.constraint is not None or cache is None:
+    if not is_decode or cache is None:
         return 0
     if sequence.n_computed < cache.reuse.n_tokens:  # what lies between is replayed
         return 0
