@@ -23,7 +23,10 @@ IN_CI = os.environ.get("CI") == "true"
 SKIPS_ALLOWED_IN_CI = re.compile(r"shared folder|cuda|mps|gpu|instruction set|windows|macos", re.IGNORECASE)
 OURS_TO_KEEP = {
     f"LOCALRUN_{name}"
-    for name in ("SHARED", "PEERS", "CLIENTS", "LLAMA_LIB", "REQUIRE_NATIVE", "KILLS", "HAMMER_SECONDS")
+    for name in (
+        *("SHARED", "PEERS", "CLIENTS", "LLAMA_LIB", "REQUIRE_NATIVE", "KILLS", "HAMMER_SECONDS"),
+        *("TRANSFORMERS", "VLLM", "WRITE_ENGINES"),
+    )
 }
 
 os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"  # workers run side by side; torch reads these

@@ -1,5 +1,6 @@
 """Convert the chunks of a server into events, text and figures."""
 
+import json
 import time
 from collections.abc import Iterable, Iterator
 
@@ -47,6 +48,7 @@ class RemoteAnswer:
         self._told: Json = {}  # times of the server's own clock
         self.connect_ms: float | None = None
         self._calls, self._may_call = RemoteCalls(), bool(request.tools) and request.tool_choice != "none"
+        self._wants_json = request.constraint is not None
         self._text = RemoteText(opened)
         self._stops = StopStrings(request.stop)  # some servers send the stop string, too
 
@@ -132,6 +134,7 @@ class RemoteAnswer:
         tells_rate = len(self._times) >= FEWEST_PIECES and seconds >= LEAST_SECONDS
         ttft = self._times[0] - self._started if self._times else 0.0
         text, thinking = self._split_texts()
+        self._note_form(text)
         return Completion(
             model=self._info.name,
             precision="",
@@ -173,6 +176,15 @@ class RemoteAnswer:
         elif self._finish not in _USUAL:
             said = clean(self._finish, keep_newlines=False)[:40]
             self.notes.append(f"the server says that the answer ended by {said}")
+
+    def _note_form(self, text: str) -> None:
+        """Some servers pass over a schema without a word."""
+        if not self._wants_json or self._calls.calls or self._finish != "stop":
+            return
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError):
+            self.notes.append("the server did not hold to the schema: the answer is no JSON")
 
     def _split_texts(self) -> tuple[str, str]:
         """Answer and thinking. A thought that the prompt opened is known by its end only: it was told as answer."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta, event, failure, fake_chat_server
 
+from localrun.base.constraint import of_schema
 from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Done, Event, Prefill, Token
 from localrun.base.request import Request, Think
@@ -236,6 +237,18 @@ def test_a_thought_that_the_template_opens(server: FakeChatServer) -> None:
     assert (end_of(events).thinking, end_of(events).text) == ("hm\n", "Yes")
     off = end_of(ask(client, server, WHOLE, request=replace(HI, think="off")))
     assert (off.thinking, off.text) == ("", "Yes")
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "is_noted"), [("{}", "stop", False), ("Sure!", "stop", True), ('{"a"', "length", False)]
+)
+def test_a_server_that_passes_over_a_schema_is_noticed(
+    server: FakeChatServer, text: str, finish: str, is_noted: bool
+) -> None:
+    reply = Reply((delta(content=text), delta(finish), DONE))
+    request = replace(HI, constraint=of_schema({"type": "object"}))
+    notes = end_of(ask(client_of(server), server, reply, request=request)).notes
+    assert bool([note for note in notes if "did not hold to the schema" in note]) == is_noted
 
 
 # ---- a model by hand
