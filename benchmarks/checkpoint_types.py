@@ -42,6 +42,7 @@ ROWS = (
     Row("INT4_ZP_G128", "AWQ, GPTQ g128", "Q4_1", "Q4_1"),
     Row("INT4_ZP_G32", "AWQ, GPTQ g32", "Q4_1", "Q4_1"),
     Row("INT8_ZP_G32", "GPTQ 8 bit", "Q8_0", "Q8_0"),
+    Row("NF4_G64", "bitsandbytes NF4", "Q4_1", "F16"),
     Row("F8_G128", "FP8 blocks, rows", "Q8_0", "F16"),
     Row("F8_E4M3", "FP8 whole matrix", "Q8_0", "F16"),
 )
