@@ -56,7 +56,8 @@ are those that the format's own library unpacks, to the bit, held in a type of t
 where no packed type has, in floats, which take more memory (`show` and `fit` say how much). `--precision int8` or
 `int4` holds floats in fewer bits, FP8 too. F32 are groups that are no multiple of 32, affine scales in f32, E5M2 with
 scales, FP8 whose rows or blocks are no multiple of 128, routers of experts, and experts and the output where columns
-are sorted. A GPU leaves sorted matrices to torch.
+are sorted. The numbers of NF4 are those before the library rounds them to the type of the model's other weights. A GPU
+leaves sorted matrices to torch, and holds NF4 in BF16, rounded.
 
 | method | what is read | held as |
 |---|---|---|
