@@ -19,6 +19,8 @@ def random_raw(qtype: str, n_rows: int, n_cols: int) -> Tensor:
     raw = torch.randint(0, 256, shape, dtype=torch.uint8, generator=torch.Generator().manual_seed(n_rows + n_cols))
     if qtype == "MXFP8":  # but for numbers so small that bf16 has fewer bits of them
         raw.view(-1, 33)[:, 0] |= 0x10
+    if qtype.startswith("INT4_ZP"):  # but for zero points that no code has
+        raw.view(-1, QUANT_TYPES[qtype].block_bytes)[:, 2] &= 15
     return raw
 
 
