@@ -140,6 +140,7 @@ SETTINGS: dict[str, Setting] = {
 }
 _told: set[tuple[Path | None, str]] = set()  # keys of files that were looked at already
 _ASIDE = ContextVar("settings aside", default=False)
+_TYPED: dict[str, Any] = {}  # with the command, for as long as it runs
 IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")
 
 assert set(SETTINGS) == {field.name for field in fields(Settings)}
@@ -159,7 +160,12 @@ def read_sources(environ: Mapping[str, str] = os.environ) -> dict[str, tuple[Any
         variable = f"LOCALRUN_{key.upper()}"
         if environ.get(variable):
             found[key] = _parse(key, environ[variable], variable), variable
-    return found
+    return found | {key: (value, "the command line") for key, value in _TYPED.items()}
+
+
+def set_for_this_run(values: Mapping[str, Any]) -> None:
+    """Have settings hold before all others until the program ends; None sets nothing."""
+    _TYPED.update({key: value for key, value in values.items() if value is not None})
 
 
 @contextmanager

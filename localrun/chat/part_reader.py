@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from localrun.base.content import FilePart
-from localrun.base.errors import PromptTooLongError
+from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.events import Completion
 from localrun.base.request import Request
 from localrun.chat.in_parts import NOTHING, ReadingPlan, note_request
@@ -26,13 +26,15 @@ class Note:
 
 
 class PartReader:
-    """`ask` answers a request; one that the user stops ends the reading, and what was noted until then counts."""
+    """`ask` answers a request. One that the user stops ends the reading, as does one that fails, which is the `problem`
+    then; what was noted before counts."""
 
     def __init__(self, plan: ReadingPlan, ask: AskModel) -> None:
         self.plan = plan
         self.n_parts = len(plan.pieces)  # as far as is known: one that is too long becomes several
         self.n_read = 0
         self.is_stopped = False
+        self.problem = ""
         self._ask = ask
         self._last_line = 0
         self._notes: list[Note] = []
@@ -55,7 +57,8 @@ class PartReader:
     def summary(self) -> str:
         """The extent of the reading, in words."""
         if self.is_stopped and self.n_read < self.n_parts:
-            return f"{self.n_read:,} of {self.n_parts:,} parts read, up to line {self._last_line:,}"
+            why = f", then: {self.problem}" if self.problem else ""
+            return f"{self.n_read:,} of {self.n_parts:,} parts read, up to line {self._last_line:,}{why}"
         return f"all of it read in {self.n_parts:,} part{'' if self.n_parts == 1 else 's'}"
 
     def digest(self) -> FilePart:
@@ -81,6 +84,11 @@ class PartReader:
                 left[:0] = smaller
                 self.n_parts += len(smaller) - 1 if self.n_read < self.n_parts else 0
                 continue
+            except LocalrunError as error:
+                if not self.n_read:
+                    raise
+                self.is_stopped, self.problem = True, error.message
+                return
             self.is_stopped = answer.stop_reason == "cancelled"
             if not self.is_stopped:
                 yield Note(piece.first, piece.last, _found(answer))

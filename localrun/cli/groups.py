@@ -141,11 +141,17 @@ class CacheFlags:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadOptionFlags(CacheFlags):
-    """How to hold it; None leaves a choice to LOCALRUN_*, config.toml or the default."""
+class MachineFlags(CacheFlags):
+    """Where it is computed, too; None leaves a choice to LOCALRUN_*, config.toml or the default."""
 
     backend: Annotated[str | None, _setting("backend", "NAME", _MACHINE)] = None
     threads: Annotated[int | None, _setting("threads", "N", _MACHINE)] = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOptionFlags(MachineFlags):
+    """How to hold it; None leaves a choice to LOCALRUN_*, config.toml or the default."""
+
     lora: LoraOption = None
     no_prefix_cache: Annotated[
         bool, switch("--no-prefix-cache", "compute every prompt from its first token", panel=_MACHINE)
@@ -183,8 +189,8 @@ def _bias(value: str) -> tuple[int, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerOptions:
-    """Options for the answer: system message, length and sampling."""
+class SettingFlags:
+    """Settings of answers; None leaves each to LOCALRUN_*, config.toml or the default."""
 
     system: Annotated[str | None, _setting("system", "TEXT", ANSWER_PANEL)] = None
     max_tokens: Annotated[int | None, _setting("max_tokens", "N", ANSWER_PANEL)] = None
@@ -195,16 +201,6 @@ class AnswerOptions:
     repeat_penalty: Annotated[float | None, _setting("repeat_penalty", "X", ANSWER_PANEL)] = None
     presence_penalty: Annotated[float | None, _setting("presence_penalty", "X", ANSWER_PANEL)] = None
     frequency_penalty: Annotated[float | None, _setting("frequency_penalty", "X", ANSWER_PANEL)] = None
-    logit_bias: Annotated[
-        list[Any] | None,
-        typer.Option(
-            "--logit-bias",
-            parser=checked(_bias, "ID:BIAS"),
-            metavar="ID:BIAS",
-            help="add BIAS to the logit of a token; repeatable",
-            rich_help_panel=ANSWER_PANEL,
-        ),
-    ] = None
     seed: Annotated[int | None, _setting("seed", "N", ANSWER_PANEL)] = None
     stop_on_loop: Annotated[
         bool | None,
@@ -214,6 +210,22 @@ class AnswerOptions:
             help=SETTINGS["stop_on_loop"].help,
             rich_help_panel=ANSWER_PANEL,
             show_default=False,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions(SettingFlags):
+    """Options for the answer: system message, length and sampling."""
+
+    logit_bias: Annotated[
+        list[Any] | None,
+        typer.Option(
+            "--logit-bias",
+            parser=checked(_bias, "ID:BIAS"),
+            metavar="ID:BIAS",
+            help="add BIAS to the logit of a token; repeatable",
+            rich_help_panel=ANSWER_PANEL,
         ),
     ] = None
     stop: Annotated[

@@ -4,8 +4,9 @@ from dataclasses import asdict
 from typing import Annotated
 
 from localrun.base.errors import UsageError
+from localrun.base.settings import set_for_this_run
 from localrun.cli.console import ONE_OR_MANY, at_terminal
-from localrun.cli.groups import NO_ATTACH, CacheFlags, ModelArgument, ModelOptions, ServerOption, switch
+from localrun.cli.groups import NO_ATTACH, MachineFlags, ModelArgument, ModelOptions, ServerOption, SettingFlags, switch
 from localrun.cli.open_app import is_plain, open_app
 from localrun.cli.server_choice import on_server
 
@@ -14,18 +15,24 @@ def tui(
     named: ModelArgument = None,
     *,
     model: ModelOptions,
-    cache: CacheFlags,
+    machine: MachineFlags,
+    answers: SettingFlags,
     server: ServerOption = None,
     no_attach: Annotated[bool, switch("--no-attach", NO_ATTACH)] = False,
 ) -> int:
-    """Open the app: pick a model, chat, see what happens. `localrun` alone does the same."""
+    """Open the app: pick a model, chat, see what happens. `localrun` alone does the same.
+
+    Options hold until the app ends, before LOCALRUN_* and config.toml; a chat's own settings go first.
+    """
     if named and model.model:
         raise UsageError("two models are named", "leave one out")
     if not at_terminal():
         raise UsageError("the app needs a terminal", ONE_OR_MANY)
     if is_plain():
         raise UsageError("this terminal shows plain lines only", "use localrun chat, or set TERM")
-    name, held = named or model.model, asdict(cache)
+    typed = asdict(machine)
+    set_for_this_run({name: typed.pop(name) for name in ("backend", "threads")} | asdict(answers))
+    name, held = named or model.model, typed
     if server is not None:
-        return open_app(choice=on_server(server, name, {"precision": model.precision, **held}))
+        return open_app(choice=on_server(server, name, {"precision": model.precision, **asdict(machine)}))
     return open_app(name, model.precision, attach=not no_attach, held=held)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from localrun_testing.scripted_client import COMPLETION, INFO, RATES
 
-from localrun.base.errors import PromptTooLongError, UsageError
+from localrun.base.errors import EngineDiedError, PromptTooLongError, UsageError
 from localrun.base.events import Completion
 from localrun.base.request import Request
 from localrun.chat.in_parts import ReadingPlan, plan_reading
@@ -95,6 +95,21 @@ def test_a_reading_that_is_stopped_says_how_far_it_came_and_keeps_its_notes() ->
     assert reader.summary == f"3 of {reader.n_parts} parts read, up to line {notes[-1].last:,}"
     assert reader.summary in reader.digest().text
     assert notes[2].text in reader.digest().text
+
+
+def test_an_engine_that_dies_leaves_what_was_noted_before() -> None:
+    class Dies(Model):
+        def __call__(self, request: Request) -> Completion:
+            if len(self.asked) == self.stops_after:
+                raise EngineDiedError("the engine is gone")
+            return super().__call__(request)
+
+    reader = PartReader(plan(), Dies(stops_after=2))
+    notes = list(reader.read())
+    assert reader.summary.endswith(f"up to line {notes[-1].last:,}, then: the engine is gone")
+    assert notes[1].text in reader.digest().text
+    with pytest.raises(EngineDiedError):
+        list(PartReader(plan(), Dies(stops_after=0)).read())
 
 
 def test_notes_survive_a_stop_while_they_are_condensed() -> None:

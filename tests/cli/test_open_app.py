@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from localrun.base.errors import UsageError
+from localrun.base.settings import read_settings
 from localrun.cli.app import COMMANDS, run_command_line
-from localrun.cli.groups import CacheFlags, ModelOptions
+from localrun.cli.groups import MachineFlags, ModelOptions, SettingFlags
 from localrun.cli.open_app import begins_app, is_plain, opens_model
 from localrun.cli.tui import tui
 
@@ -57,13 +58,13 @@ def test_the_command_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("TERM", "xterm")
     terminals(monkeypatch, True, True)
     with pytest.raises(UsageError, match="two models"):
-        tui("a", model=ModelOptions(model="b"), cache=CacheFlags())
+        tui("a", model=ModelOptions(model="b"), machine=MachineFlags(), answers=SettingFlags())
     monkeypatch.setenv("TERM", "dumb")
     with pytest.raises(UsageError, match="plain lines only"):
-        tui(None, model=ModelOptions(), cache=CacheFlags())
+        tui(None, model=ModelOptions(), machine=MachineFlags(), answers=SettingFlags())
     terminals(monkeypatch, True, False)
     with pytest.raises(UsageError, match="needs a terminal"):
-        tui(None, model=ModelOptions(), cache=CacheFlags())
+        tui(None, model=ModelOptions(), machine=MachineFlags(), answers=SettingFlags())
 
 
 def test_a_file_or_folder_alone_opens_the_app_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,6 +99,21 @@ def test_the_app_takes_context_codec_and_window(monkeypatch: pytest.MonkeyPatch)
     assert run_command_line(["tui", "--server", "http://127.0.0.1:9/v1", "--ctx", "0"]) == 2
     assert run_command_line(["tui", "--server", "nowhere"]) == 3
     assert len(opened) == 1
+
+
+def test_settings_that_are_typed_hold_for_the_app_and_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("localrun.cli.tui.at_terminal", lambda: True)
+    monkeypatch.setattr("localrun.cli.tui.is_plain", lambda: False)
+    monkeypatch.setattr("localrun_tui.start.run", lambda *arguments: 0)
+    monkeypatch.setattr("localrun.base.settings._TYPED", {})
+    monkeypatch.setenv("LOCALRUN_THREADS", "2")
+    words = ["--temperature", "0.25", "--system", "Be Brief", "--threads", "3", "--no-stop-on-loop"]
+    assert run_command_line(["tui", "builtin", *words]) == 0
+    settings = read_settings()
+    assert (settings.temperature, settings.system, settings.threads) == (0.25, "Be Brief", 3)
+    assert settings.stop_on_loop is False
+    assert run_command_line(["tui", "--temperature", "hot"]) == 2
 
 
 def test_a_path_that_is_not_there_says_so(capfd: pytest.CaptureFixture[str]) -> None:

@@ -119,7 +119,9 @@ def test_an_edit_is_a_branch_and_what_was_typed_before_comes_back() -> None:
         await pilot.press("ctrl+up", "up", "e")
         assert "Editing" in screen_text(app)
         assert chat_screen(pilot).query_one(Editor).text == "my frist try"
+        await until(pilot, lambda: [view.has_class("edited") for view in views(pilot)] == [True, False])
         await pilot.press("escape")
+        await until(pilot, lambda: not any(view.has_class("edited") for view in views(pilot)))
         assert "Editing" not in screen_text(app)
         assert chat_screen(pilot).query_one(Editor).text == "half a thought"
         await pilot.press("ctrl+up", "up", "e", "!", "enter")

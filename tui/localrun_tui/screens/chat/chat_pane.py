@@ -35,6 +35,7 @@ from localrun_tui.state.session import Session
 from localrun_tui.state.turn import Turn
 from localrun_tui.widgets.toast import toast
 
+_WIDEST = 120  # cells
 DRAFT_SECONDS = 1.0  # after which what is typed is on disk
 
 
@@ -75,6 +76,10 @@ class ChatPane(Vertical):
             return []
         messages = self._session.chat.tree.messages() if self._session.chat else ()
         return [*self._sent, *(message.content for message in messages if message.role == "user")]
+
+    def on_resize(self) -> None:
+        """Keep the text in the middle of a pane that is wider than lines one reads."""
+        self.styles.padding = (0, max(self.outer_size.width - _WIDEST, 0) // 2)
 
     async def show(self, rebuild: bool = False, at: str | None = None) -> None:
         """Follow the chat; `at` is the message to scroll to if everything is shown again."""
@@ -218,6 +223,7 @@ class ChatPane(Vertical):
 
     @on(Composer.Drafted)
     def _count_draft(self) -> None:
+        self.transcript.mark(self.composer.edited)
         count: WorkType[None] = self._draft_count.count
         self.run_worker(count, group="count", exclusive=True)
 

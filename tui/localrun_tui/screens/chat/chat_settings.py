@@ -21,6 +21,7 @@ from localrun.chat.presets import PRESETS
 from localrun_tui.screens.chat.number_row import NumberRow
 from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.widgets.fields import TextField
+from localrun_tui.widgets.key_hint import KeyHint
 
 if TYPE_CHECKING:
     from localrun_tui.state.session import Session
@@ -97,6 +98,7 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
             with Horizontal(id="buttons"):
                 yield Button("Save  (Ctrl+S)", variant="primary", compact=True, id="save")
                 yield Button("Leave  (Esc)", compact=True, id="leave")
+        yield KeyHint("Tab goes on, ←→ and Space choose, Ctrl+S saves, Escape leaves")
 
     def on_mount(self) -> None:
         self._explain()

@@ -50,6 +50,7 @@ class Transcript(VerticalScroll, can_focus=False):
         self._make: Sequence[Callable[[], MessageView]] = ()
         self._first = 0  # the first of `_make` that is mounted
         self._horizon: int | None = None
+        self._edited: str | None = None  # the message that is marked
 
     def on_mount(self) -> None:
         self.anchor()
@@ -63,6 +64,13 @@ class Transcript(VerticalScroll, can_focus=False):
     @property
     def views(self) -> list[MessageView]:
         return list(self.query_children(MessageView))
+
+    def mark(self, message_id: str | None) -> None:
+        """Show which message is being edited; None for none."""
+        if message_id != self._edited:
+            self._edited = message_id
+            for view in self.views:
+                view.set_class(view.message is not None and view.message.id == message_id, "edited")
 
     @on(MessageView.Go)
     def go(self, event: MessageView.Go) -> None:

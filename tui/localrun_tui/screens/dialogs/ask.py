@@ -14,6 +14,7 @@ from textual.widgets.option_list import Option
 
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
+from localrun_tui.widgets.key_hint import KeyHint
 from localrun_tui.widgets.marked_options import MarkedOptions
 
 _DEAF = 0.7  # seconds
@@ -39,7 +40,7 @@ class AskText(ModalScreen[str | None]):
         with Vertical(id="box"):
             yield Static(say(self.question), id="question")
             yield LineField(self.value, id="answer", password=self.is_secret, compact=True)
-            yield Static(say(self.hint), id="hint")
+        yield KeyHint(self.hint)
 
     @on(Input.Submitted)
     def accept(self, event: Input.Submitted) -> None:
@@ -66,6 +67,7 @@ class AskOne(ModalScreen[str | None]):
     ) -> None:
         """`preview` gets the key of each row that one comes to."""
         super().__init__()
+        self.add_class("-sized")
         self.preview = preview
         self.question, self.rows, self.text, self.current, self.deaf = question, rows, text, current, unasked
 
@@ -77,7 +79,7 @@ class AskOne(ModalScreen[str | None]):
             yield MarkedOptions(
                 *(Option(self._row(*row), id=f"row-{n}") for n, row in enumerate(self.rows)), compact=True
             )
-            yield Static("↑↓ and Enter choose, Escape leaves it as it was", id="hint")
+        yield KeyHint("↑↓ and Enter choose, Escape leaves it as it was")
 
     def on_mount(self) -> None:
         options = self.query_one(OptionList)

@@ -20,6 +20,7 @@ from localrun.chat.files import may_have_text, read_files
 from localrun.chat.left_out import Attached, TooLongError
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
+from localrun_tui.widgets.key_hint import KeyHint
 
 
 class PathSuggester(Suggester):
@@ -89,7 +90,7 @@ class AttachScreen(ModalScreen[Attached | TooLongError | None]):
             )
             yield Static("", id="problem")
             yield SafeTree(self.root, id="tree")
-            yield Static("Tab completes, then goes to the files; Enter attaches, Escape leaves", id="hint")
+        yield KeyHint("Tab completes, then goes to the files; Enter attaches, Escape leaves")
 
     @on(Input.Submitted)
     async def _take_typed(self, event: Input.Submitted) -> None:

@@ -14,6 +14,7 @@ from localrun.chat.tree import Message
 from localrun.chat.versions import version_title
 from localrun_tui.screens.chat.message_document import MessageDocument
 from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.key_hint import KeyHint
 
 
 def version_lines(message: Message, width: int) -> list[Content]:
@@ -53,7 +54,7 @@ class CompareScreen(ModalScreen[str | None]):
             with VerticalScroll(id="both", can_focus=False), Horizontal(id="texts"):
                 yield Static(id="left")
                 yield Static(id="right")
-            yield Static("←→ another version, ↑↓ scroll, Enter: the one on the right, Escape leaves", id="hint")
+        yield KeyHint("←→ another version, ↑↓ scroll, Enter: the one on the right, Escape leaves")
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._show)

@@ -11,6 +11,7 @@ from textual.widgets import Button, Static
 
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fact import Fact
+from localrun_tui.widgets.key_hint import KeyHint
 
 
 class ConfirmScreen(ModalScreen[bool]):
@@ -43,6 +44,7 @@ class ConfirmScreen(ModalScreen[bool]):
             with Horizontal(id="buttons"):
                 yield Button(f"{self.yes}  (y)", variant="error" if self.danger else "primary", id="yes", compact=True)
                 yield Button(f"{self.no}  (n)", id="no", compact=True)
+        yield KeyHint("y and n answer, ←→ and Enter choose, Escape is no")
 
     def on_mount(self) -> None:
         self.query_one("#no" if self.danger else "#yes").focus()

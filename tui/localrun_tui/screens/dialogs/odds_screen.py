@@ -16,6 +16,7 @@ from localrun.base.sanitize import clean
 from localrun.base.units import percent
 from localrun_tui.screens.dialogs.prompt_screen import TokenRows
 from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.key_hint import KeyHint
 from localrun_tui.widgets.meters import bar
 
 _BAR, _TEXT = 8, 18  # cells
@@ -57,7 +58,7 @@ class OddsScreen(ModalScreen[None]):
             yield Static(say("How sure the model was of each token, and which others it thought of"), id="question")
             yield Static(say("before temperature and penalties; · is a blank, ⏎ ends a line", "$foreground-muted"))
             yield TokenRows()
-            yield Static("↑↓ Page↑ Page↓ scroll, Escape closes", id="hint")
+        yield KeyHint("↑↓ Page↑ Page↓ scroll, Escape closes")
 
     def on_mount(self) -> None:
         rows = self.query_one(TokenRows)

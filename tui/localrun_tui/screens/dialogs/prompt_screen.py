@@ -17,6 +17,7 @@ from localrun.base.sanitize import clean
 from localrun.base.views import PromptView
 from localrun.chat.overflow import SINK_TOKENS
 from localrun_tui.widgets.columns import say
+from localrun_tui.widgets.key_hint import KeyHint
 
 # sign and style by what becomes of a token; signs differ, so that it reads without colour
 CACHED, NEW, OUTSIDE = ("▓", "$success"), ("█", "$warning"), ("·", "$foreground 40%")
@@ -79,6 +80,7 @@ class TokenRows(ScrollView, can_focus=True):
 
     def show(self, rows: list[Content]) -> None:
         self._rows = rows
+        self.styles.height = max(len(rows), 1)
         self.virtual_size = Size(self.size.width, len(rows))
         self.refresh()
 
@@ -117,7 +119,7 @@ class PromptScreen(ModalScreen[None]):
             if self.ctx and view.n_tokens >= self.ctx and not self.rolls:
                 yield Static(say(f"⚠ {view.n_tokens + 1 - self.ctx:,} tokens too many to be answered", "$text-warning"))
             yield TokenRows()
-            yield Static("↑↓ Page↑ Page↓ scroll, i shows ids or not, Escape closes", id="hint")
+        yield KeyHint("↑↓ Page↑ Page↓ scroll, i shows ids or not, Escape closes")
 
     def on_mount(self) -> None:
         self.query_one(TokenRows).focus()

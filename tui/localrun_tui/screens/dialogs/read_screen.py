@@ -23,7 +23,9 @@ from localrun_tui.state.background import Task, run_in_background, tell
 from localrun_tui.state.long_text import LongText
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
+from localrun_tui.widgets.key_hint import KeyHint
 from localrun_tui.widgets.meters import bar
+from localrun_tui.widgets.toast import toast
 
 _LOOK_LINES = 400  # of a part, in the preview
 _AT_REST = 0.3  # seconds without a key before a plan is made
@@ -61,7 +63,7 @@ class ReadScreen(ModalScreen[FilePart | None]):
                 yield Static("Question", classes="name")
                 yield LineField(self._question, placeholder=_QUESTION, id="asked", compact=True)
             yield Static("", id="cost")
-            yield Static("", id="hint")
+        yield KeyHint()
 
     def on_mount(self) -> None:
         self.query_one("#asked" if self._question else "#part").focus()
@@ -75,7 +77,7 @@ class ReadScreen(ModalScreen[FilePart | None]):
 
     def on_descendant_focus(self) -> None:
         does = "attaches the part" if self.query_one("#part").has_focus else "reads it in parts"
-        self._hint(f"Enter {does} · Tab goes on · Page↑↓ scroll · Escape leaves")
+        self.query_one(KeyHint).show(f"Enter {does} · Tab goes on · Page↑↓ scroll · Escape leaves")
 
     @property
     def _fields(self) -> tuple[str, str]:
@@ -121,7 +123,7 @@ class ReadScreen(ModalScreen[FilePart | None]):
         for field in self.query(LineField):
             field.disabled = True
         self.set_focus(None)
-        self._hint("Escape ends the reading; what was read until then counts")
+        self.query_one(KeyHint).show("Escape ends the reading; what was read until then counts")
 
         def work(task: Task) -> PartReader:
             plan = self._text.plan(typed, question)
@@ -138,6 +140,8 @@ class ReadScreen(ModalScreen[FilePart | None]):
             self.query_one("#look-text", Static).update(Content("\n").join(map(say, note.split("\n"))))
 
     def _done(self, reader: PartReader) -> None:
+        if reader.problem:
+            toast(self, f"{self._text.name}: {reader.summary}", severity="warning")
         self.dismiss(reader.digest() if reader.n_read else None)
 
     def _give_up(self, error: LocalrunError) -> None:
@@ -166,6 +170,3 @@ class ReadScreen(ModalScreen[FilePart | None]):
 
     def _cost(self, words: Content) -> None:
         self.query_one("#cost", Static).update(words)
-
-    def _hint(self, words: str) -> None:
-        self.query_one("#hint", Static).update(say(words))

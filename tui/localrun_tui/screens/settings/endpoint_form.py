@@ -16,6 +16,7 @@ from localrun.client.endpoints import check_endpoint, travels_in_the_clear
 from localrun.client.key_store import has_keyring
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
+from localrun_tui.widgets.key_hint import KeyHint
 
 _FIELDS = (
     ("name", "Name", "what you call it, such as lab"),
@@ -51,7 +52,7 @@ class EndpointForm(ModalScreen[Endpoint | None]):
                     value = values.get(key, "")
                     yield LineField(value, id=key, placeholder=hint, password=key == "key", compact=True)
             yield Static("", id="problem")
-            yield Static("Enter goes on, and keeps it from the last line; Escape leaves it as it was", id="hint")
+        yield KeyHint("Enter goes on, and keeps it from the last line; Escape leaves it as it was")
 
     def on_mount(self) -> None:
         self.query_one("#name", Input).focus()

@@ -10,7 +10,7 @@ from localrun.hub.hub_token import TOKENS_PAGE, keep_token
 from localrun_tui.screens.dialogs.ask import AskText
 from localrun_tui.widgets.toast import toast, toast_error
 
-_HINT = f"it comes from {TOKENS_PAGE} · Enter checks and keeps it, Escape leaves"
+_HINT = f"from {TOKENS_PAGE} · Enter checks and keeps it, Escape leaves"
 
 
 async def ask_for_token(app: App[Any]) -> None:
