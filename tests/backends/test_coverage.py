@@ -28,6 +28,7 @@ def test_kernels_are_methods_of_the_translator() -> None:
         ((replace(FULL, head_dim=16),), "f16", False, ()),
         ((replace(FULL, head_dim=16),), "q8", False, (OVER_CODES,)),
         ((replace(FULL, head_dim=16),), "q8", True, ()),
+        ((replace(FULL, head_dim=16, activation="xielu"),), "f16", False, ("the activation xIELU",)),
         ((FULL, LARGE), "q8", True, ("attention of heads of 520", BY_8)),
         ((MOE, CONV), "f16", False, ("recurrent layers", "mixtures of experts", BY_8)),
     ],
