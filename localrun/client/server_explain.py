@@ -13,6 +13,8 @@ from localrun.diagnose.explain.words import WORDS
 
 PROMPT, ANSWER, ROUNDS, TURNS = 512, 32, 2, 4
 CALLERS = (1, 2, 4)
+MOST_SENTENCES = 4  # of a turn
+KEY_TOKENS = 24  # of a turn, at most: a name that no cache has, spelled in a small vocabulary
 
 TellProgress = Callable[[str], None]
 ServerTopic = Callable[[EngineClient, TellProgress], TopicReport]
@@ -39,10 +41,10 @@ def reuse(client: EngineClient, watch: TellProgress) -> TopicReport:
     """A chat whose turns begin alike, and the last of them with another beginning."""
     messages: list[RequestMessage] = []
     turns: list[Completion] = []
-    chat = secrets.token_hex(8)
+    chat, sentences = secrets.token_hex(8), _sentences(client)
     for turn in range(TURNS):
         watch(f"turn {turn + 1} of {TURNS}")
-        messages.append({"role": "user", "content": f"{chat} {turn + 1}. {SAMPLE * 4}"})
+        messages.append({"role": "user", "content": f"{chat} {turn + 1}. {SAMPLE * sentences}"})
         turns.append(_ask(client, messages, chat))
         messages.append({"role": "assistant", "content": turns[-1].text or "…"})
     other = [{**messages[0], "content": f"{secrets.token_hex(8)} {messages[0]['content']}"}, *messages[1:-1]]
@@ -73,6 +75,14 @@ def batch(client: EngineClient, watch: TellProgress) -> TopicReport:
 
 
 ON_SERVER: dict[str, ServerTopic] = {"phases": phases, "reuse": reuse, "batch": batch}
+
+
+def _sentences(client: EngineClient) -> int:
+    """Sentences of a turn with which all of them fit the context, if that is known."""
+    view = client.preview(Request(({"role": "user", "content": SAMPLE},)))
+    tokens = view.n_tokens if view else len(SAMPLE) // 2  # as many as a small vocabulary makes of it
+    room = client.info.ctx // (TURNS + 1) - ANSWER - 2 * KEY_TOKENS
+    return max(1, min(MOST_SENTENCES, room // tokens)) if client.info.ctx else MOST_SENTENCES
 
 
 def _ask(client: EngineClient, messages: list[RequestMessage], chat: str) -> Completion:

@@ -127,7 +127,7 @@ def test_every_command_in_front_of_it(engine: RealEngine, tmp_path: Path) -> Non
         return done
 
     found = {row: cell(engine, ask) for row, cell in ROWS.items()}
-    assert "no" not in found.values(), found
+    assert set(found.values()) <= {"yes", "said", "refused", "passed on", "not told"}, found
     if WRITES:
         write({**read(), engine.name: found})
     assert read()[engine.name] == found
@@ -150,4 +150,4 @@ def write(columns: dict[str, dict[str, str]]) -> None:
 
 
 def _yes(done: Ran) -> str:
-    return "yes" if done.code == 0 and done.out.strip() else f"exit code {done.code}: {done.err[-200:]}"
+    return "yes" if done.code == 0 and done.out.strip() else f"exit code {done.code}: {' '.join(done.err.split())}"
