@@ -31,7 +31,7 @@ enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4,
 enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_OP_ROUTE, LR_OP_EXPERTS,
   LR_OP_COMBINE, LR_OP_SIGMOID_MUL, LR_OP_SHORT_CONV, LR_OP_GATED_DELTA_RULE, LR_OP_SELECTIVE_SCAN, LR_OP_EMBED_MAPPED,
   LR_OP_GELU_MUL, LR_OP_SCALE, LR_OP_WILL_NEED, LR_OP_LAYER_NORM, LR_OP_SELF_ATTENTION, LR_OP_XIELU,
-  LR_N_OPS };
+  LR_OP_ADD_IMAGE_ROWS, LR_N_OPS };
 
 // A weight matrix in one of the library's layouts (layouts/layouts.h). Rows are padded to whole interleaves, columns with zeros.
 typedef struct {
@@ -59,6 +59,7 @@ typedef struct {
   const lr_matrix* weight;
   lr_value* out;
   float scale;
+  int32_t image_token;  // what rows of images read; -1: those of the step's buffer, unscaled
 } lr_embed;
 
 // Rows of a matrix as a file has them, which is mapped: pages are read when they are touched.
@@ -68,7 +69,15 @@ typedef struct {
   float scale;
   int32_t gguf_type;
   int32_t n_rows, n_cols;
+  int32_t image_token;  // as of lr_embed
 } lr_embed_mapped;
+
+// out = x, plus what the step's buffer adds to rows of images in this place.
+typedef struct {
+  const lr_value* x;
+  lr_value* out;
+  int32_t place;
+} lr_add_image_rows;
 
 typedef struct {
   const lr_value* x;
@@ -313,6 +322,7 @@ typedef struct {
     lr_layer_norm layer_norm;
     lr_self_attention self_attention;
     lr_xielu xielu;
+    lr_add_image_rows add_image_rows;
   };
 } lr_instruction;
 
@@ -382,8 +392,11 @@ typedef struct {
   const float* const* sink_sin;
   const int32_t* rope_half;     // [rope kind]: rotated pairs
   const float* query_scale;     // [n_rows]: queries are multiplied by it after rope; or null
+  const int32_t* buffer_row;    // [n_rows]: a row of the buffer of images, -1: none; or null: there are no images
+  const float* buffer;          // [n_buffer][hidden]: in the place of embeddings
+  const float* const* added;    // [n_added][n_buffer][hidden]
   const volatile int32_t* cancel;
-  int32_t n_rows, n_sequences, n_logits, reserved;
+  int32_t n_rows, n_sequences, n_logits, n_buffer, n_added, reserved;
 } lr_step;
 
 typedef struct {

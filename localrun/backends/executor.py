@@ -59,6 +59,11 @@ class Executor(Protocol):
         """Whether the rows beside a row change no bit of its result, so that several tokens may be verified at once."""
         ...
 
+    @property
+    def takes_images(self) -> bool:
+        """Whether it reads the `images` of a step."""
+        ...
+
     def block_bytes(self, group: int) -> int:
         """Bytes of one coded block of a group."""
         ...

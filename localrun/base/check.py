@@ -113,7 +113,7 @@ def check_logprobs(name: str, value: object) -> None:
 
 def check_ids(prompt: Sequence[int], vocab_size: int) -> None:
     """Tokens of a prompt that the model knows."""
-    if min(prompt) < 0 or max(prompt) >= vocab_size:
+    if prompt and (min(prompt) < 0 or max(prompt) >= vocab_size):
         wrong = next(token for token in prompt if not 0 <= token < vocab_size)
         raise UsageError(f"the prompt has the token id {wrong}", f"the model has 0 to {vocab_size - 1}")
 

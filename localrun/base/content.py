@@ -1,9 +1,12 @@
-"""Parts of a message: text, text files that go along with it, calls of tools and their results. Plain data that crosses
-threads and processes."""
+"""Parts of a message: text, files and images that go along with it, calls of tools and their results.
+
+Plain data that crosses threads and processes.
+"""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any, assert_never
 
 from localrun.base.sanitize import clean
@@ -56,7 +59,28 @@ class ResultPart:
     cut: int = 0
 
 
-Part = TextPart | FilePart | CallPart | ResultPart
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """An image. Its bytes are kept elsewhere, by their sha256 (hex); the size is in pixels."""
+
+    name: str
+    sha256: str
+    width: int
+    height: int
+    media_type: str = ""
+
+    @property
+    def chip(self) -> str:
+        """Name and size, as a face shows them."""
+        return f"{clean(self.name, keep_newlines=False)} {self.width:,} × {self.height:,}"
+
+
+def is_sha256(text: str) -> bool:
+    """Whether a text is a hash as names of images are, and so is safe as the name of a file."""
+    return re.fullmatch("[0-9a-f]{64}", text) is not None
+
+
+Part = TextPart | FilePart | ImagePart | CallPart | ResultPart
 Content = tuple[Part, ...]
 
 
@@ -71,7 +95,7 @@ def text_of(content: Content) -> str:
 
 
 def typed_text(content: Content) -> str:
-    """The text of a message, without its files, calls and results."""
+    """The text of a message, without its files, images, calls and results."""
     return "\n\n".join(part.text for part in content if isinstance(part, TextPart))
 
 
@@ -85,9 +109,14 @@ def files_in(content: Content) -> list[FilePart]:
     return [part for part in content if isinstance(part, FilePart)]
 
 
-def as_message_content(content: Content) -> str | list[dict[str, str]]:
-    """`content` of a message in the OpenAI shape: a text, or a list of parts where there are files."""
-    return [_as_dict(part) for part in content] if files_in(content) else text_of(content)
+def images_in(content: Content) -> list[ImagePart]:
+    """The images, in their order."""
+    return [part for part in content if isinstance(part, ImagePart)]
+
+
+def as_message_content(content: Content) -> str | list[dict[str, Any]]:
+    """`content` of a message in the OpenAI shape: a text, or a list of parts where there are files or images."""
+    return [_as_dict(part) for part in content] if files_in(content) or images_in(content) else text_of(content)
 
 
 def parts_of(content: object) -> list[Any]:
@@ -96,11 +125,22 @@ def parts_of(content: object) -> list[Any]:
 
 
 def with_files_as_text(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message in the OpenAI shape, its files written into the text; parts without a file stay a list."""
+    """A message in the OpenAI shape, its files written into the text; parts without a file stay a list.
+
+    Where there are images, too, every text between them is one part.
+    """
     parts = message.get("content")
     if not isinstance(parts, list) or not any(_is_file(part) for part in parts):
         return dict(message)
-    return {**message, "content": text_of(tuple(_from_dict(part) for part in parts))}
+    told: list[Any] = []
+    for is_image, run in [(is_image, list(run)) for is_image, run in groupby(parts, is_image_part)]:
+        told += run if is_image else [_as_dict(TextPart(text_of(tuple(map(_from_dict, run)))))]
+    return {**message, "content": told if len(told) > 1 or is_image_part(told[0]) else told[0]["text"]}
+
+
+def is_image_part(part: object) -> bool:
+    """Whether this is an image in a list of parts in the OpenAI shape."""
+    return isinstance(part, Mapping) and part.get("type") == "image"
 
 
 def _spelled(part: Part) -> str:
@@ -109,6 +149,8 @@ def _spelled(part: Part) -> str:
             return text
         case FilePart(name, text):
             return _fenced("file", name, text)
+        case ImagePart(name):
+            return f"[image: {name}]".replace("\n", " ")
         case CallPart(name=name, arguments=arguments):
             return _fenced("call", name, arguments)
         case ResultPart(name=name, text=text):
@@ -122,12 +164,14 @@ def _fenced(kind: str, name: str, text: str) -> str:
     return f"[{kind}: {line}]\n{fence}\n{text}\n{fence}"
 
 
-def _as_dict(part: Part) -> dict[str, str]:
+def _as_dict(part: Part) -> dict[str, Any]:
     match part:
         case TextPart(text):
             return {"type": "text", "text": text}
         case FilePart(name, text):
             return {"type": "file", "name": name, "text": text}
+        case ImagePart():
+            return {"type": "image", **asdict(part)}
         case CallPart() | ResultPart():
             return {"type": "text", "text": _spelled(part)}
     assert_never(part)

@@ -87,6 +87,16 @@ class Prefill:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageProgress:
+    """Progress of encoding an image of the prompt, before that is read: `number` (from 0 on) of `total` images, of
+    which the `share` (0 to 1) is done. Images that were encoded before are not among them."""
+
+    number: int
+    total: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class TopLogprob:
     """A token that might have come, and ln of its probability. `piece`: its bytes, not always whole characters."""
 
@@ -210,6 +220,15 @@ class DraftFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageFigures:
+    """Images of a prompt, and the milliseconds that encoding took: 0 where they were encoded before."""
+
+    images: int = 0
+    image_tokens: int = 0
+    encode_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryFigures:
     """Bytes that an answer took. None is what a server does not tell."""
 
@@ -249,13 +268,14 @@ class Completion:
     timings: Timings = Timings()
     cache: CacheFigures = CacheFigures()
     drafts: DraftFigures = DraftFigures()
+    seen: ImageFigures = ImageFigures()
     memory: MemoryFigures = MemoryFigures()
 
     def flat(self) -> dict[str, Any]:
-        """All fields as plain data on one level, those of timings, cache, drafts and memory among them."""
+        """All fields as plain data on one level, those of timings, cache, drafts, images and memory among them."""
         fields: dict[str, Any] = {}
         for name, value in asdict(self).items():
-            fields |= value if name in ("timings", "cache", "drafts", "memory") else {name: value}
+            fields |= value if name in ("timings", "cache", "drafts", "seen", "memory") else {name: value}
         return fields
 
     @property
@@ -277,4 +297,4 @@ class Done:
     prompt_ids: tuple[int, ...] = ()
 
 
-Event = Accepted | Prefill | PromptLogprobs | Token | ToolCallDelta | Loop | Done
+Event = Accepted | ImageProgress | Prefill | PromptLogprobs | Token | ToolCallDelta | Loop | Done

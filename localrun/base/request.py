@@ -15,6 +15,7 @@ Think = Literal["on", "off", "auto"]
 Overflow = Literal["stop", "roll"]
 ToolChoice = Literal["auto", "none", "required"]  # whether the model may or must call tools; it is told of them anyway
 Priority = Literal["interactive", "api", "background"]  # somebody watches, a program waits, nobody does
+IMAGE_ROWS = 1024  # tokens of an image at most, unless more are wished for: encoding more takes minutes on a CPU
 GATHER_MS = 120  # for people, who read no faster; every journey from a worker process wakes a core
 ProgressCallback = Callable[[int, int], None]  # bytes done, bytes in all; may raise to give up
 Json = dict[str, Any]  # a JSON object
@@ -71,6 +72,21 @@ DEFAULT_SAMPLING: dict[str, float] = {
 
 
 @dataclass(frozen=True, slots=True)
+class RequestImage:
+    """An image that messages name by its sha256 (hex), with its size in pixels: a file on this machine, or its bytes.
+
+    They are read only where the image has to be encoded.
+    """
+
+    sha256: str
+    width: int
+    height: int
+    path: Path | None = None
+    data: bytes = b""
+    most_rows: int = IMAGE_ROWS  # tokens that it may take
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One generation: chat `messages` (rendered by the model's template), a raw `prompt`, or the ids of one.
 
@@ -103,4 +119,5 @@ class Request:
     verbatim: bool = False  # the whole answer is text: thinking is not separated from it
     logprobs: int | None = None  # of the answer's tokens; None: not wanted
     prompt_logprobs: int | None = None  # of the prompt's, all of which are computed for it; None: not wanted
+    images: tuple[RequestImage, ...] = ()  # those of the messages, in any order
     constraint: Constraint | None = None  # what the answer has to hold to; None: nothing

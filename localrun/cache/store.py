@@ -88,10 +88,14 @@ class CacheStore:
 
     def n_known(self, token_ids: Sequence[int]) -> int:
         """Number of tokens of a new sequence that `open` would find."""
+        return self.known(token_ids).n_tokens
+
+    def known(self, token_ids: Sequence[int]) -> Reuse:
+        """The reuse that `open` would begin a new sequence with."""
         if not self.keep_prefixes:
-            return 0
+            return Reuse(0, 0)
         match = self.tree.match(token_ids)
-        return self.planner.plan(match, self.planner.held(match), len(token_ids)).n_tokens
+        return self.planner.plan(match, self.planner.held(match), len(token_ids))
 
     def expect_fork(self, cache: SequenceCache, n_tokens: int) -> None:
         """Keep what another sequence needs that will continue from the first `n_tokens` tokens, whole blocks."""

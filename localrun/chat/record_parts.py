@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any, assert_never
 
-from localrun.base.content import CallPart, Content, FilePart, Part, ResultPart, TextPart, text_of
+from localrun.base.content import CallPart, Content, FilePart, ImagePart, Part, ResultPart, TextPart, is_sha256, text_of
 
 _MARK = re.compile(r"^\[file: (?P<name>[^\n]*)\]\n(?P<fence>`{3,})\n(?P<text>.*?)\n(?P=fence)(?:\n\n|\Z)", re.S | re.M)
 
@@ -55,6 +55,8 @@ def _pack(part: Part, at: int, length: int) -> dict[str, Any]:
             return {"type": "text", "span": [at, at + length]}
         case FilePart(name, text):
             return {"type": "file", "name": name, "span": _span_in_fence(part, text, at + length)}
+        case ImagePart():
+            return {"type": "image", **asdict(part), "span": [at, at + length]}
         case CallPart(arguments=text):
             return {"type": "call", **_fields(part, "arguments"), "span": _span_in_fence(part, text, at + length)}
         case ResultPart(text=text):
@@ -80,6 +82,8 @@ def _unpack(part: object, text: str) -> Part | None:
             return TextPart(text[start:end])
         case {"type": "file", "name": str(name), "span": [int(start), int(end)]}:
             return FilePart(name, text[start:end])
+        case {"type": "image", "span": [int(), int()], **more}:
+            return image_part(more)
         case {"type": "call", "id": str(id), "name": str(name), "span": [int(start), int(end)], **more}:
             return _with_fields(CallPart(id, name, text[start:end]), more)
         case {"type": "result", "id": str(id), "name": str(name), "span": [int(start), int(end)], **more}:
@@ -95,3 +99,11 @@ def _with_fields(part: CallPart | ResultPart, record: Mapping[Any, Any]) -> Part
         if not isinstance(value, int | float if isinstance(usual, float) else type(usual)):
             return None
     return replace(part, **found)
+
+
+def image_part(record: Mapping[Any, Any]) -> ImagePart | None:
+    """The image of a record; None where a field is missing or has the wrong type."""
+    match [record.get(field.name) for field in fields(ImagePart)]:
+        case [str(name), str(sha256), int(width), int(height), str(kind)] if is_sha256(sha256) and width > 0 < height:
+            return ImagePart(name, sha256, width, height, kind)
+    return None

@@ -9,6 +9,7 @@ from localrun.base.content import (
     CallPart,
     Content,
     FilePart,
+    ImagePart,
     ResultPart,
     TextPart,
     as_message_content,
@@ -80,7 +81,7 @@ def _generations(content: Content) -> Iterator[_Generation]:
                 one.results += [part] if one.calls else []
             case TextPart(text):
                 one.texts.append(text)
-            case FilePart():  # of a user
+            case FilePart() | ImagePart():  # of a user
                 pass
             case _:
                 assert_never(part)

@@ -12,6 +12,7 @@ from localrun.base.events import (
     Accepted,
     Channel,
     Done,
+    ImageProgress,
     Loop,
     ModelInfo,
     Prefill,
@@ -201,7 +202,7 @@ class Answer:
 
     def take(self, event: TurnEvent) -> None:
         match event:
-            case Accepted() | PromptLogprobs() | ToolCallDelta() | ToolStarted():
+            case Accepted() | ImageProgress() | PromptLogprobs() | ToolCallDelta() | ToolStarted():
                 pass
             case Prefill():
                 self.prefill = event

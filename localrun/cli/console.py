@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, TextIO
 
 from localrun.base.errors import LocalrunError
+from localrun.base.events import ImageProgress
 from localrun.base.sanitize import Cleaner, clean
 from localrun.cli.word_wrap import WordWrap
 
@@ -193,9 +194,17 @@ class PrefillNotes:
         self._next = time.monotonic() + FIRST_NOTE_SECONDS
 
     def tell(self, done: int, total: int) -> None:
+        if done < total:
+            self._note(f"(reading the prompt: {done:,} of {total:,} tokens)")
+
+    def tell_image(self, progress: ImageProgress) -> None:
+        which = "the image" if progress.total == 1 else f"image {progress.number + 1} of {progress.total}"
+        self._note(f"(encoding {which}: {progress.share:.0%})")
+
+    def _note(self, text: str) -> None:
         now = time.monotonic()
-        if now >= self._next and done < total and is_terminal(sys.stderr):
-            note(f"(reading the prompt: {done:,} of {total:,} tokens)")
+        if now >= self._next and is_terminal(sys.stderr):
+            note(text)
             self._next = now + NEXT_NOTE_SECONDS
 
 

@@ -10,6 +10,7 @@ from localrun.base.events import (
     Channel,
     Completion,
     Done,
+    ImageProgress,
     Loop,
     Prefill,
     PromptLogprobs,
@@ -89,6 +90,8 @@ def _write_event(event: TurnEvent) -> None:
     match event:
         case Accepted() | PromptLogprobs():
             pass
+        case ImageProgress():
+            write_json({"type": "image", **asdict(event)})
         case Prefill(done, cached, total):
             write_json({"type": "prefill", "done": done, "cached": cached, "total": total})
         case Token(token_id, text, channel):
@@ -122,6 +125,9 @@ class _ShownAnswer:
         match event:
             case Accepted() | PromptLogprobs() | ToolCallDelta():
                 pass
+            case ImageProgress():
+                if self._as_text:
+                    self._progress.tell_image(event)
             case Prefill(done, _, total):
                 if self._as_text:
                     self._progress.tell(done, total)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from localrun.base.constraint import Constraint
+from localrun.base.content import ImagePart, TextPart, as_message_content
 from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Done
-from localrun.base.request import Request, RequestMessage
+from localrun.base.request import Request, RequestImage, RequestMessage
+from localrun.chat.images import attach_image
 from localrun.chat.journal import Chat
 from localrun.chat.turn import TurnOptions
 from localrun.cli.chats import ContinueSwitch, begin, choice_for, open_for, open_store
@@ -46,6 +48,9 @@ def run(
         bool,
         switch("--in-parts", "read files and stdin that do not fit the context part by part; PROMPT is the question"),
     ] = False,
+    image: Annotated[
+        list[str] | None, typer.Option("--image", metavar="FILE", help="an image that the model sees before PROMPT")
+    ] = None,
     no_stdin: Annotated[bool, switch("--no-stdin", "do not read stdin")] = False,
     raw: Annotated[bool, switch("--raw", "the prompt as it is, without the chat template")] = False,
     go_on: ContinueSwitch = False,
@@ -64,10 +69,11 @@ def run(
     model = replace(model, model=named)
     shared = Answering(answer, as_data=output.as_data)
     _check(output, shared, raw, go_on, in_parts and not prompt)
+    _check_images(bool(image), raw, go_on, in_parts)
     constraint = constraints.constraint()
     chat_tools = tools.chat_tools() if tools.is_given else None
     _check_tools(chat_tools, raw, constraint)
-    if not (prompt or file or output.json or constraint) and at_terminal():
+    if not (prompt or file or image or output.json or constraint) and at_terminal():
         from localrun.cli.chat import chat
 
         return chat(
@@ -76,6 +82,7 @@ def run(
     last = begin(open_store(), True, answer.system, shared.system) if go_on else None
     choice = choice_for(last, model, hub, load, server)
     texts = _texts(prompt, file or [], no_stdin)
+    seen = [attach_image(Path(path).expanduser()) for path in image or ()]
     stream = _stream(output, answer.show_thinking, chat_tools)
     with closing(chat_tools) if chat_tools else nullcontext(), closing(_open(last, choice, load)) as client:
         options = shared.options(last, constraint, ready_tools(chat_tools))
@@ -84,7 +91,7 @@ def run(
         whole = _whole_prompt(client, prompt, texts, in_parts)
         with _naming_in_parts(bool(texts)):
             if last is None:
-                completion = stream(client, _request(options, shared.system, whole, raw)).completion
+                completion = stream(client, _request(options, shared.system, whole, raw, seen)).completion
             else:
                 completion = _go_on(last, whole, client, options, stream)
     _report(output, completion, client.info.notes)
@@ -120,6 +127,13 @@ def _check(output: RunOutput, shared: Answering, raw: bool, go_on: bool, lacks_q
         raise UsageError("--raw has no chat to go on with", "leave one of --raw and --continue out")
     if raw and shared.system:
         raise UsageError("--raw leaves no place for a system message", "put it into the prompt, or leave --raw out")
+
+
+def _check_images(sees: bool, raw: bool, go_on: bool, in_parts: bool) -> None:
+    """Raise UsageError for options that have no place for images."""
+    blind = {"--raw": raw, "--continue": go_on, "--in-parts": in_parts}
+    for option in (name for name, is_given in blind.items() if sees and is_given):
+        raise UsageError(f"--image has no place beside {option}", "leave one of the two out")
 
 
 def _check_tools(tools: "ChatTools | None", raw: bool, constraint: Constraint | None) -> None:
@@ -190,12 +204,16 @@ def _stream(output: RunOutput, show_thinking: bool, tools: "ChatTools | None") -
     return partial(stream_answer, show_thinking=show_thinking, jsonl=output.jsonl, as_text=as_text, tools=tools)
 
 
-def _request(options: TurnOptions, system: str | None, prompt: str, raw: bool) -> Request:
+def _request(
+    options: TurnOptions, system: str | None, prompt: str, raw: bool, seen: Sequence[tuple[ImagePart, RequestImage]]
+) -> Request:
     messages: tuple[RequestMessage, ...] = ()
     if not raw:
         first = ({"role": "system", "content": system},) if system else ()
-        messages = (*first, {"role": "user", "content": prompt})
-    return options.request(messages, prompt=prompt if raw else None)
+        content = as_message_content((*(part for part, _ in seen), TextPart(prompt)))
+        messages = (*first, {"role": "user", "content": content})
+    request = options.request(messages, prompt=prompt if raw else None)
+    return replace(request, images=tuple(image for _, image in seen))
 
 
 def _go_on(chat: Chat, prompt: str, client: EngineClient, options: TurnOptions, stream: Stream) -> Completion:

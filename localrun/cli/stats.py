@@ -27,6 +27,9 @@ def show_stats(completion: Completion) -> None:
         f" then {usual}\n"
         f"model   {model} on {c.backend}{context}, loaded in {ms(speed.load_ms)}"
     )
+    if c.seen.images:
+        encoded = f", encoded in {ms(c.seen.encode_ms)}" if c.seen.encode_ms else ", encoded before"
+        note(f"images  {c.seen.images}: {c.seen.image_tokens:,} of the prompt's tokens{encoded}")
     if c.drafts.drafted_tokens:
         a_step = (c.completion_tokens - 1) / max(1, c.n_steps)
         note(

@@ -9,8 +9,19 @@ from typing import Any, TypedDict, Unpack, assert_never
 from localrun.base.adapter_choice import AdapterChoice, read_adapter
 from localrun.base.check import check, check_load, check_request
 from localrun.base.constraint import Constraint, of_schema, one_constraint
+from localrun.base.content import ImagePart, TextPart, as_message_content
 from localrun.base.errors import UsageError
-from localrun.base.events import Accepted, Completion, Done, Loop, Prefill, PromptLogprobs, Token, ToolCallDelta
+from localrun.base.events import (
+    Accepted,
+    Completion,
+    Done,
+    ImageProgress,
+    Loop,
+    Prefill,
+    PromptLogprobs,
+    Token,
+    ToolCallDelta,
+)
 from localrun.base.options import python_spelling
 from localrun.base.request import (
     BackendName,
@@ -18,11 +29,13 @@ from localrun.base.request import (
     KVCodecName,
     LoadOptions,
     Request,
+    RequestImage,
     RequestMessage,
     Sampling,
     Think,
 )
 from localrun.base.tool_choice import names_of, tool_wish
+from localrun.chat.images import attach_image, image_part
 from localrun.client.interface import EngineClient, Generation
 from localrun.client.schemas import schema_of
 
@@ -108,22 +121,22 @@ class LLM:
             raise UsageError("how a model is held is the server's choice", "leave these options out, or `server`")
         self._client: EngineClient | None = None
 
-    def generate(self, prompt: str, **options: Unpack[Options]) -> Completion:
-        """Answer a prompt as one user message."""
-        return self.chat(one_message(prompt), **options)
+    def generate(
+        self, prompt: str, *, images: Sequence[str | Path | bytes] = (), **options: Unpack[Options]
+    ) -> Completion:
+        """Answer a prompt as one user message, after `images`: paths of files, or their bytes."""
+        return self._answer(*seen_message(prompt, images), options)
 
     def chat(self, messages: Sequence[RequestMessage], **options: Unpack[Options]) -> Completion:
         """Answer the last of several messages ({"role": …, "content": …})."""
-        with python_spelling():
-            for event in self._begin(messages, options):
-                if isinstance(event, Done):
-                    return event.completion
-        raise AssertionError("a generation always ends with Done")
+        return self._answer(messages, (), options)
 
-    def stream(self, prompt: str, **options: Unpack[Options]) -> Iterator[str]:
+    def stream(
+        self, prompt: str, *, images: Sequence[str | Path | bytes] = (), **options: Unpack[Options]
+    ) -> Iterator[str]:
         """The answer to a prompt, piece by piece. Leaving the iterator early cancels the rest."""
         with python_spelling():
-            return texts(self._begin(one_message(prompt), options))
+            return texts(self._begin(*seen_message(prompt, images), options))
 
     def close(self) -> None:
         """Free the model; the next call loads it again."""
@@ -139,8 +152,19 @@ class LLM:
     ) -> None:
         self.close()
 
-    def _begin(self, messages: Sequence[RequestMessage], options: Options) -> Generation:
-        request = request_for(messages, options)
+    def _answer(
+        self, messages: Sequence[RequestMessage], images: Sequence[RequestImage], options: Options
+    ) -> Completion:
+        with python_spelling():
+            for event in self._begin(messages, images, options):
+                if isinstance(event, Done):
+                    return event.completion
+        raise AssertionError("a generation always ends with Done")
+
+    def _begin(
+        self, messages: Sequence[RequestMessage], images: Sequence[RequestImage], options: Options
+    ) -> Generation:
+        request = replace(request_for(messages, options), images=tuple(images))
         if self._client is None:
             self._client = self._open()
         return self._client.generate(request)
@@ -218,9 +242,23 @@ def adapters_of(lora: object) -> tuple[AdapterChoice, ...]:
     return tuple(found)
 
 
-def one_message(prompt: str) -> list[RequestMessage]:
+def seen_message(prompt: str, images: Sequence[str | Path | bytes]) -> tuple[list[RequestMessage], list[RequestImage]]:
+    """A message of the user with images before its text. Raises ImageError for one that cannot be seen."""
     check(isinstance(prompt, str), "prompt", prompt, "a text is needed")
-    return [{"role": "user", "content": prompt}]
+    check(isinstance(images, list | tuple), "images", images, "a list of paths or of the bytes of files is needed")
+    seen = [seen_image(one) for one in images]
+    content = as_message_content((*(part for part, _ in seen), TextPart(prompt)))
+    return [{"role": "user", "content": content}], [image for _, image in seen]
+
+
+def seen_image(given: object) -> tuple[ImagePart, RequestImage]:
+    """An image by its path or its bytes. Raises ImageError or UsageError."""
+    if isinstance(given, str | Path):
+        return attach_image(Path(given))
+    check(isinstance(given, bytes), "images", given, "paths of files are needed, or their bytes")
+    assert isinstance(given, bytes)
+    part = image_part("image", given)
+    return part, RequestImage(part.sha256, part.width, part.height, data=given)
 
 
 def texts(generation: Generation) -> Iterator[str]:
@@ -231,7 +269,9 @@ def texts(generation: Generation) -> Iterator[str]:
                 match event:
                     case Token(_, text, "answer") if text:
                         yield text
-                    case Accepted() | Token() | Prefill() | PromptLogprobs() | ToolCallDelta() | Loop() | Done():
+                    case Accepted() | ImageProgress() | Token() | Prefill() | PromptLogprobs():
+                        pass
+                    case ToolCallDelta() | Loop() | Done():
                         pass
                     case _:
                         assert_never(event)

@@ -10,8 +10,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from localrun.base.check import MAX_BIAS, check_request
-from localrun.base.errors import prompt_too_long
+from localrun.base.errors import UsageError, prompt_too_long
 from localrun.base.events import Accepted, Completion, Done, Event, ModelInfo
+from localrun.base.image_ids import without_images
 from localrun.base.machine import peak_rss
 from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.base.views import CacheView, GroupView, KVBytes, MemoryPart, PromptView
@@ -24,6 +25,8 @@ from localrun.engine.constrained import Constrained
 from localrun.engine.constraints import Held
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import GenerationHandle
+from localrun.engine.image_encoder import NO_IMAGES, SeenImages
+from localrun.engine.images import RequestImages
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import MAX_SEED, resolve_settings
 from localrun.fit.machine_rates import learn
@@ -68,16 +71,24 @@ class LocalClient:
         """Answer a request. An error in it, such as a prompt that is too long, raises at once."""
         check_request(request)
         deadline = None if request.deadline is None else time.perf_counter() + request.deadline
-        text = self.model.text
-        prompt = text.prepare(request, self._room(request))
+        text, seen = self.model.text, self._see(request)
+        prompt = text.prepare(request, self._room(request), seen.known)
         watch = InterferenceWatch()
-        generation = self._generation(request, prompt, deadline)
+        generation = replace(self._generation(request, prompt, deadline), images=seen.sources)
         if (held := self._held(request)) is not None:
             generation, prompt = self._constrained(generation, request, prompt, held)
         handle = self._submit(generation)
         is_single = held is None and not request.parallel_tool_calls  # else the constraint sees to it
         answer = AnswerStream(text.parser(request, prompt.ids), text.stops(request), is_single)
-        return Generation(self._events(request, prompt, handle, answer, watch), handle.cancel)
+        return Generation(self._events(request, prompt, seen, handle, answer, watch), handle.cancel)
+
+    def _see(self, request: Request) -> SeenImages:
+        """The images of a request, planned. Raises UsageError where the model sees none."""
+        if not request.images:
+            return NO_IMAGES
+        if self.model.images is None:
+            raise UsageError(f"{self.info.name} sees no images", self.model.why_blind)
+        return self.model.images.see(request.images)
 
     def _held(self, request: Request) -> Held | None:
         """Grammar that the answer is held to; None for none."""
@@ -105,23 +116,24 @@ class LocalClient:
         """Tokens of the context that a request may fill."""
         return min(self.info.ctx, request.ctx or self.info.ctx)
 
-    def warm(self, token_ids: list[int], chat: str = "") -> None:
+    def warm(self, token_ids: list[int], chat: str = "", images: RequestImages | None = None) -> None:
         """Compute a prompt in the background, unless a later call or a request does so first."""
         if self._warming is not None:
             self._warming.cancel()
-        self._warming = self.model.engine.warm(token_ids, chat)
+        self._warming = self.model.engine.warm(token_ids, chat, images)
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView:
         """How a request would be tokenized and cached, without computing it. Raises PromptTooLongError for one
         that is far too long."""
         check_request(request)
         text = self.model.text
-        ids = text.prepare(request, self._room(request)).ids
+        ids = text.prepare(request, self._room(request), self._see(request).known).ids
         view = PromptView(len(ids), self.model.engine.n_known(ids))
         if not pieces:
             return view
-        shown = tuple(text.tokenizer.piece_text(i) for i in ids)
-        return replace(view, ids=tuple(ids), pieces=shown, text=text.tokenizer.decode(ids, special=True))
+        tokens = ids if text.image_tokens is None else without_images(ids, text.image_tokens.placeholder)
+        shown = tuple(text.tokenizer.piece_text(i) for i in tokens)
+        return replace(view, ids=tuple(tokens), pieces=shown, text=text.tokenizer.decode(tokens, special=True))
 
     def view(self) -> CacheView:
         """Contents of the KV cache now; of the latest sequence, block by block."""
@@ -182,6 +194,7 @@ class LocalClient:
         self,
         request: Request,
         prompt: PromptIds,
+        seen: SeenImages,
         handle: GenerationHandle,
         answer: AnswerStream,
         watch: InterferenceWatch,
@@ -195,12 +208,13 @@ class LocalClient:
                 if figures.stop_string not in request.stop:  # the template's own
                     figures = replace(figures, stop_string="")
                 yield Done(figures, tuple(prompt.ids))
+                held = [*prompt.ids, *event.token_ids[event.n_prompt :]]
                 # After calls come results, which are not known yet.
                 again = not figures.tool_calls and rewritten_history(
-                    self.model.text, request, figures.text, figures.thinking, event.token_ids
+                    self.model.text, request, figures.text, figures.thinking, held, seen.known
                 )
                 if again:
-                    self.warm(again, request.chat_id)
+                    self.warm(again, request.chat_id, seen.sources)
             else:
                 yield event
 

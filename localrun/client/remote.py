@@ -75,6 +75,8 @@ class RemoteClient:
         check_request(request)
         if request.logprobs is not None or request.prompt_logprobs is not None:
             raise UsageError("logprobs of a model on a server are not read", "choose a model on this machine")
+        if request.images:
+            raise UsageError("images are not sent to a server yet", "choose a model on this machine")
         if request.constraint is not None:
             check_remote(request.constraint)
         self._profile.check(request)

@@ -10,6 +10,7 @@ from localrun.base.events import (
     Completion,
     Done,
     Event,
+    ImageProgress,
     Loop,
     ModelInfo,
     Prefill,
@@ -49,7 +50,7 @@ class Replay:
                         yield self._same_call(event)
                     elif _content(before) != _content(event):
                         raise _broken()
-                case Accepted() | Prefill() | PromptLogprobs():
+                case Accepted() | ImageProgress() | Prefill() | PromptLogprobs():
                     if not self._said:
                         yield event
                 case Loop():

@@ -14,7 +14,18 @@ from typing import Any, BinaryIO, TypeVar, assert_never
 
 from localrun.base import errors
 from localrun.base.errors import EngineError, LocalrunError
-from localrun.base.events import Accepted, Done, Event, Loop, ModelInfo, Prefill, PromptLogprobs, Token, ToolCallDelta
+from localrun.base.events import (
+    Accepted,
+    Done,
+    Event,
+    ImageProgress,
+    Loop,
+    ModelInfo,
+    Prefill,
+    PromptLogprobs,
+    Token,
+    ToolCallDelta,
+)
 from localrun.base.request import LoadOptions, Request
 from localrun.base.views import CacheView, PromptView
 from localrun.client.codec import WireError, codec
@@ -233,7 +244,7 @@ def is_words(event: Event) -> bool:
     match event:
         case Token() | ToolCallDelta():
             return True
-        case Accepted() | Prefill() | PromptLogprobs() | Loop() | Done():
+        case Accepted() | ImageProgress() | Prefill() | PromptLogprobs() | Loop() | Done():
             return False
         case _:
             assert_never(event)

@@ -10,6 +10,8 @@ from localrun.base.events import (
     Channel,
     Completion,
     DraftFigures,
+    ImageFigures,
+    ImageProgress,
     Loop,
     MemoryFigures,
     ModelInfo,
@@ -108,11 +110,11 @@ class AnswerStream:
 
 def stream_answer(
     handle: GenerationHandle, answer: AnswerStream
-) -> Iterator[Prefill | PromptLogprobs | Token | ToolCallDelta | Loop | GenerationState]:
+) -> Iterator[ImageProgress | Prefill | PromptLogprobs | Token | ToolCallDelta | Loop | GenerationState]:
     """Events of a generation; the last one is its GenerationState. Closing the iterator cancels the generation."""
     try:
         for event in handle:
-            if isinstance(event, Prefill | Loop):
+            if isinstance(event, ImageProgress | Prefill | Loop):
                 yield event
             elif isinstance(event, PromptLogprobs):
                 yield PromptLogprobs(tuple(map(answer.spelled, event.tokens)))
@@ -163,8 +165,16 @@ def completion(
             figures.note, figures.n_restored, figures.n_replayed, figures.prefill_rows, held_tokens=state.n_computed
         ),
         drafts=DraftFigures(figures.n_drafted, figures.n_accepted),
+        seen=image_figures(state),
         memory=MemoryFigures(peak_rss, figures.kv_bytes, figures.kept_kv_bytes, kv_budget, info.mapped_bytes),
     )
+
+
+def image_figures(state: GenerationState) -> ImageFigures:
+    if state.images is None:
+        return ImageFigures()
+    rows = [place.source.span.n_rows for place in state.images.places]
+    return ImageFigures(len(rows), sum(rows), 1000 * state.figures.encode_seconds)
 
 
 def timings(figures: GenerationFigures, load_ms: float, prompt: PromptIds) -> Timings:

@@ -5,6 +5,7 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from localrun.base.errors import EngineError, LocalrunError
@@ -13,6 +14,7 @@ from localrun.cache.store import CacheStore
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.generations import Generations
 from localrun.engine.handle import GenerationHandle
+from localrun.engine.images import RequestImages, check_images
 from localrun.engine.runner import Runner
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.scheduler import Scheduler
@@ -74,6 +76,8 @@ class Engine:
     def submit(self, request: GenerationRequest) -> GenerationHandle:
         """Start a generation. Raises PromptTooLongError, UsageError or EngineError before anything is computed."""
         request.check(self.runner.vocab_size, self.ctx, self.can_roll)
+        if request.images is not None:
+            check_images(request.prompt, self.runner.executor, self.runner.sink_window, self.ctx + request.rolls)
         if self.files.look() is not None:
             self.wake()
         if (why := self.why_gone()) is not None:
@@ -87,7 +91,9 @@ class Engine:
         self.interrupt()
         return handle
 
-    def warm(self, token_ids: Sequence[int], chat: str = "") -> GenerationHandle | None:
+    def warm(
+        self, token_ids: Sequence[int], chat: str = "", images: RequestImages | None = None
+    ) -> GenerationHandle | None:
         """Compute a prompt while there is nothing else to do, so that a request that begins like it finds it cached.
 
         None where it could not be used. It ends when the handle is cancelled; its events need not be read.
@@ -95,9 +101,8 @@ class Engine:
         if not 0 < len(token_ids) < self.ctx or not self.store.keep_prefixes or self.why_gone() is not None:
             return None
         nothing = SamplerSettings(temperature=0.0)
-        return self.submit(
-            GenerationRequest(tuple(token_ids), 0, frozenset(), nothing, seed=0, is_warm_up=True, chat=chat)
-        )
+        request = GenerationRequest(tuple(token_ids), 0, frozenset(), nothing, seed=0, is_warm_up=True, chat=chat)
+        return self.submit(replace(request, images=images))
 
     def view(self) -> StoreView:
         """Contents of the cache now, from any thread. Raises EngineError where the engine is gone."""

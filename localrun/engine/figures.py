@@ -19,8 +19,9 @@ class GenerationFigures:
     n_ahead: int = 0  # other generations under way at its start
     n_beside: int = 0  # tokens of others in the steps that computed its own
     started: float = field(default_factory=time.perf_counter)  # seconds
-    queue_seconds: float | None = None  # until it was first let run, less what the disk took; None: not yet
+    queue_seconds: float | None = None  # until it was first let run, less what disk and images took; None: not yet
     restore_seconds: float = 0.0
+    encode_seconds: float = 0.0  # of images
     prefill_seconds: float = 0.0
     prefill_rows: int = 0  # computed in that time, replayed ones included
     n_drafted: int = 0  # tokens of drafts that were verified
@@ -36,6 +37,7 @@ class GenerationFigures:
             self.n_restored = min(restore.n_tokens, self.n_cached)
             self.restore_seconds = restore.seconds
         if self.queue_seconds is None:
-            self.queue_seconds = max(0.0, time.perf_counter() - self.started - self.restore_seconds)
+            elsewhere = self.restore_seconds + self.encode_seconds
+            self.queue_seconds = max(0.0, time.perf_counter() - self.started - elsewhere)
         self.evicted = cache.reuse.evicted
         self.note = "; ".join(note for note in (why, cache.reuse.note) if note)

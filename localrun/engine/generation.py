@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 
 from localrun.base.check import check_bias, check_ids, check_logprobs, check_number, check_sampling
 from localrun.base.errors import UsageError, prompt_too_long
-from localrun.base.events import StopReason
+from localrun.base.events import ImageProgress, StopReason
+from localrun.base.image_ids import has_images, tokens_alone
 from localrun.base.request import Priority
 from localrun.cache.bulk import bulk_tokens, keys_of
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.constrained import Constrained
+from localrun.engine.encoding import Encoding
 from localrun.engine.figures import GenerationFigures
+from localrun.engine.images import PromptImages, RequestImages
 from localrun.engine.loops import CHECK_TOKENS, loop_period
 from localrun.engine.sampler import SamplerSettings
 from localrun.ops.kv import BLOCK_TOKENS
@@ -46,6 +49,7 @@ class GenerationRequest:
     prompt_logprobs: int | None = None  # likewise of the prompt's, which are all computed
     chat: str = ""  # the kept chat that this is of: what is computed for it may go to the disk
     rewritten: str = ""  # reason that the prompt does not begin with the earlier chat, for the user
+    images: RequestImages | None = None  # those whose rows are among `prompt`
     begin_constraint: Callable[[Callable[[], None]], Constrained] | None = None  # takes what wakes the engine
 
     def check(self, vocab_size: int, ctx: int, can_roll: bool) -> None:
@@ -53,12 +57,14 @@ class GenerationRequest:
         self._check_length(ctx, can_roll)
         if not self.prompt:
             raise UsageError("the prompt is empty", "give at least one token")
-        check_ids(self.prompt, vocab_size)
+        check_ids(tokens_alone(self.prompt), vocab_size)
         check_sampling(self.settings)
         check_number("seed", self.seed)
         check_bias(self.logit_bias, vocab_size)
         check_logprobs("logprobs", self.logprobs)
         check_logprobs("prompt_logprobs", self.prompt_logprobs)
+        if self.prompt_logprobs is not None and has_images(self.prompt):
+            raise UsageError("a prompt with an image has no logprobs", "ask for those of the answer, or leave it out")
         if self.max_tokens != 0 or not (self.is_warm_up or self.prompt_logprobs is not None):  # the prompt may be all
             check_number("max_tokens", self.max_tokens)
 
@@ -86,11 +92,14 @@ class GenerationState:
     constraint: Constrained | None = None
     number: int = field(default_factory=lambda: next(_numbers))
     token_ids: list[int] = field(default_factory=list)
-    keys: list[int] = field(init=False)  # what names them in the cache: the same list where nothing is read in bulk
+    keys: list[int] = field(init=False)  # what names them in the cache: the same list but for bulk and images
+    images: PromptImages | None = field(init=False)
     n_computed: int = 0  # tokens whose keys and values are in the cache
     n_scored: int = field(init=False)  # tokens, from the first on, after which no logprobs are wanted any more
     n_behind: int = 0  # tokens before the newest that a decode computes with it: forced, or taken back with a state
     restore: Restore | None = None  # what is kept on disk of the prompt, on its way back
+    encoding: Encoding | None = None  # of the images that it needs
+    tell: Callable[[ImageProgress], None] = lambda progress: None  # hears of that
     turn: int = 0  # when it gets the next chunk of its prompt: the lowest goes first
     admitted: bool = False
     cache: SequenceCache | None = None
@@ -102,10 +111,12 @@ class GenerationState:
     figures: GenerationFigures = field(default_factory=GenerationFigures)
 
     def __post_init__(self) -> None:
-        self.token_ids = list(self.request.prompt)
-        self.keys = keys_of(self.token_ids, self.span)
+        prompt = list(self.request.prompt)
+        self.images = PromptImages(prompt, self.request.images) if self.request.images else None
+        self.token_ids = prompt if self.images is None else self.images.token_ids
+        self.keys = keys_of(prompt, self.span)
         self.n_scored = self.n_prompt - 1 if self.request.prompt_logprobs is None else 0
-        self.seen = TokenCounts(self.token_ids)
+        self.seen = TokenCounts(prompt if self.images is None else tokens_alone(prompt))
 
     @property
     def is_warm_up(self) -> bool:
@@ -164,6 +175,7 @@ class GenerationState:
     def admit(self, cache: SequenceCache) -> None:
         """Start, or start again, from what is cached."""
         self.cache, self.n_computed = cache, cache.reuse.start
+        self.figures.encode_seconds = 0.0 if self.encoding is None else self.encoding.seconds
         if not self.admitted:
             why = WHY_READ if self.reads_logprobs else self.request.rewritten
             self.figures.count_reuse(cache, self.restore, why)

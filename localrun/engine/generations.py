@@ -42,6 +42,7 @@ class Generations:
 
     def add(self, handle: GenerationHandle) -> None:
         handle.sequence.figures.n_ahead = sum(not other.is_warm_up for other in self.sequences)
+        handle.sequence.tell = handle.put
         self.handles[handle.sequence.number] = handle
         self.scheduler.add(handle.sequence)
 
@@ -146,11 +147,13 @@ class Generations:
         return min((s.request.deadline for s in self.sequences if s.request.deadline is not None), default=None)
 
     def drop_ended(self) -> None:
-        """End those that were cancelled or are past their deadline."""
+        """End those that were cancelled, whose images cannot be encoded, or that are past their deadline."""
         now = time.perf_counter()
         for sequence in self.sequences:
             if sequence.cancelled.is_set():
                 self._finish(sequence, "cancelled")
+            elif sequence.encoding is not None and sequence.encoding.error is not None:
+                self.fail([sequence], sequence.encoding.error)
             elif sequence.request.deadline is not None and now >= sequence.request.deadline:
                 self._finish(sequence, "length")
 

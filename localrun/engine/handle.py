@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from localrun.base.errors import EngineError, LocalrunError
-from localrun.base.events import Loop, Prefill, PromptLogprobs, TokenLogprob
+from localrun.base.events import ImageProgress, Loop, Prefill, PromptLogprobs, TokenLogprob
 from localrun.engine.generation import GenerationState
 
 WAIT_SECONDS = 0.5  # without an event, before a check that the engine is alive
@@ -27,7 +27,7 @@ class Finished:
     sequence: GenerationState
 
 
-EngineEvent = Prefill | PromptLogprobs | NewToken | Loop | Finished | LocalrunError
+EngineEvent = ImageProgress | Prefill | PromptLogprobs | NewToken | Loop | Finished | LocalrunError
 
 
 @dataclass(eq=False, slots=True)
@@ -50,7 +50,7 @@ class GenerationHandle:
         self.is_over = self.is_over or isinstance(event, Finished | LocalrunError)
         self.events.put(event)
 
-    def __iter__(self) -> Iterator[Prefill | PromptLogprobs | NewToken | Loop | Finished]:
+    def __iter__(self) -> Iterator[ImageProgress | Prefill | PromptLogprobs | NewToken | Loop | Finished]:
         while True:
             event = self._next()
             if isinstance(event, LocalrunError):

@@ -1,13 +1,13 @@
 """Loading of a model, from a path to a running engine: open, choose a backend, plan, load."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localrun.backends.executor import CachePlan, Executor, ExecutorRequest
 from localrun.backends.interface import Backend
 from localrun.backends.registry import backends_for
 from localrun.base.check import check_load
-from localrun.base.errors import DoesNotFitError
+from localrun.base.errors import DoesNotFitError, ModelFileError
 from localrun.base.events import ModelInfo
 from localrun.base.machine import memory, resident
 from localrun.base.paths import writable_folder
@@ -18,6 +18,7 @@ from localrun.cache.store import CacheStore
 from localrun.engine.constraints import Constraints
 from localrun.engine.describe import describe
 from localrun.engine.engine import Engine
+from localrun.engine.image_encoder import ImageEncoder
 from localrun.engine.opened_model import OpenedModel, open_model
 from localrun.engine.packed_weights import changed_note, files_of, kept_weights, mappable_weights
 from localrun.engine.runner import Runner, cache_layers
@@ -60,12 +61,14 @@ class LoadedModel:
     kept: WeightWriter
     check: IdleCheck
     constraints: Constraints
+    images: ImageEncoder | None = None  # of a model that sees
+    why_blind: str = ""  # what would help one that does not
 
     def memory(self, held: StoreView) -> tuple[MemoryPart, ...]:
         """The planned peak of memory, and the memory in use, while the cache holds that."""
-        plan = self.plan
+        plan, tower = self.plan, 0 if self.images is None else self.images.projector.n_bytes
         return (
-            MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.weights)),
+            MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.weights) + tower),
             MemoryPart("KV cache", plan.kv_bytes, held.touched_bytes if plan.grows else plan.kv_bytes),
         )
 
@@ -106,7 +109,7 @@ def load_on(
     progress: ProgressCallback,
     started: float,
 ) -> LoadedModel:
-    threads = min(options.threads or usual_threads(), most_threads())
+    opened, threads = opened.on(backend), min(options.threads or usual_threads(), most_threads())
     layout, plan = plan_memory(options, opened, backend, threads)
     if isinstance(opened.source, RequantizedSource) and layout.reads_side_by_side:
         encode_on_one_thread_each()
@@ -116,16 +119,30 @@ def load_on(
     model = load_model(opened.source, layout, backend.device, plan.config, progress, *held)
     tables = {file: opened.files.stamps[file] for file in files_in_use(opened.source, opened.refs)}
     mapped = MappedFiles(tables, [*files.values(), *kept.found])
+    images, why_blind = open_eyes(opened, backend, layout)
     engine = start_engine(options, opened, backend, layout, plan, model, threads, mapped)
+    text = opened.text if images is None else replace(opened.text, image_tokens=images.tokens)
     seconds = time.perf_counter() - started
     info = describe(options, opened, backend, notes, layout, plan, engine, seconds)
     work = work_per_token(opened.source, opened.refs)
     kept.write()
-    constraints = Constraints(opened.text, plan.config.vocab_size)
+    constraints = Constraints(text, plan.config.vocab_size)
     check = IdleCheck(mapped, engine.resting, engine.wake)
     if kept.found:
         check.start()
-    return LoadedModel(engine, model, backend, opened.text, plan, info, threads, *work, kept, check, constraints)
+    loaded = LoadedModel(engine, model, backend, text, plan, info, threads, *work, kept, check, constraints)
+    return replace(loaded, images=images, why_blind=why_blind)
+
+
+def open_eyes(opened: OpenedModel, backend: Backend, layout: Layout) -> tuple[ImageEncoder | None, str]:
+    """The loaded half of a model that sees, or why there is none. Raises DoesNotFitError."""
+    tower = opened.sight.tower
+    if tower is None:
+        return None, opened.sight.why_not
+    try:
+        return tower.load(backend, layout, opened.text.tokenizer), ""
+    except ModelFileError as error:  # the text side works without
+        return None, error.message
 
 
 def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:

@@ -1,10 +1,12 @@
 """A model's files, checked and read except for the weights, before memory is planned."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from localrun.backends.interface import Backend
 from localrun.base.errors import ModelFileError
 from localrun.base.request import LoadOptions
+from localrun.engine.sight import BLIND, IN_MAIN_MEMORY, Sight, find_sight
 from localrun.formats.detect import open_model_file
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
@@ -34,6 +36,16 @@ class OpenedModel:
     files: WeightFiles
     identity: Identity | None
     adapters: "tuple[OpenedAdapter, ...]" = ()
+    sight: Sight = BLIND
+
+    def on(self, backend: Backend) -> "OpenedModel":
+        """The same as far as a backend takes it: images are read in main memory."""
+        tower = self.sight.tower
+        if tower is None:
+            return self
+        if not backend.in_main_memory:
+            return replace(self, sight=Sight(None, IN_MAIN_MEMORY))
+        return replace(self, config=replace(self.config, n_added=tower.n_added))
 
     @property
     def matrix_types(self) -> list[str]:
@@ -51,9 +63,10 @@ class OpenedModel:
         return tuple(adapter.ranks for adapter in self.adapters)
 
     def held_bytes(self, layout: Layout) -> int:
-        """Exact bytes of all weights and adapters once they are loaded."""
+        """Exact bytes of all weights, the tower's and those of adapters among them, once they are loaded."""
         weights = held_bytes(self.source, self.refs, layout.nbytes)
-        return weights + sum(adapter.nbytes(layout) for adapter in self.adapters)
+        tower = 0 if self.sight.tower is None else self.sight.tower.held_bytes(layout)
+        return weights + tower + sum(adapter.nbytes(layout) for adapter in self.adapters)
 
 
 def open_model(options: LoadOptions) -> OpenedModel:
@@ -66,7 +79,8 @@ def open_model(options: LoadOptions) -> OpenedModel:
     config = read_config(source)
     refs = read_weight_refs(source, config)
     check_vocabulary(source, config, text)
-    return OpenedModel(source, text, config, refs, opened, identity, open_adapters(options, opened, config))
+    adapters = open_adapters(options, opened, config)
+    return OpenedModel(source, text, config, refs, opened, identity, adapters, find_sight(opened, config.hidden_size))
 
 
 def open_adapters(options: LoadOptions, source: TensorSource, config: ModelConfig) -> "tuple[OpenedAdapter, ...]":

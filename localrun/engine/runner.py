@@ -1,19 +1,37 @@
 """Runs steps: turns a plan into a StepInput, replays the program, hands back logits."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from localrun.backends.executor import Executor
 from localrun.cache.blocks import NO_BLOCK, BlockTable
 from localrun.cache.groups import Group, ring_pools
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.generation import GenerationState
+from localrun.engine.images import PromptImages, image_buffer
 from localrun.engine.step_plan import StepPlan
 from localrun.model.config import ModelConfig, group_layers
 from localrun.ops.cache_layer import NOWHERE, CacheLayer
-from localrun.ops.interface import Angles, CancelFlag, LogitAdjust, Logits, SequenceInput, StepInput
+from localrun.ops.interface import Angles, CancelFlag, ImageBuffer, LogitAdjust, Logits, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS, KVCodec
 from localrun.ops.program import Handle
-from localrun.ops.rope import RopeKind, query_scales
+from localrun.ops.rope import Positions, RopeKind, query_scales
+
+
+class RowSpan(NamedTuple):
+    """Rows of one sequence in a step: token ids at positions from `first` on; `images`: those of the sequence."""
+
+    ids: Sequence[int]
+    first: int
+    images: PromptImages | None = None
+
+    def angles(self) -> np.ndarray:
+        """[n, 3]: time, height, width; all three of text are equal."""
+        if self.images is not None:
+            return self.images.angles(self.first, len(self.ids))
+        return np.repeat(np.arange(self.first, self.first + len(self.ids))[:, None], 3, axis=1)
 
 
 class Runner:
@@ -25,7 +43,7 @@ class Runner:
         self.bulk_span = executor.bulk_span
         self.vocab_size = config.vocab_size
         self.groups = group_layers(config.layers, codecs)
-        self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude) for r in config.ropes]
+        self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude, r.axes) for r in config.ropes]
         self.query_scale = config.query_scale
         self.sink_window = next((spec.sink_window for spec in config.layers if spec.sink_window is not None), None)
 
@@ -39,13 +57,15 @@ class Runner:
         Rows after drafts are adjusted as if the drafts before had been answered. Commit what is accepted, no more: the
         rest is overwritten. The plan's sequences must not change before the result is read.
         """
-        spans, views, adjust, end = [], [], [], 0
+        spans: list[RowSpan] = []
+        views, adjust, end = [], [], 0
         rows: list[int] = []
         scored: list[int] = []
         for work in plan.work:
             s, drafts = work.sequence, work.drafts
             assert s.cache is not None
-            spans.append(([*s.token_ids[s.n_computed : s.n_computed + work.n], *drafts], s.n_computed))
+            ids = [*s.token_ids[s.n_computed : s.n_computed + work.n], *drafts]
+            spans.append(RowSpan(ids, s.n_computed, s.images))
             views.append(cache_input(self.groups, s.cache, s.n_computed, work.n_rows, s.n_bulk))
             scored += [end + position - s.n_computed for position in work.scored]
             end += work.n_rows
@@ -55,44 +75,53 @@ class Runner:
 
     def compute(
         self,
-        spans: Sequence[tuple[Sequence[int], int]],
+        spans: Sequence[RowSpan | tuple[Sequence[int], int]],
         views: Sequence[SequenceInput],
         logits_rows: Sequence[int],
         adjust: Sequence[LogitAdjust | None] = (),
         cancel: CancelFlag | None = None,
     ) -> Logits:
         """A step over `spans` (token ids, first position), one a sequence."""
-        return self.submit_spans(spans, views, logits_rows, adjust, cancel).result()
+        return self.submit_spans([RowSpan(*span) for span in spans], views, logits_rows, adjust, cancel).result()
 
     def submit_spans(
         self,
-        spans: Sequence[tuple[Sequence[int], int]],
+        spans: Sequence[RowSpan],
         views: Sequence[SequenceInput],
         logits_rows: Sequence[int],
         adjust: Sequence[LogitAdjust | None],
         cancel: CancelFlag | None,
     ) -> Handle:
         """Likewise, without waiting for it."""
-        positions = [first + i for ids, first in spans for i in range(len(ids))]
+        positions = [span.first + i for span in spans for i in range(len(span.ids))]
+        turns: Positions = positions
+        images: ImageBuffer | None = None
+        if any(span.images for span in spans):
+            turns = np.concatenate([span.angles() for span in spans])
+            images = image_buffer([(span.images, span.first, len(span.ids)) for span in spans])
         step = StepInput(
-            token_ids=[token for ids, _ in spans for token in ids],
+            token_ids=[token for span in spans for token in span.ids],
             positions=positions,
-            row_sequence=[index for index, (ids, _) in enumerate(spans) for _ in ids],
+            row_sequence=[index for index, span in enumerate(spans) for _ in span.ids],
             sequences=views,
             logits_rows=logits_rows,
             adjust=adjust,
-            cos_sin=[rope.cos_sin(positions) for rope in self.ropes],
-            sink_cos_sin=self.sink_cos_sin(positions),
-            query_scale=query_scales(positions, scale.beta, scale.floor) if (scale := self.query_scale) else None,
+            cos_sin=[rope.cos_sin(turns) for rope in self.ropes],
+            sink_cos_sin=self.sink_cos_sin(turns),
+            query_scale=query_scales(turns, scale.beta, scale.floor) if (scale := self.query_scale) else None,
+            images=images,
             cancel=cancel or CancelFlag(),
         )
         return self.executor.run(step)
 
-    def sink_cos_sin(self, positions: Sequence[int]) -> list[Angles]:
-        """Angles of the positions that queries take towards block 0: at most a window away from it."""
+    def sink_cos_sin(self, positions: Positions) -> list[Angles]:
+        """Angles of the positions that queries take towards block 0: at most a window away from it, on every axis."""
         if self.sink_window is None:
             return []
-        capped = [min(position, self.sink_window + BLOCK_TOKENS - 1) for position in positions]
+        most = self.sink_window + BLOCK_TOKENS - 1
+        if isinstance(positions, np.ndarray):
+            return [rope.cos_sin(np.minimum(positions, most)) for rope in self.ropes]
+        capped = [min(position, most) for position in positions]
         return [rope.cos_sin(capped) for rope in self.ropes]
 
     def copy(self, pool: int, source: int, target: int) -> None:

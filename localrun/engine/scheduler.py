@@ -12,6 +12,7 @@ from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.store import CacheStore
 from localrun.engine.admission import has_room
 from localrun.engine.generation import GenerationState
+from localrun.engine.readiness import Readiness
 from localrun.engine.shared_prefix import SharedPrefixes
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.step_cost import ALONE_SECONDS, LEAST_ROWS, StepCost
@@ -19,7 +20,6 @@ from localrun.engine.step_plan import StepPlan, StepWork
 from localrun.engine.waiting_line import WaitingLine, class_of
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, SCORED_ROWS, max_rows
 from localrun.storage.disk_cache import DiskCache
-from localrun.storage.restore import Restore
 
 RESTORE_SECONDS = 0.01  # a step may spend on blocks from the disk, while others wait for it
 HEADROOM_TOKENS = 256  # of free room required beside a new prompt
@@ -53,7 +53,7 @@ class Scheduler:
         self.store = store
         self.disk = disk
         self.speculation = speculation
-        self.wake = wake
+        self.readiness = Readiness(store, disk, wake)
         self.max_running = max_running
         self.waiting = WaitingLine(lambda sequence: store.n_known(sequence.reusable), clock)
         self.warm_ups: deque[GenerationState] = deque()
@@ -73,7 +73,7 @@ class Scheduler:
     def busy(self) -> bool:
         """Whether there is work now; reads from the disk and constraints wake the engine when they are done."""
         lines = (*self.waiting, *(() if self.waiting else self.warm_ups))
-        return any(s.n_uncomputed for s in self.running) or any(s.restore is None or s.restore.is_ready for s in lines)
+        return any(s.n_uncomputed for s in self.running) or any(map(self.readiness.can_go_on, lines))
 
     def schedule(self) -> StepPlan:
         """The next step; empty when nothing can run."""
@@ -133,19 +133,18 @@ class Scheduler:
         self.prefixes.forget(sequence)
         if self.speculation is not None:
             self.speculation.forget(sequence)
-        if sequence.restore is not None:
-            sequence.restore.give_up()
+        self.readiness.give_up(sequence)
         self.retry = 0
 
     def _admit(self) -> None:
         self.awaited.clear()
         if not self.waiting and not self.warm_ups:
             return
-        ready = [s for s in self.waiting.front() if self._is_restored(s)]
+        ready = [s for s in self.waiting.front() if self._is_ready(s)]
         if ready:
             for sequence in [s for s in self.running if s.is_warm_up]:
                 self._preempt(sequence)
-        elif self.warm_ups and not self.waiting and not self.running and self._is_restored(self.warm_ups[0]):
+        elif self.warm_ups and not self.waiting and not self.running and self._is_ready(self.warm_ups[0]):
             ready = [self.warm_ups[0]]
         self.retry = max(0, self.retry - 1)
         reading = [s for s in self.running if s.n_computed < s.n_prompt]
@@ -158,14 +157,8 @@ class Scheduler:
                 is_full = len(self.running) >= self.max_running or not self._open(sequence)
                 reading += [] if is_full else [sequence]
 
-    def _is_restored(self, sequence: GenerationState) -> bool:
-        """Whether its blocks on disk are in memory by now; else read some more."""
-        if self.disk is None or sequence.admitted:
-            return True
-        if sequence.restore is None:
-            sequence.restore = Restore(self.disk, sequence.reusable, self.wake)
-        sequence.restore.advance(RESTORE_SECONDS if self.running else ALONE_SECONDS)
-        return sequence.restore.is_over
+    def _is_ready(self, sequence: GenerationState) -> bool:
+        return self.readiness.is_ready(sequence, RESTORE_SECONDS if self.running else ALONE_SECONDS)
 
     def _open(self, sequence: GenerationState) -> bool:
         """Admit a sequence, unless there is no room: the running ones would only preempt it again."""
@@ -183,6 +176,9 @@ class Scheduler:
             if self.running:
                 return False
             cache = self.store.open_empty(sequence.n_prompt, chat)  # no room for a copy: compute it again
+        if sequence.images is not None and sequence.images.missing(cache.reuse.start):  # evicted for room just now
+            self.store.abandon(cache)
+            return True
         if sequence.is_warm_up:
             self.warm_ups.remove(sequence)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from localrun.cache.groups import Group, make_groups
@@ -46,6 +46,8 @@ class RopeSpec:
     original_context: int | None = None
     magnitude: float = 1.0
     long_magnitude: float = 1.0
+    # Axis of every pair: 0 time, 1 height, 2 width; None: time. Angles of text do not depend on it.
+    axes: tuple[int, ...] | None = field(default=None, repr=False)
 
     @property
     def endless(self) -> bool:
@@ -169,6 +171,7 @@ class ModelConfig:
     query_scale: QueryScale | None = None
     per_layer_size: int = 0  # width of the per-layer embedding, which has a table of its own; 0: none
     n_draft_layers: int = 0  # multi-token-prediction layers in the file, which are skipped
+    n_added: int = field(default=0, repr=False)  # first layers after which rows of images get an addition; text none
 
     @property
     def n_layers(self) -> int:

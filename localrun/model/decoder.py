@@ -13,6 +13,7 @@ from localrun.model.layer_weights import (
     SeparateNorms,
 )
 from localrun.ops.instructions import (
+    AddImageRows,
     Attention,
     Embed,
     Experts,
@@ -31,6 +32,8 @@ from localrun.ops.instructions import (
 from localrun.ops.layouts import Vector
 from localrun.ops.recording import Ops
 from localrun.ops.types import Value
+
+PAD = 0  # the token whose per-layer embedding rows of images have (Gemma 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +58,18 @@ class Model:
                 x = per_layer_block(ops, x, per_layer, index, layer.per_layer, config)
             if layer.out_scale != 1.0:
                 (x,) = ops(Scale(x, layer.out_scale))
+            if index < config.n_added:
+                (x,) = ops(AddImageRows(x, index))
         (a,) = ops(Norm(x, weights.output_norm, config.rms_eps))
         output = weights.output
         (logits,) = ops(LogitsOf(a, output.packed, config.logit_scale * output.scale, config.logit_softcap))
         return logits
 
 
-def embedded(ops: Ops, weight: LinearWeight, scale: float) -> Value:
-    """Rows of a table by the step's token ids, times `scale` -> f32 [R, n]."""
-    return ops(Embed(weight.packed, scale * weight.scale))[0]
+def embedded(ops: Ops, weight: LinearWeight, scale: float, image_id: int | None = None) -> Value:
+    """Rows of a table by the step's token ids, times `scale`; `image_id`: what rows of images read in place of their
+    own -> f32 [R, n]."""
+    return ops(Embed(weight.packed, scale * weight.scale, image_id))[0]
 
 
 def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: LayerWeights, eps: float) -> Value:
@@ -94,7 +100,7 @@ def projections(ops: Ops, a: Value, weights: AttentionWeights) -> tuple[Value | 
 def per_layer_inputs(ops: Ops, x: Value, table: PerLayerTable, config: ModelConfig) -> Value:
     """Per-layer embedding of each token -> f32 [R, n_layers · size]: a row of the table, and a projection
     of the embedding."""
-    row = embedded(ops, table.embed, config.per_layer_size**0.5)
+    row = embedded(ops, table.embed, config.per_layer_size**0.5, image_id=PAD)
     (projected,) = ops(Linear(x, (table.projection,), out_scale=config.hidden_size**-0.5))
     (total,) = ops(Norm(projected, table.norm, config.rms_eps, residual=row))
     return ops(Scale(total, 0.5**0.5))[0]

@@ -66,7 +66,7 @@ class ImageMarks:
 
 
 class Projector(Protocol):
-    """The half of a model that sees: made when the model is loaded, used by the engine's thread alone."""
+    """The half of a model that sees: made when the model is loaded, used by one thread at a time."""
 
     @property
     def identity(self) -> str:
@@ -87,7 +87,7 @@ class Projector(Protocol):
         ...
 
     def plan(self, width: int, height: int, most_rows: int) -> ImagePlan:
-        """The plan of an image of that many pixels, in at most `most_rows` rows; ModelInputError where it has none."""
+        """The plan of an image of that many pixels, in at most `most_rows` rows; ImageError where it has none."""
         ...
 
     def encode(self, data: bytes, plan: ImagePlan, progress: EncodeProgress, cancel: CancelFlag) -> ImageRows:

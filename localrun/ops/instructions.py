@@ -50,12 +50,26 @@ class LinearWeight:
 
 @dataclass(frozen=True, slots=True)
 class Embed:
-    """Rows of `weight` by the step's token ids, times `scale` -> f32 [R, hidden]."""
+    """Rows of `weight` by the step's token ids, times `scale` -> f32 [R, hidden].
+
+    Rows of images are those of the step's buffer, unscaled; with an `image_id` they are read like that token.
+    """
 
     name: ClassVar = "embed"
     n_results: ClassVar = 1
     weight: Packed  # [vocab, hidden]
     scale: float = 1.0
+    image_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddImageRows:
+    """x, plus what the step has to add to rows of images in `place` -> f32 [R, n]."""
+
+    name: ClassVar = "add_image_rows"
+    n_results: ClassVar = 1
+    x: Value
+    place: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +275,7 @@ class LogitsOf:
 
 Instruction: TypeAlias = (
     Embed
+    | AddImageRows
     | Norm
     | Linear
     | RopeAppend

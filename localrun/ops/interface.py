@@ -88,6 +88,15 @@ class CancelFlag:
         return self._flag.value != 0
 
 
+@dataclass(frozen=True, slots=True)
+class ImageBuffer:
+    """Rows of images that a step has in the place of embeddings, and what is added to them after some layers."""
+
+    buffer_row: Sequence[int]  # [R], -1: not a row of an image
+    rows: np.ndarray  # f32 [n, hidden]
+    added: tuple[np.ndarray, ...] = ()  # [places] of f32 [n, hidden]
+
+
 @dataclass(slots=True)
 class StepInput:
     """Input of one step. `cancel` is looked at between ops; a step cut short commits nothing."""
@@ -101,6 +110,7 @@ class StepInput:
     cos_sin: Sequence[Angles] = ()  # per rope kind
     sink_cos_sin: Sequence[Angles] = ()  # likewise at min(position, sink_window + 63); empty: no sinks
     query_scale: np.ndarray | None = None  # f32 [R]: queries are multiplied by it once they have turned
+    images: ImageBuffer | None = None
     cancel: CancelFlag = field(default_factory=CancelFlag)
 
     @property

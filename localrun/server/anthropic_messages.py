@@ -10,6 +10,7 @@ from localrun.base.events import (
     Completion,
     Done,
     Event,
+    ImageProgress,
     Loop,
     ModelInfo,
     Prefill,
@@ -57,7 +58,7 @@ class MessageCodec(Codec):
 
     def event(self, index: int, event: Event) -> bytes:
         match event:
-            case Accepted() | PromptLogprobs() | Loop():
+            case Accepted() | ImageProgress() | PromptLogprobs() | Loop():
                 return b""
             case ToolCallDelta():
                 return self._head(0, 0) + self._call(event)

@@ -12,6 +12,7 @@ from localrun.base.events import (
     Completion,
     Done,
     Event,
+    ImageProgress,
     Loop,
     Prefill,
     PromptLogprobs,
@@ -75,6 +76,8 @@ class LiveRequest:
                 self.phase, self.written_tokens = "writing", self.written_tokens + 1
                 self.read_tokens = self.prompt_tokens
                 self.first_token = self.first_token or time.monotonic()
+            case ImageProgress():
+                self.phase = "reading"
             case PromptLogprobs() | ToolCallDelta() | Loop():
                 pass
             case Done(completion):

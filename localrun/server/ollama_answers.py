@@ -10,6 +10,7 @@ from localrun.base.events import (
     Completion,
     Done,
     Event,
+    ImageProgress,
     Loop,
     ModelInfo,
     Prefill,
@@ -65,7 +66,7 @@ class OllamaCodec(Codec):
                 return line({**self._last(completion, "", ""), **self.figures_field})
             case ToolCallDelta():
                 return self._call(event)
-            case Accepted() | Prefill() | PromptLogprobs() | Loop():
+            case Accepted() | ImageProgress() | Prefill() | PromptLogprobs() | Loop():
                 return b""
         assert_never(event)
 

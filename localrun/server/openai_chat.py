@@ -10,6 +10,7 @@ from localrun.base.events import (
     Completion,
     Done,
     Event,
+    ImageProgress,
     Loop,
     ModelInfo,
     Prefill,
@@ -149,7 +150,7 @@ class ChatCodec(OpenAICodec):
             case Done(completion):
                 self.done(index, completion)
                 return self._chunk(index, {}, finish_reason(completion))
-            case Accepted() | Prefill() | PromptLogprobs() | Loop():
+            case Accepted() | ImageProgress() | Prefill() | PromptLogprobs() | Loop():
                 return b""
         assert_never(event)
 

@@ -9,6 +9,7 @@ from localrun.base.events import (
     Completion,
     Done,
     Event,
+    ImageProgress,
     Loop,
     ModelInfo,
     Prefill,
@@ -100,7 +101,7 @@ class CompletionCodec(OpenAICodec):
                 self.done(index, completion)
                 choice.add("", None)
                 return self._chunk(index, finish_reason(completion)) if self.asked.is_stream else b""
-            case Accepted() | Prefill() | ToolCallDelta() | Loop():
+            case Accepted() | ImageProgress() | Prefill() | ToolCallDelta() | Loop():
                 return b""
             case _:
                 assert_never(event)

@@ -11,6 +11,7 @@ from localrun.base.events import (
     Completion,
     Done,
     Event,
+    ImageProgress,
     Loop,
     ModelInfo,
     Prefill,
@@ -72,7 +73,7 @@ class ResponsesCodec(Codec):
                 frames = self._close("incomplete" if completion.stop_reason == "length" else self._ended)
                 self._finish(completion)
                 return frames
-            case Accepted() | Prefill() | PromptLogprobs() | Loop():
+            case Accepted() | ImageProgress() | Prefill() | PromptLogprobs() | Loop():
                 return b""
         assert_never(event)
 

@@ -21,6 +21,7 @@ from localrun.base.lock import locked
 from localrun.base.small_file import open_regular
 from localrun.storage.block_file import (
     BlockKey,
+    PackedIds,
     claimed_ids,
     digest,
     most_bytes,
@@ -72,13 +73,13 @@ class BlockFiles:
         self.folder = root / self.fingerprint.hex()
         self._below = f"{self.folder}{os.sep}"  # looking for many files, Path is too slow
         self.claims = Claims(self.folder)
-        self._ids: dict[str, bytes] = {}  # what files of these names claim to hold
+        self._ids: dict[str, PackedIds] = {}  # what files of these names claim to hold
 
     def key(self, before: BlockKey | None, ids: Sequence[int]) -> BlockKey:
         """Key of the block that holds `ids` and follows the block `before` (None: it is the first)."""
         start, end = (before.own, before.n_tokens + len(ids)) if before else (self.fingerprint, len(ids))
         hides = self.window is not None and end > self.window + self.block_tokens
-        return BlockKey(start, digest(start, pack_ids(ids), *([str(self.window).encode()] if hides else ())), end)
+        return BlockKey(start, digest(start, pack_ids(ids).data, *([str(self.window).encode()] if hides else ())), end)
 
     def path(self, key: BlockKey) -> Path:
         return Path(self._file(key))
@@ -102,7 +103,7 @@ class BlockFiles:
             data = memoryview(file.read(most_bytes(ids, self.sizes) + 1))
         return parse(data, self.fingerprint, ids, self.sizes)
 
-    def following(self, before: BlockKey | None) -> Iterator[bytes]:
+    def following(self, before: BlockKey | None) -> Iterator[PackedIds]:
         """The packed ids in the headers of blocks that follow another one; `load` verifies them."""
         start = before.own if before else self.fingerprint
         prefix = f"{start.hex()}-"
@@ -194,7 +195,7 @@ class BlockFiles:
                 write_label(self.folder, self.label)
             return open(path, "wb", opener=_private)
 
-    def _claimed_ids(self, entry: os.DirEntry[str]) -> bytes:
+    def _claimed_ids(self, entry: os.DirEntry[str]) -> PackedIds:
         """The ids in a block's header, cached, since a thousand chats may follow the same beginning.
 
         A block of this name never has other ids.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from localrun.base.image_ids import tokens_alone
 from localrun.text.tokenizer import Tokenizer
 
 _OPEN, _CLOSE = "\ud800", "\ud801"  # around the id of a control token; decoded text has no surrogates
@@ -61,7 +62,7 @@ def with_spaces(
 
     SentencePiece puts a space before every text, and stored texts are without it.
     """
-    said = tokenizer.decode(known, special=True)
+    said = tokenizer.decode(tokens_alone(known), special=True)
     spaced, position = [], 0
     for message in messages:
         content = message.get("content")
@@ -75,17 +76,25 @@ def with_spaces(
 
 def rewritten_turn(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Mapping[str, Any]]) -> int:
     """The turn, from 1 on, in which the texts began to differ; 0 for text before the first turn."""
-    before = tokenizer.decode(spliced.ids[: spliced.n_kept], special=True)
+    before = tokenizer.decode(tokens_alone(spliced.ids[: spliced.n_kept]), special=True)
     turn, position = 0, 0
     for message in messages:
-        content = message.get("content")
-        if message.get("role") != "user" or not isinstance(content, str):
+        content = last_text(message.get("content"))
+        if message.get("role") != "user" or content is None:
             continue
         found = before.find(content.strip(), position)
         if found < 0:
             break
         turn, position = turn + 1, found + len(content.strip())
     return turn
+
+
+def last_text(content: object) -> str | None:
+    """A message's text, of parts the last one; None where it has none."""
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
+        content = texts[-1] if texts else None
+    return content if isinstance(content, str) else None
 
 
 def change(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Mapping[str, Any]]) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from localrun.base.check import check_ids
@@ -19,6 +20,7 @@ from localrun.text.answer_start import AnswerStart, UpToAnswer
 from localrun.text.detokenizer import text_of
 from localrun.text.fewest_tokens import fewest_tokens
 from localrun.text.history import change, note, splice, with_spaces
+from localrun.text.image_tokens import ImageTokens, PromptImage, as_template_parts, placed_images, with_rows
 from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.message_order import Arranged, arrange, has_calls
 from localrun.text.own_sampling import own_sampling
@@ -30,6 +32,7 @@ from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_
 if TYPE_CHECKING:
     from localrun.text.tool_calls.request_tools import RequestTools
 
+NO_IMAGES: Mapping[str, PromptImage] = MappingProxyType({})
 TAIL_TOKENS = 32  # of a prompt, where a template opens a thought for the model
 
 
@@ -58,6 +61,7 @@ class ModelText:
     tags: ReasoningTags | None
     sampling: Sampling
     file_notes: tuple[str, ...]
+    image_tokens: ImageTokens | None = field(default=None, kw_only=True)  # of a model that sees
     marks: Marks = field(init=False)  # the tokens among the tags
 
     def __post_init__(self) -> None:
@@ -70,8 +74,9 @@ class ModelText:
         spared = self.template.spare is not None and self.template.problem
         return (*self.file_notes, left_out(f"{OWN_FILE}: {spared}")) if spared else self.file_notes
 
-    def prepare(self, request: Request, ctx: int = 0) -> PromptIds:
-        """The ids of a request: `known_ids` stay where the chat continues them.
+    def prepare(self, request: Request, ctx: int = 0, images: Mapping[str, PromptImage] = NO_IMAGES) -> PromptIds:
+        """The ids of a request: `known_ids` stay where the chat continues them. `images`: those of its messages, by
+        their sha256.
 
         Raises PromptTooLongError before encoding a text that cannot fit a context of `ctx` tokens; 0 for any.
         """
@@ -86,13 +91,14 @@ class ModelText:
         if not request.messages:
             raise UsageError("there is nothing to answer", "give a prompt or at least one message")
         if request.continues:
-            return self._begun(request, ctx)
+            return self._begun(request, ctx, images)
         arranged = self._arranged(request)
         messages, notes = arranged.messages, arranged.notes
+        placed = self._placed(messages, images)
         rendered, render_ms = self._render(request, messages)
         self._check_size(rendered.text, ctx)
         started = time.perf_counter()
-        encoded = encode_rendered(self.tokenizer, rendered)
+        encoded = self._encode(rendered, placed)
         if not request.known_ids:
             return PromptIds(encoded, 0, "", render_ms, _ms_since(started), notes=notes)
         spliced = splice(self.tokenizer, request.known_ids, encoded)
@@ -100,7 +106,7 @@ class ModelText:
             spaced = with_spaces(self.tokenizer, request.known_ids, messages)
             rendered, more_ms = self._render(request, spaced)
             render_ms += more_ms
-            other = splice(self.tokenizer, request.known_ids, encode_rendered(self.tokenizer, rendered))
+            other = splice(self.tokenizer, request.known_ids, self._encode(rendered, placed))
             spliced = max(spliced, other, key=lambda spliced: spliced.n_kept)
         changed = change(self.tokenizer, spliced, messages)
         why = "" if changed is None else note(*changed)
@@ -111,6 +117,18 @@ class ModelText:
         if request.prompt is not None or request.prompt_ids:
             return request.stop
         return (*request.stop, *self.template.chosen(bool(request.tools)).stops)
+
+    def _encode(self, rendered: RenderedChat, images: Sequence[PromptImage]) -> list[int]:
+        """The ids of a rendered chat, with the rows of its images."""
+        ids = encode_rendered(self.tokenizer, rendered)
+        return with_rows(ids, images, self.image_tokens) if images and self.image_tokens is not None else ids
+
+    def _placed(self, messages: Sequence[Mapping[str, Any]], known: Mapping[str, PromptImage]) -> Sequence[PromptImage]:
+        """The images of messages, in their order. Raises UsageError for a model that sees none."""
+        placed = placed_images(messages, known)
+        if placed and self.image_tokens is None:
+            raise UsageError("the model sees no images", "choose a model that does, or leave the images out")
+        return placed
 
     def _arranged(self, request: Request) -> Arranged:
         """The messages in an order that the template accepts, with files written into their texts."""
@@ -132,7 +150,7 @@ class ModelText:
         rendered = render_chat(
             self.tokenizer,
             self.template.at(request.now).chosen(bool(request.tools)),
-            messages,
+            [as_template_parts(message) for message in messages],
             tags=(*self.tags.texts, *self.marks.by_text) if self.tags else (),
             calls=tools.form.dialect.syntax if tools else None,
             **self.thinking(request),
@@ -209,13 +227,13 @@ class ModelText:
     def _end_of(self, ids: Sequence[int]) -> str:
         return text_of(self.tokenizer, ids[-TAIL_TOKENS:], self.marks)
 
-    def _begun(self, request: Request, ctx: int) -> PromptIds:
+    def _begun(self, request: Request, ctx: int, images: Mapping[str, PromptImage]) -> PromptIds:
         """The ids of a continued answer: as the engine had them, else of the prompt and its text."""
         if request.known_ids:
             return PromptIds(list(request.known_ids), len(request.known_ids), "", 0.0, 0.0)
         begun = str(request.messages[-1].get("content") or "")
         self._check_size(begun, ctx)
-        prompt = self.prepare(replace(request, messages=request.messages[:-1], continues=False), ctx)
+        prompt = self.prepare(replace(request, messages=request.messages[:-1], continues=False), ctx, images)
         closed = []
         if self.tags is not None and self._opens_thought(prompt.ids):
             closed = self.tokenizer.encode(f"{self.tags.close}\n\n", special=True)

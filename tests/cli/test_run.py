@@ -10,6 +10,7 @@ import pytest
 from localrun_testing.faces import Answer, Faces, script
 from localrun_testing.fake_client import FakeClient
 from localrun_testing.schemas import check
+from PIL import Image
 
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.constraint import Constraint
@@ -484,3 +485,23 @@ def test_a_prompt_that_is_too_long_names_the_option_that_reads_it(faces: Faces, 
     faces.answer = fails(PromptTooLongError("too long", "shorten it"))
     assert "--in-parts" in faces.run("run", "x", "--file", str(tmp_path / "long.txt"), "--no-stdin")[2]
     assert "--in-parts" not in faces.run("run", "x", "--no-stdin")[2]
+
+
+def test_images_go_along_before_the_prompt(faces: Faces, tmp_path: Path) -> None:
+    pictures = [tmp_path / "a.png", tmp_path / "b.png"]
+    for number, path in enumerate(pictures):
+        Image.new("RGB", (10 + number, 20)).save(path)
+    assert faces.run("run", "which?", *(word for path in pictures for word in ("--image", str(path))))[0] == 0
+    request = faces.request
+    assert [part["type"] for part in request.messages[-1]["content"]] == ["image", "image", "text"]
+    assert [(image.width, image.height, image.path) for image in request.images] == [
+        (10, 20, pictures[0]),
+        (11, 20, pictures[1]),
+    ]
+    for option in ("--raw", "--continue", "--in-parts"):
+        code, _, err = faces.run("run", option, "x", "--image", str(pictures[0]))
+        assert code == 2
+        assert f"--image has no place beside {option}" in err
+    code, _, err = faces.run("run", "x", "--image", str(tmp_path / "none.png"))
+    assert code == 2
+    assert "none.png cannot be read" in err

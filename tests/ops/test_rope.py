@@ -30,6 +30,21 @@ def test_a_position_alone_has_the_bits_it_has_among_others(positions: list[int])
         assert all(np.array_equal(a[0], b[row]) for a, b in zip(alone, together, strict=True))
 
 
+@pytest.mark.parametrize("axes", [None, [0, 1, 2, 0] * 16])
+@given(st.lists(st.integers(0, 300_000), min_size=1, max_size=9))
+def test_text_turns_alike_where_rows_have_an_angle_an_axis(axes: list[int] | None, positions: list[int]) -> None:
+    kind = RopeKind.of(1e6, 128, None, 1.25, axes)
+    found = kind.cos_sin(np.array([positions] * 3).T)
+    assert all(np.array_equal(a, b) for a, b in zip(found, KIND.cos_sin(positions), strict=True))
+
+
+def test_a_pair_turns_by_the_angle_of_its_axis() -> None:
+    kind = RopeKind.of(1e4, 8, None, 1.0, [0, 1, 2, 1])
+    cos, _ = kind.cos_sin(np.array([[3, 50, 700]]))
+    alone = [kind.cos_sin([angle])[0][0, pair] for pair, angle in enumerate((3, 50, 700, 50))]
+    assert cos[0].tolist() == alone
+
+
 def test_kinds_do_not_share_what_is_kept() -> None:
     other = RopeKind.of(1e4, 128, None, 1.0)
     assert not np.array_equal(KIND.cos_sin([70])[0], other.cos_sin([70])[0])

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localrun.base.image_ids import image_id, image_ids
 from localrun.base.lock import locked
 from localrun.cache.node import common_prefix
-from localrun.storage.block_file import BlockKey, claimed_ids, digest, n_shared, pack_ids, unpack_ids
+from localrun.storage.block_file import BlockKey, PackedIds, claimed_ids, digest, n_shared, pack_ids, unpack_ids
 from localrun.storage.block_files import BlockFiles
 from localrun.storage.claims import mark_erased
 from localrun.storage.erase import erase_chats
@@ -194,7 +195,7 @@ def test_a_thousand_chats_that_begin_alike_are_opened_once(disk: BlockFiles, mon
         saved(disk, ids)
     opened: list[Path] = []
 
-    def counted(path: Path) -> bytes:
+    def counted(path: Path) -> PackedIds:
         opened.append(path)
         return claimed_ids(path)
 
@@ -204,9 +205,30 @@ def test_a_thousand_chats_that_begin_alike_are_opened_once(disk: BlockFiles, mon
     assert len(opened) == len(texts)
 
 
-@given(st.lists(st.integers(0, 3), max_size=9), st.lists(st.integers(0, 3), max_size=9))
+SOME_IDS = st.lists(st.sampled_from([0, 1, 1 << 31, *(image_id(bytes([n] * 16), 1) for n in (1, 2))]), max_size=9)
+
+
+@given(SOME_IDS, SOME_IDS)
 def test_shared_ids_are_counted_as_one_by_one(a: list[int], b: list[int]) -> None:
     assert n_shared(pack_ids(a), pack_ids(b)) == common_prefix(a, b)
+    assert unpack_ids(pack_ids(a)) == tuple(a)
+
+
+def test_blocks_of_images_that_differ_by_a_bit_never_meet(disk: BlockFiles) -> None:
+    """Nor do those that only begin alike; a block with an image follows one without, and is found by its beginning."""
+    one, other = (tuple(image_ids(bytes(15) + bytes([n]), 3)) for n in (2, 3))
+    first = saved(disk)
+    for image in (one, other):
+        key = disk.key(first, (5, *image, 6))
+        disk.save(key, (5, *image, 6), PARTS, CHATS)
+        assert tuple(map(bytes, disk.load(key, (5, *image, 6)) or ())) == PARTS
+        assert disk.load(key, (5, *(other if image is one else one), 6)) is None
+        disk.save(key, (5, *image, 6), PARTS, CHATS)
+    found = list(disk.read_on(None, [*IDS, 5, *other, 7]))
+    assert [each.ids for each in found] == [IDS, (5, *other, 6)]
+    assert found[-1].n_shared([*IDS, 5, *other, 7]) == len(IDS) + 4
+    (alone,) = disk.read_on(first, [5, *one[:1], 9])
+    assert alone.ids == (5, *one, 6)
 
 
 def test_following_blocks_are_searched_among_few_files(disk: BlockFiles) -> None:

@@ -37,9 +37,12 @@ int check_layer(const lr_cache_layer* layer, const lr_kernels* kernels) {
   return is_quantized(layer) && !has_room(&layer->ring, bytes(LR_KV_F16)) ? LR_BAD_ARGUMENT : LR_OK;
 }
 
-bool good_embed(const lr_embed* op) { return is_matrix(op->weight) && holds(op->out, op->weight->n_cols); }
+bool good_embed(const lr_embed* op) {
+  return is_matrix(op->weight) && op->image_token < op->weight->n_rows && holds(op->out, op->weight->n_cols);
+}
 
 bool good_embed_mapped(const lr_embed_mapped* op) {
+  if (op->image_token >= op->n_rows) return false;
   return op->rows && op->n_rows > 0 && lr_row_bytes(op->gguf_type, op->n_cols) > 0 && holds(op->out, op->n_cols);
 }
 
@@ -174,6 +177,10 @@ bool good_xielu(const lr_xielu* op) {
   return op->x && holds(op->x, op->x->width) && holds(op->out, op->x->width);
 }
 
+bool good_add_image_rows(const lr_add_image_rows* op) {
+  return op->x && op->place >= 0 && holds(op->x, op->x->width) && holds(op->out, op->x->width);
+}
+
 // The layer has a state with room for `n` numbers from `at` on.
 bool has_state(const lr_program* program, int32_t layer, int32_t at, int64_t n) {
   if (layer < 0 || layer >= program->n_layers || at < 0) return false;
@@ -243,6 +250,7 @@ bool good_instruction(const lr_instruction* instruction, const lr_program* progr
     case LR_OP_SELF_ATTENTION: return good_self_attention(&instruction->self_attention);
     case LR_OP_SCALE: return good_scale(&instruction->scale);
     case LR_OP_XIELU: return good_xielu(&instruction->xielu);
+    case LR_OP_ADD_IMAGE_ROWS: return good_add_image_rows(&instruction->add_image_rows);
     default: return good_selective_scan(&instruction->selective_scan, program);
   }
 }
@@ -256,6 +264,21 @@ bool embeds(const lr_program* program, const lr_step* step) {
     const int32_t n = mapped ? instruction->embed_mapped.n_rows : instruction->embed.weight->n_rows;
     for (int32_t row = 0; row < step->n_rows; row++)
       if (step->token[row] < 0 || step->token[row] >= n) return false;
+  }
+  return true;
+}
+
+// Rows of images are in the buffer, with as many additions as the program has places for.
+bool has_images(const lr_program* program, const lr_step* step) {
+  if (!step->buffer_row) return true;
+  if (!step->buffer || step->n_buffer < 1) return false;
+  for (int32_t row = 0; row < step->n_rows; row++)
+    if (step->buffer_row[row] < -1 || step->buffer_row[row] >= step->n_buffer) return false;
+  for (int32_t i = 0; i < program->n_instructions; i++) {
+    const lr_instruction* instruction = &program->instruction[i];
+    if (instruction->op != LR_OP_ADD_IMAGE_ROWS) continue;
+    const int32_t place = instruction->add_image_rows.place;
+    if (place >= step->n_added || !step->added || !step->added[place]) return false;
   }
   return true;
 }
@@ -335,5 +358,6 @@ int check_step(const lr_program* program, const lr_step* step, int32_t max_rows,
     }
   for (int32_t s = 0; s < step->n_sequences; s++)
     if (span[s].n_rows && !keeps_states(program, step, span, s)) return LR_BAD_ARGUMENT;
-  return embeds(program, step) && turns_sinks(program, step) ? LR_OK : LR_BAD_ARGUMENT;
+  const bool good = embeds(program, step) && has_images(program, step) && turns_sinks(program, step);
+  return good ? LR_OK : LR_BAD_ARGUMENT;
 }

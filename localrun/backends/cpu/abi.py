@@ -25,7 +25,7 @@ MAX_SCALES = MAX_HEAD_DIM // SCALE_DIMS  # of a head
 
 
 class Embed(Structure):
-    _fields_ = (("weight", POINTER(Matrix)), ("out", POINTER(Value)), ("scale", c_float))
+    _fields_ = (("weight", POINTER(Matrix)), ("out", POINTER(Value)), ("scale", c_float), ("image_token", c_int32))
 
 
 class EmbedMapped(Structure):
@@ -36,7 +36,12 @@ class EmbedMapped(Structure):
         ("gguf_type", c_int32),
         ("n_rows", c_int32),
         ("n_cols", c_int32),
+        ("image_token", c_int32),
     )
+
+
+class AddImageRows(Structure):
+    _fields_ = (("x", POINTER(Value)), ("out", POINTER(Value)), ("place", c_int32))
 
 
 class Norm(Structure):
@@ -251,6 +256,7 @@ class AnyOp(Union):
         ("layer_norm", LayerNorm),
         ("self_attention", SelfAttention),
         ("xielu", Xielu),
+        ("add_image_rows", AddImageRows),
     )
 
 

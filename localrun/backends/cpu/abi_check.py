@@ -13,6 +13,7 @@ STRUCTURES: dict[str, type[Structure]] = {
     "lr_value": abi.Value,
     "lr_embed": abi.Embed,
     "lr_embed_mapped": abi.EmbedMapped,
+    "lr_add_image_rows": abi.AddImageRows,
     "lr_norm": abi.Norm,
     "lr_adapter": abi.Adapter,
     "lr_linear": abi.Linear,

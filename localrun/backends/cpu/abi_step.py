@@ -83,10 +83,15 @@ class Step(Structure):
         ("sink_sin", POINTER(c_void_p)),
         ("rope_half", c_void_p),
         ("query_scale", c_void_p),
+        ("buffer_row", c_void_p),
+        ("buffer", c_void_p),
+        ("added", c_void_p),
         ("cancel", c_void_p),
         ("n_rows", c_int32),
         ("n_sequences", c_int32),
         ("n_logits", c_int32),
+        ("n_buffer", c_int32),
+        ("n_added", c_int32),
         ("reserved", c_int32),
     )
 

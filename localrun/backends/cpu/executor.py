@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import start_threads
 from localrun.backends.cpu.buffers import CpuBuffers
@@ -12,9 +14,11 @@ from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.ops.cache_layer import NOWHERE, CacheLayer
+from localrun.ops.instructions import Embed
 from localrun.ops.interface import PlainKV, StepCancelled, StepInput
 from localrun.ops.kv import KV_CODECS
 from localrun.ops.program import Handle
+from localrun.ops.recording import Recorded
 
 
 class CpuExecutor:
@@ -22,6 +26,7 @@ class CpuExecutor:
 
     bulk_span = 0  # prompts and answers are computed alike
     exact_rows = True
+    takes_images = True
 
     def __init__(self, layout: CpuLayout, request: ExecutorRequest, max_rows: int) -> None:
         self.calls = layout.calls
@@ -36,6 +41,7 @@ class CpuExecutor:
         known = (layout.matrix, layout.activation_format, layout.file_type)
         builder = ProgramBuilder(request.instructions, layers, buffers, *known)
         instructions = builder.build()
+        self.hidden_size = hidden_size(request.instructions)
         self.keep = builder.keep
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
         program = abi_step.ProgramC(self.instructions, native_layers, len(instructions), len(layers))
@@ -119,6 +125,7 @@ class CpuExecutor:
     def run(self, step: StepInput) -> Handle:
         assert step.n_rows <= self.max_rows
         assert len(step.logits_rows) <= self.max_rows
+        assert step.images is None or step.images.rows.shape[1] == self.hidden_size
         self.commit(step)
         if self.calls.program_run(self.handle, self.step.translate(step)) == abi.CANCELLED:
             raise StepCancelled
@@ -143,3 +150,8 @@ class CpuExecutor:
         for pool in (*self.blocks, *self.ring):
             if pool:
                 pool.close()
+
+
+def hidden_size(instructions: Sequence[Recorded]) -> int:
+    """Width of the rows of images in the place of embeddings."""
+    return next(one.instruction.weight.n_cols for one in instructions if isinstance(one.instruction, Embed))

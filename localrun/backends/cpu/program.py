@@ -12,6 +12,7 @@ from localrun.backends.cpu.operands import Native
 from localrun.base.errors import ModelFileError
 from localrun.ops.encoder import LayerNorm, SelfAttention
 from localrun.ops.instructions import (
+    AddImageRows,
     Attention,
     Embed,
     GeluMul,
@@ -25,6 +26,8 @@ from localrun.ops.instructions import (
 )
 from localrun.ops.layouts import MAPPED, Packed
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
+
+NO_TOKEN = -1  # rows of images are in the step's buffer
 
 
 class ProgramBuilder(MoeBuilder):
@@ -66,13 +69,15 @@ class ProgramBuilder(MoeBuilder):
         if op.weight.layout is MAPPED:
             yield "embed_mapped", self.embed_mapped(op, made)
             return
-        yield op.name, abi.Embed(weight=self.matrix(op.weight), out=made, scale=op.scale)
+        image_token = NO_TOKEN if op.image_id is None else op.image_id
+        yield op.name, abi.Embed(self.matrix(op.weight), made, op.scale, image_token)
 
     def embed_mapped(self, op: Embed, made: Any) -> abi.EmbedMapped:
         """The same of rows that stay in their file."""
         (rows,) = self.kept(op.weight).planes
         number, shape = self.file_type(op.weight.qtype), (op.weight.n_rows, op.weight.n_cols)
-        return abi.EmbedMapped(rows.ctypes.data, made, op.scale, number, *shape)
+        image_token = NO_TOKEN if op.image_id is None else op.image_id
+        return abi.EmbedMapped(rows.ctypes.data, made, op.scale, number, *shape, image_token)
 
     def norm(self, op: Norm, out: int) -> Iterator[Native]:
         made = self.result(out)
@@ -163,6 +168,9 @@ class ProgramBuilder(MoeBuilder):
     def xielu(self, op: Xielu, out: int) -> Iterator[Native]:
         numbers = op.positive, op.negative, op.linear, op.limit
         yield op.name, abi.Xielu(self.value(op.x), self.result(out), *numbers)
+
+    def add_image_rows(self, op: AddImageRows, out: int) -> Iterator[Native]:
+        yield op.name, abi.AddImageRows(self.value(op.x), self.result(out), op.place)
 
     def short_conv(self, op: ShortConv, out: int) -> Iterator[Native]:
         by_tap = np.asarray(op.weight).reshape(self.widths[out], op.taps).T

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from localrun.backends.cpu import abi_step
-from localrun.ops.interface import Angles, LogitAdjust, SequenceInput, StepInput
+from localrun.ops.interface import Angles, ImageBuffer, LogitAdjust, SequenceInput, StepInput
 
 
 class NativeStep:
@@ -43,8 +43,19 @@ class NativeStep:
             self.rope_half = (ctypes.c_int32 * len(step.cos_sin))(*[cos.shape[-1] for cos, _ in step.cos_sin])
             c.rope_half = ctypes.addressof(self.rope_half)
         c.query_scale = None if step.query_scale is None else address_of(step.query_scale)
+        self.fill_images(step.images)
         c.cancel = step.cancel.address
         return c
+
+    def fill_images(self, images: ImageBuffer | None) -> None:
+        c = self.c
+        c.buffer_row = c.buffer = c.added = None
+        if images is not None:
+            c.buffer_row, c.n_buffer, c.n_added = self.address(images.buffer_row), len(images.rows), len(images.added)
+            c.buffer = address_of(images.rows)
+            added = (ctypes.c_void_p * len(images.added))(*map(address_of, images.added))
+            self.keep.append(added)
+            c.added = ctypes.addressof(added)
 
     def adjustment(self, change: LogitAdjust | None) -> abi_step.Adjust:
         """A LogitAdjust as C sees it; what would change nothing is left out."""

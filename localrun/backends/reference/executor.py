@@ -39,6 +39,10 @@ class TorchExecutor(Generic[ProgramT]):
         return False
 
     @property
+    def takes_images(self) -> bool:
+        return False
+
+    @property
     def kv_nbytes(self) -> int:
         return self.pool.nbytes
 
@@ -111,6 +115,10 @@ class ReferenceExecutor(TorchExecutor[Program]):
     @property
     def exact_rows(self) -> bool:
         return self.row_by_row
+
+    @property
+    def takes_images(self) -> bool:
+        return True
 
 
 def pool_of(cache: CachePlan, device: torch.device) -> KVPool:

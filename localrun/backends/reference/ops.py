@@ -5,6 +5,7 @@ No float64 and no complex numbers: Apple's MPS has neither.
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -19,6 +20,7 @@ from localrun.backends.reference.pool import KVPool
 from localrun.backends.reference.selective_scan import selective_scan
 from localrun.ops.encoder import LayerNorm, SelfAttention
 from localrun.ops.instructions import (
+    AddImageRows,
     Attention,
     Embed,
     GeluMul,
@@ -62,6 +64,8 @@ class ReferenceOps:
         self.positions = torch.tensor(step.positions, device=self.device)  # [R]
         self.cos_sin, self.sink_cos_sin = self.angles(step.cos_sin), self.angles(step.sink_cos_sin)
         self.query_scale = None if step.query_scale is None else on_device(step.query_scale, self.device)[:, None, None]
+        buffer_row = step.images.buffer_row if step.images is not None else ()
+        self.image_rows = torch.tensor([n for n, row in enumerate(buffer_row) if row >= 0], dtype=torch.int64)
         self.rows_of: list[dict[int, list[int]]] = [{} for _ in step.sequences]  # [S]: rows by the block they lie in
         for row, (sequence, position) in enumerate(zip(step.row_sequence, step.positions, strict=True)):
             self.rows_of[sequence].setdefault(position // BLOCK_TOKENS, []).append(row)
@@ -75,7 +79,24 @@ class ReferenceOps:
 
     def embed(self, op: Embed) -> tuple[Tensor]:
         ids = torch.tensor(self.step.token_ids, device=self.device)
-        return (op.weight.unpack_rows(ids) * op.scale,)
+        if op.image_id is not None:
+            ids[self.image_rows] = op.image_id
+        rows = op.weight.unpack_rows(ids) * op.scale
+        if self.step.images is not None and op.image_id is None:
+            rows[self.image_rows] = self.of_images(self.step.images.rows)
+        return (rows,)
+
+    def add_image_rows(self, op: AddImageRows) -> tuple[Tensor]:
+        total = op.x.clone()
+        if self.step.images is not None:
+            total[self.image_rows] += self.of_images(self.step.images.added[op.place])
+        return (total,)
+
+    def of_images(self, buffer: np.ndarray) -> Tensor:
+        """The rows of the step's images, in their order, on the device."""
+        assert self.step.images is not None
+        wanted = [row for row in self.step.images.buffer_row if row >= 0]
+        return on_device(buffer[wanted], self.device)
 
     def norm(self, op: Norm) -> tuple[Tensor]:
         normed = self.rms_norm(op.x.unflatten(-1, (-1, len(op.weight))), op.weight, op.eps).flatten(1)

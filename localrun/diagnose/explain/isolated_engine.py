@@ -9,7 +9,7 @@ from localrun.base.machine import memory, resident
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
 from localrun.engine.load import LoadedModel, start_executor
-from localrun.engine.runner import Runner
+from localrun.engine.runner import RowSpan, Runner
 from localrun.fit.plan import LoadRequest, plan_load
 from localrun.model.config import ModelConfig
 from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput
@@ -30,7 +30,7 @@ class WatchedRunner(Runner):
 
     def submit_spans(
         self,
-        spans: Sequence[tuple[Sequence[int], int]],
+        spans: Sequence[RowSpan],
         views: Sequence[SequenceInput],
         logits_rows: Sequence[int],
         adjust: Sequence[LogitAdjust | None],

@@ -1,6 +1,7 @@
 """Interface of a drafter: it guesses how a text goes on. Token ids only."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple, Protocol
 
 
@@ -9,6 +10,10 @@ class DraftedTokens(NamedTuple):
 
     tokens: tuple[int, ...] = ()
     evidence: int = 0
+
+    def until(self, token_id: int) -> "DraftedTokens":
+        """The same as far as before the first of these tokens."""
+        return self._replace(tokens=tuple(takewhile(lambda token: token != token_id, self.tokens)))
 
 
 class Drafter(Protocol):

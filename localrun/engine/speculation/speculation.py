@@ -59,7 +59,8 @@ class Speculation:
             return DraftedTokens()
         if sequence.number not in self.drafters:
             self.drafters[sequence.number] = self.new_drafter()
-        return self.drafters[sequence.number].draft(sequence.token_ids, most)
+        draft = self.drafters[sequence.number].draft(sequence.token_ids, most)
+        return draft if sequence.images is None else draft.until(sequence.images.token_id)
 
 
 def most_drafts(work: StepWork, ctx: int) -> int:

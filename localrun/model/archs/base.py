@@ -17,6 +17,7 @@ from localrun.model.archs.reading import (
     vocab_size,
     windowed_kinds,
 )
+from localrun.model.archs.rope_axes import AxisRule, with_axes
 from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer, RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_gguf, rope_from_hf
@@ -51,6 +52,7 @@ class Arch:
     windows: ClassVar[Windows] = "never"
     full_every: ClassVar[int] = 0  # with a window: every n-th layer sees everything; 0: none does
     window_rope: ClassVar[int] = 0  # index of the rope that windowed layers use
+    axes: ClassVar[AxisRule | None] = None  # of rotary pairs, where rows of images have angles of their own
     experts: ClassVar[ExpertRules | None] = None  # of layers whose feed-forward part is a mixture of experts
     defaults: ClassVar[Mapping[str, Any]] = {}  # of fields that published files leave out
 
@@ -61,6 +63,7 @@ class Arch:
             _check_method(source, fields)
         self.check_supported(fields)
         layers = self.layers(fields)
+        ropes = self.ropes(source, fields, self.rope_dims(fields, layers[0].head_dim))
         config = ModelConfig(
             arch=self.name,
             hidden_size=fields["hidden_size"],
@@ -68,7 +71,7 @@ class Arch:
             max_context=fields["max_context"],
             rms_eps=fields["rms_eps"],
             layers=layers,
-            ropes=self.ropes(source, fields, self.rope_dims(fields, layers[0].head_dim)),
+            ropes=ropes if self.axes is None else with_axes(ropes, self.axes, fields),
             embed_scale=self.embed_scale(fields),
             logit_scale=self.logit_scale(fields),
             logit_softcap=fields["logit_softcap"] or None,

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from localrun.model.archs.qwen2 import Qwen2
+from localrun.model.archs.rope_axes import AxisRule
 
 
 class Qwen3(Qwen2):
@@ -10,3 +11,4 @@ class Qwen3(Qwen2):
     gguf: ClassVar[tuple[str, ...]] = ("qwen3", "qwen3vl")
     hf: ClassVar[tuple[str, ...]] = ("Qwen3ForCausalLM", "Qwen3VLForConditionalGeneration")
     qk_norm = "head"
+    axes = AxisRule(interleaved=True, sections=(24, 20, 20))

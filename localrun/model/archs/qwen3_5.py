@@ -7,6 +7,7 @@ from localrun.model.archs.base import Arch
 from localrun.model.archs.experts import ExpertRules
 from localrun.model.archs.names import HF_EXPERT_NAMES, HF_FUSED_EXPERTS, HF_SHARED_EXPERT
 from localrun.model.archs.reading import is_recurrent
+from localrun.model.archs.rope_axes import AxisRule
 from localrun.model.config import LayerSpec
 from localrun.model.delta_net import DeltaNet
 from localrun.model.fields import Fields
@@ -21,6 +22,7 @@ class Qwen35(Arch):
     gguf_names: ClassVar = {"ffn_norm": "blk.{}.post_attention_norm.weight"}
     hf_norm_offset = 1.0
     qk_norm = "head"
+    axes = AxisRule(interleaved=True, sections=(11, 11, 10))
     tiled_in_gguf: ClassVar[bool] = True  # heads of values lie in the order in which ggml repeats those of keys
     defaults: ClassVar = {"partial_rotary_factor": 0.25, "rms_eps": 1e-6}
 

@@ -29,3 +29,4 @@ class Qwen3VLMoe(Qwen3Moe):
     hf: ClassVar[tuple[str, ...]] = ("Qwen3VLMoeForConditionalGeneration",)
     hf_names: ClassVar = {**HF_EXPERT_NAMES, **HF_FUSED_EXPERTS}
     experts = ExpertRules(transposed=None)
+    axes = Qwen3.axes

@@ -101,7 +101,18 @@ def test_an_invalid_program_is_refused(layer: NativeLayer) -> None:
         assert layer.library.lr_program_create(*arguments) == BAD_ARGUMENT
 
 
-OTHER = ("embed", "norm", "embed_mapped", "gelu_mul", "scale", "linear", "logits", "will_need", "xielu")
+OTHER = (
+    "embed",
+    "norm",
+    "embed_mapped",
+    "gelu_mul",
+    "scale",
+    "linear",
+    "logits",
+    "will_need",
+    "xielu",
+    "add_image_rows",
+)
 
 
 def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.Matrix, dict[int, abi.Value]]:
@@ -123,6 +134,7 @@ def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.
         "logits": abi.LogitsOp(narrow, weight, memory, narrow, 1.0, 0.0),
         "will_need": abi.WillNeed((weight, None, None), None),
         "xielu": abi.Xielu(narrow, narrow, 1.0, 1.0, 0.5, -1e-6),
+        "add_image_rows": abi.AddImageRows(narrow, narrow, 0),
     }
     instructions = (abi.Instruction * len(ops))()
     for instruction, (name, op) in zip(instructions, ops.items(), strict=True):
@@ -135,7 +147,7 @@ def test_invalid_operands_are_refused(layer: NativeLayer) -> None:
     instructions, matrix, values = other_ops(layer)
     memory = layer.pool.data_ptr()
     layer.program.instruction, layer.program.n_instructions = instructions, len(OTHER)
-    embed, norm, mapped, gelu_mul, scale, linear, logits, will_need, xielu = (
+    embed, norm, mapped, gelu_mul, scale, linear, logits, will_need, xielu, add = (
         getattr(i, n) for i, n in zip(instructions, OTHER, strict=True)
     )
     wrong: list[tuple[ctypes.Structure, str, object]] = [
@@ -171,6 +183,10 @@ def test_invalid_operands_are_refused(layer: NativeLayer) -> None:
         (xielu, "negative", float("nan")),
         (linear, "order", memory),  # of weights in floats, which do not know it
         (will_need, "routes", ctypes.pointer(abi.Routes())),
+        (embed, "image_token", 64),
+        (mapped, "image_token", 64),
+        (add, "place", -1),
+        (add, "out", None),
     ]
     for structure, name, value in wrong:
         assert create(layer) == OK
@@ -187,6 +203,25 @@ def test_more_ids_than_candidates_are_found_among_are_refused(layer: NativeLayer
     for n_rows, status in ((1 << 24, OK), ((1 << 24) + 1, BAD_ARGUMENT), (2**31 - 1, BAD_ARGUMENT)):
         matrix.n_rows = n_rows
         assert create(layer) == status, n_rows
+
+
+@pytest.mark.parametrize(("row", "n_buffer", "n_added"), [(2, 2, 1), (-2, 2, 1), (0, 0, 1), (0, 2, 0)])
+def test_a_row_of_an_image_outside_the_buffer_is_refused(
+    layer: NativeLayer, row: int, n_buffer: int, n_added: int
+) -> None:
+    instructions, _matrix, _values = other_ops(layer)
+    add = ctypes.pointer(instructions[OTHER.index("add_image_rows")])
+    layer.program.instruction, layer.program.n_instructions = add, 1
+    step, _keep = layer.step(rows(3))
+    wanted, buffer = int32s([-1, -1, row]), (ctypes.c_float * 64)()
+    added = (ctypes.c_void_p * 1)(ctypes.addressof(buffer))
+    step.buffer_row, step.buffer, step.added = (ctypes.addressof(one) for one in (wanted, buffer, added))
+    step.n_buffer, step.n_added = n_buffer, n_added
+    executor = ctypes.c_void_p()
+    arguments = (ctypes.byref(layer.program), layer.threads, 64, ctypes.byref(executor))
+    assert layer.library.lr_program_create(*arguments) == OK
+    assert layer.library.lr_program_run(executor, ctypes.byref(step)) == BAD_ARGUMENT
+    layer.library.lr_program_destroy(executor)
 
 
 @pytest.mark.parametrize("name", ["embed", "embed_mapped"])

@@ -239,6 +239,36 @@ def test_embedding_takes_rows_of_a_files_own_blocks(isa: str, qtype: str) -> Non
         torch.testing.assert_close(out.data, expected, rtol=0, atol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("width", [7, 256, 288])
+def test_rows_of_images_come_from_the_buffer_unscaled(isa: str, width: int) -> None:
+    raw, ids, buffer_row = sample("F32", 20, width), [19, 3, 7, 3], [-1, 2, -1, 0]
+    matrix, buffer, added = NativeMatrix(raw, "F32", width), rows(3, width, 5), rows(3, width, 6)
+    token, wanted = int32s(ids), int32s(buffer_row)
+    pointers = (ctypes.c_void_p * 1)(added.data_ptr())
+    images = {
+        "token": ctypes.addressof(token),
+        "buffer_row": ctypes.addressof(wanted),
+        "buffer": buffer.data_ptr(),
+        "added": ctypes.addressof(pointers),
+        "n_buffer": 3,
+        "n_added": 1,
+    }
+    out, more, like_token = (NativeValue(4, width) for _ in range(3))
+    weight = ctypes.pointer(matrix.c)
+    program = [
+        instruction(abi.Embed(weight, ctypes.pointer(out.c), 2.0, -1)),
+        instruction(abi.AddImageRows(ctypes.pointer(out.c), ctypes.pointer(more.c), 0)),
+        instruction(abi.Embed(weight, ctypes.pointer(like_token.c), 2.0, 11)),
+    ]
+    run(program, 4, **images)
+    expected = decoded("F32", raw, width)[ids] * 2.0
+    expected[[1, 3]] = buffer[[2, 0]]
+    assert torch.equal(out.data, expected)
+    expected[[1, 3]] += added[[2, 0]]
+    assert torch.equal(more.data, expected)
+    assert torch.equal(like_token.data, decoded("F32", raw, width)[[19, 11, 7, 11]] * 2.0)
+
+
 def adjust_of(change: LogitAdjust | None, keep: list[Any]) -> abi_step.Adjust:
     if change is None:
         return abi_step.Adjust(repeat=1.0, inv_temperature=1.0)

@@ -32,6 +32,7 @@ class ChainedExecutor:
 
     kv_nbytes = 0
     exact_rows = True
+    takes_images = False
 
     def __init__(self, n_blocks: int, span: int) -> None:
         self.bulk_span = span

@@ -70,6 +70,9 @@ COMPLETION = {
     "replayed_tokens": field(WHOLE, "computed again for layers whose window had moved on", minimum=0),
     "drafted_tokens": field(WHOLE, "guessed tokens of the answer, verified several in a step", minimum=0),
     "accepted_tokens": field(WHOLE, "of the drafted tokens, the right ones: each saved a step", minimum=0),
+    "images": field(WHOLE, "images of the prompt", minimum=0),
+    "image_tokens": field(WHOLE, "of the prompt's tokens, those of its images", minimum=0),
+    "encode_ms": field(NUMBER, "time to encode images; 0 where that was done before", minimum=0),
     "render_ms": field(NUMBER, "time of the chat template"),
     "tokenize_ms": field(NUMBER, "time to turn its text into tokens"),
     "queue_ms": field(NUMBER, "waiting for other answers"),
@@ -163,6 +166,13 @@ TOOL_RESULT = record(
     bytes=field(WHOLE, "of the whole result", minimum=0),
     cut=field(WHOLE, "of these, bytes that are not in the text", minimum=0),
     ms=field(NUMBER, "time that the tool took", minimum=0),
+)
+IMAGE = record(
+    "an image of the prompt is being encoded; only with `--image`",
+    type={"const": "image"},
+    number=field(WHOLE, "of the image among those that have to be encoded, from 0 on", minimum=0),
+    total=field(WHOLE, "how many those are", minimum=1),
+    share=field(NUMBER, "how much of it is done, from 0 to 1", minimum=0, maximum=1),
 )
 LOOP = record(
     "the answer only repeats itself; at most once",
@@ -774,6 +784,7 @@ SCHEMAS: dict[str, Schema] = {
     "jsonl: tool_call": TOOL_CALL,
     "jsonl: tool_started": TOOL_STARTED,
     "jsonl: tool_result": TOOL_RESULT,
+    "jsonl: image": IMAGE,
     "jsonl: loop": LOOP,
     "jsonl: done": DONE,
     "serve": SERVE,

@@ -13,7 +13,8 @@ from localrun.backends.cpu.layout import CpuLayout
 from localrun.backends.cpu.library import load_library
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.reference.ops import ReferenceOps
-from localrun.engine.runner import Runner, cache_layers
+from localrun.engine.images import PromptImages
+from localrun.engine.runner import RowSpan, Runner, cache_layers
 from localrun.formats.adapters.detect import open_adapter
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
@@ -32,6 +33,7 @@ class RunnerStepper:
     """Texts on a runner with `n_blocks` in every group of its cache, handed out in a scattered order."""
 
     n_bulk = 0  # tokens of a text that are read in bulk
+    images: PromptImages | None = None  # of the text
 
     def __init__(self, runner: Runner, n_blocks: int) -> None:
         self.runner = runner
@@ -52,7 +54,9 @@ class RunnerStepper:
         tables = [(block,) * len(self.runner.groups) for block in self.blocks[: -(-end // BLOCK_TOKENS)]]
         state = (tables[(start - 1) // BLOCK_TOKENS][0] if start else -1,) * len(self.runner.groups)
         view = replace(sequence_input(tables, end, len(self.runner.groups)), state=state, n_bulk=self.n_bulk)
-        return torch.as_tensor(self.runner.compute([(ids, start)], [view], range(len(ids))).rows).clone()
+        return torch.as_tensor(
+            self.runner.compute([RowSpan(ids, start, self.images)], [view], range(len(ids))).rows
+        ).clone()
 
 
 class Stepper(RunnerStepper):

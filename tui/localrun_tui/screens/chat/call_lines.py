@@ -2,7 +2,7 @@
 
 import re
 
-from localrun.base.content import CallPart, Content, FilePart, ResultPart, TextPart
+from localrun.base.content import CallPart, Content, FilePart, ImagePart, ResultPart, TextPart
 from localrun.base.sanitize import clean
 from localrun.tools.words import call_line, result_line
 
@@ -19,7 +19,7 @@ def answer_markdown(content: Content, is_open: bool = False) -> str:
             case ResultPart():
                 line = f"> ⤷ {_code(result_line(part))}"
                 pieces.append(f"{line}\n\n{_fenced(part.text)}" if is_open else line)
-            case FilePart():
+            case FilePart() | ImagePart():
                 pass
     return "\n\n".join(pieces)
 

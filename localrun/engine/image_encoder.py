@@ -1,0 +1,86 @@
+"""The images of requests: planned without their pixels, encoded once, and kept in memory for the next time."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+
+from localrun.base.errors import ImageError
+from localrun.base.image_file import read_image
+from localrun.base.request import RequestImage
+from localrun.engine.images import ImageSource, RequestImages
+from localrun.ops.image_rows import EncodeProgress, ImagePlan, ImageRows, ImageSpan, Projector, image_digest
+from localrun.ops.interface import CancelFlag, StepCancelled
+from localrun.text.image_tokens import ImageTokens, PromptImage
+from localrun.text.tokenizer import Tokenizer
+
+KEPT_BYTES = 256 << 20  # of encoded images
+LOOK_SECONDS = 0.1  # between looks at a cancellation, while another image is encoded
+
+
+@dataclass(frozen=True, slots=True)
+class SeenImages:
+    """The images of a request: as a prompt has them, by their sha256, and as the engine does."""
+
+    known: Mapping[str, PromptImage]
+    sources: RequestImages | None
+
+
+NO_IMAGES = SeenImages({}, None)
+
+
+class ImageEncoder:
+    """A projector with what it has encoded. Used from any thread: it encodes one image at a time."""
+
+    def __init__(self, projector: Projector, tokenizer: Tokenizer, kept_bytes: int = KEPT_BYTES) -> None:
+        self.projector = projector
+        marks = projector.marks
+        self.tokens = ImageTokens.of(tokenizer, marks.placeholder, marks.before, marks.after)
+        self.kept_bytes = kept_bytes
+        self._kept: OrderedDict[bytes, ImageRows] = OrderedDict()  # the least recently used first
+        self._lock = threading.Lock()
+
+    def see(self, images: Sequence[RequestImage]) -> SeenImages:
+        """Plan the images of a request. Raises ImageError for one of an impossible shape."""
+        known, sources = {}, {}
+        for image in images:
+            plan = self.projector.plan(image.width, image.height, image.most_rows)
+            digest = image_digest(image.sha256, self.projector.identity, plan)
+            known[image.sha256] = PromptImage(digest, plan.n_rows)
+            span = ImageSpan(digest, plan.n_rows, plan.grid)
+            sources[digest] = ImageSource(span, partial(self.rows, image, plan, digest))
+        return SeenImages(known, RequestImages(self.tokens.placeholder, sources))
+
+    def rows(
+        self, image: RequestImage, plan: ImagePlan, digest: bytes, progress: EncodeProgress, cancel: CancelFlag
+    ) -> ImageRows:
+        """The rows of an image, encoded unless they are kept. Raises StepCancelled or ImageError."""
+        while not self._lock.acquire(timeout=LOOK_SECONDS):
+            if cancel.is_set():
+                raise StepCancelled
+        try:
+            if digest not in self._kept:
+                self._keep(digest, self.projector.encode(bytes_of(image), plan, progress, cancel))
+            self._kept.move_to_end(digest)
+            return self._kept[digest]
+        finally:
+            self._lock.release()
+
+    def _keep(self, digest: bytes, rows: ImageRows) -> None:
+        self._kept[digest] = rows
+        while len(self._kept) > 1 and sum(map(n_bytes, self._kept.values())) > self.kept_bytes:
+            self._kept.popitem(last=False)
+
+
+def bytes_of(image: RequestImage) -> bytes:
+    """The bytes of an image's file. Raises ImageError where it is gone or has become another."""
+    data = image.data or (read_image(image.path) if image.path is not None else b"")
+    if sha256(data).hexdigest() != image.sha256:
+        raise ImageError("CHANGED", "the image is not the one that was attached", "attach it again")
+    return data
+
+
+def n_bytes(rows: ImageRows) -> int:
+    return rows.rows.nbytes + sum(part.nbytes for part in rows.added)

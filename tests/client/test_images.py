@@ -1,0 +1,141 @@
+"""A model that sees, from a file to its answer: what transformers answers, and no image is encoded twice."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from localrun_testing.seeing_models import IMAGE, build_seeing, save_seeing, transformers
+from PIL import Image
+
+from localrun import LLM
+from localrun.base.content import TextPart, as_message_content
+from localrun.base.errors import ImageError, UsageError
+from localrun.base.events import Completion, Done, ImageProgress
+from localrun.base.request import BackendName, LoadOptions, Request, Sampling
+from localrun.chat.images import attach_image
+from localrun.client.codec import codec
+from localrun.client.local import LocalClient
+
+
+def picture(path: Path, width: int, height: int) -> Path:
+    drawn = np.random.default_rng(width).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    Image.fromarray(drawn).save(path, "PNG")
+    return path
+
+
+@pytest.fixture(scope="module", params=["qwen3.5", "qwen3-vl"])
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def folder(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_seeing(name, tmp_path_factory.mktemp("seeing"))
+
+
+def client_of(folder: Path, backend: BackendName = "auto") -> LocalClient:
+    return LocalClient(LoadOptions(folder, ctx=512, backend=backend))
+
+
+def asked(text: str, *paths: Path) -> Request:
+    seen = [attach_image(path) for path in paths]
+    content = as_message_content((*(part for part, _ in seen), TextPart(text)))
+    messages = ({"role": "user", "content": content},)
+    images = tuple(image for _, image in seen)
+    return Request(messages=messages, images=images, sampling=Sampling(temperature=0.0), max_tokens=12)
+
+
+def answered(client: LocalClient, request: Request) -> tuple[Completion, Done, int]:
+    """The figures, the last event, and how many images were encoded or taken again."""
+    events = list(client.generate(request))
+    done = events[-1]
+    assert isinstance(done, Done)
+    return done.completion, done, len({event.number for event in events if isinstance(event, ImageProgress)})
+
+
+def test_an_answer_about_images_is_that_of_transformers(name: str, folder: Path, tmp_path: Path) -> None:
+    paths = [picture(tmp_path / "a.png", 70, 41), picture(tmp_path / "b.png", 24, 90)]
+    with client_of(folder, backend="reference") as client:
+        found, done, n_encoded = answered(client, asked("what?", *paths))
+    assert n_encoded == found.seen.images == 2
+    assert found.seen.image_tokens == sum(one >> 32 > 0 for one in done.prompt_ids)
+    processor = transformers.AutoImageProcessor.from_pretrained(folder, use_fast=False)
+    pixels = processor([Image.open(path) for path in paths], return_tensors="pt")
+    prompt = torch.tensor([[IMAGE if one >> 32 else one for one in done.prompt_ids]])
+    more = {"mm_token_type_ids": (prompt == IMAGE).int(), **pixels}
+    answer = build_seeing(name).generate(input_ids=prompt, max_new_tokens=12, do_sample=False, **more)
+    assert len(found.token_ids) > 4
+    assert list(found.token_ids) == answer[0, prompt.shape[1] :].tolist()[: len(found.token_ids)]
+
+
+def test_a_second_question_needs_no_pixel(folder: Path, tmp_path: Path) -> None:
+    path = picture(tmp_path / "a.png", 70, 41)
+    with client_of(folder) as client:
+        request = asked("what?", path)
+        first, done, n_encoded = answered(client, request)
+        assert n_encoded == 1
+        assert first.seen.encode_ms > 0
+        path.unlink()
+        more = ({"role": "assistant", "content": first.text}, {"role": "user", "content": "sure?"})
+        known = (*done.prompt_ids, *first.token_ids)
+        again = replace(request, messages=(*request.messages, *more), known_ids=known, max_tokens=4)
+        second, _, n_encoded = answered(client, again)
+        assert (n_encoded, second.seen.encode_ms) == (0, 0)
+        assert (second.cached_tokens or 0) >= len(done.prompt_ids)
+
+
+def test_an_edit_before_the_image_takes_its_kept_rows(folder: Path, tmp_path: Path) -> None:
+    path = picture(tmp_path / "a.png", 70, 41)
+    with client_of(folder) as client:
+        request = asked("what?", path)
+        answered(client, request)
+        path.unlink()
+        messages = ({"role": "system", "content": "be brief"}, *request.messages)
+        edited, _, n_encoded = answered(client, replace(request, messages=messages, max_tokens=4))
+        assert n_encoded == 0
+        assert (edited.cached_tokens or 0) < 10
+
+
+def test_a_changed_or_broken_file_is_named(folder: Path, tmp_path: Path) -> None:
+    path = picture(tmp_path / "a.png", 70, 41)
+    request = asked("what?", path)
+    picture(path, 71, 41)
+    with client_of(folder) as client:
+        with pytest.raises(ImageError, match="not the one that was attached"):
+            list(client.generate(request))
+        assert answered(client, asked("what?", path))[2] == 1
+    (tmp_path / "b.png").write_bytes(b"no image")
+    with pytest.raises(ImageError):
+        attach_image(tmp_path / "b.png")
+    with pytest.raises(ImageError, match="cannot be read"):
+        attach_image(tmp_path / "none.png")
+
+
+def test_the_python_surface_takes_paths_and_bytes(folder: Path, tmp_path: Path) -> None:
+    path = picture(tmp_path / "a.png", 70, 41)
+    with LLM(folder, ctx=512) as llm:
+        by_path = llm.generate("what?", images=[path], temperature=0, max_tokens=6)
+        by_bytes = llm.generate("what?", images=[path.read_bytes()], temperature=0, max_tokens=6)
+        assert by_path.token_ids == by_bytes.token_ids
+        assert by_bytes.seen.encode_ms == 0
+        assert "".join(llm.stream("what?", images=[str(path)], temperature=0, max_tokens=6)) == by_path.text
+        for wrong in (path, [7], "a.png"):
+            with pytest.raises(UsageError, match="images"):
+                llm.generate("what?", images=wrong)  # type: ignore[arg-type]
+
+
+def test_a_model_that_does_not_see_says_what_would_help(tmp_path: Path) -> None:
+    path = picture(tmp_path / "a.png", 70, 41)
+    with LLM("builtin", ctx=256) as blind, pytest.raises(UsageError, match="sees no images") as raised:
+        blind.generate("what?", images=[path])
+    assert "mmproj" in raised.value.hint
+
+
+def test_requests_with_images_cross_processes(tmp_path: Path) -> None:
+    request = asked("what?", picture(tmp_path / "a.png", 70, 41))
+    wire = codec(Request)
+    assert wire.decode(wire.encode(request)) == request
+    with_bytes = replace(request, images=(replace(request.images[0], path=None, data=bytes(range(256))),))
+    assert wire.decode(wire.encode(with_bytes)) == with_bytes
