@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from localrun.base.events import Done, ModelInfo
+from localrun.base.image_ids import has_images
 from localrun.base.request import Request, RequestMessage
 
 MAX_ANSWERS = 4_096
@@ -24,7 +25,7 @@ class AnswerMemory:
     """Ids of prompt and answer for the latest answers. Thread-safe."""
 
     def __init__(self) -> None:
-        self._ids: OrderedDict[bytes, array[int]] = OrderedDict()
+        self._ids: OrderedDict[bytes, array[int] | tuple[int, ...]] = OrderedDict()  # rows of images take many bytes
         self._n_ids = 0
         self._lock = threading.Lock()
 
@@ -35,7 +36,8 @@ class AnswerMemory:
         calls = [{"name": call.name, "arguments": call.arguments} for call in done.completion.tool_calls]
         answer: RequestMessage = {"role": "assistant", "content": done.completion.text, "tool_calls": calls}
         *_, key = _keys(info, replace(request, messages=(*request.messages, answer)))
-        ids = array("i", (*done.prompt_ids, *done.completion.token_ids))
+        said = (*done.prompt_ids, *done.completion.token_ids)
+        ids = said if has_images(said) else array("i", said)
         with self._lock:
             self._n_ids += len(ids) - len(self._ids.pop(key, ()))
             self._ids[key] = ids

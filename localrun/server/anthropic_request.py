@@ -9,9 +9,10 @@ from localrun.base.request import Json, Request, RequestMessage, Think
 from localrun.server.constraint_fields import output_format
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
-from localrun.server.openai_chat import parts_of, text_of
+from localrun.server.openai_chat import as_content, parts_of, text_of
 from localrun.server.openai_fields import MAX_STOPS, max_tokens, sampling
 from localrun.server.request_fields import inference_request
+from localrun.server.request_images import is_image
 from localrun.server.tool_choice_fields import with_anthropic_tool_choice
 
 IGNORED = (
@@ -75,17 +76,20 @@ def _without_billing(part: Body) -> Body:
 
 
 def _asked(turn: Body, role: str, called: dict[str, str]) -> Iterator[RequestMessage]:
-    """Tool results first, in their order, then the user's text."""
+    """Tool results first, in their order, then their images, for which templates have no place, and the user's text."""
     parts = parts_of(turn)
     results = [part for part in parts if part.values.get("type") == "tool_result"]
+    images: list[Body] = []
     for result in results:
-        text, number = text_of(parts_of(result)), result.text("tool_use_id")
+        said_parts, number = parts_of(result), result.text("tool_use_id")
+        text = text_of(part for part in said_parts if not is_image(part))
+        images += filter(is_image, said_parts)
         said = f"The tool failed: {text}" if result.flag("is_error") else text
         named = {"name": called[number]} if number in called else {}
         yield {"role": "tool", "tool_call_id": number, **named, "content": said}
-    text = text_of(part for part in parts if part not in results)
-    if text or not results:
-        yield {"role": role, "content": text}
+    content = as_content([*images, *(part for part in parts if part not in results)])
+    if content or not results:
+        yield {"role": role, "content": content}
 
 
 def _answer(turn: Body, called: dict[str, str]) -> RequestMessage:

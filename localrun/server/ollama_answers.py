@@ -53,7 +53,7 @@ class OllamaCodec(Codec):
     def __init__(self, asked: InferenceRequest, said: AnswerFields, contexts: Contexts | None = None) -> None:
         super().__init__(asked)
         self._said, self._contexts = said, contexts
-        self._messages = asked.requests[0].messages
+        self._messages = () if asked.requests[0].images else asked.requests[0].messages  # images have no ids to send
         self._context: list[int] = []
         self._arguments: list[str] = []  # of the open call
 

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from localrun.base.request import Request, RequestMessage, Think
+from localrun.base.request import Json, Request, RequestMessage, Think
 from localrun.server.constraint_fields import ollama_format
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.openai_fields import MAX_TOKENS, sampling, stops
 from localrun.server.request_fields import inference_request
+from localrun.server.request_images import MAX_IMAGES, read_image
 
 IGNORED = ("truncate", "shift")
 IGNORED_OPTIONS = (  # of Ollama's engine, and ways of sampling that localrun lacks
@@ -44,7 +45,6 @@ def read_generate(body: Body, contexts: Contexts) -> OllamaRequest:
     for name, why in (
         ("template", "no request brings a template along: the model's own is used"),
         ("suffix", "localrun does not fill in the middle of a text yet"),
-        ("images", "the model reads text; it cannot take images"),
     ):
         if body.values.get(name):
             raise body.wrong(name, why)
@@ -58,7 +58,7 @@ def read_generate(body: Body, contexts: Contexts) -> OllamaRequest:
     before, ids = contexts.find(body)
     if system := body.text("system"):
         before = ({"role": "system", "content": system}, *(turn for turn in before if turn["role"] != "system"))
-    messages = (*before, {"role": "user", "content": prompt})
+    messages = (*before, {"role": "user", "content": _content(body, prompt)})
     return _asked(body, Request(messages=messages, known_ids=ids))
 
 
@@ -97,12 +97,16 @@ def _think(body: Body) -> Think:
     return _EFFORT[body.choice("think", tuple(_EFFORT), "")]
 
 
+def _content(body: Body, text: str) -> str | list[Json]:
+    """The images of a body, and then its text."""
+    images = body.texts("images", MAX_IMAGES)
+    return [*(read_image(body, "images", one) for one in images), {"type": "text", "text": text}] if images else text
+
+
 def _message(body: Body) -> RequestMessage:
     """A message in the form that templates are given."""
-    if body.values.get("images"):
-        raise body.wrong("images", "the model reads text; it cannot take images")
     role = body.choice("role", ("system", "user", "assistant", "tool"), "")
-    message: RequestMessage = {"role": role, "content": body.text("content")}
+    message: RequestMessage = {"role": role, "content": _content(body, body.text("content"))}
     for name, ours in (("thinking", "reasoning_content"), ("tool_name", "name"), ("tool_call_id", "tool_call_id")):
         if value := body.text(name):
             message[ours] = value

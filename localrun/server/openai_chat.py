@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import groupby
 from typing import assert_never
 
 from localrun.base.check import MAX_LOGPROBS
@@ -35,6 +36,7 @@ from localrun.server.openai_fields import (
 )
 from localrun.server.openai_logprobs import chat_logprobs
 from localrun.server.openai_usage import finish_reason
+from localrun.server.request_images import is_image, read_image_part
 from localrun.server.tool_choice_fields import with_tool_choice
 
 IGNORED = (
@@ -89,9 +91,20 @@ def _message(body: Body) -> RequestMessage:
     return message
 
 
-def content_of(body: Body) -> str:
-    """The text of a message, whose content is a string, a list of parts, or null."""
-    return text_of(parts_of(body))
+def content_of(body: Body) -> str | list[Json]:
+    """Content of a message, which is a string, a list of parts, or null."""
+    return as_content(parts_of(body))
+
+
+def as_content(parts: Iterable[Body]) -> str | list[Json]:
+    """The text of all parts; a list of texts and images, in their order, where there are images."""
+    runs = [(is_seen, list(run)) for is_seen, run in groupby(parts, is_image)]
+    if not any(is_seen for is_seen, _ in runs):
+        return text_of(part for _, run in runs for part in run)
+    content: list[Json] = []
+    for is_seen, run in runs:
+        content += map(read_image_part, run) if is_seen else [{"type": "text", "text": text_of(run)}]
+    return content
 
 
 def parts_of(body: Body, name: str = "content") -> list[Body]:
@@ -112,7 +125,7 @@ def text_of(parts: Iterable[Body]) -> str:
         elif kind == "refusal":
             texts.append(part.text("refusal"))
         else:
-            raise part.wrong("type", f"the model reads text; it cannot take {kind[:40]}")
+            raise part.wrong("type", f"the model reads text and sees images; it cannot take {kind[:40]}")
     return "\n".join(texts)
 
 

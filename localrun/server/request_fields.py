@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from localrun.base.request import Request
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
+from localrun.server.request_images import with_images
 
 
 def inference_request(
@@ -17,7 +18,7 @@ def inference_request(
     """
     return InferenceRequest(
         model=body.text("model"),
-        requests=requests,
+        requests=tuple(map(with_images, requests)),
         is_stream=body.flag("stream", streams),
         keep_alive=body.seconds("keep_alive"),
         ignored=tuple(name for name in ignored if _has(body, name)),

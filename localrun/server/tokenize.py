@@ -10,6 +10,7 @@ from localrun.server.openai_chat import read_messages
 from localrun.server.openai_completions import is_ids
 from localrun.server.openai_fields import think
 from localrun.server.refusal import Refusal
+from localrun.server.request_images import with_images
 from localrun.server.service import Service
 
 
@@ -20,7 +21,7 @@ async def tokenize(service: Service, body: Body) -> Json:
     """
     if "messages" in body:
         tools = tuple(tool.values for tool in body.objects("tools"))
-        request = Request(messages=read_messages(body), tools=tools, think=think(body))
+        request = with_images(Request(messages=read_messages(body), tools=tools, think=think(body)))
     elif "prompt" in body:
         request = Request(prompt=body.text("prompt"), add_bos=body.flag("add_special_tokens", True))
     elif "content" in body:

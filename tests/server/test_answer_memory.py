@@ -11,6 +11,7 @@ from localrun_testing.fake_client import FakeClient
 from localrun_testing.served import serving
 
 from localrun.base.events import Completion, Done, ModelInfo
+from localrun.base.image_ids import image_ids
 from localrun.base.request import LoadOptions, Request, RequestMessage
 from localrun.client.local import LocalClient
 from localrun.hub.catalogue import BUILTIN
@@ -36,6 +37,13 @@ def recalled(messages: tuple[RequestMessage, ...], info: ModelInfo = INFO, **mor
 
 def with_answer(**more: Any) -> tuple[RequestMessage, ...]:
     return (GONE_ON[0], {**GONE_ON[1], **more}, GONE_ON[2])
+
+
+def test_rows_of_images_are_remembered() -> None:
+    """Their ids are far larger than those of tokens."""
+    memory, prompt = AnswerMemory(), (1, *image_ids(b"\1" * 16, 3), 2)
+    memory.keep(INFO, Request(ASKED), replace(done(), prompt_ids=prompt))
+    assert memory.recall(INFO, Request(GONE_ON)).known_ids == (*prompt, 7, 8)
 
 
 @pytest.mark.parametrize(

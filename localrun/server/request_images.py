@@ -1,0 +1,84 @@
+"""Images in the bodies of requests: their bytes as base64, never an address or a path.
+
+A part of a message has its bytes with it until `with_images` puts those of all messages beside them.
+"""
+
+import base64
+import binascii
+import re
+from dataclasses import asdict, replace
+
+from localrun.base.errors import ImageError
+from localrun.base.request import Json, Request, RequestImage, RequestMessage
+from localrun.chat.images import image_part
+from localrun.server.json_body import Body
+from localrun.server.refusal import Refusal
+
+KINDS = ("image_url", "input_image", "image")  # types of parts: chat completions, Responses, Messages
+MAX_IMAGES = 64  # of a request
+_DATA_URL = re.compile(r"data:[\w.+/-]*(;[\w.=+-]+)*;base64,")
+_DATA = "data"  # the key of an image's bytes, next to what a message says of it
+
+
+def is_image(part: Body) -> bool:
+    """Whether a part of a message is an image."""
+    return part.values.get("type") in KINDS
+
+
+def read_image_part(part: Body) -> Json:
+    """An image of any protocol as a part of a message. Raises Refusal, naming the field."""
+    match part.text("type"):
+        case "image_url":
+            is_plain = isinstance(part.values.get("image_url"), str)
+            where = part if is_plain else part.inner("image_url")
+            return _of_url(where, "image_url" if is_plain else "url")
+        case "input_image":
+            if part.values.get("file_id"):
+                raise part.wrong("file_id", "localrun keeps no files: send the image as a data URL")
+            return _of_url(part, "image_url")
+        case _:
+            source = part.inner("source")
+            source.choice("type", ("base64",), "")
+            return read_image(source, "data", source.text("data"))
+
+
+def read_image(where: Body, field: str, encoded: str) -> Json:
+    """The base64 of an image file as a part of a message. Raises Refusal, naming the field."""
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        raise where.wrong(field, "base64 of an image file is needed") from None
+    try:
+        return {"type": "image", **asdict(image_part("image", data)), _DATA: data}
+    except ImageError as error:
+        raise where.wrong(field, f"{error.message}: {error.hint}") from None
+
+
+def with_images(request: Request) -> Request:
+    """The request with the bytes of its images beside its messages, each image once. Raises Refusal for too many."""
+    images: dict[str, RequestImage] = {}
+    messages = tuple(_without_bytes(message, images) for message in request.messages)
+    if len(images) > MAX_IMAGES:
+        raise Refusal(400, f"the messages have {len(images):,} images; {MAX_IMAGES} are the most", param="messages")
+    return replace(request, messages=messages, images=tuple(images.values())) if images else request
+
+
+def _of_url(where: Body, field: str) -> Json:
+    url = where.text(field)
+    head = _DATA_URL.match(url[:256])
+    if head is None:
+        raise where.wrong(field, "addresses are not fetched: send the image as data:image/png;base64,…")
+    return read_image(where, field, url[head.end() :])
+
+
+def _without_bytes(message: RequestMessage, images: dict[str, RequestImage]) -> RequestMessage:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    parts = []
+    for part in content:
+        if _DATA in part:
+            sha256 = part["sha256"]
+            images[sha256] = RequestImage(sha256, part["width"], part["height"], data=part[_DATA])
+        parts.append({name: value for name, value in part.items() if name != _DATA})
+    return {**message, "content": parts}
