@@ -16,6 +16,7 @@ from localrun.base.errors import LocalrunError
 from localrun.base.request import Json
 from localrun.base.units import count
 from localrun.client.choice import ModelChoice
+from localrun.engine.sight import find_sight
 from localrun.formats.chat_templates import gguf_templates
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
@@ -77,7 +78,7 @@ def show(choice: ModelChoice) -> Json:
         "modified_at": _modified(stored.path),
         "details": _details(stored),
         "model_info": _model_info(source, _shape(stored)),
-        "capabilities": _capabilities(templates),
+        "capabilities": _capabilities(source, templates),
         "template": template,
         "parameters": "\n".join(f"{name:<30} {value}" for name, value in sampling.items() if value),
     }
@@ -143,8 +144,11 @@ def _is_shown(key: str, value: Any) -> bool:
     return is_plain and "chat_template" not in key
 
 
-def _capabilities(templates: Mapping[str, str]) -> list[str]:
+def _capabilities(source: GgufFile | SafetensorsFolder, templates: Mapping[str, str]) -> list[str]:
     found = ["completion"]
+    with suppress(LocalrunError):
+        if find_sight(source, arch_of(source).config(source).hidden_size).tower is not None:
+            found.append("vision")
     with suppress(LocalrunError):
         if "tool_use" in templates or ChatTemplate(templates.get("default")).capabilities.tools:
             found.append("tools")

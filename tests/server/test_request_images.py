@@ -3,14 +3,24 @@
 import base64
 from hashlib import sha256
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from localrun_testing.fake_client import FakeClient
+from localrun_testing.seeing_models import save_seeing
+from localrun_testing.served import serving
 from PIL import Image
 
-from localrun.base.request import Request, RequestImage
+from localrun.base.events import Done
+from localrun.base.request import LoadOptions, Request, RequestImage, Sampling
+from localrun.client.choice import ModelChoice
+from localrun.client.local import LocalClient
+from localrun.hub.catalogue import BUILTIN
+from localrun.hub.resolve import resolve
+from localrun.hub.stored import StoredModel
+from localrun.server.ollama_models import show
 
 
 def png(color: str = "red", width: int = 8, height: int = 4) -> bytes:
@@ -182,3 +192,39 @@ def test_other_ways_to_name_an_image_are_refused(
     answer = http.post(path, json=body)
     assert answer.status_code == 400
     assert param in answer.text
+
+
+def test_a_model_that_sees_answers_as_without_a_server(tmp_path: Path) -> None:
+    """The image is encoded once; a model that sees none refuses it."""
+    folder = save_seeing("qwen3.5", tmp_path / "m")
+    assert "vision" in show(ModelChoice(StoredModel("m", "", folder, 1, "safetensors", "path")))["capabilities"]
+    client = LocalClient(LoadOptions(folder, ctx=512))
+    content = [named(RED), text("hi " * 60)]
+    request = Request(
+        messages=({"role": "user", "content": content},),
+        images=(sent(RED),),
+        sampling=Sampling(temperature=0.0),
+        max_tokens=6,
+    )
+    expected = list(client.generate(request))[-1]
+    assert isinstance(expected, Done)
+    body = {
+        "messages": [{"role": "user", "content": [chat(RED), text("hi " * 60)]}],
+        "temperature": 0.0,
+        "max_tokens": 6,
+    }
+    with serving(lambda choice: client) as running, httpx.Client(base_url=running.url, timeout=60) as http:
+        for is_again in (False, True):
+            answer = http.post("/v1/chat/completions", json=body).json()
+            assert answer["choices"][0]["message"]["content"] == expected.completion.text
+            assert answer["usage"]["prompt_tokens"] == expected.completion.prompt_tokens
+            assert not is_again or answer["usage"]["prompt_tokens_details"]["cached_tokens"] >= 64
+
+
+def test_a_model_that_sees_nothing_says_so() -> None:
+    client = LocalClient(LoadOptions(resolve(BUILTIN).path, ctx=512))
+    body = {"messages": [{"role": "user", "content": [chat(RED), text("hi")]}]}
+    with serving(lambda choice: client) as running, httpx.Client(base_url=running.url, timeout=60) as http:
+        answer = http.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 400
+    assert "sees no images" in answer.json()["error"]["message"]
