@@ -80,9 +80,8 @@ class Generations:
                 self.fail([work.sequence], error)
         ready = [one for one in ended if self._is_ready(logits, one)]
         self._choose(logits, [one for one in ready if not one.is_stepwise])
-        for one in ready:
-            if one.is_stepwise:
-                self._choose_stepwise(logits, one)
+        for one in (one for one in ready if one.is_stepwise):
+            self._choose_stepwise(logits, one)
 
     def _take_rows(self, work: StepWork, logits: Logits, rows: LogitsRows, seconds: float) -> EndedWork | None:
         """Take what was computed of one sequence -> what to choose its next tokens from, if that is next.
@@ -104,8 +103,7 @@ class Generations:
 
     def _is_ready(self, logits: Logits, ended: EndedWork) -> bool:
         """Whether the next token can be chosen; else the logits are kept, and only this one waits."""
-        sequence = ended.work.sequence
-        constraint = sequence.constraint
+        constraint = ended.work.sequence.constraint
         if constraint is None or constraint.can_choose():
             return True
         if not (constraint.skips and constraint.forced is not None):  # the token is fixed, whatever the logits are
@@ -231,11 +229,10 @@ class Generations:
 
     def _choose_stepwise(self, logits: Logits, ended: EndedWork) -> None:
         """Choose the next tokens of one sequence, each when its constraint knows of the one before."""
-        sequence = ended.work.sequence
-        assert sequence.constraint is not None
+        sequence, constraint = ended.work.sequence, ended.work.sequence.constraint
         try:
             for n_accepted, row in enumerate(ended.rows):
-                if n_accepted and not sequence.constraint.can_choose_soon():
+                if n_accepted and constraint is not None and not constraint.can_choose_soon():
                     self.late.keep(logits, ended, n_accepted)
                     break
                 [token] = sample_next(logits, [NextRow(row, sequence)])
