@@ -4,15 +4,17 @@ from typing import Annotated
 
 import typer
 
-from localrun.base.errors import HubError
+from localrun.base.errors import HubError, NotFoundError
 from localrun.base.units import gib
 from localrun.cli.completion import complete_any_model, complete_precision
 from localrun.cli.consent import fit_line
 from localrun.cli.console import note, write_json
 from localrun.cli.downloads import choose, open_hub, pull
 from localrun.cli.groups import JsonSwitch, OfflineSwitch
-from localrun.hub.preview import must_find_on_hub, preview
-from localrun.hub.variants import other_models
+from localrun.hub.http import Http
+from localrun.hub.preview import RepoPreview, must_find_on_hub, preview
+from localrun.hub.projectors import projector_of, with_file
+from localrun.hub.variants import Variant, other_models
 
 _Name = Annotated[
     str,
@@ -31,10 +33,17 @@ _Precision = Annotated[
         autocompletion=complete_precision,
     ),
 ]
+_Images = Annotated[
+    bool, typer.Option("--images", help="with the projector (mmproj) through which a GGUF model sees images")
+]
 
 
 def pull_model(
-    model: _Name, precision: _Precision = "auto", offline: OfflineSwitch = False, json: JsonSwitch = False
+    model: _Name,
+    precision: _Precision = "auto",
+    images: _Images = False,
+    offline: OfflineSwitch = False,
+    json: JsonSwitch = False,
 ) -> int:
     """Download a model. An interrupted download resumes where it stopped; every file is checked by its hash."""
     wanted = must_find_on_hub(model, precision)
@@ -45,6 +54,7 @@ def pull_model(
             )
         found = preview(http, wanted)
         variant, why = choose(http, found)
+        variant = seeing(http, found, variant, model, images)
         if others := found.repo and other_models(found.repo, found.variants):
             note(f"{wanted.repo} holds other models too, by file: {', '.join(others[:8])}")
         note(f"{wanted.repo} {variant.precision}, {gib(variant.bytes)}: {why}; fits {fit_line(found, variant)}")
@@ -54,3 +64,16 @@ def pull_model(
     else:
         note(f'localrun run -m {model} "…"')
     return 0
+
+
+def seeing(http: Http, found: RepoPreview, variant: Variant, model: str, images: bool) -> Variant:
+    """The variant with its projector, where images are wanted. Raises NotFoundError where it has none."""
+    projector = None if found.repo is None else projector_of(http, found.repo, variant)
+    if projector is None:
+        if images and variant.format == "gguf":
+            raise NotFoundError(f"{found.wanted.repo} has no projector that localrun reads", "leave out --images")
+        return variant
+    if images:
+        return with_file(variant, projector)
+    note(f"to see images it needs a projector of {gib(projector.size)}, too: `localrun pull {model} --images`")
+    return variant

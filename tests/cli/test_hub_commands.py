@@ -14,8 +14,10 @@ from types import ModuleType
 import pytest
 from localrun_testing.fake_client import FakeClient
 from localrun_testing.fake_hub import FakeHub, FakeRepo
+from localrun_testing.projector_gguf import write_projector
 from localrun_testing.schemas import check
 from localrun_testing.stub_gguf import stub_gguf, tensors_of
+from localrun_testing.tiny_towers import SHAPE, TINY_TOWERS
 
 from localrun.backends.registry import usual_backend
 from localrun.base.errors import UsageError
@@ -235,6 +237,22 @@ def test_pull_chooses_checks_and_makes_the_first_model_the_default(hub: FakeHub,
     assert json.loads(run("pull", "org/tiny-GGUF:F16", "--json")[1])["fetched"] == 0
     assert run("show", "qwen3-0.6b", "--json")[0] == 0
     assert run("run", "-m", "qwen3-0.6b", "--no-stdin", "hello")[:2] == (0, "Yes.\n")
+
+
+def test_pull_takes_the_projector_that_is_read_with_a_model_that_sees(hub: FakeHub, run: Run, tmp_path: Path) -> None:
+    repo = hub.repos["org/tiny-GGUF"]
+    assert run("pull", "org/tiny-GGUF:F16", "--images")[0] == 3
+    assert "--images" not in run("pull", "org/tiny-GGUF:F16")[2]
+    path = write_projector(tmp_path / "mmproj.gguf", TINY_TOWERS["qwen3.5"].build().state_dict(), SHAPE)
+    repo.files["mmproj-F32.gguf"] = path.read_bytes()
+    repo.files["mmproj-F16.gguf"] = stub_gguf(tmp_path, "mmproj-F16.gguf", arch="clip")  # of another kind
+    assert "`localrun pull org/tiny-GGUF:F16 --images`" in run("pull", "org/tiny-GGUF:F16")[2]
+    code, out, err = run("pull", "org/tiny-GGUF:F16", "--images", "--json")
+    assert code == 0, err
+    answer = json.loads(out)
+    check(answer, "pull")
+    assert (Path(answer["path"]).parent / "mmproj-F32.gguf").read_bytes() == path.read_bytes()
+    assert answer["fetched"] == len(path.read_bytes())
 
 
 @pytest.mark.parametrize(
