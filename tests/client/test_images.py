@@ -1,16 +1,19 @@
 """A model that sees, from a file to its answer: what transformers answers, and no image is encoded twice."""
 
-import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from localrun_testing.gguf_convert import prepare, write
-from localrun_testing.projector_gguf import write_projector
-from localrun_testing.seeing_models import IMAGE, build_seeing, save_seeing, transformers
+from localrun_testing.seeing_models import (
+    IMAGE,
+    build_seeing,
+    save_seeing,
+    save_seeing_gguf,
+    transformers,
+    with_usual_sizes,
+)
 from PIL import Image
 
 from localrun import LLM
@@ -76,24 +79,11 @@ def test_an_answer_about_images_is_that_of_transformers(name: str, folder: Path,
 
 def test_a_projector_beside_a_gguf_answers_as_the_checkpoint(name: str, folder: Path, tmp_path: Path) -> None:
     """Files as llama.cpp converts them; the size rule, which they leave out, is that of the family."""
-    same = shutil.copytree(folder, tmp_path / "checkpoint")
-    rule = json.loads((same / "preprocessor_config.json").read_text())
-    rule["size"] = {"shortest_edge": 65_536, "longest_edge": 16_777_216}
-    (same / "preprocessor_config.json").write_text(json.dumps(rule))
-    config = json.loads((same / "config.json").read_text())
-    config["text_config"]["max_position_embeddings"] = 2048
-    (same / "config.json").write_text(json.dumps(config))
-    writer = prepare(same, tmp_path / "model.gguf")
-    writer.add_chat_template((same / "chat_template.jinja").read_text())
-    write(writer)
-    vision = build_seeing(name).model.visual
-    shape = vision.config.to_dict()
-    write_projector(
-        tmp_path / "mmproj-model.gguf", vision.state_dict(), shape, shape.get("deepstack_visual_indexes") or ()
-    )
+    same = with_usual_sizes(folder, tmp_path / "checkpoint")
+    model = save_seeing_gguf(name, same, tmp_path)
     request = asked("what?", picture(tmp_path / "a.png", 256, 256))
     answers = []
-    for path in (same, tmp_path / "model.gguf"):
+    for path in (same, model):
         with LocalClient(LoadOptions(path, ctx=2048, backend="reference")) as client:
             answers.append(answered(client, request)[0])
     assert answers[0].seen.image_tokens == answers[1].seen.image_tokens == 1024

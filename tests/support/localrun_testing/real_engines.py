@@ -65,14 +65,19 @@ def running(name: str, folder: Path) -> Iterator[RealEngine | None]:
             process.wait(30)
 
 
+def llama_server_program() -> str | None:
+    """Path of llama.cpp's server; None where LOCALRUN_PEERS has none."""
+    peers = Path(os.environ.get("LOCALRUN_PEERS", ""))
+    return shutil.which("llama-server", path=f"{peers}{os.pathsep}{peers / 'bin'}") if peers.parts else None
+
+
 def _command(name: str, folder: Path, port: int) -> tuple[list[str] | None, str, str]:
     """The command that starts it, the name of its model, and a page that is there when it is ready."""
     at = ["--host", "127.0.0.1", "--port", str(port)]
     if name == "localrun":
         return [*COMMAND, "serve", "builtin", "--port", str(port)], "builtin", "/health"
     if name == "llama.cpp":
-        peers = Path(os.environ.get("LOCALRUN_PEERS", ""))
-        found = shutil.which("llama-server", path=f"{peers}{os.pathsep}{peers / 'bin'}") if peers.parts else None
+        found = llama_server_program()
         options = ["-m", str(BUILTIN), *at, "-c", "1024", "-np", "1", "--jinja", "--alias", "tiny", "--metrics"]
         return [found, *options] if found else None, "tiny", "/health"
     program = os.environ.get(f"LOCALRUN_{name.upper()}")

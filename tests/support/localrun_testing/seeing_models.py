@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ import transformers as _transformers
 from localrun.engine.images import ImageSource, PromptImages, RequestImages
 from localrun.ops.image_rows import EncodeProgress, ImageRows, ImageSpan
 from localrun.ops.interface import CancelFlag
+from localrun_testing.gguf_convert import prepare, write
+from localrun_testing.projector_gguf import write_projector
 from localrun_testing.tiny_models import TINY_MODELS, Config, randomise, save_tokenizer
 
 transformers: Any = _transformers  # its annotations are partial
@@ -81,6 +84,34 @@ def save_seeing(name: str, folder: Path) -> Path:
     colours = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3, "image_processor_type": "Qwen2VLImageProcessor"}
     (folder / "preprocessor_config.json").write_text(json.dumps(sizes | colours))
     return folder
+
+
+def save_seeing_gguf(name: str, checkpoint: Path, folder: Path) -> Path:
+    """Convert a checkpoint of `save_seeing` as llama.cpp does: `model.gguf`, which is returned, and its projector."""
+    writer = prepare(checkpoint, folder / "model.gguf")
+    writer.add_chat_template((checkpoint / "chat_template.jinja").read_text())
+    vision = build_seeing(name).model.visual
+    shape = vision.config.to_dict()
+    tapped = shape.get("deepstack_visual_indexes") or ()
+    if tapped:
+        writer.add_uint32(f"{writer.arch}.n_deepstack_layers", len(tapped))
+    write(writer)
+    write_projector(folder / "mmproj-model.gguf", vision.state_dict(), shape, tapped)
+    return folder / "model.gguf"
+
+
+def with_usual_sizes(checkpoint: Path, folder: Path) -> Path:
+    """A copy of a checkpoint that scales images as files without a size rule of their own do, with room for them."""
+    copied = Path(shutil.copytree(checkpoint, folder))
+    for name, change in (
+        ("preprocessor_config.json", {"size": {"shortest_edge": 65_536, "longest_edge": 16_777_216}}),
+        ("config.json", {"text_config": {"max_position_embeddings": 2048}}),
+    ):
+        values = json.loads((copied / name).read_text())
+        for key, value in change.items():
+            values[key] |= value
+        (copied / name).write_text(json.dumps(values))
+    return copied
 
 
 class TinyImages:
