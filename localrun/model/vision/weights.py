@@ -19,7 +19,7 @@ from localrun.model.vision.names import EARS, GGUF_NAMES, HF_NAMES, HF_PREFIXES,
 from localrun.model.vision.tower import BlockWeights, MergerWeights, NormWeights, Tower, TowerWeights
 from localrun.model.weight_ref import WeightRef, check_tensor
 from localrun.ops.instructions import LinearWeight
-from localrun.ops.layouts import Layout, RowReader
+from localrun.ops.layouts import Layout, Packed, RowReader
 
 if TYPE_CHECKING:
     import torch
@@ -134,6 +134,22 @@ class TowerLoader(Loader):
 
     def norm(self, name: str) -> NormWeights:
         return NormWeights(self.required_vector(name), self.required_vector(f"{name}_bias"))
+
+    def matrix(self, name: str) -> Packed:
+        """A matrix in its own type, but halves that bf16 holds exactly in that: AMX multiplies it four times as fast.
+
+        Towers are trained in bf16, and projectors are mostly converted to halves.
+        """
+        ref = self.refs[name]
+        n_rows, n_cols = ref.shape
+        if self.source.tensors[ref.name].qtype != "F16":
+            return super().matrix(name)
+        halves = self.read_rows(ref, 0, n_rows)
+        bits = halves.view(np.float16).astype(np.float32).view(np.uint32)
+        is_exact = not (bits & 0xFFFF).any()
+        rows = ((bits >> 16).astype(np.uint16).view(np.uint8) if is_exact else halves).reshape(n_rows, -1)
+        qtype = "BF16" if is_exact else "F16"
+        return self.layout.pack(RowReader(qtype, n_rows, n_cols, lambda first, n: rows[first : first + n], self.device))
 
     def patch(self, config: TowerConfig) -> LinearWeight:
         """The linear on patches: of the two frames of a film the sum, since those of a still image are one."""

@@ -90,6 +90,22 @@ def test_a_projector_makes_the_rows_of_its_checkpoint(name: str, tmp_path: Path)
     )
 
 
+@pytest.mark.parametrize("share", [1.0, 1.001])
+def test_halves_are_bf16_where_that_holds_them(share: float, backend: Backend, tmp_path: Path) -> None:
+    """Weights that were bf16 give the rows of bf16, to the bit; others keep the three bits that halves have more."""
+    recipe = TINY_TOWERS["qwen3.5"]
+    usual = {name: one.where(one.abs() > 1e-3, 0.0) for name, one in recipe.build().state_dict().items()}
+    state = {name: one.bfloat16().float() * share for name, one in usual.items()}
+    data, plan = image_of(70, 50), ImagePlan(80, 48, 15, (3, 5), 0.0)
+    halves, bf16 = (
+        projector_of(
+            open_gguf(write_projector(tmp_path / f"mmproj-{qtype}.gguf", state, SHAPE, qtype=qtype)), backend
+        ).encode(data, plan, lambda share: None, CancelFlag())
+        for qtype in ("F16", "BF16")
+    )
+    assert np.array_equal(halves.rows, bf16.rows) == (share == 1.0)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "code"),
     [
