@@ -80,7 +80,8 @@ def is_sha256(text: str) -> bool:
     return re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
-Part = TextPart | FilePart | ImagePart | CallPart | ResultPart
+Attachment = FilePart | ImagePart
+Part = TextPart | Attachment | CallPart | ResultPart
 Content = tuple[Part, ...]
 
 
@@ -107,6 +108,11 @@ def has_calls(content: Content) -> bool:
 def files_in(content: Content) -> list[FilePart]:
     """The files, in their order."""
     return [part for part in content if isinstance(part, FilePart)]
+
+
+def attachments_in(content: Content) -> list[Attachment]:
+    """The files and images, in their order."""
+    return [part for part in content if isinstance(part, Attachment)]
 
 
 def images_in(content: Content) -> list[ImagePart]:

@@ -41,10 +41,8 @@ class Meanwhile:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """Description of a loaded model. Sizes in bytes, times in milliseconds.
-
-    Of a remote engine only what its server says is known: the rest is empty or 0.
-    """
+    """Description of a loaded model. Sizes in bytes, times in milliseconds. Of a remote engine only what its server
+    says is known: the rest is empty or 0."""
 
     name: str
     path: str
@@ -64,6 +62,7 @@ class ModelInfo:
     eos_token: str = ""
     engine: WhoseEngine = "own"
     server_says: tuple[str, ...] = ()  # lines of a remote engine about itself
+    why_blind: str = ""  # what would help a model that sees no images; empty: it sees them, or nothing is known
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,12 @@ from localrun.base.small_file import TooBigError, read_small
 from localrun.base.units import gib
 
 MAX_BYTES = 128 << 20
+SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
+
+
+def is_image_name(name: str) -> bool:
+    """Whether a file is an image by its name."""
+    return Path(name).suffix.lower() in SUFFIXES
 
 
 def read_image(path: Path) -> bytes:

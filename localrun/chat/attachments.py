@@ -3,7 +3,7 @@
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
-from localrun.base.content import Content, FilePart, files_in, typed_text
+from localrun.base.content import Content, FilePart, attachments_in, typed_text
 from localrun.base.sanitize import clean
 from localrun.base.small_file import read_small
 from localrun.base.units import gib
@@ -68,8 +68,9 @@ def about_tokens(n_bytes: int) -> int:
 
 
 def title_for(content: Content) -> str:
-    """Title of a chat that begins with files: the text typed with them, else their names; empty without files."""
-    files = files_in(content)
+    """Title of a chat that begins with files or images: the text typed with them, else their names; empty without
+    any."""
+    files = attachments_in(content)
     if not files:
         return ""
     return " ".join(typed_text(content).split())[:60] or ", ".join(file.name for file in files)[:60]

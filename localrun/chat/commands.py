@@ -70,7 +70,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "/attach",
         "Attach a file",
-        "text or PDF, a folder or *.py, along with the next message",
+        "text, PDF or image, a folder or *.py, along with the next message",
         "[FILE]",
         action="attach",
     ),

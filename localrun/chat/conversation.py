@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal, cast, get_args
 
 from localrun.base.content import Content, as_content, text_of
@@ -10,7 +11,8 @@ from localrun.base.errors import NotFoundError
 from localrun.base.request import RequestMessage
 from localrun.chat.draft import Draft, join
 from localrun.chat.file import JournalFile
-from localrun.chat.record_parts import parts_in
+from localrun.chat.images import ImageShelf
+from localrun.chat.record_parts import pack_parts, parts_in, unpack_parts
 from localrun.chat.records import as_time, pack, pack_message, parse, unpack_message
 from localrun.chat.requests import request_messages
 from localrun.chat.summary import title_of
@@ -19,7 +21,7 @@ from localrun.chat.tree import ChatTree, Message, common_length, token_ids
 VERSION = 1
 _NO_SETTINGS = ("kind", "version", "created", "at", "deleted", "crc32")
 Policy = Literal["stop", "drop", "roll"]
-SettingValue = str | int | float | bool | list[str] | None
+SettingValue = str | int | float | bool | list[str] | list[list[dict[str, Any]]] | None
 
 
 class Chat:
@@ -28,8 +30,9 @@ class Chat:
     `problem` is a sentence for the user when something could not be stored; empty when all is on disk.
     """
 
-    def __init__(self, chat_id: str, file: JournalFile) -> None:
+    def __init__(self, chat_id: str, file: JournalFile, images: ImageShelf) -> None:
         self.id = chat_id
+        self.images = images
         self.tree = ChatTree()
         self.created = 0.0  # Unix time; templates that print a date print this one
         self.updated = 0.0
@@ -82,7 +85,10 @@ class Chat:
         """Messages sent during an answer, until each becomes a message of the tree."""
         texts = self._settings.get("waiting")
         texts = [texts] if isinstance(texts, str) else texts if isinstance(texts, list) else []
-        return tuple(parts_in(text) for text in texts if isinstance(text, str) and text)
+        parts = self._settings.get("waiting_parts")
+        parts = parts if isinstance(parts, list) else []
+        both = zip_longest(texts, parts[: len(texts)])
+        return tuple(unpack_parts(text, of) or parts_in(text) for text, of in both if isinstance(text, str) and text)
 
     @property
     def horizon(self) -> str | None:
@@ -114,7 +120,9 @@ class Chat:
 
     def wait(self, messages: Sequence[Content]) -> None:
         """Store messages that were sent during an answer."""
-        self.set(waiting=[text_of(content) for content in messages])
+        texts = [text_of(content) for content in messages]
+        parts = [pack_parts(content, text, "user") for content, text in zip(messages, texts, strict=True)]
+        self.set(waiting=texts, waiting_parts=parts)
 
     def add_user(self, content: str | Content, parent: str | None = None) -> Message:
         """Add a message after `parent`, or at the end of the selected branch.

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from localrun.base.content import as_message_content, with_files_as_text
+from localrun.base.content import Content, ImagePart, as_message_content, text_of, with_files_as_text
 from localrun.base.errors import StorageError, UsageError
 from localrun.base.sanitize import clean
 from localrun.chat.conversation import Chat
@@ -43,8 +43,13 @@ def to_markdown(chat: Chat) -> str:
         parts.append(f"## {_NAMES.get(message.role, message.role)}")
         if message.thinking:
             parts.append("\n".join(f"> {line}".rstrip() for line in message.thinking.strip().splitlines()))
-        parts.append(message.text.strip() + ("\n\n*(stopped)*" if message.interrupted else ""))
+        parts.append(_written(message.content).strip() + ("\n\n*(stopped)*" if message.interrupted else ""))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _written(content: Content) -> str:
+    """A message as it is read, images by their names and sizes."""
+    return "\n\n".join(f"[image: {part.chip}]" if isinstance(part, ImagePart) else text_of((part,)) for part in content)
 
 
 def to_json(chat: Chat) -> str:

@@ -10,10 +10,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from localrun.base.content import FilePart
-from localrun.base.errors import UsageError
+from localrun.base.content import Attachment, FilePart
+from localrun.base.errors import ImageError, UsageError
+from localrun.base.image_file import is_image_name
 from localrun.base.small_file import read_small
 from localrun.chat.attachments import MAX_BYTES, read_attachment
+from localrun.chat.images import ImageShelf
 from localrun.chat.left_out import Attached, LeftOut, TooLongError, UnreadError, left_out_words
 from localrun.chat.part_of_text import TextRange, split_part
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 MOST_FILES, MOST_SECONDS = 20_000, 3.0  # of a walk
 MOST_AT_ONCE = 50  # files that a glob or a folder attaches
 _PASSED_OVER = frozenset(["node_modules", "__pycache__", "venv", "site-packages"])
-_BINARIES = """png jpg jpeg gif webp ico bmp mp3 mp4 mov avi wav flac ogg zip gz xz bz2 zst 7z tar whl so a o dll
+_BINARIES = """ico mp3 mp4 mov avi wav flac ogg zip gz xz bz2 zst 7z tar whl so a o dll
 exe dylib bin pyc class jar gguf safetensors pt npy npz sqlite db woff woff2 ttf otf"""
 _NO_TEXT = frozenset(f".{suffix}" for suffix in _BINARIES.split())
 
@@ -40,6 +42,10 @@ class FoundFile:
     def is_folder(self) -> bool:
         return self.name.endswith("/")
 
+    @property
+    def is_image(self) -> bool:
+        return is_image_name(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Files:
@@ -51,12 +57,14 @@ class Files:
     left_out: tuple[LeftOut, ...] = ()  # what has no text by its name, or cannot be looked at
 
     def fitting(self, glob: str = "*") -> "Files":
-        """The files that match a glob, without folders.
+        """The files that match a glob, without folders, and images only where it ends as their names do.
 
         Folders that were left out stay listed, as they may hold matches.
         """
-        found = tuple(one for one in self.found if not one.is_folder and fits(glob, one.name))
-        left_out = tuple(one for one in self.left_out if one.name.endswith("/") or fits(glob, one.name))
+        fitting = [one for one in self.found if not one.is_folder and fits(glob, one.name)]
+        found = tuple(one for one in fitting if not one.is_image or is_image_name(glob))
+        images = [LeftOut(one.name, "is an image: name it to attach it") for one in fitting if one not in found]
+        left_out = (*(one for one in self.left_out if one.name.endswith("/") or fits(glob, one.name)), *images)
         return replace(self, found=found, left_out=left_out)
 
 
@@ -103,8 +111,8 @@ def place_of(wanted: str, here: Path) -> tuple[Path, str]:
     return here, wanted
 
 
-def read_found(chosen: Sequence[FoundFile]) -> Attached:
-    """Read the chosen files by their names, and all files in chosen folders. UsageError for too many, or none."""
+def read_found(chosen: Sequence[FoundFile], shelf: ImageShelf) -> Attached:
+    """Read the chosen files by their names, and all text files in chosen folders. UsageError for too many, or none."""
     files: list[FoundFile] = []
     left_out: list[LeftOut] = []
     for one in chosen:
@@ -115,10 +123,10 @@ def read_found(chosen: Sequence[FoundFile]) -> Attached:
             left_out += inside.left_out
         else:
             files.append(one)
-    return _read_all(files, left_out)
+    return _read_all(files, left_out, shelf)
 
 
-def read_files(wanted: str, here: Path) -> Attached:
+def read_files(wanted: str, here: Path, shelf: ImageShelf) -> Attached:
     """Read the files that a path, a glob or a folder typed in `here` means, or a part of a file, as in `log:-200`.
 
     UsageError where there are none.
@@ -129,14 +137,19 @@ def read_files(wanted: str, here: Path) -> Attached:
         if not path.exists() and (named := _part_of_file(wanted, here)) is not None:
             return Attached([read_attachment(*named)])
         if path.is_file() or (not is_glob(rest) and not path.is_dir()):
-            return Attached([read_attachment(path)])
+            return Attached([read_one(path, shelf)])
         files = walk(root).fitting(rest) if is_glob(rest) and not path.is_dir() else walk(path).fitting()
     except (OSError, ValueError, RuntimeError) as error:  # also the home of a user whom there is not
         raise UsageError(f"{wanted} cannot be read: {error}", "check the path") from None
     _require_whole(files, str(files.root))
     if not files.found and not files.left_out:
         raise UsageError(f"there is no file {wanted}", "check the path")
-    return _read_all(files.found, files.left_out)
+    return _read_all(files.found, files.left_out, shelf)
+
+
+def read_one(path: Path, shelf: ImageShelf) -> Attachment:
+    """Read one text file, or keep one image. Raises UsageError."""
+    return shelf.attach(path) if is_image_name(path.name) and path.is_file() else read_attachment(path)
 
 
 def _part_of_file(wanted: str, here: Path) -> tuple[Path, TextRange] | None:
@@ -151,21 +164,30 @@ def _require_whole(files: Files, name: str) -> None:
         raise UsageError(f"there are too many files below {name}", "name a folder further down")
 
 
-def _read_all(files: Sequence[FoundFile], passed: Sequence[LeftOut]) -> Attached:
-    """Read the texts of files; `passed` were left out before."""
+def _read_all(files: Sequence[FoundFile], passed: Sequence[LeftOut], shelf: ImageShelf) -> Attached:
+    """Read texts and images; `passed` were left out before."""
     if len(files) > MOST_AT_ONCE:
         raise UsageError(f"these are {len(files):,} files; {MOST_AT_ONCE} are the most at once", "choose fewer")
-    read: list[FilePart] = []
+    read: list[Attachment] = []
+    n_read = 0  # characters
     left_out: list[LeftOut] = []
     for one in files:
         try:
-            read.append(FilePart(one.name, read_attachment(one.path).text))
+            part = read_one(one.path, shelf)
+            if isinstance(part, FilePart):
+                part = replace(part, name=one.name)
+                n_read += len(part.text)
+            read.append(part)
+        except ImageError as error:
+            if len(files) == 1 and not passed:
+                raise
+            left_out.append(LeftOut(one.name, f"cannot be seen: {error.message}"))
         except UnreadError as error:
             if len(files) == 1 and not passed:
                 raise
             way = " (/read reads it in parts)" if isinstance(error, TooLongError) else ""
             left_out.append(LeftOut(one.name, error.why + way))
-        if sum(len(each.text) for each in read) > MAX_BYTES:
+        if n_read > MAX_BYTES:
             raise UsageError("these files are too much text for one message", "choose fewer")
     words = left_out_words([*left_out, *passed], len(files) + len(passed))
     if not read:
@@ -212,8 +234,9 @@ def _gitignore(folder: Path, prefix: str) -> Iterator[tuple[str, "GitIgnoreSpec"
         return
 
 
-def may_have_text(name: str) -> bool:
-    """Whether a file or folder of this name is looked at: not a hidden one, nor what a build leaves, nor a binary."""
+def may_be_attached(name: str) -> bool:
+    """Whether a file or folder of this name is looked at: not a hidden one, nor what a build leaves, nor a binary that
+    is no image."""
     return not name.startswith(".") and name not in _PASSED_OVER and os.path.splitext(name)[1].lower() not in _NO_TEXT
 
 

@@ -10,6 +10,7 @@ from localrun.base.files import make_private
 from localrun.base.paths import folder
 from localrun.chat.conversation import Chat, Policy, SettingValue
 from localrun.chat.file import JournalFile
+from localrun.chat.images import IMAGES, ImageShelf, erase_images
 from localrun.chat.summary import SUFFIX, ChatSummary, Summaries, is_chat_id
 from localrun.storage.block_files import DISK_FOLDER
 from localrun.storage.erase import erase_chats
@@ -21,8 +22,9 @@ INDEX_NAME = "search.sqlite"
 class ChatStore:
     """All chats in a folder; without one, chats live in memory only, which `notice` tells the user."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, images: ImageShelf | None = None) -> None:
         self.folder = folder
+        self.images = images or ImageShelf(folder and folder / IMAGES)
         if folder:
             make_private(folder)
         self.notice = "" if folder else "chats are not kept: there is no folder to write them to"
@@ -33,7 +35,7 @@ class ChatStore:
         """Create a chat; `options` are those of `Chat.set`. Nothing is on disk before its first message."""
         now = time.time()
         chat_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{secrets.token_hex(3)}"
-        chat = Chat(chat_id, JournalFile(self._path(chat_id)))
+        chat = Chat(chat_id, JournalFile(self._path(chat_id)), self.images)
         chat.begin(now, {"title": title, "model": model, **options})
         self._chats[chat_id] = chat
         return chat
@@ -49,7 +51,7 @@ class ChatStore:
             if chat is None:
                 if path is None:
                     raise FileNotFoundError
-                chat = Chat(chat_id, JournalFile(path, exists=True))
+                chat = Chat(chat_id, JournalFile(path, exists=True), self.images)
                 chat.read()
             elif path is not None and path.exists():
                 chat.refresh()
@@ -132,6 +134,7 @@ class ChatStore:
             return
         try:
             erase_traces(path.parent, chat_id)
+            erase_images(path.parent, path)
             path.unlink(missing_ok=True)
             erase_index(path.parent)  # a search may have read the chat just before
         except OSError as error:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from localrun.base.content import FilePart
+from localrun.base.content import Attachment
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
 
@@ -40,9 +40,9 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Files attached to a message. `left_out` is a sentence about the others; empty where there are none."""
+    """Files and images attached to a message. `left_out` is a sentence about the others; empty where there are none."""
 
-    files: list[FilePart]
+    files: list[Attachment]
     left_out: str = ""
 
 

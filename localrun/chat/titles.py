@@ -5,6 +5,7 @@ import re
 from localrun.base.request import Request, Sampling
 from localrun.chat.conversation import Chat
 from localrun.chat.requests import in_turn
+from localrun.chat.sight import seen_chat
 from localrun.chat.summary import title_of
 
 _ASK = "Name this conversation in two to six words, in its own language. Reply with the name only."
@@ -25,11 +26,16 @@ def wants_short_title(chat: Chat) -> bool:
     return wants_title(chat) and len(chat.tree) == 2
 
 
-def title_request(chat: Chat) -> Request:
-    """Request for a title. It continues from the cached chat and is not stored."""
+def title_request(chat: Chat, sees: bool = True) -> Request:
+    """Request for a title, from a model that `sees` images or not.
+
+    It continues from the cached chat and is not stored.
+    """
     ask = {"role": "user", "content": _ASK}
+    seen = seen_chat(chat, chat.visible(), sees)
     return Request(
-        messages=tuple(in_turn([*chat.request_messages(), ask])),
+        messages=tuple(in_turn([*seen.messages, ask])),
+        images=seen.images,
         sampling=Sampling(temperature=0.0),
         max_tokens=_MOST_TOKENS,
         think="off",

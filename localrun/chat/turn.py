@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, assert_never
 
 from localrun.base.constraint import Constraint
-from localrun.base.content import Content, Part, TextPart, as_message_content, text_of
+from localrun.base.content import Content, Part, TextPart, text_of
 from localrun.base.errors import LocalrunError
 from localrun.base.events import (
     Accepted,
@@ -25,10 +25,10 @@ from localrun.base.tool_events import CallsMade, ToolDone, ToolStarted, TurnEven
 from localrun.chat.conversation import Chat
 from localrun.chat.draft import Draft
 from localrun.chat.overflow import OverflowPlan, make_room, reserve_of
-from localrun.chat.requests import in_turn, request_messages
+from localrun.chat.sight import seen_chat
 from localrun.chat.tree import Message
 
-TurnPhase = Literal["starting", "waiting", "reading", "thinking", "writing", "calling"]
+TurnPhase = Literal["starting", "waiting", "looking", "reading", "thinking", "writing", "calling"]
 
 _SHORTEST_PACE = 0.2  # seconds that a rate is told of
 _NOT_STATS = ("text", "thinking", "tool_calls", "token_ids", "path", "notes")  # kept elsewhere, or not worth keeping
@@ -61,14 +61,19 @@ class TurnOptions:
         )
 
 
-def begin_turn(chat: Chat, question: str, options: TurnOptions, ctx: int) -> tuple[Request, OverflowPlan | None]:
-    """Request for an answer to a message of `chat`, in a context of `ctx` tokens; 0 where unknown.
+def begin_turn(
+    chat: Chat, question: str, options: TurnOptions, ctx: int, sees: bool = True
+) -> tuple[Request, OverflowPlan | None]:
+    """Request for an answer to a message of `chat`, in a context of `ctx` tokens; 0 where unknown. `sees`: whether the
+    model gets images.
 
     Under the policy `drop` the oldest turns are dropped here: the plan says which.
     """
     plan = make_room(chat, question, ctx, reserve_of(ctx, options.max_tokens)) if ctx else None
+    seen = seen_chat(chat, chat.visible(question), sees)
     request = options.request(
-        in_turn(chat.request_messages(question)),
+        seen.messages,
+        images=seen.images,
         known_ids=chat.known_ids(question),
         now=chat.created,
         overflow="roll" if chat.policy == "roll" else "stop",
@@ -77,12 +82,13 @@ def begin_turn(chat: Chat, question: str, options: TurnOptions, ctx: int) -> tup
     return request, plan
 
 
-def continue_turn(chat: Chat, cut: Message, options: TurnOptions) -> Request:
+def continue_turn(chat: Chat, cut: Message, options: TurnOptions, sees: bool = True) -> Request:
     """Request for the rest of an answer that was cut: within its text, or after results of calls."""
-    messages = in_turn(chat.request_messages(cut.id))
+    seen = seen_chat(chat, chat.visible(cut.id), sees)
     return options.request(
-        messages,
-        continues=messages[-1]["role"] == "assistant",
+        seen.messages,
+        images=seen.images,
+        continues=seen.messages[-1]["role"] == "assistant",
         known_ids=chat.known_ids(cut.id) if cut.ids else (),
         now=chat.created,
         overflow="roll" if chat.policy == "roll" else "stop",
@@ -90,16 +96,18 @@ def continue_turn(chat: Chat, cut: Message, options: TurnOptions) -> Request:
     )
 
 
-def preview_request(chat: Chat, content: Content, options: TurnOptions, instead_of: str | None = None) -> Request:
+def preview_request(
+    chat: Chat, content: Content, options: TurnOptions, instead_of: str | None = None, sees: bool = True
+) -> Request:
     """The request that sending `content`, if need be in the place of a message, would make; with no parts, that of the
     chat as it is."""
-    more: list[RequestMessage] = [{"role": "user", "content": as_message_content(content)}] if content else []
-    before = chat.request_messages()
+    more = [Message("", None, "user", content)] if content else []
+    before = chat.visible()
     if instead_of is not None and instead_of in chat.tree:
         parent = chat.tree[instead_of].parent
-        before = chat.request_messages(parent) if parent else request_messages((), chat.system)
-    known_ids = ids_before(chat, instead_of)
-    return options.request(in_turn([*before, *more]), known_ids=known_ids, now=chat.created, chat_id="")
+        before = chat.visible(parent) if parent else []
+    seen, known_ids = seen_chat(chat, [*before, *more], sees), ids_before(chat, instead_of)
+    return options.request(seen.messages, images=seen.images, known_ids=known_ids, now=chat.created, chat_id="")
 
 
 def ids_before(chat: Chat, instead_of: str | None = None) -> tuple[int, ...]:
@@ -132,6 +140,7 @@ class Answer:
         self.temperature = request.sampling.temperature  # None leaves it to the model
         self.began = time.monotonic()
         self.prefill: Prefill | None = None
+        self.image: ImageProgress | None = None  # of the image that is looked at
         self.first_token: float | None = None  # when it came, as `began`
         self.first_word: float | None = None  # when the first text came that is no thinking
         self.n_tokens = 0
@@ -174,6 +183,8 @@ class Answer:
             return "calling"
         if self.first_token is not None:
             return "writing" if self.text else "thinking"
+        if self.image is not None:
+            return "looking"
         if self.prefill is not None and self.prefill.total:
             return "reading"
         return "waiting" if self.info.engine == "remote" else "starting"
@@ -202,10 +213,12 @@ class Answer:
 
     def take(self, event: TurnEvent) -> None:
         match event:
-            case Accepted() | ImageProgress() | PromptLogprobs() | ToolCallDelta() | ToolStarted():
+            case Accepted() | PromptLogprobs() | ToolCallDelta() | ToolStarted():
                 pass
+            case ImageProgress():
+                self.image = event
             case Prefill():
-                self.prefill = event
+                self.prefill, self.image = event, None
             case Token(_, text, channel):
                 now = time.monotonic()
                 self.first_token = self.first_token or now

@@ -75,7 +75,9 @@ def _continue(chat: LineChat, _: str) -> None:
 
 
 def _sees(chat: LineChat, _: str) -> None:
-    view = chat.client.preview(preview_request(chat.chat, (), chat.shared.options(chat.chat)), pieces=True)
+    sees = not chat.client.info.why_blind
+    request = preview_request(chat.chat, (), chat.shared.options(chat.chat), sees=sees)
+    view = chat.client.preview(request, pieces=True)
     if view is None:
         raise UsageError("the server does not say what its model sees", "a model on this machine does")
     note(view.text)

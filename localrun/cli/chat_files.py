@@ -8,6 +8,7 @@ from localrun.chat.attachments import read_text
 from localrun.chat.commands import named_file
 from localrun.chat.files import read_files
 from localrun.chat.left_out import Attached
+from localrun.chat.sight import require_sight
 from localrun.cli.console import note
 from localrun.cli.line_chat import LineChat
 
@@ -17,8 +18,8 @@ _NAMED = re.compile(r'(?<!\S)@(?:"(?P<quoted>[^"]+)"|(?P<bare>\S*[^\s.,;:!?)"]))
 def attach(chat: LineChat, wanted: str) -> None:
     """Attach a file, a folder, or the files that match a glob."""
     if not wanted:
-        raise UsageError("/attach needs a file", "/attach notes.pdf, /attach src/*.py, or @notes.pdf inside a message")
-    _add(chat, read_files(wanted, Path.cwd()), "will be sent with the next message")
+        raise UsageError("/attach needs a file", "/attach notes.pdf, /attach cat.png, or @notes.pdf inside a message")
+    _add(chat, read_files(wanted, Path.cwd(), chat.store.images), "will be sent with the next message")
 
 
 def take_named(chat: LineChat, text: str) -> str:
@@ -45,7 +46,7 @@ def read_file(chat: LineChat, typed: str) -> None:
 def _take(chat: LineChat, named: re.Match[str]) -> str:
     wanted = named["quoted"] or named["bare"]
     try:
-        attached = read_files(wanted, Path.cwd())
+        attached = read_files(wanted, Path.cwd(), chat.store.images)
     except UsageError as error:
         note(f"({named[0]} stays text: {error.message})")
         return named[0]
@@ -54,8 +55,9 @@ def _take(chat: LineChat, named: re.Match[str]) -> str:
 
 
 def _add(chat: LineChat, attached: Attached, does: str) -> None:
+    require_sight(chat.client.info, tuple(attached.files))
     for file in attached.files:
         note(f"({file.chip} {does})")
     if attached.left_out:
         note(f"({attached.left_out})")
-    chat.attachments += attached.files
+    chat.attachments = list(dict.fromkeys([*chat.attachments, *attached.files]))

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 from localrun.base.errors import LocalrunError
 from localrun.base.events import ImageProgress
+from localrun.base.image_words import looking_words
 from localrun.base.sanitize import Cleaner, clean
 from localrun.cli.word_wrap import WordWrap
 
@@ -198,8 +199,7 @@ class PrefillNotes:
             self._note(f"(reading the prompt: {done:,} of {total:,} tokens)")
 
     def tell_image(self, progress: ImageProgress) -> None:
-        which = "the image" if progress.total == 1 else f"image {progress.number + 1} of {progress.total}"
-        self._note(f"(encoding {which}: {progress.share:.0%})")
+        self._note(f"({looking_words(progress)})")
 
     def _note(self, text: str) -> None:
         now = time.monotonic()

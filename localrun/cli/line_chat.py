@@ -3,12 +3,13 @@
 from dataclasses import replace
 from functools import partial
 
-from localrun.base.content import FilePart, TextPart
+from localrun.base.content import Attachment, TextPart, attachments_in
 from localrun.base.errors import UsageError
 from localrun.base.events import Completion
 from localrun.base.units import tps
 from localrun.chat.journal import Chat, ChatStore, Policy
 from localrun.chat.overflow import POLICIES
+from localrun.chat.sight import require_sight
 from localrun.chat.too_long import TooLong
 from localrun.chat.tree import Message
 from localrun.chat.turn import may_go_on
@@ -41,7 +42,7 @@ class LineChat:
         self.shared = shared
         self.output = output
         self.last: Completion | None = None
-        self.attachments: list[FilePart] = []  # go along with the next message
+        self.attachments: list[Attachment] = []  # go along with the next message
         self.deleted: list[str] = []  # chats, the last one last
         self.tools = tools
         self._show_thinking = show_thinking
@@ -64,8 +65,10 @@ class LineChat:
 
     def send(self, text: str) -> None:
         """Send a message and answer it."""
-        attachments, self.attachments = self.attachments, []
-        self._answer(self.chat.add_user((*attachments, TextPart(text))).id)
+        content = (*self.attachments, TextPart(text))
+        require_sight(self.client.info, content)
+        self.attachments = []
+        self._answer(self.chat.add_user(content).id)
 
     def retry(self, temperature: float | None = None) -> None:
         """Answer the last message again, at another temperature if one is given."""
@@ -86,8 +89,9 @@ class LineChat:
         self._answer(cut.parent, cut)
 
     def edit(self, text: str) -> None:
-        """Replace the last message and answer it; the old message stays as a branch."""
-        self._answer(self.chat.edit(self.last_question(), text).id)
+        """Replace the text of the last message and answer it; the old message stays as a branch."""
+        question = self.chat.tree[self.last_question()]
+        self._answer(self.chat.edit(question.id, (*attachments_in(question.content), TextPart(text))).id)
 
     def undo(self) -> str:
         """Remove the last message and its answer from the branch; returns the text of the message."""
@@ -110,6 +114,7 @@ class LineChat:
         self._told = self.chat.problem
 
     def _answer(self, question: str, begun: Message | None = None, temperature: float | None = None) -> None:
+        require_sight(self.client.info, self.chat.tree[question].content)
         self.unanswered = question
         self.tell_problem()
         options = self.shared.options(self.chat, tools=self.tools.ready())

@@ -8,6 +8,7 @@ from localrun.base.request import Request
 from localrun.base.tool_events import TurnEvent
 from localrun.chat.conversation import Chat, Policy
 from localrun.chat.overflow import OverflowPlan, adopt, drop_turn
+from localrun.chat.sight import unseen_words
 from localrun.chat.too_long import TooLong, describe_too_long
 from localrun.chat.tree import Message
 from localrun.chat.turn import Answer, TurnOptions, begin_turn, continue_turn
@@ -31,13 +32,15 @@ def answer_in(
     `ask` chooses a policy when the context is full. When there is no answer at all, the message stays in the chat on a
     branch of its own, and the error is raised.
     """
-    ctx = client.info.ctx
+    ctx, sees = client.info.ctx, not client.info.why_blind
+    if unseen := unseen_words(chat, question, client.info):
+        note(f"({unseen})")
     while True:
         if begun is None:
-            request, plan = begin_turn(chat, question, options, ctx)
+            request, plan = begin_turn(chat, question, options, ctx, sees)
             _tell(plan)
         else:
-            request = continue_turn(chat, begun, options)
+            request = continue_turn(chat, begun, options, sees)
         answer = Answer(chat, question, request, client.info, begun)
         try:
             done = stream(client, request, answer.take)

@@ -25,6 +25,7 @@ from localrun.client.remote_probe import probe
 from localrun.text.reasoning import ReasoningTags
 
 LOAD_SECONDS = 2.0
+ON_THIS_MACHINE = "choose a model on this machine"
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "frequency_penalty", "seed")
 
 
@@ -63,6 +64,7 @@ class RemoteClient:
             load_ms=milliseconds,
             notes=("; ".join(notes),),
             engine="remote",
+            why_blind=f"images are not sent to a server yet: {ON_THIS_MACHINE}",
             server_says=self._profile.lines,
         )
 
@@ -76,7 +78,7 @@ class RemoteClient:
         if request.logprobs is not None or request.prompt_logprobs is not None:
             raise UsageError("logprobs of a model on a server are not read", "choose a model on this machine")
         if request.images:
-            raise UsageError("images are not sent to a server yet", "choose a model on this machine")
+            raise UsageError("images are not sent to a server yet", ON_THIS_MACHINE)
         if request.constraint is not None:
             check_remote(request.constraint)
         self._profile.check(request)

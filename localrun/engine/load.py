@@ -131,7 +131,7 @@ def load_on(
     if kept.found:
         check.start()
     loaded = LoadedModel(engine, model, backend, text, plan, info, threads, *work, kept, check, constraints)
-    return replace(loaded, images=images, why_blind=why_blind)
+    return replace(loaded, images=images, why_blind=why_blind, info=replace(info, why_blind=why_blind))
 
 
 def open_eyes(opened: OpenedModel, backend: Backend, layout: Layout) -> tuple[ImageEncoder | None, str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from localrun_testing.faces import Faces, script, type_in
+from PIL import Image
 
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.content import with_files_as_text
@@ -176,3 +177,22 @@ def test_where_another_model_fails_the_first_comes_back(faces: Faces, monkeypatc
     assert "there is no memory for it" in err
     assert out == "You said one.\nYou said two.\n"
     assert [client.closed for client in faces.clients] == [True, True]
+
+
+def test_images_go_along_and_an_edit_keeps_them(
+    faces: Faces, monkeypatch: Patch, chats: ChatStore, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (8, 5)).save(tmp_path / "cat.png")
+    (tmp_path / "bad.png").write_bytes(b"no image")
+    type_in(monkeypatch, "/attach bad.png", "/attach cat.png", "what?", "look at @cat.png", "/edit sure?")
+    _, _, err = faces.run("chat")
+    assert "no image of a known kind" in err
+    assert "(cat.png 8 × 5 will be sent with the next message)" in err
+    first, second, third = (request.images for request in faces.clients[0].requests)
+    assert first == second == third
+    assert first[0].path is not None
+    assert first[0].path.parent == chats.images.folder
+    last = faces.request.messages[-1]["content"]
+    assert [part["type"] for part in last] == ["image", "text"]
+    assert last[1]["text"] == "sure?"

@@ -10,6 +10,7 @@ from textual.widgets import Input
 
 from localrun.base.content import with_files_as_text
 from localrun.chat.files import read_files
+from localrun.chat.images import ImageShelf
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.editor import Editor
 
@@ -40,16 +41,16 @@ def test_files_go_along_as_chips(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_attached_is_refused_and_another_one_may_be_named(tmp_path: Path) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("words")
-    picture = tmp_path / "cat.png"
-    picture.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    sound = tmp_path / "cat.ogg"
+    sound.write_bytes(b"OggS\xff\x00")
     app, _ = chat_app()
 
     async def steps(pilot: Pilot[Any]) -> None:
         await pilot.press("ctrl+t")
         await until(pilot, lambda: app.screen.query("#answer"))
-        app.screen.query_one("#answer", Input).value = str(picture)
+        app.screen.query_one("#answer", Input).value = str(sound)
         await pilot.press("enter")
-        await until_text(pilot, "cat.png is not UTF-8 text")
+        await until_text(pilot, "cat.ogg is not UTF-8 text")
         app.screen.query_one("#answer", Input).value = str(tmp_path / "nothing")
         await until(pilot, lambda: "is not UTF-8 text" not in screen_text(app))
         await pilot.press("enter")
@@ -101,8 +102,8 @@ def test_a_key_that_takes_words_back_takes_files_only_before_the_text(tmp_path: 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         composer = chat_screen(pilot).query_one(Composer)
-        composer.attach(read_files(str(notes), tmp_path))
-        composer.attach(read_files(str(notes), tmp_path))
+        composer.attach(read_files(str(notes), tmp_path, ImageShelf(None)))
+        composer.attach(read_files(str(notes), tmp_path, ImageShelf(None)))
         assert len(composer.attachments) == 1, "the same file once"
         await pilot.press(*"sum up", "ctrl+w")
         assert (composer.editor.text, len(composer.attachments)) == ("sum ", 1)

@@ -20,6 +20,7 @@ from textual.widgets import Input, TextArea
 
 import localrun_tui
 from localrun.base.settings import Settings, write_setting
+from localrun.chat.images import ImageShelf
 from localrun_tui.key_parser import KeyParser
 from localrun_tui.screens.chat.chat_settings import ChatSettings, ChatSettingsScreen
 from localrun_tui.screens.dialogs.ask import AskOne, AskText
@@ -64,7 +65,7 @@ WAYS = {
     "search of chats": Way(keys=("ctrl+l", "slash")),
     "palette": Way(keys=("ctrl+p",)),
     "chat settings": Way(lambda: ChatSettingsScreen(NOTHING_SET, Settings())),
-    "attach": Way(lambda: AttachScreen(Path.cwd())),
+    "attach": Way(lambda: AttachScreen(Path.cwd(), ImageShelf(None))),
     "ask": Way(lambda: AskText("Title?")),
     "server": Way(lambda: EndpointForm(None, [])),
     "search of settings": Way(SettingsScreen, ("slash",)),

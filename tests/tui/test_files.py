@@ -17,6 +17,7 @@ from localrun.base.content import with_files_as_text
 from localrun.base.errors import UsageError
 from localrun.chat.attachments import MAX_BYTES
 from localrun.chat.files import FoundFile, place_of, read_files, read_found, walk
+from localrun.chat.images import ImageShelf
 from localrun_tui.screens.chat.file_menu import behind_at
 from localrun_tui.state.files import dropped_path, look_at, matching
 
@@ -30,8 +31,10 @@ TREE = {
     "src/secret.log": "x",
     ".git/config": "x",
     "node_modules/a.js": "x",
-    "picture.png": "x",
+    "film.mp4": "x",
 }
+
+SHELF = ImageShelf(None)
 
 
 @pytest.fixture
@@ -116,17 +119,17 @@ def test_what_is_typed_may_lead_elsewhere(tree: Path, monkeypatch: pytest.Monkey
 
 def test_a_folder_is_read_as_a_whole_within_bounds(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = [one for one in walk(tree).found if one.name.endswith(".py")]
-    attached = read_found(files)
+    attached = read_found(files, SHELF)
     assert [one.name for one in attached.files] == ["src/engine.py", "src/engine_test.py", "src/deep/cache.py"]
     assert attached.left_out == ""
     with pytest.raises(UsageError, match="51 files; 50 are the most"):
-        read_found(files * 17)
+        read_found(files * 17, SHELF)
     (tree / "src" / "b.txt").write_bytes(b"\0")
     with pytest.raises(UsageError, match=r"b\.txt is not text"):
-        read_found([FoundFile(tree / "src" / "b.txt", "b.txt")])
+        read_found([FoundFile(tree / "src" / "b.txt", "b.txt")], SHELF)
     monkeypatch.setattr("localrun.chat.files.walk", partial(walk, most=2))
     with pytest.raises(UsageError, match="too many files below src/"):
-        read_found([FoundFile(tree / "src", "src/")])
+        read_found([FoundFile(tree / "src", "src/")], SHELF)
 
 
 @pytest.fixture
@@ -136,7 +139,7 @@ def docs(tmp_path: Path) -> Path:
     (folder / "more papers").mkdir(parents=True)
     (folder / "report.txt").write_text("the report")
     (folder / "server.log").write_text("x" * (MAX_BYTES + 1))
-    (folder / "logo.png").write_bytes(b"\x89PNG")
+    (folder / "logo.ico").write_bytes(b"\x89PNG")
     (folder / "more papers" / "raw.txt").write_bytes(b"\xff\xfe")
     writer = PdfWriter()
     writer.add_blank_page(100, 100)
@@ -149,20 +152,20 @@ OF_DOCS += "more papers/raw.txt is not UTF-8 text"
 
 
 def test_what_of_a_folder_does_not_go_along_is_said(docs: Path) -> None:
-    attached = read_files(str(docs), docs)
+    attached = read_files(str(docs), docs, SHELF)
     assert [one.name for one in attached.files] == ["report.txt"]
-    assert attached.left_out == f"{OF_DOCS}, logo.png is not text"
-    chosen = read_found([FoundFile(docs, "docs/")])
+    assert attached.left_out == f"{OF_DOCS}, logo.ico is not text"
+    chosen = read_found([FoundFile(docs, "docs/")], SHELF)
     assert [one.name for one in chosen.files] == ["docs/report.txt"]
     assert "docs/server.log is too long" in chosen.left_out
-    assert read_files("*.txt", docs).left_out == "1 of 2 left out: more papers/raw.txt is not UTF-8 text"
-    assert read_files("report.txt", docs).left_out == ""
+    assert read_files("*.txt", docs, SHELF).left_out == "1 of 2 left out: more papers/raw.txt is not UTF-8 text"
+    assert read_files("report.txt", docs, SHELF).left_out == ""
     for number in range(9):
         (docs / f"{number}.png").write_bytes(b"")
-    assert read_files(str(docs), docs).left_out.endswith(", and 8 more")
+    assert read_files(str(docs), docs, SHELF).left_out.endswith(", and 8 more")
     (docs / "report.txt").unlink()
     with pytest.raises(UsageError, match=r"no text file among them \(13 of 13 left out: "):
-        read_files(str(docs), docs)
+        read_files(str(docs), docs, SHELF)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="windows has no such files")
@@ -188,11 +191,11 @@ def test_what_cannot_be_looked_at_is_left_out_aloud(docs: Path, monkeypatch: pyt
         "other/": "is a link to a folder",
         "a\nb.txt": "has a name that cannot be shown",
         "closed/": "cannot be opened",
-        "logo.png": "is not text",
+        "logo.ico": "is not text",
     }
     closed = "closed/ cannot be opened"
-    assert read_files("rep*", docs).left_out == f"2 of 3 left out: other/ is a link to a folder, {closed}"
-    assert "\n" not in read_files(str(docs), docs).left_out
+    assert read_files("rep*", docs, SHELF).left_out == f"2 of 3 left out: other/ is a link to a folder, {closed}"
+    assert "\n" not in read_files(str(docs), docs, SHELF).left_out
 
 
 @pytest.mark.parametrize("keys", ["@docs", "/attach docs", "ctrl+t"])

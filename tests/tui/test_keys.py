@@ -91,7 +91,7 @@ WALKS = [
     Walk("f1", "Keys and commands"),
     Walk("ctrl+p", "Search for commands"),
     Walk("ctrl+s", "System prompt"),
-    Walk("ctrl+t", "Attach a file: text or PDF"),
+    Walk("ctrl+t", "Attach a file: text, PDF or image"),
     Walk("ctrl+l", "Search all chats"),
     Walk("ctrl+g", "Last answer"),
 ]

@@ -11,6 +11,7 @@ from localrun_testing.scripted_client import Script, ScriptedClient
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from localrun.base.content import FilePart
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import Event
 from localrun.base.request import Request
@@ -125,6 +126,7 @@ def test_escape_ends_the_reading_and_keeps_what_was_read(log: Path) -> None:
         await pilot.press("escape")
         await until(pilot, lambda: attached(pilot) == ["server.log in parts"])
         (file,) = chat_screen(pilot).composer.attachments
+        assert isinstance(file, FilePart)
         assert "2 of " in file.text
         assert chat_screen(pilot).composer.editor.text == "what is wrong?"
 

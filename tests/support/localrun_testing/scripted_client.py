@@ -11,6 +11,7 @@ from localrun.base.events import (
     Completion,
     Done,
     Event,
+    ImageProgress,
     MemoryFigures,
     ModelInfo,
     Prefill,
@@ -99,7 +100,7 @@ class Script:
     thinking: str = ""
     piece: int = 4
     delay: float = 0.0  # before every token
-    prefill: tuple[Prefill, ...] = (Prefill(12, 0, 12),)
+    prefill: tuple[ImageProgress | Prefill, ...] = (Prefill(12, 0, 12),)
     prefill_delay: float = 0.0  # before every Prefill but the first
     never_reads_all: bool = False  # hangs after the last Prefill until it is cancelled
     dies_after: int | None = None  # tokens

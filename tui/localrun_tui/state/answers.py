@@ -24,11 +24,11 @@ def turn_options(chat: "Chat") -> TurnOptions:
     )
 
 
-def build_request(chat: "Chat", message_id: str, ctx: int) -> Request:
+def build_request(chat: "Chat", message_id: str, ctx: int, sees: bool = True) -> Request:
     """The request for an answer to `message_id`. Dropped turns are shown by a line in the transcript."""
-    return begin_turn(chat, message_id, turn_options(chat), ctx)[0]
+    return begin_turn(chat, message_id, turn_options(chat), ctx, sees)[0]
 
 
-def continue_request(chat: "Chat", cut: "Message") -> Request:
+def continue_request(chat: "Chat", cut: "Message", sees: bool = True) -> Request:
     """The request to continue an answer that was cut."""
-    return continue_turn(chat, cut, turn_options(chat))
+    return continue_turn(chat, cut, turn_options(chat), sees)

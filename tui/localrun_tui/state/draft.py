@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from localrun.base.content import Content, TextPart, files_in, text_of, typed_text
+from localrun.base.content import Content, TextPart, attachments_in, text_of, typed_text
 from localrun.base.files import write_whole
 from localrun.base.paths import folder, writable_folder
 from localrun.base.small_file import read_small
@@ -51,9 +51,9 @@ def take_draft() -> Content:
 
 
 def together(first: Content, second: Content) -> Content:
-    """Two messages as one, its files first."""
+    """Two messages as one, its files and images first."""
     typed = filter(None, map(typed_text, (first, second)))
-    return (*files_in(first), *files_in(second), TextPart("\n\n".join(typed)))
+    return (*attachments_in(first), *attachments_in(second), TextPart("\n\n".join(typed)))
 
 
 def _own_path(place: Path) -> Path:

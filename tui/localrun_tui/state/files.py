@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from textual.fuzzy import FuzzySearch
 
 from localrun.base.units import gib
-from localrun.chat.files import Files, FoundFile, fits, is_glob
+from localrun.chat.files import Files, FoundFile, is_glob
 
 MOST_SHOWN = 40
 _LOOK_BYTES, _LOOK_LINES = 2048, 7
@@ -19,7 +19,7 @@ _SCORED = 400  # of those that have the letters in their order, the shortest
 def matching(files: Files, wanted: str, most: int = MOST_SHOWN) -> list[FoundFile]:
     """Files that match a glob, lie in a named folder, or have the letters in their order."""
     if is_glob(wanted):
-        return [one for one in files.found if not one.is_folder and fits(wanted, one.name)]
+        return list(files.fitting(wanted).found)
     if not wanted or wanted.endswith("/"):
         inside = [one for one in files.found if one.name.startswith(wanted) and one.name != wanted]
         return sorted(inside, key=lambda one: (one.name.rstrip("/").count("/"), one.name))[:most]
@@ -35,6 +35,8 @@ def look_at(files: Sequence[FoundFile]) -> str:
     if len(files) != 1 or files[0].is_folder:
         return "\n".join(one.name for one in files[:_LOOK_LINES]) if len(files) > 1 else ""
     (one,) = files
+    if one.is_image:
+        return f"{gib(one.n_bytes)} image\nfor a model that sees"
     try:
         with one.path.open("rb") as file:
             data = file.read(_LOOK_BYTES)

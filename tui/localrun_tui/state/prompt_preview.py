@@ -13,6 +13,7 @@ from localrun.chat.turn import ids_before, preview_request
 from localrun_tui.state.session import Session
 
 if TYPE_CHECKING:
+    from localrun.chat.images import ImageShelf
     from localrun.chat.journal import Chat
 
 
@@ -44,7 +45,9 @@ async def preview(
     if client is None or session.answering:
         return None
     try:
-        request = await session.disk.run(_request, session.chat, content, instead_of)
+        images = await session.images()
+        sees = not client.info.why_blind
+        request = await session.disk.run(_request, session.chat, content, instead_of, images, sees)
         request = replace(request, tools=session.tools.for_model)
         return await asyncio.to_thread(client.preview, request, pieces) if request.messages else None
     except LocalrunError:  # a server that is gone, a template that refuses: sending it will say so
@@ -65,10 +68,12 @@ async def size_of_draft(session: Session, content: Content, held: int, instead_o
     return DraftSize(max(found.n_tokens - known, 0), found.n_tokens, ctx, is_exact=True)
 
 
-def _request(chat: "Chat | None", content: Content, instead_of: str | None) -> Request:
+def _request(
+    chat: "Chat | None", content: Content, instead_of: str | None, images: "ImageShelf", sees: bool
+) -> Request:
     from localrun.base.settings import read_settings
     from localrun.chat.journal import ChatStore
     from localrun_tui.state.answers import turn_options
 
-    chat = chat or ChatStore(None).create(system=read_settings().system or "")
-    return preview_request(chat, content, turn_options(chat), instead_of)
+    chat = chat or ChatStore(None, images).create(system=read_settings().system or "")
+    return preview_request(chat, content, turn_options(chat), instead_of, sees)

@@ -17,6 +17,7 @@ from localrun.base.errors import UsageError
 from localrun.base.events import ModelInfo
 from localrun.base.request import Request
 from localrun.chat.attachments import title_for
+from localrun.chat.sight import require_sight, unseen_words
 from localrun.chat.turn import may_go_on
 from localrun.client.choice import held_by
 from localrun.client.model_slot import LoadGivenUpError, ModelSlot, OpenClient
@@ -39,6 +40,7 @@ from localrun_tui.state.turn import Turn
 from localrun_tui.state.waiting import WaitingMessages
 
 if TYPE_CHECKING:
+    from localrun.chat.images import ImageShelf
     from localrun.chat.journal import Chat, ChatStore
     from localrun.chat.tree import Message
     from localrun.client.choice import ModelChoice
@@ -109,8 +111,12 @@ class Session:
         return self.under_way is not None
 
     async def send(self, content: Content) -> None:
-        """Put the user's message on disk and answer it; while the one before is unanswered, it waits."""
+        """Put the user's message on disk and answer it; while the one before is unanswered, it waits.
+
+        Raises UsageError, before that, for images that the model does not see.
+        """
         await self.opened()
+        require_sight(self.info, content)
         if self._busy:
             await self.waiting.add(content)
             return
@@ -139,6 +145,7 @@ class Session:
         """Send one of those that wait; the next one goes after its answer."""
         self.waiting.release()
         if index < len(self.waiting) and not self._busy:
+            require_sight(self.info, self.waiting.contents[index])
             await self.send(self.waiting.take(index))
             await self.waiting.sent()
 
@@ -160,6 +167,7 @@ class Session:
                 self.post(ModelWanted())
             return
         try:
+            require_sight(client.info, chat.tree[message_id].content)
             await self.disk.run(chat.rewind, message_id)
             if self.present is not None:
                 from localrun.chat.chat_settings import hold_with
@@ -167,10 +175,11 @@ class Session:
                 await self.disk.run(hold_with, chat, held_by(self.present, client.info.name))
             await asyncio.to_thread(self.tools.wait_for_servers)
             request = await self.disk.run(self._request, chat, message_id, begun)
+            unseen = await self.disk.run(unseen_words, chat, message_id, client.info)
             request = replace(request, tools=self.tools.for_model)
             if temperature is not None:
                 request = replace(request, sampling=replace(request.sampling, temperature=temperature))
-            self.turn = Turn(chat, message_id, request, client, self.disk, self.tools, begun)
+            self.turn = Turn(chat, message_id, request, client, self.disk, self.tools, begun, unseen)
             self.post(TurnBegan(self.turn))
         finally:
             self.asking = False
@@ -205,11 +214,16 @@ class Session:
     def _request(self, chat: "Chat", message_id: str, begun: "Message | None") -> Request:
         from localrun_tui.state.answers import build_request, continue_request
 
+        sees = self.info is None or not self.info.why_blind
         if begun is not None:
-            return continue_request(chat, begun)
-        return build_request(chat, message_id, self.info.ctx if self.info else 0)
+            return continue_request(chat, begun, sees)
+        return build_request(chat, message_id, self.info.ctx if self.info else 0, sees)
 
     # ---- chats
+
+    async def images(self) -> "ImageShelf":
+        """Where images are kept that are attached."""
+        return await self.disk.run(self.disk.images)
 
     @property
     def problem(self) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from localrun.base.settings import read_settings
 
 if TYPE_CHECKING:
+    from localrun.chat.images import ImageShelf
     from localrun.chat.journal import Chat, ChatStore
 
 T = TypeVar("T")
@@ -39,6 +40,10 @@ class StoreThread:
         if self._store is None:
             self._store = self._open_store()
         return self._store
+
+    def images(self) -> "ImageShelf":
+        """The images of chats. On this thread only; what it returns is for any."""
+        return self.store().images
 
     def warm_up(self) -> None:
         """Read what the list needs of every chat, so that it opens as quickly as ever. On this thread only."""

@@ -1,6 +1,7 @@
 """Name a chat while the model is idle."""
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError
@@ -27,7 +28,8 @@ async def give_title(session: "Session") -> None:
     is_remote = info.backend == "remote"
     if not wanted or (not wants_short_title(chat) if is_remote else info.weights_bytes < _LEAST_BYTES):
         return
-    request = await session.disk.run(short_title_request if is_remote else title_request, chat)
+    wanted_from = short_title_request if is_remote else partial(title_request, sees=not info.why_blind)
+    request = await session.disk.run(wanted_from, chat)
     try:
         generation = client.generate(request)
         answer = asyncio.create_task(asyncio.to_thread(_text_of, generation))

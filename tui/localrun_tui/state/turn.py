@@ -33,8 +33,10 @@ class Turn(Answer):
         disk: StoreThread,
         tools: AppTools,
         begun: "Message | None" = None,
+        unseen: str = "",
     ) -> None:
         super().__init__(chat, question, request, client.info, begun)
+        self.unseen = unseen  # a sentence about images of the chat that the model does not get
         self._disk = disk
         self._tools = tools
         self._half_kept = self.began

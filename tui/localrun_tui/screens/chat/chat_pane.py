@@ -26,6 +26,7 @@ from localrun_tui.screens.chat.long_file import attach_long
 from localrun_tui.screens.chat.message_view import MessageView
 from localrun_tui.screens.chat.notice import Notice
 from localrun_tui.screens.chat.transcript import NewText, Transcript
+from localrun_tui.screens.chat.unseen import takes_back
 from localrun_tui.screens.chat.waiting_list import WaitingList
 from localrun_tui.state.branches import Branches
 from localrun_tui.state.desktop import Desktop
@@ -53,7 +54,7 @@ class ChatPane(Vertical):
         self.new_text = NewText()
         self.waiting = WaitingList()
         self.notice = Notice()
-        self.composer = Composer()
+        self.composer = Composer(session.images)
         self.find_bar = FindBar()
         self.consent = ConsentCard()
         below = (self.new_text, self.waiting, self.notice, self.consent, self.find_bar, self.composer)
@@ -97,7 +98,7 @@ class ChatPane(Vertical):
 
     async def begin(self, turn: Turn) -> None:
         """Show the answer, and follow it until it is over."""
-        self.notice.clear()
+        self.notice.say(f"⚠ {turn.unseen}" if turn.unseen else "")
         await self.path.begin(turn)
         self.refresh_bindings()
         self.composer.editor.cursor_blink = False  # each blink is a redraw
@@ -182,6 +183,8 @@ class ChatPane(Vertical):
     @on(Composer.Submitted)
     def _submit(self, event: Composer.Submitted) -> None:
         self.notice.clear()
+        if takes_back(event, self._session.info, self.composer, self.notice):
+            return
         if event.edited == WAITING:
             self.run_guarded(self._session.end_reword(event.content))
         elif event.edited is not None:

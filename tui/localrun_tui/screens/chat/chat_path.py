@@ -75,7 +75,7 @@ class ChatPath:
         when = 0.0
         while (live := self.live) is not None and live.turn is turn and not turn.over:
             seconds = live.draw()
-            stage = turn.prefill, turn.phase
+            stage = turn.prefill, turn.image, turn.phase
             if stage != shown or time.monotonic() - when > _TELL:
                 shown, when = stage, time.monotonic()
                 yield

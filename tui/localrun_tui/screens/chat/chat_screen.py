@@ -41,7 +41,7 @@ class ChatScreen(Screen[None]):
         Binding("ctrl+l", "history", "Chats", id="chat.history"),
         Binding("ctrl+g", "inspector", "Inspector", id="chat.inspector"),
         Binding("ctrl+n", "new_chat", "New chat", show=False, id="chat.new"),
-        Binding("ctrl+t", "attach", "Attach a file: text or PDF", show=False, id="chat.attach"),
+        Binding("ctrl+t", "attach", "Attach a file: text, PDF or image", show=False, id="chat.attach"),
         Binding("ctrl+r", "regenerate", "Answer again", show=False, id="chat.regenerate"),
         Binding("ctrl+s", "chat_settings", "This chat: system prompt, sampling", show=False, id="chat.settings"),
         Binding("f8", "app.downloads", "Downloads", show=False, id="chat.downloads"),

@@ -1,7 +1,7 @@
 """The composer: the editor, a menu of commands and files above it, and attached files as chips."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,11 +13,12 @@ from textual.message import Message as TextualMessage
 from textual.widgets import TextArea
 from textual.worker import WorkType
 
-from localrun.base.content import Content, FilePart, TextPart, files_in, typed_text
+from localrun.base.content import Attachment, Content, TextPart, attachments_in, typed_text
 from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import clean
 from localrun.chat.commands import command_in, is_command, unescaped
 from localrun.chat.files import FoundFile, read_found
+from localrun.chat.images import ImageShelf
 from localrun.chat.left_out import Attached, TooLongError
 from localrun_tui.screens.chat.argument_menu import suggested_arguments, takes_argument
 from localrun_tui.screens.chat.chips import Chips
@@ -69,11 +70,13 @@ class Composer(Vertical):
     class LeaveUp(TextualMessage):
         """The user wants to go up to the messages."""
 
-    def __init__(self) -> None:
+    def __init__(self, images: Callable[[], Awaitable[ImageShelf]]) -> None:
+        """`images` are kept there when they are attached."""
         super().__init__(id="composer")
         self.editor = Editor(self)
         self.menu = SuggestionMenu()
         self._chips = Chips()
+        self._images = images
         self.earlier: Callable[[], list[Content]] = list  # what was sent before, oldest first
         self.edited: str | None = None  # the message that is being edited
         self._recall = Recall()
@@ -86,14 +89,14 @@ class Composer(Vertical):
         yield self.editor
 
     @property
-    def attachments(self) -> list[FilePart]:
+    def attachments(self) -> list[Attachment]:
         return self._chips.attachments
 
     async def choose_file(self) -> None:
         """Let the user choose a file to attach. Waits for the user, so run it as a worker."""
         from localrun_tui.screens.dialogs.attach_screen import AttachScreen
 
-        found = await self.app.push_screen_wait(AttachScreen(Path.cwd()))
+        found = await self.app.push_screen_wait(AttachScreen(Path.cwd(), await self._images()))
         if isinstance(found, TooLongError):
             self.post_message(self.Refused(found))
         elif found is not None:
@@ -226,7 +229,7 @@ class Composer(Vertical):
 
     async def _attach_files(self, files: tuple[FoundFile, ...]) -> None:
         try:
-            self.attach(await asyncio.to_thread(read_found, files))
+            self.attach(await asyncio.to_thread(read_found, files, await self._images()))
         except LocalrunError as error:
             self.post_message(self.Refused(error))
 
@@ -257,7 +260,7 @@ class Composer(Vertical):
 
     def _show(self, content: Content) -> None:
         """Put a message into the editor and its files beside it."""
-        self._chips.replace(files_in(content))
+        self._chips.replace(attachments_in(content))
         self.write(clean(typed_text(content)))
 
     def write(self, text: str) -> None:

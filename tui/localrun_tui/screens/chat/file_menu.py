@@ -8,6 +8,7 @@ from pathlib import Path
 
 from textual.content import Content
 
+from localrun.base.units import gib
 from localrun.chat.attachments import about_tokens
 from localrun.chat.files import Files, FoundFile, is_glob, place_of, walk
 from localrun_tui.screens.chat.suggestions import Suggestion
@@ -91,7 +92,8 @@ def dropped_offer(text: str) -> list[Suggestion]:
 def offer(one: FoundFile, replaces: str, leads_to: str = "", words: str = "") -> Suggestion:
     """A row for a file or a folder that replaces `replaces` in the text; Tab on a folder writes `leads_to`."""
     folder = "all of this folder" if leads_to == replaces else "folder"
-    size = folder if one.is_folder else f"≈{about_tokens(one.n_bytes):,} tokens"
+    size = f"image, {gib(one.n_bytes)}" if one.is_image else f"≈{about_tokens(one.n_bytes):,} tokens"
+    size = folder if one.is_folder else size
     row = Content.assemble(say(f"{words}{one.name}", "bold"), (f"  {size}", "$foreground-muted"))
     return Suggestion(one.name, row, replaces=replaces, leads_to=leads_to, files=(one,))
 
@@ -111,5 +113,7 @@ def _at(path: str) -> str:
 
 def _all_of(found: Sequence[FoundFile], wanted: str) -> Suggestion:
     tokens = sum(about_tokens(one.n_bytes) for one in found)
-    row = Content.styled(f"all {len(found)} text files  ≈{tokens:,} tokens", "bold")
+    is_images = all(one.is_image for one in found)
+    words = f"all {len(found)} images" if is_images else f"all {len(found)} text files  ≈{tokens:,} tokens"
+    row = Content.styled(words, "bold")
     return Suggestion(wanted, row, replaces=f"@{wanted}", files=tuple(found))

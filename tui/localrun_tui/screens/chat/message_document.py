@@ -6,11 +6,12 @@ from textual.content import Content
 from textual.style import Style
 
 from localrun.base.content import Content as MessageContent
-from localrun.base.content import FilePart, files_in, has_calls, typed_text
+from localrun.base.content import attachments_in, has_calls, typed_text
 from localrun.base.sanitize import clean
 from localrun_tui.markdown.inline import ACT
 from localrun_tui.markdown.wide import Wide
 from localrun_tui.markdown.wrapping import wrap
+from localrun_tui.screens.chat.chips import chip_of
 from localrun_tui.screens.chat.history_groups import with_hits
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class MessageDocument:
         self.thinking_title = "Thought"
         self.is_markdown = message is None or message.role == "assistant"  # else it is shown as it was written
         content = message.content if message else ()
-        self.attachments: list[FilePart] = files_in(content)
+        self.attachments = attachments_in(content)
         text = self._calls_as_text(content) if has_calls(content) else typed_text(content)
         self._content: MessageContent = content if has_calls(content) else ()
         self._written = message.text if message else ""
@@ -124,7 +125,9 @@ class MessageDocument:
     def _body(self, width: int) -> list[Content]:
         lines = self._thinking_lines(width)
         for attachment in self.attachments:
-            lines.append(Content.styled(f" ▤ {attachment.chip} ", "$text-secondary on $secondary 15%").truncate(width))
+            lines.append(
+                Content.styled(f" {chip_of(attachment)} ", "$text-secondary on $secondary 15%").truncate(width)
+            )
         if not self.is_markdown:
             return [*lines, *wrap(Content(self._plain), width)]
         body = self._text.lines(width, self.wide)

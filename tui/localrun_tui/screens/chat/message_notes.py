@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from localrun.base.events import Loop
+from localrun.base.image_words import looking_words
 from localrun.base.sanitize import clean
 from localrun.base.units import ms
 from localrun.diagnose.diagnosis import diagnose
@@ -39,6 +40,8 @@ def live_note(answer: "Answer") -> Content:
     prefill = answer.prefill
     if answer.phase == "writing":
         return Content()
+    if answer.image is not None and answer.phase == "looking":
+        return Content.styled(f"{spinner} {looking_words(answer.image)}", "$foreground-muted")
     if answer.phase != "reading" or prefill is None:
         return Content.styled(f"{spinner} {phase_words(answer.phase)}", "$foreground-muted")
     parts = [f" {prefill.done:,} of {prefill.total:,} tokens"]

@@ -145,7 +145,8 @@ class SlashCommands:
             await self._screen.run_action("attach")
             return
         try:
-            self._composer.attach(await self._session.disk.run(read_files, path, Path.cwd()))
+            shelf = await self._session.images()
+            self._composer.attach(await self._session.disk.run(read_files, path, Path.cwd(), shelf))
         except TooLongError as error:
             await attach_long(self._screen.app, self._session, self._composer, error.path)
 

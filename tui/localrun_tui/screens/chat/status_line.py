@@ -9,6 +9,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from localrun.base.events import ModelInfo, Prefill
+from localrun.base.image_words import looking_words
 from localrun.base.units import ms, tps
 from localrun.chat.turn import Answer
 from localrun.diagnose.facts import first_token_ms
@@ -56,6 +57,8 @@ def live_parts(answer: Answer) -> list[Content]:
     now = time.monotonic()
     if answer.phase == "calling":
         return [Content.styled("● calling", "$text-warning"), Content(f"{answer.n_tokens:,} tokens")]
+    if answer.image is not None and answer.phase == "looking":
+        return [Content.styled(f"● {looking_words(answer.image)}", "$text-warning")]
     if answer.first_token is None:
         return prefill_parts(answer.prefill, now - answer.began, answer.phase)
     parts = [Content.styled("● writing", "$success")]

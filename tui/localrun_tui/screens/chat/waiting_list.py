@@ -10,7 +10,8 @@ from textual.message import Message as TextualMessage
 from textual.widgets.option_list import Option
 
 from localrun.base.content import Content as MessageContent
-from localrun.base.content import files_in, typed_text
+from localrun.base.content import attachments_in, typed_text
+from localrun_tui.screens.chat.chips import chip_of
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.marked_options import MarkedOptions
 
@@ -97,7 +98,7 @@ class WaitingList(MarkedOptions):
             self.post_message(self.Leave(step))
 
     def _row(self, content: MessageContent) -> Content:
-        files = "".join(f"▤ {file.chip}  " for file in files_in(content))
+        files = "".join(f"{chip_of(one)}  " for one in attachments_in(content))
         short = " ".join(typed_text(content).split())
         return say(files + (short if len(short) <= _SHOWN else f"{short[:_SHOWN]}…")).truncate(
             max(self.app.size.width - 8, 20), ellipsis=True

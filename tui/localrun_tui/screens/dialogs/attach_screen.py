@@ -14,9 +14,9 @@ from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.widgets import DirectoryTree, Input, Static
 
-from localrun.base.errors import UsageError
-from localrun.chat.attachments import read_attachment
-from localrun.chat.files import may_have_text, read_files
+from localrun.base.errors import LocalrunError
+from localrun.chat.files import may_be_attached, read_files, read_one
+from localrun.chat.images import ImageShelf
 from localrun.chat.left_out import Attached, TooLongError
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
@@ -43,12 +43,12 @@ class PathSuggester(Suggester):
 
 
 class SafeTree(DirectoryTree):
-    """A folder's files without hidden ones, and without those that have no text; names are foreign text."""
+    """A folder's files without hidden ones, and without those that cannot be attached; names are foreign text."""
 
     ICON_NODE, ICON_NODE_EXPANDED, ICON_FILE = "▸ ", "▾ ", "  "
 
     def filter_paths(self, paths: Iterable[Path]) -> Iterable[Path]:
-        return [path for path in paths if may_have_text(path.name)]
+        return [path for path in paths if may_be_attached(path.name)]
 
     def render_label(self, node, base_style, style):  # type: ignore[no-untyped-def]
         label = super().render_label(node, base_style, style)
@@ -75,15 +75,17 @@ class AttachScreen(ModalScreen[Attached | TooLongError | None]):
     CSS_PATH = "ask.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel", id="attach.cancel")]
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, shelf: ImageShelf) -> None:
+        """Images are kept on the shelf."""
         super().__init__()
         self.root = root
+        self.shelf = shelf
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
-            yield Static("Attach a file: text or PDF", id="question")
+            yield Static("Attach a file: text, PDF or image", id="question")
             yield PathField(
-                placeholder="path of a text file, a folder or a glob",
+                placeholder="path of a file, a folder or a glob",
                 suggester=PathSuggester(),
                 id="answer",
                 compact=True,
@@ -96,18 +98,18 @@ class AttachScreen(ModalScreen[Attached | TooLongError | None]):
     async def _take_typed(self, event: Input.Submitted) -> None:
         typed = event.value.strip().strip("'\"")
         if typed:
-            await self._take(lambda: read_files(typed, self.root))
+            await self._take(lambda: read_files(typed, self.root, self.shelf))
 
     @on(DirectoryTree.FileSelected)
     async def _take_found(self, event: DirectoryTree.FileSelected) -> None:
-        await self._take(lambda: Attached([read_attachment(event.path)]))
+        await self._take(lambda: Attached([read_one(event.path, self.shelf)]))
 
     async def _take(self, read: Callable[[], Attached]) -> None:
         try:
             attached = await asyncio.to_thread(read)
         except TooLongError as error:
             self.dismiss(error)
-        except UsageError as error:
+        except LocalrunError as error:
             self.query_one("#problem", Static).update(say(f"{error.message}: {error.hint}"))
         else:
             self.dismiss(attached)
