@@ -22,6 +22,8 @@ from localrun.base.errors import ImageError, UsageError
 from localrun.base.events import Completion, Done, ImageProgress
 from localrun.base.request import BackendName, LoadOptions, Request, Sampling
 from localrun.chat.images import attach_image
+from localrun.chat.journal import ChatStore
+from localrun.chat.turn import TurnOptions, begin_turn, preview_request
 from localrun.client.codec import codec
 from localrun.client.local import LocalClient
 
@@ -160,3 +162,25 @@ def test_requests_with_images_cross_processes(tmp_path: Path) -> None:
     assert wire.decode(wire.encode(request)) == request
     with_bytes = replace(request, images=(replace(request.images[0], path=None, data=bytes(range(256))),))
     assert wire.decode(wire.encode(with_bytes)) == with_bytes
+
+
+def test_a_chat_goes_on_with_its_image_after_a_restart(folder: Path, tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats")
+    chat, part = store.create(), store.images.attach(picture(tmp_path / "a.png", 70, 41))
+    options = TurnOptions(Sampling(temperature=0.0), max_tokens=6)
+    with client_of(folder) as client:
+        assert client.info.why_blind == ""
+        content = (part, TextPart("what?"))
+        draft = client.preview(preview_request(chat, content, options))
+        question = chat.add_user(content).id
+        request, _ = begin_turn(chat, question, options, client.info.ctx)
+        first, done, n_encoded = answered(client, request)
+        assert (first.prompt_tokens, n_encoded) == (draft.n_tokens, 1)
+        chat.add_answer(question, first.text, ids=(*done.prompt_ids, *first.token_ids))
+    again = ChatStore(tmp_path / "chats").open(chat.id)
+    request, _ = begin_turn(again, again.add_user("sure?").id, options, 512)
+    assert request.known_ids == (*done.prompt_ids, *first.token_ids)
+    with client_of(folder) as client:
+        second, _, n_encoded = answered(client, request)
+        assert (second.seen.images, n_encoded) == (1, 1)
+        assert answered(client, request)[2] == 0, "and is not encoded again"
