@@ -8,13 +8,11 @@ from typing import Any, Literal, cast, get_args
 
 from localrun.base.content import Content, as_content, text_of
 from localrun.base.errors import NotFoundError
-from localrun.base.request import RequestMessage
 from localrun.chat.draft import Draft, join
 from localrun.chat.file import JournalFile
 from localrun.chat.images import ImageShelf
 from localrun.chat.record_parts import pack_parts, parts_in, unpack_parts
 from localrun.chat.records import as_time, pack, pack_message, parse, unpack_message
-from localrun.chat.requests import request_messages
 from localrun.chat.summary import title_of
 from localrun.chat.tree import ChatTree, Message, common_length, token_ids
 
@@ -190,10 +188,6 @@ class Chat:
         """The branch up to `leaf`, from the first message that the model still sees."""
         path = self.tree.path(leaf or self.tree.head)
         return path[next((i for i, message in enumerate(path) if message.id == self.horizon), 0) :]
-
-    def request_messages(self, leaf: str | None = None) -> list[RequestMessage]:
-        """Messages to send for an answer to `leaf`, or to the end of the selected branch."""
-        return request_messages(self.visible(leaf), self.system)
 
     def known_ids(self, leaf: str | None = None) -> tuple[int, ...]:
         """Token ids up to the last answer before `leaf`, as the engine had them.

@@ -81,7 +81,7 @@ def test_the_model_is_given_each_generation_and_each_result(chat: Chat) -> None:
     answer_to(chat, TURN).keep()
     chat.add_user("thanks")
     function = {"name": "read_file", "arguments": CALL.arguments}
-    assert chat.request_messages()[1:] == [
+    assert request_messages(chat.visible(), chat.system)[1:] == [
         {
             "role": "assistant",
             "content": "Let me see.",

@@ -16,6 +16,7 @@ from localrun.base.request import LoadOptions, Request, RequestMessage, Sampling
 from localrun.base.resources import resource
 from localrun.chat.conversation import Chat
 from localrun.chat.journal import ChatStore
+from localrun.chat.requests import request_messages
 from localrun.chat.search import search
 from localrun.client.local import LocalClient
 
@@ -32,7 +33,7 @@ def client() -> LocalClient:
 def ask(one: LocalClient, chat: Chat, text: str) -> Done:
     """One turn, as the faces do it."""
     question = chat.add_user(text)
-    messages: tuple[RequestMessage, ...] = tuple(chat.request_messages(question.id))
+    messages: tuple[RequestMessage, ...] = tuple(request_messages(chat.visible(question.id), chat.system))
     request = Request(messages=messages, sampling=Sampling(temperature=0.0), max_tokens=24, chat_id=chat.id)
     done = next(event for event in one.generate(request) if isinstance(event, Done))
     ids = (*done.prompt_ids, *done.completion.token_ids)

@@ -19,6 +19,7 @@ from localrun.base.errors import LocalrunError, NotFoundError
 from localrun.chat import records
 from localrun.chat.conversation import Chat
 from localrun.chat.journal import ChatStore
+from localrun.chat.requests import request_messages
 from localrun.chat.tree import LOST_TEXT
 
 posix = pytest.mark.skipif(os.name == "nt", reason="windows has other rights and locks")
@@ -167,7 +168,7 @@ def test_a_damaged_record_costs_itself_only(tmp_path: Path, lost: str) -> None:
     assert texts(other) == expected
     assert other.damaged == 1
     assert [message.role for message in other.tree.path(other.tree.head)] == ["user", "assistant"] * 3
-    assert [m["content"] for m in other.request_messages()] == expected
+    assert [m["content"] for m in request_messages(other.visible(), other.system)] == expected
     assert other.tree.path(other.tree.head)[expected.index(LOST_TEXT)].lost
     other.add_user("and on")
     assert texts(reopened(tmp_path)) == [*expected, "and on"]
@@ -181,7 +182,7 @@ def test_two_lost_in_a_row_and_a_lost_beginning(tmp_path: Path) -> None:
     damage(tmp_path, "gone with")
     other = reopened(tmp_path)
     assert texts(other) == ["question 0 天", "answer 0", LOST_TEXT, "question 2 天", "answer 2"]
-    roles = [m["role"] for m in other.request_messages()]
+    roles = [m["role"] for m in request_messages(other.visible(), other.system)]
     assert roles == ["user", "assistant", "user", "assistant"], "turns take turns"
     assert other.title == "question 0 天"
     assert other.created > 0
@@ -290,7 +291,7 @@ def test_records_of_newer_versions_are_ignored_and_kept(tmp_path: Path) -> None:
     other = reopened(tmp_path)
     assert texts(other)[-2:] == ["new", "result"]
     assert other.policy == "stop"
-    assert [m["role"] for m in other.request_messages()] == ["user", "assistant", "user"]
+    assert [m["role"] for m in request_messages(other.visible(), other.system)] == ["user", "assistant", "user"]
     other.add_user("and on")
     assert all(record in path.read_bytes() for record in newer)
 

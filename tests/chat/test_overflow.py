@@ -10,6 +10,7 @@ from localrun.base.content import as_content
 from localrun.chat.conversation import Policy
 from localrun.chat.journal import Chat, ChatStore
 from localrun.chat.overflow import SINK_TOKENS, horizon_of, make_room, plan_overflow, turn_sizes
+from localrun.chat.requests import request_messages
 from localrun.chat.tree import Message
 
 SIZES = st.lists(st.integers(1, 300), min_size=1, max_size=40).map(lambda sizes: sizes[: len(sizes) | 1])
@@ -140,7 +141,7 @@ def test_sizes_of_what_was_never_counted_are_none() -> None:
 def test_room_is_made_once_and_said() -> None:
     chat, sizes = conversation(rewrites=False)
     question = chat.add_user("x" * 30)
-    everything = chat.request_messages()
+    everything = request_messages(chat.visible(), chat.system)
     assert make_room(chat, question.id, 10_000, 20) is None
     assert make_room(chat, question.id, 200, 20) is None, "not unless the user chose to drop turns"
     chat.set(policy="drop")
@@ -148,7 +149,7 @@ def test_room_is_made_once_and_said() -> None:
     assert plan is not None
     assert plan.n_hidden == sum(sizes[: 2 * plan.n_turns])
     assert chat.horizon == plan.horizon
-    assert chat.request_messages() == everything[2 * plan.n_turns :]
+    assert request_messages(chat.visible(), chat.system) == everything[2 * plan.n_turns :]
     assert len(chat.tree.path(chat.tree.head)) == 13, "the history keeps everything"
     assert make_room(chat, question.id, 200, 20) is None, "there is room now"
     chat.select(chat.tree.path(chat.tree.head)[2].id)
