@@ -6,7 +6,7 @@ from localrun.base.errors import UsageError
 
 SERVICE = "localrun"
 INSTALL = "pip install 'localrun[keyring]'"
-_INSTEAD = "give the key by --key-env instead"
+_INSTEAD = "give the key by an environment variable instead (`localrun host add NAME URL --key-env VARIABLE`)"
 
 
 def stored_key(server: str) -> str:

@@ -127,7 +127,8 @@ class LayerSpec:
     gated: bool = False  # what attention gives is multiplied by the sigmoid of a gate, element by element
     v_norm: bool = False  # of each head of values, without a weight
     k_is_v: bool = False  # what makes keys makes values, too: they differ by norms and rope
-    xielu: XieluNumbers | None = None  # where a file has them as hyperparameters; else they are weights
+    # Where a file has them as hyperparameters; else they are weights.
+    xielu: XieluNumbers | None = field(default=None, repr=False)
     shares_cache: int | None = None  # the earlier layer whose keys and values it reads, in place of its own
 
     @property

@@ -80,7 +80,8 @@ def test_every_option_that_a_page_names_exists() -> None:
 
 
 def _ours(text: str) -> str:
-    """A page without the commands of other programs."""
+    """A page without the commands and options of other programs."""
+    text = re.sub(r"(vLLM|SGLang|llama\.cpp)\s+with\s+`[^`]*`|(?m:^.*\boptions of vLLM\b.*\n.*$)", "", text)
     return re.sub(r"(?m)^.*\b(pip|git|llama-|cmake|python -m|pytest|ollama|vllm serve|make|launch) .*$", "", text)
 
 

@@ -55,6 +55,7 @@ def test_every_option_of_a_request_has_an_argument() -> None:
     asked = {*Sampling.__dataclass_fields__, *Request.__dataclass_fields__}
     ours = {"messages", "prompt", "sampling", "known_ids", "now", "overflow", "chat_id", "continues"}
     ours |= {"prompt_ids", "add_bos", "verbatim", "logprobs", "prompt_logprobs"}  # of raw prompts, which the server has
+    ours |= {"images"}  # an argument of its own
     ours |= {"ctx", "priority", "deadline", "gather_ms", "allowed_tools"}  # of many clients
     assert set(Options.__annotations__) == asked - ours - {"constraint"} | {"schema", "lenient", "regex", "grammar"}
     arguments = typing.get_type_hints(localrun.LLM.__init__)

@@ -112,10 +112,12 @@ def test_every_backend_takes_every_instruction_by_its_name() -> None:
 @pytest.mark.parametrize("instruction", INSTRUCTIONS)
 def test_the_library_is_told_every_operand(instruction: type) -> None:
     """A field that is added to an instruction is translated, or the kernels would leave it out in silence."""
-    method = ast.parse(dedent(inspect.getsource(getattr(ProgramBuilder, instruction.name))))  # type: ignore[attr-defined]
+    name = instruction.name  # type: ignore[attr-defined]
+    methods = [getattr(ProgramBuilder, one) for one in (name, f"{name}_of") if hasattr(ProgramBuilder, one)]
     reads = {
         node.attr
-        for node in ast.walk(method)
+        for method in methods
+        for node in ast.walk(ast.parse(dedent(inspect.getsource(method))))
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "op"
     }
     assert {field.name for field in fields(instruction)} <= reads

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +28,9 @@ from localrun_tui.screens.dialogs.ask import AskOne, AskText
 from localrun_tui.screens.dialogs.attach_screen import AttachScreen
 from localrun_tui.screens.dialogs.compare_screen import CompareScreen
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
+from localrun_tui.screens.dialogs.odds_screen import OddsScreen
 from localrun_tui.screens.dialogs.prompt_screen import PromptScreen
+from localrun_tui.screens.dialogs.read_screen import ReadScreen
 from localrun_tui.screens.downloads.downloads import DownloadsScreen
 from localrun_tui.screens.explain.explain_screen import ExplainScreen
 from localrun_tui.screens.first_run import FirstRunScreen
@@ -40,12 +43,13 @@ from localrun_tui.screens.requests.requests_screen import RequestsScreen
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
 from localrun_tui.screens.settings.settings_screen import SettingsScreen
 from localrun_tui.screens.tools.tools_screen import ToolsScreen
+from localrun_tui.state.long_text import LongText
 from localrun_tui.widgets.fields import LineField, TextField
 
 PRINTABLE = "".join(sign for sign in string.printable if sign.isprintable()) + "éßñж中€"
 SIGNS = PRINTABLE + "\u200c\u200d"
 WITHOUT_FIELDS = {AskOne, CompareScreen, ConfirmScreen, DownloadsScreen, ExplainScreen, FirstRunScreen, HelpScreen}
-WITHOUT_FIELDS |= {PrecisionMenu, PromptScreen, RequestsScreen, StorageScreen, ToolsScreen}
+WITHOUT_FIELDS |= {OddsScreen, PrecisionMenu, PromptScreen, RequestsScreen, StorageScreen, ToolsScreen}
 Field = Input | TextArea
 Place = tuple[str, int]  # a file, and the line where a field is made
 
@@ -58,6 +62,7 @@ class Way:
     keys: tuple[str, ...] = ()
 
 
+NO_SESSION: Any = SimpleNamespace(info=None, model=SimpleNamespace(client=None), chat=None)
 NOTHING_SET = ChatSettings("", "balanced", "stop", "auto")
 WAYS = {
     "editor": Way(),
@@ -66,6 +71,8 @@ WAYS = {
     "palette": Way(keys=("ctrl+p",)),
     "chat settings": Way(lambda: ChatSettingsScreen(NOTHING_SET, Settings())),
     "attach": Way(lambda: AttachScreen(Path.cwd(), ImageShelf(None))),
+    "part of a file": Way(lambda: ReadScreen(LongText(NO_SESSION, "a.txt", "a\nb"))),
+    "question about a file": Way(lambda: ReadScreen(LongText(NO_SESSION, "a.txt", "a\nb"), "why?")),
     "ask": Way(lambda: AskText("Title?")),
     "server": Way(lambda: EndpointForm(None, [])),
     "search of settings": Way(SettingsScreen, ("slash",)),

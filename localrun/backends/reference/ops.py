@@ -65,7 +65,8 @@ class ReferenceOps:
         self.cos_sin, self.sink_cos_sin = self.angles(step.cos_sin), self.angles(step.sink_cos_sin)
         self.query_scale = None if step.query_scale is None else on_device(step.query_scale, self.device)[:, None, None]
         buffer_row = step.images.buffer_row if step.images is not None else ()
-        self.image_rows = torch.tensor([n for n, row in enumerate(buffer_row) if row >= 0], dtype=torch.int64)
+        seen = [n for n, row in enumerate(buffer_row) if row >= 0]
+        self.image_rows = torch.tensor(seen, dtype=torch.int64, device=self.device)
         self.rows_of: list[dict[int, list[int]]] = [{} for _ in step.sequences]  # [S]: rows by the block they lie in
         for row, (sequence, position) in enumerate(zip(step.row_sequence, step.positions, strict=True)):
             self.rows_of[sequence].setdefault(position // BLOCK_TOKENS, []).append(row)
