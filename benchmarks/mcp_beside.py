@@ -28,6 +28,7 @@ from localrun_testing.scripted_client import ScriptedClient, opener  # noqa: E40
 from benchmarks.app_speed import press  # noqa: E402
 from benchmarks.app_terminal import environ  # noqa: E402
 from benchmarks.kv_quality import machine  # noqa: E402
+from benchmarks.server_beside import p95  # noqa: E402
 from localrun.chat.journal import ChatStore  # noqa: E402
 from localrun.client.choice import ModelChoice  # noqa: E402
 from localrun.hub.stored import StoredModel  # noqa: E402
@@ -62,7 +63,7 @@ def keys_of_the_app(entries: list[ServerEntry], rounds: int, n_keys: int) -> Non
         return asyncio.run(key_times(chosen, n_keys))
 
     plain, busy = in_turn(lambda: pressed([]), lambda: pressed(entries), rounds)
-    for name, of in (("median", statistics.median), ("95 %", percentile_95)):
+    for name, of in (("median", statistics.median), ("95 %", p95)):
         ratio = statistics.median(of(b) / of(p) for p, b in zip(plain, busy, strict=True))
         without, beside = (statistics.median(map(of, times)) * 1000 for times in (plain, busy))
         print(
@@ -128,10 +129,6 @@ def in_turn(one: Callable[[], T], other: Callable[[], T], rounds: int) -> tuple[
         if not number % 2:
             others.append(other())
     return ones, others
-
-
-def percentile_95(values: list[float]) -> float:
-    return sorted(values)[int(len(values) * 0.95)]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from localrun.base.sanitize import clean
 from localrun.base.small_file import TooBigError, read_small
 from localrun.base.units import gib
 
-MAX_BYTES = 128 << 20
+MAX_FILE_BYTES = 128 << 20
 SUFFIXES = frozenset((".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"))
 
 
@@ -20,9 +20,9 @@ def read_image(path: Path) -> bytes:
     """The bytes of an image file. Raises ImageError."""
     name = clean(path.name, keep_newlines=False)
     try:
-        return read_small(path, MAX_BYTES)
+        return read_small(path, MAX_FILE_BYTES)
     except TooBigError:
-        raise ImageError("FILE_TOO_LARGE", f"{name} has more than {gib(MAX_BYTES)}", "make it smaller") from None
+        raise ImageError("FILE_TOO_LARGE", f"{name} has more than {gib(MAX_FILE_BYTES)}", "make it smaller") from None
     except OSError as error:
         what = f"{name} cannot be read: {error.strerror or error}"
         raise ImageError("UNREADABLE", what, "check the path and its permissions") from None

@@ -12,6 +12,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import ImageError
+from localrun.base.image_file import MAX_FILE_BYTES
 
 if TYPE_CHECKING:
     from PIL.Image import Image, Transpose
@@ -25,7 +26,6 @@ PLUGINS = {  # modules of Pillow by format
     "TIFF": "TiffImagePlugin",
 }
 FORMATS = tuple(PLUGINS)
-MAX_FILE_BYTES = 128 << 20
 MAX_PIXELS = 52_000_000  # a camera of 50 megapixels; with all copies less than 1 GiB
 MAX_WEBP_PIXELS = 26_000_000  # the decoder holds four copies of its own
 UNREADABLE = {  # formats by how their files begin: at which byte, with what
