@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.interface import PlainKV, StepInput
 from localrun.ops.kv import KVPlan
 from localrun.ops.program import Handle
 from localrun.ops.recording import Forward, Recorded, record_instructions
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +32,13 @@ class ExecutorRequest:
     segments: Sequence[Sequence[Recorded]]
     cache: CachePlan
     threads: int = 1
+    given: tuple[int, ...] = ()  # widths of the first slots: rows that every step brings along
+    beside: "Executor | None" = None  # whose threads compute this, too: the two take turns
 
     @classmethod
-    def of(cls, forward: Forward, cache: CachePlan, threads: int = 1) -> "ExecutorRequest":
+    def of(cls, forward: Forward, cache: CachePlan, threads: int = 1, given: tuple[int, ...] = ()) -> "ExecutorRequest":
         """All of a decoder as one segment."""
-        return cls((record_instructions(forward),), cache, threads)
+        return cls((record_instructions(forward, len(given)),), cache, threads, given)
 
     @property
     def instructions(self) -> Sequence[Recorded]:
@@ -62,6 +67,11 @@ class Executor(Protocol):
     @property
     def takes_images(self) -> bool:
         """Whether it reads the `images` of a step."""
+        ...
+
+    def hidden(self, n_rows: int) -> "np.ndarray | None":
+        """The first rows of the newest step after the last norm, f32 [n_rows, hidden], until the next step; None where
+        they stay on a device."""
         ...
 
     def block_bytes(self, group: int) -> int:

@@ -80,9 +80,12 @@ class Runner:
         logits_rows: Sequence[int],
         adjust: Sequence[LogitAdjust | None] = (),
         cancel: CancelFlag | None = None,
+        given: np.ndarray | None = None,
     ) -> Logits:
-        """A step over `spans` (token ids, first position), one a sequence."""
-        return self.submit_spans([RowSpan(*span) for span in spans], views, logits_rows, adjust, cancel).result()
+        """A step over `spans` (token ids, first position), one a sequence; `given`: f32 [R, hidden], where the model
+        reads hidden rows."""
+        wanted = [RowSpan(*span) for span in spans]
+        return self.submit_spans(wanted, views, logits_rows, adjust, cancel, given).result()
 
     def submit_spans(
         self,
@@ -91,6 +94,7 @@ class Runner:
         logits_rows: Sequence[int],
         adjust: Sequence[LogitAdjust | None],
         cancel: CancelFlag | None,
+        given: np.ndarray | None = None,
     ) -> Handle:
         """Likewise, without waiting for it."""
         positions = [span.first + i for span in spans for i in range(len(span.ids))]
@@ -110,6 +114,7 @@ class Runner:
             sink_cos_sin=self.sink_cos_sin(turns),
             query_scale=query_scales(turns, scale.beta, scale.floor) if (scale := self.query_scale) else None,
             images=images,
+            given=given,
             cancel=cancel or CancelFlag(),
         )
         return self.executor.run(step)

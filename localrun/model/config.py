@@ -171,7 +171,9 @@ class ModelConfig:
     logit_softcap: float | None = None
     query_scale: QueryScale | None = None
     per_layer_size: int = 0  # width of the per-layer embedding, which has a table of its own; 0: none
-    n_draft_layers: int = 0  # multi-token-prediction layers in the file, which are skipped
+    n_draft_layers: int = 0  # multi-token-prediction layers in a GGUF, after those of the model
+    draft: LayerSpec | None = field(default=None, repr=False)  # the first of these, where it can draft
+    reads_hidden: bool = False  # it is such a layer by itself: see `drafting`
     n_added: int = field(default=0, repr=False)  # first layers after which rows of images get an addition; text none
 
     @property
@@ -182,6 +184,13 @@ class ModelConfig:
     def window(self) -> int | None:
         """The sliding window of the windowed layers, if there are any."""
         return next((spec.window for spec in self.layers if spec.window is not None), None)
+
+    @property
+    def drafting(self) -> ModelConfig | None:
+        """The layer that drafts as a model of its own, which reads the hidden rows of this one beside the tokens."""
+        if self.draft is None:
+            return None
+        return replace(self, layers=(self.draft,), n_draft_layers=0, draft=None, reads_hidden=True, n_added=0)
 
     def for_context(self, ctx: int) -> ModelConfig:
         """The config with every choice that depends on the context length made."""

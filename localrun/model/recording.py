@@ -7,12 +7,13 @@ from functools import lru_cache
 from localrun.model.assembly import Assembler
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
+from localrun.model.draft_layer import draft_layer
 from localrun.model.shapes import OPTIONAL, Ranks, weight_shapes
 from localrun.ops.cache_layer import NOWHERE
 from localrun.ops.instructions import LowRank
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.layouts import FILE, MAPPED, Packed, Vector
-from localrun.ops.recording import Recording, record_instructions
+from localrun.ops.recording import Forward, Recording, record_instructions
 
 
 @lru_cache(maxsize=8)
@@ -22,11 +23,16 @@ def record_shapes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> Reco
     Queries see a window and the first block wherever a context or a user may make it so: no context needs more.
     """
     config = config.for_window(BLOCK_TOKENS)
-    model = Model(config, ShapeWeights(config, adapters).weights(config))
+    shapes = ShapeWeights(config, adapters)
+    if config.reads_hidden:
+        forward: Forward = draft_layer(config, shapes).forward
+    else:
+        forward = Model(config, shapes.weights(config)).forward
+    given = (config.hidden_size,) if config.reads_hidden else ()
     sources = (index if spec.shares_cache is None else spec.shares_cache for index, spec in enumerate(config.layers))
     read = [(config.layers[source].cache, spec) for source, spec in zip(sources, config.layers, strict=True)]
     layers = (NOWHERE if spec.kind == "none" else kind.layer(0, 0, spec.n_heads) for kind, spec in read)
-    return Recording(record_instructions(model.forward), tuple(layers))
+    return Recording(record_instructions(forward, len(given)), tuple(layers), given)
 
 
 class ShapeWeights(Assembler):

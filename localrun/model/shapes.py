@@ -10,8 +10,10 @@ Ranks: TypeAlias = tuple[tuple[str, int], ...]  # of an adapter, for every weigh
 NORMS_APART = ("shared_post_norm", "experts_norm", "experts_post_norm")
 BIASED = ("q", "k", "v", "o", "gate", "up", "down")  # matrices of a layer that may have a bias
 XIELU = ("xielu_alpha_p", "xielu_alpha_n", "xielu_beta", "xielu_eps")  # a number each, as `XieluNumbers` has them
-# In some files alone: an output that is not the embedding, biases (those of a mixture are known), a layer's scale.
-OPTIONAL = frozenset(("output", "out_scale", *(f"{name}_bias" for name in BIASED)))
+# In some files alone: an output that is not the embedding, biases (those of a mixture are known), a layer's scale, and
+# what a layer that drafts may have of its own.
+OWN_OF_DRAFT = ("draft_embed", "draft_output")
+OPTIONAL = frozenset(("output", "out_scale", *OWN_OF_DRAFT, *(f"{name}_bias" for name in BIASED)))
 
 
 def weight_shapes(config: ModelConfig) -> Shapes:
@@ -31,7 +33,18 @@ def outer_shapes(config: ModelConfig) -> Shapes:
         shapes["per_layer_embed"] = (config.vocab_size, of_all)
         shapes["per_layer_projection"] = (of_all, hidden)
         shapes["per_layer_norm"] = (size,)
+    if config.reads_hidden:
+        shapes |= draft_shapes(config)
     return shapes
+
+
+def draft_shapes(config: ModelConfig) -> Shapes:
+    """Shapes of the weights beside the layer that drafts: both halves of a matrix for a token's embedding and the
+    hidden row before it, their norms, the last norm."""
+    hidden = config.hidden_size
+    shapes: Shapes = {f"draft_{name}": (hidden,) for name in ("embed_norm", "hidden_norm", "norm")}
+    shapes |= {"draft_from_embed": (hidden, hidden), "draft_from_hidden": (hidden, hidden)}
+    return shapes | dict.fromkeys(OWN_OF_DRAFT, (config.vocab_size, hidden))
 
 
 def layer_shapes(config: ModelConfig, spec: LayerSpec) -> Shapes:

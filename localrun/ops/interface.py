@@ -111,6 +111,7 @@ class StepInput:
     sink_cos_sin: Sequence[Angles] = ()  # likewise at min(position, sink_window + 63); empty: no sinks
     query_scale: np.ndarray | None = None  # f32 [R]: queries are multiplied by it once they have turned
     images: ImageBuffer | None = None
+    given: np.ndarray | None = None  # f32 [R, hidden]: what a layer that drafts reads beside the tokens
     cancel: CancelFlag = field(default_factory=CancelFlag)
 
     @property

@@ -8,7 +8,7 @@ from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Instruction, Slot
 
 Ops = Callable[[Instruction], Sequence[Any]]  # what a decoder asks for operations: gives their results
-Forward = Callable[[Ops], Any]  # a decoder: gives the Logits
+Forward = Callable[..., Any]  # a decoder, called with Ops and the rows that steps bring along: gives the Logits
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ class Recording:
 
     instructions: tuple[Recorded, ...]
     layers: tuple[CacheLayer, ...]
+    given: tuple[int, ...] = ()  # widths of the first slots: rows that steps bring along
 
 
 class Recorder:
@@ -48,10 +49,13 @@ class Recorder:
         return Slot(self.n_slots - 1)
 
 
-def record_instructions(forward: Forward) -> tuple[Recorded, ...]:
-    """Record `forward` as instructions, each with the slots nothing reads after it. The last one gives the Logits."""
+def record_instructions(forward: Forward, n_given: int = 0) -> tuple[Recorded, ...]:
+    """Record `forward` as instructions, each with the slots nothing reads after it. The last one gives the Logits.
+
+    The first `n_given` slots are rows that every step brings along.
+    """
     recorder = Recorder()
-    result = forward(recorder)
+    result = forward(recorder, *(recorder.slot() for _ in range(n_given)))
     assert recorder.recorded[-1].results == (result.index,)
     return with_dead_slots(recorder.recorded)
 

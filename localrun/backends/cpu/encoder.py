@@ -11,6 +11,7 @@ from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import start_threads
 from localrun.backends.cpu.buffers import CpuBuffers
 from localrun.backends.cpu.layout import CpuLayout
+from localrun.backends.cpu.logits import view_of
 from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
 from localrun.ops.encoder_program import EncoderInput, EncoderRecording
@@ -73,9 +74,3 @@ class CpuEncoder:
         for address, n_bytes in self.reserved:
             self.calls.release(address, n_bytes)
         self.reserved.clear()
-
-
-def view_of(value: abi.Value, n_rows: int) -> np.ndarray:
-    """The numbers of the first rows of a buffer, f32 [n_rows, width]."""
-    cells = ctypes.cast(value.f32, ctypes.POINTER(ctypes.c_float * (n_rows * value.stride))).contents
-    return np.frombuffer(cells, np.float32).reshape(n_rows, value.stride)[:, : value.width]

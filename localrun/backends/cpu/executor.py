@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import start_threads
 from localrun.backends.cpu.buffers import CpuBuffers
 from localrun.backends.cpu.layout import CpuLayout
-from localrun.backends.cpu.logits import LogitsMemory
+from localrun.backends.cpu.logits import LogitsMemory, view_of
 from localrun.backends.cpu.pool import CpuPool
 from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
@@ -39,14 +41,19 @@ class CpuExecutor:
         native_layers = (abi_step.CacheLayerC * len(layers))(*map(self.native_layer, places))
         buffers = CpuBuffers(self.reserve, max_rows)
         known = (layout.matrix, layout.activation_format, layout.file_type)
-        builder = ProgramBuilder(request.instructions, layers, buffers, *known)
+        builder = ProgramBuilder(request.instructions, layers, buffers, *known, given=request.given)
+        self.given = [builder.values[slot] for slot in range(len(request.given))]
         instructions = builder.build()
+        self.last_norm = builder.last_norm
         self.hidden_size = hidden_size(request.instructions)
         self.keep = builder.keep
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
         program = abi_step.ProgramC(self.instructions, native_layers, len(instructions), len(layers))
         self.program = program
-        self.threads = start_threads(self.calls, layout.n_threads)
+        self.owns_threads = request.beside is None
+        beside = request.beside
+        assert beside is None or isinstance(beside, CpuExecutor)
+        self.threads: int = start_threads(self.calls, layout.n_threads) if beside is None else beside.threads
         self.memory = LogitsMemory(self.calls, self.threads, builder.logits_rows, max_rows, builder.vocab_size)
         self.step = NativeStep(self.memory.candidates, len(request.cache.blocks), max_rows)
         self.handle = self.calls.program_create(program, self.threads, max_rows)
@@ -127,9 +134,15 @@ class CpuExecutor:
         assert len(step.logits_rows) <= self.max_rows
         assert step.images is None or step.images.rows.shape[1] == self.hidden_size
         self.commit(step)
+        for value in self.given:
+            assert step.given is not None
+            view_of(value, step.n_rows)[:] = step.given
         if self.calls.program_run(self.handle, self.step.translate(step)) == abi.CANCELLED:
             raise StepCancelled
         return Handle(self.memory.logits(len(step.logits_rows)))
+
+    def hidden(self, n_rows: int) -> np.ndarray | None:
+        return view_of(self.last_norm, n_rows)
 
     def commit(self, step: StepInput) -> None:
         """Make sure that all blocks of the step are there."""
@@ -143,7 +156,8 @@ class CpuExecutor:
     def close(self) -> None:
         """Stop the threads and free arena and cache."""
         self.calls.program_destroy(self.handle)
-        self.calls.threads_destroy(self.threads)
+        if self.owns_threads:
+            self.calls.threads_destroy(self.threads)
         for address, n_bytes in self.reserved:
             self.calls.release(address, n_bytes)
         self.reserved.clear()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from localrun.backends.cpu import abi_step
+from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import CpuCalls
 from localrun.ops.interface import Logits
 from localrun.ops.largest_step import MAX_CANDIDATES
@@ -71,3 +71,9 @@ def array_at(address: int, n_rows: int, n_cols: int) -> np.ndarray:
     """A float32 view [n_rows, n_cols] of native memory."""
     memory = (ctypes.c_float * (n_rows * n_cols)).from_address(address)
     return np.ctypeslib.as_array(memory).reshape(n_rows, n_cols)
+
+
+def view_of(value: abi.Value, n_rows: int) -> np.ndarray:
+    """The numbers of the first rows of a buffer, f32 [n_rows, width]."""
+    cells = ctypes.cast(value.f32, ctypes.POINTER(ctypes.c_float * (n_rows * value.stride))).contents
+    return np.frombuffer(cells, np.float32).reshape(n_rows, value.stride)[:, : value.width]

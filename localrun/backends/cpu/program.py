@@ -34,6 +34,7 @@ class ProgramBuilder(MoeBuilder):
     """Translates instructions one by one, each by the method of its name."""
 
     vocab_size = 0
+    last_norm: abi.Value  # what the logits are made of
     logits_rows = 0  # address of f32 [max_rows, vocab]; a row takes memory when it is first written
 
     def build(self) -> list[abi.Instruction]:
@@ -247,7 +248,8 @@ class ProgramBuilder(MoeBuilder):
     def logits(self, op: LogitsOf, out: int) -> Iterator[Native]:
         self.vocab_size = op.weight.n_rows
         self.logits_rows = self.buffers.allocate(4 * self.buffers.max_rows * op.weight.n_rows)
-        width = self.values[op.a.index].width
+        self.last_norm = self.values[op.a.index]
+        width = self.last_norm.width
         gathered = self.kept(self.buffers.make(width, self.activation_format_of(op.weight), self.buffers.max_rows))
         native = abi.LogitsOp(
             a=self.value(op.a),

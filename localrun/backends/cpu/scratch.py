@@ -1,5 +1,6 @@
 """Working memory of the largest step in the native library, and states: counted before anything is loaded."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -45,9 +46,10 @@ def arena_of(model: Recording) -> Arena:
     """Buffers as `program.ProgramBuilder` reserves them, and what kernels keep for a row between their phases."""
     *body, last = model.instructions
     assert isinstance(last.instruction, LogitsOf)
-    widths, coded = slot_widths(body, model.layers), slots_coded(body)
+    widths, coded = slot_widths(body, model.layers, model.given), slots_coded(body)
     kinds = {slot: Rows(width, slot in coded) for slot, width in widths.items()}
     buffers = most_alive(body, kinds, buffers_within)
+    buffers += Counter(kinds[slot] for slot in range(len(model.given)))
     buffers[Rows(last.instruction.weight.n_cols, coded=True)] += 1  # rows that want logits
     between = max(bytes_between(each.instruction) for each in body)
     row_bytes = between + sum(n * rows.row_bytes for rows, n in buffers.items())

@@ -2,6 +2,7 @@
 
 from typing import Generic, Protocol, TypeVar
 
+import numpy as np
 import torch
 
 from localrun.backends.executor import CachePlan, ExecutorRequest
@@ -45,6 +46,9 @@ class TorchExecutor(Generic[ProgramT]):
     @property
     def kv_nbytes(self) -> int:
         return self.pool.nbytes
+
+    def hidden(self, n_rows: int) -> np.ndarray | None:
+        return None
 
     def block_bytes(self, group: int) -> int:
         return self.pool.coded[group].block_bytes
@@ -107,10 +111,12 @@ class ReferenceExecutor(TorchExecutor[Program]):
 
     def __init__(self, request: ExecutorRequest, device: torch.device, ops: type[ReferenceOps] = ReferenceOps) -> None:
         pool = pool_of(request.cache, device)
+        assert not request.given, "no step brings rows along here"
         interpreter = ops(pool, device)
         program = Program([Segment.of(interpreter, segment) for segment in request.segments])
         super().__init__(program, pool, device)
         self.row_by_row = issubclass(ops, RowReferenceOps)
+        self.last = interpreter
 
     @property
     def exact_rows(self) -> bool:
@@ -119,6 +125,10 @@ class ReferenceExecutor(TorchExecutor[Program]):
     @property
     def takes_images(self) -> bool:
         return True
+
+    def hidden(self, n_rows: int) -> np.ndarray | None:
+        found: np.ndarray = self.last.hidden[:n_rows].cpu().numpy()
+        return found
 
 
 def pool_of(cache: CachePlan, device: torch.device) -> KVPool:

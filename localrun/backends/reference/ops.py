@@ -221,6 +221,7 @@ class ReferenceOps:
 
     def logits(self, op: LogitsOf) -> tuple[Logits]:
         wanted = torch.tensor(self.step.logits_rows, dtype=torch.long, device=self.device)
+        self.hidden = op.a
         rows = self.matmul(op.a[wanted], op.weight)
         if op.scale != 1.0:
             rows = rows * op.scale

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from localrun.backends.executor import Executor
 from localrun.base.machine import memory, resident
@@ -15,6 +16,9 @@ from localrun.model.config import ModelConfig
 from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput
 from localrun.ops.kv import KVCodec
 from localrun.ops.program import Handle
+
+if TYPE_CHECKING:
+    import numpy as np
 
 CONTEXT = 1024  # tokens; a small cache, for all that is measured
 
@@ -35,9 +39,10 @@ class WatchedRunner(Runner):
         logits_rows: Sequence[int],
         adjust: Sequence[LogitAdjust | None],
         cancel: CancelFlag | None,
+        given: "np.ndarray | None" = None,
     ) -> Handle:
         self._watch()
-        return super().submit_spans(spans, views, logits_rows, adjust, cancel)
+        return super().submit_spans(spans, views, logits_rows, adjust, cancel, given)
 
 
 @contextmanager

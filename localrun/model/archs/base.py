@@ -78,6 +78,7 @@ class Arch:
             query_scale=query_scale(fields),
             per_layer_size=fields["per_layer_size"] or 0,
             n_draft_layers=fields["n_draft_layers"],
+            draft=self.draft_layer(source, fields),
         )
         if source.format == "gguf":
             check_keys(fields, config)
@@ -145,6 +146,10 @@ class Arch:
         return (
             spec if window is None or window >= fields["max_context"] else replace(spec, kind="window", window=window)
         )
+
+    def draft_layer(self, source: TensorSource, fields: Fields) -> LayerSpec | None:
+        """The layer of a file that drafts tokens, where the architecture knows how."""
+        return None
 
     def layers_with_experts(self, fields: Fields) -> list[bool]:
         """Whether each layer of a model with experts has some: all but those that the file keeps dense."""

@@ -49,6 +49,12 @@ GGUF_NAMES: dict[str, str] = {
     "dt_bias": "blk.{}.ssm_dt.bias blk.{}.ssm_dt",
     "gated_norm": "blk.{}.ssm_norm.weight",
     "out": "blk.{}.ssm_out.weight",
+    "draft_proj": "blk.{}.nextn.eh_proj.weight",
+    "draft_embed_norm": "blk.{}.nextn.enorm.weight",
+    "draft_hidden_norm": "blk.{}.nextn.hnorm.weight",
+    "draft_norm": "blk.{}.nextn.shared_head_norm.weight",
+    "draft_embed": "blk.{}.nextn.embed_tokens.weight",
+    "draft_output": "blk.{}.nextn.shared_head_head.weight",
 }
 GGUF_EXPERTS: dict[str, str] = {  # experts_gate and its kind: of all experts, [n_experts, rows, columns]
     "router": "blk.{}.ffn_gate_inp.weight",
@@ -109,7 +115,12 @@ HF_NAMES: dict[str, str] = {
     "dt_bias": "layers.{}.linear_attn.dt_bias",
     "gated_norm": "layers.{}.linear_attn.norm.weight",
     "out": "layers.{}.linear_attn.out_proj.weight",
+    "draft_proj": "fc.weight",
+    "draft_embed_norm": "pre_fc_norm_embedding.weight",
+    "draft_hidden_norm": "pre_fc_norm_hidden.weight",
+    "draft_norm": "norm.weight",
 }
+DRAFT_PREFIXES = ("mtp.", "model.mtp.", "language_model.mtp.", "model.language_model.mtp.")
 HF_POST_NORM_NAMES: dict[str, str] = {
     "attn_post_norm": "layers.{}.post_attention_layernorm.weight",
     "ffn_norm": "layers.{}.pre_feedforward_layernorm.weight",

@@ -3,10 +3,11 @@
 from dataclasses import replace
 from typing import ClassVar
 
+from localrun.formats.source import TensorSource
 from localrun.model.archs.base import Arch
 from localrun.model.archs.experts import ExpertRules
 from localrun.model.archs.names import HF_EXPERT_NAMES, HF_FUSED_EXPERTS, HF_SHARED_EXPERT
-from localrun.model.archs.reading import is_recurrent
+from localrun.model.archs.reading import draft_place, is_recurrent
 from localrun.model.archs.rope_axes import AxisRule
 from localrun.model.config import LayerSpec
 from localrun.model.delta_net import DeltaNet
@@ -30,6 +31,15 @@ class Qwen35(Arch):
         if self.is_recurrent(fields, index):
             return replace(base, kind="recurrent", rope=None, qk_norm="none", mixer=self.delta_net(fields))
         return replace(base, gated=True)
+
+    def draft_layer(self, source: TensorSource, fields: Fields) -> LayerSpec | None:
+        """A layer with gated attention (multi-token prediction), which a GGUF has after all others."""
+        index = fields["n_layers"] - fields["n_draft_layers"]
+        if draft_place(source, index) is None:
+            return None
+        base = self.base_layer(fields.of_layer(index) if fields.listed() else fields)
+        spec = replace(base, gated=True)
+        return self.experts.layer(spec, fields) if self.experts is not None else spec
 
     def is_recurrent(self, fields: Fields, index: int) -> bool:
         """Whether a layer is recurrent: by the file's list, or all but every n-th. Some have no key heads."""

@@ -7,7 +7,7 @@ from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
 from localrun.model.archs.hf_classes import aliased_keys, class_values, theta_of_class
-from localrun.model.archs.names import GGUF_NAMES
+from localrun.model.archs.names import DRAFT_PREFIXES, GGUF_NAMES, HF_NAMES
 from localrun.model.config import QueryScale
 from localrun.model.fields import Fields
 
@@ -90,6 +90,15 @@ def query_scale(fields: Fields) -> QueryScale | None:
     if floor is None:
         raise fields.error("queries are scaled by their position, but the original size of the context is missing")
     return QueryScale(beta, floor)
+
+
+def draft_place(source: TensorSource, index: int) -> str | None:
+    """Prefix of the layer that drafts, which is layer `index` of a GGUF; None where the file has none."""
+    prefixes: tuple[str, ...] = ("",)
+    name = GGUF_NAMES["draft_proj"].format(index)
+    if source.format != "gguf":
+        prefixes, name = DRAFT_PREFIXES, HF_NAMES["draft_proj"]
+    return next((prefix for prefix in prefixes if prefix + name in source.tensors), None)
 
 
 def vocab_size(source: TensorSource, fields: Fields) -> int:

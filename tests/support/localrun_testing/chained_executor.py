@@ -40,6 +40,9 @@ class ChainedExecutor:
         self.n_rows: list[int] = []  # of every step
         self.found: list[int] = []  # values of the rows of the last step whose logits were wanted
 
+    def hidden(self, n_rows: int) -> np.ndarray | None:
+        return None
+
     def block_bytes(self, group: int) -> int:
         return 8 * BLOCK_TOKENS
 

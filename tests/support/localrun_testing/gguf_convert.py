@@ -141,6 +141,10 @@ LAYER_TENSORS = {
     "feed_forward.w3": "ffn_up",
     "feed_forward.w2": "ffn_down",
     "feed_forward.gate": "ffn_gate_inp",
+    "mtp.fc": "nextn.eh_proj",
+    "mtp.pre_fc_norm_embedding": "nextn.enorm",
+    "mtp.pre_fc_norm_hidden": "nextn.hnorm",
+    "mtp.norm": "nextn.shared_head_norm",
     "mlp.gate": "ffn_gate_inp",
     "mlp.router": "ffn_gate_inp",
     "block_sparse_moe.gate": "ffn_gate_inp",
@@ -188,6 +192,9 @@ def prepare(folder: Path, target: Path, qtype: str = "F32") -> gguf.GGUFWriter:
         add_xielu(writer, folder, config.num_hidden_layers)
     for name, data, encoding in converted(checkpoint(folder), arch, config, qtype):
         writer.add_tensor(name, data, raw_dtype=encoding)
+    if any(".nextn." in name for tensors in writer.tensors for name in tensors):
+        writer.kv_data[0][f"{arch}.block_count"].value += 1
+        writer.add_nextn_predict_layers(1)
     return writer
 
 
@@ -488,6 +495,7 @@ def tensors(parts: Iterable[tuple[str, torch.Tensor]], arch: str, config: Any) -
         if hf_name.endswith(("input_linear.weight", "shared_mlp.output_linear.weight")):
             yield from granite_parts(hf_name, data, config)
             continue
+        hf_name = drafting_name(hf_name, config)
         of_text = re.sub(r"(language|text)_model\.", "", hf_name)
         name = gguf_name(of_text.replace("model.model.", "model."), arch)
         short = name.split(".")[-2]
@@ -509,6 +517,16 @@ def tensors(parts: Iterable[tuple[str, torch.Tensor]], arch: str, config: Any) -
         if data.ndim > 1:  # the gate of a shared expert is a vector there
             data = data.squeeze(0)
         yield name, data.numpy()
+
+
+def drafting_name(hf_name: str, config: Any) -> str:
+    """The layer that drafts is one more after all others; what is around it belongs to it."""
+    if not hf_name.startswith("mtp."):
+        return hf_name
+    index, part = config.num_hidden_layers, hf_name.removeprefix("mtp.")
+    if part.startswith("layers.0."):
+        return f"model.layers.{index}.{part.removeprefix('layers.0.')}"
+    return f"model.layers.{index}.mtp.{part}"
 
 
 def fused_experts(layer: str, part: str, data: torch.Tensor, arch: str) -> Iterator[tuple[str, Array]]:

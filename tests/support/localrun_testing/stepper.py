@@ -34,6 +34,7 @@ class RunnerStepper:
 
     n_bulk = 0  # tokens of a text that are read in bulk
     images: PromptImages | None = None  # of the text
+    given: torch.Tensor | None = None  # f32 [n_tokens, hidden] that the model reads beside the text
 
     def __init__(self, runner: Runner, n_blocks: int) -> None:
         self.runner = runner
@@ -48,15 +49,26 @@ class RunnerStepper:
         assert start == len(ids)
         return torch.cat(rows)
 
+    def hidden(self, ids: Sequence[int], chunks: Sequence[int]) -> torch.Tensor:
+        """fp32 rows after the last norm, [n_tokens, hidden], likewise."""
+        rows, start = [], 0
+        for size in chunks:
+            self.step(ids[start : start + size], start)
+            found = self.runner.executor.hidden(size)
+            assert found is not None
+            rows.append(torch.from_numpy(found.copy()))
+            start += size
+        return torch.cat(rows)
+
     def step(self, ids: Sequence[int], start: int) -> torch.Tensor:
         """Logits of `ids` at positions start … , given all earlier positions already computed."""
         end = start + len(ids)
         tables = [(block,) * len(self.runner.groups) for block in self.blocks[: -(-end // BLOCK_TOKENS)]]
         state = (tables[(start - 1) // BLOCK_TOKENS][0] if start else -1,) * len(self.runner.groups)
         view = replace(sequence_input(tables, end, len(self.runner.groups)), state=state, n_bulk=self.n_bulk)
-        return torch.as_tensor(
-            self.runner.compute([RowSpan(ids, start, self.images)], [view], range(len(ids))).rows
-        ).clone()
+        given = None if self.given is None else self.given[start:end].numpy()
+        found = self.runner.compute([RowSpan(ids, start, self.images)], [view], range(len(ids)), given=given)
+        return torch.as_tensor(found.rows).clone()
 
 
 class Stepper(RunnerStepper):
