@@ -14,9 +14,9 @@ float of_bits(uint32_t bits) {
   return f;
 }
 
-// Numbers of a register: how many it holds, the i-th of them, and what products are summed in.
+// Numbers of a register: how many it holds, and the i-th of them.
 struct S8 {
-  using Sum = int32_t;
+  using Number = int32_t;
   static constexpr int PER_REGISTER = 4;
   static int32_t at(uint32_t r, int i) { return (int8_t)(r >> 8 * i); }
 };
@@ -24,7 +24,7 @@ struct U8 : S8 {
   static int32_t at(uint32_t r, int i) { return (uint8_t)(r >> 8 * i); }
 };
 struct F16 {
-  using Sum = float;
+  using Number = float;
   static constexpr int PER_REGISTER = 2;
   static float at(uint32_t r, int i) {
     const uint16_t bits = (uint16_t)(r >> 16 * i);
@@ -37,10 +37,58 @@ struct BF16 : F16 {
   static float at(uint32_t r, int i) { return of_bits(i ? r & 0xffff0000u : r << 16); }
 };
 
-uint32_t added(uint32_t c, int32_t sum) { return c + (uint32_t)sum; }
-uint32_t added(uint32_t c, float sum) {
-  const float f = of_bits(c) + sum;
-  __builtin_memcpy(&c, &f, 4);
+// Bits that tensor cores keep below the last of float32 while they add floats; negative: each sum is rounded to nearest.
+int extra_bits = -1;
+
+double power_of_two(int exponent) {
+  const uint64_t bits = (uint64_t)(1023 + exponent) << 52;
+  double power;
+  __builtin_memcpy(&power, &bits, 8);
+  return power;
+}
+float rounded_to_zero(double x) {
+  const float f = (float)x;
+  if (!(__builtin_fabs(f) > __builtin_fabs(x))) return f;
+  uint32_t bits;
+  __builtin_memcpy(&bits, &f, 4);
+  return of_bits(bits - 1);
+}
+// total + a · b in units of N products, as tensor cores give it: products are exact, all addends of a unit are aligned to the
+// greatest, what is below its last bit and `extra_bits` more is cut off, and so is what float32 does not hold of the sum.
+template <int N> float cut_sums(float total, const float* a, const float* b, int n) {
+  for (int k = 0; k < n; k += N) {
+    double addends[N + 1], plain = addends[N] = total, greatest = __builtin_fabs(plain), sum = 0;
+    for (int i = 0; i < N; i++) {
+      plain += addends[i] = (double)a[k + i] * b[k + i];
+      greatest = __builtin_fmax(greatest, __builtin_fabs(addends[i]));
+    }
+    if (greatest > 0 && __builtin_isfinite(plain)) {
+      const int last = __builtin_ilogb(greatest) - 23 - extra_bits;
+      for (const double addend : addends) sum += __builtin_trunc(addend * power_of_two(-last));
+      plain = sum * power_of_two(last);
+    }
+    total = rounded_to_zero(plain);
+  }
+  return total;
+}
+
+uint32_t added(uint32_t c, const int32_t* a, const int32_t* b, int n) {
+  for (int k = 0; k < n; k++) c += (uint32_t)(a[k] * b[k]);
+  return c;
+}
+// Units of 4 (Volta, Turing: no extra bits), 8 (Ampere, Ada: one) or 16 products (Hopper: two or more) follow each other:
+// Fasi, Higham, Mikaitis and Pranesh, doi 10.7717/peerj-cs.330; Li et al., arXiv 2403.00232; Khattak and Mikaitis, arXiv
+// 2512.07004.
+uint32_t added(uint32_t c, const float* a, const float* b, int n) {
+  float total = of_bits(c), sum = 0;
+  if (extra_bits == 0) total = cut_sums<4>(total, a, b, n);
+  else if (extra_bits == 1 || (extra_bits == 2 && n == 8)) total = cut_sums<8>(total, a, b, n);
+  else if (extra_bits == 2) total = cut_sums<16>(total, a, b, n);
+  else {
+    for (int k = 0; k < n; k++) sum += a[k] * b[k];
+    total += sum;
+  }
+  __builtin_memcpy(&c, &total, 4);
   return c;
 }
 
@@ -49,7 +97,7 @@ uint32_t added(uint32_t c, float sum) {
 // and g + 8, columns 2t and 2t + 1.
 template <class A, class B, int M, int STEPS> void multiply(void* const* lanes) {
   constexpr int N = A::PER_REGISTER, K = 4 * N * STEPS, HALVES = M / 8;
-  typename A::Sum a[M][K], b[8][K];
+  typename A::Number a[M][K], b[8][K];
   for (int lane = 0; lane < LANES; lane++) {
     const emu_mma& m = *(emu_mma*)lanes[lane];
     const int g = lane / 4, t = lane % 4;
@@ -63,10 +111,8 @@ template <class A, class B, int M, int STEPS> void multiply(void* const* lanes) 
   for (int lane = 0; lane < LANES; lane++)
     for (int j = 0; j < 2 * HALVES; j++) {
       const int row = lane / 4 + 8 * (j / 2), column = 2 * (lane % 4) + j % 2;
-      typename A::Sum sum = 0;
-      for (int k = 0; k < K; k++) sum += a[row][k] * b[column][k];
       uint32_t& c = ((emu_mma*)lanes[lane])->c[j];
-      c = added(c, sum);
+      c = added(c, a[row], b[column], K);
     }
 }
 
@@ -114,6 +160,9 @@ void ballot(uint32_t mask, void* const* lanes) {
     if (mask >> lane & 1) *(uint32_t*)lanes[lane] = all;
 }
 }  // namespace
+
+// 0 to 2 extra bits, or -1.
+extern "C" void emu_tensor_cores(int bits) { extra_bits = bits; }
 
 void perform(emu_op op, uint32_t mask, void* const* lanes) {
   switch (op) {

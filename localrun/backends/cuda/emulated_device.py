@@ -53,6 +53,7 @@ class EmulatedKernel:
 
         def launch(keep: object = (arguments, values)) -> None:
             self.library.emu_schedule(ctypes.c_uint32(device.seed), ctypes.c_uint8(device.poison))
+            self.library.emu_tensor_cores(ctypes.c_int(-1 if device.extra_bits is None else device.extra_bits))
             if self.start(dims[0], dims[1], ctypes.c_uint32(shared), pointers):
                 raise EmulatedFault(f"{self.name}: {self.library.emu_error().decode()}")
 
@@ -64,6 +65,8 @@ class EmulatedDevice:
 
     arch: what it says it is; 75 takes Turing's instructions. seed, poison: in which order threads run (0 as they are
     numbered, 1 backwards, else shuffled), and the byte that shared memory is filled with before a block starts.
+    extra_bits: of 0, 1, 2, those that tensor cores keep below the last bit of float32 while they add products of floats,
+    and then cut off, as GPUs do (kernels/emulator/warp.cpp); None: every sum is rounded to nearest.
     replace: texts of files other than those of kernels/cuda. sanitizer: its runtime must be in LD_PRELOAD.
     """
 
@@ -77,6 +80,7 @@ class EmulatedDevice:
         sanitizer: Sanitizer = "",
         seed: int = 0,
         poison: int = 0xFF,
+        extra_bits: int | None = None,
         replace: Mapping[str, str] | None = None,
     ) -> None:
         self.arch = arch
@@ -85,6 +89,7 @@ class EmulatedDevice:
         self.sanitizer = sanitizer
         self.seed = seed
         self.poison = poison
+        self.extra_bits = extra_bits
         self.replace = replace or {}
         self._kernels: dict[object, EmulatedKernel] = {}
 

@@ -21,7 +21,12 @@ def between_ones(*shape: int) -> Tensor:
     return (scattered(*shape).double() / 2**31).float()
 
 
+def error_of(found: Tensor, exact: Tensor) -> float:
+    """The greatest error of a result, of its greatest number."""
+    return float((found.cpu().double() - exact).abs().max() / exact.abs().max())
+
+
 def far(what: str, found: Tensor, exact: Tensor, most: float = CLOSE) -> str:
     """How far a result is from what it should be, where that is too far."""
-    error = float((found.cpu().double() - exact).abs().max() / exact.abs().max())
+    error = error_of(found, exact)
     return "" if error <= most else f"{what} off by {error:.1e}"

@@ -91,6 +91,13 @@ def test_every_file_is_asked_for_before_the_first_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("arch", [75, 80])
-def test_a_case_passes_for_old_and_new_instructions(case: str, arch: int) -> None:
-    assert CASES[case](EmulatedDevice(arch)) == ""
+@pytest.mark.parametrize(
+    ("arch", "extra_bits"),
+    [
+        *((75, None), (75, 0), (80, None)),
+        *(pytest.param(*generation, marks=pytest.mark.slow) for generation in ((80, 1), (90, 2))),
+    ],
+)
+def test_a_case_passes_for_every_generation(case: str, arch: int, extra_bits: int | None) -> None:
+    """Their instructions, and how many bits of a sum they keep."""
+    assert CASES[case](EmulatedDevice(arch, extra_bits=extra_bits)) == ""

@@ -6,6 +6,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from localrun_testing.broken_kernels import SCHEDULES, Mutant, Schedule, report, runtime
 from localrun_testing.gpu_cases import CASES, Name, device_of
+from localrun_testing.kernel_mutants import ATTENTION
 from localrun_testing.kernel_mutants import MUTANTS as CUDA_MUTANTS
 from localrun_testing.metal_attention_mutants import MUTANTS as METAL_ATTENTION_MUTANTS
 from localrun_testing.metal_linear_mutants import MUTANTS as METAL_LINEAR_MUTANTS
@@ -57,6 +58,14 @@ def test_self_test_detects_mutant(mutant: Mutant, sanitizer: Sanitizer) -> None:
     need(sanitizer)
     said = mutant.report(sanitizer)
     assert re.search(mutant.found[sanitizer], said), said or "nobody noticed"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra_bits", [0, 1, 2])
+@pytest.mark.parametrize("mutant", [m for m in ATTENTION if "" in m.found], ids=lambda mutant: mutant.what)
+def test_attention_mutants_are_detected_however_sums_are_rounded(mutant: Mutant, extra_bits: int) -> None:
+    said = mutant.report("", extra_bits)
+    assert re.search(mutant.found[""], said), said or "nobody noticed"
 
 
 def test_every_mutant_breaks_something_that_is_there() -> None:

@@ -52,16 +52,26 @@ class Mutant:
         assert old in whole, f"{file} has no {old!r} any more: break it in another way"
         return whole.replace(old, new, 1)
 
-    def report(self, sanitizer: Sanitizer) -> str:
-        """What is said of it; empty where nobody notices."""
+    def report(self, sanitizer: Sanitizer, extra_bits: int | None = None) -> str:
+        """What is said of it; empty where nobody notices. extra_bits: of CUDA's tensor cores, see EmulatedDevice."""
         replace = {self.edit[0]: self.text()}
-        reports = (report(self.platform, self.case, sanitizer, s, replace) for s in self.schedules)
+        reports = (report(self.platform, self.case, sanitizer, s, replace, extra_bits) for s in self.schedules)
         return next(filter(None, reports), "")
 
 
-def report(platform: Name, case: str, sanitizer: Sanitizer, schedule: Schedule, replace: dict[str, str]) -> str:
+def report(
+    platform: Name,
+    case: str,
+    sanitizer: Sanitizer,
+    schedule: Schedule,
+    replace: dict[str, str],
+    extra_bits: int | None = None,
+) -> str:
     """What comes of a case; empty where it passes and no sanitizer objects."""
-    told = {"platform": platform, "case": case, "sanitizer": sanitizer, "schedule": schedule, "replace": replace}
+    device = {"sanitizer": sanitizer, "seed": schedule[0], "poison": schedule[1], "replace": replace}
+    if extra_bits is not None:
+        device["extra_bits"] = extra_bits
+    told = {"platform": platform, "case": case, "device": device}
     environment = {**os.environ, **_OPTIONS, "PYTHONPATH": str(REPOSITORY / "tests" / "support")}
     if sanitizer:
         environment["LD_PRELOAD"] = str(runtime(sanitizer))

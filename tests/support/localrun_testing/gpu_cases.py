@@ -28,7 +28,7 @@ TEXTS: Mapping[Name, KernelTexts] = {"cuda": CUDA_KERNELS, "metal": METAL_KERNEL
 
 
 def device_of(platform: Name, **given: Any) -> Any:
-    """sanitizer, seed, poison, replace: see EmulatedDevice."""
+    """sanitizer, seed, poison, replace, of CUDA extra_bits: see EmulatedDevice."""
     return (EmulatedDevice if platform == "cuda" else emulated_device)(**given)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from torch import Tensor
 
 from localrun.backends.cuda import attentions as on_cuda
@@ -20,13 +21,19 @@ from localrun.ops.instructions import Attention, RopeAppend
 
 @dataclass(frozen=True)
 class Platform:
-    """CUDA or Metal."""
+    """CUDA or Metal. extra_bits: of tensor cores that cut their sums off; see EmulatedDevice."""
 
     name: str
     usual: Device
+    extra_bits: int | None = None
 
     def __str__(self) -> str:
-        return self.name
+        return self.name if self.extra_bits is None else f"{self.name}, {self.extra_bits} extra bits"
+
+    @property
+    def close(self) -> float:
+        """The error of attention that is right, of the greatest number."""
+        return 1.5e-6 if self.extra_bits is None else lost_at_most(self.extra_bits)
 
     @property
     def attentions(self) -> Any:
@@ -36,7 +43,7 @@ class Platform:
     def device(self, *, seed: int = 0, poison: int = 0xFF) -> Device:
         """One whose threads run in another order."""
         if self.name == "cuda":
-            return EmulatedDevice(seed=seed, poison=poison)
+            return EmulatedDevice(seed=seed, poison=poison, extra_bits=self.extra_bits)
         return emulated_device(seed=seed, poison=poison)
 
     def rope_append(
@@ -89,6 +96,22 @@ def cache_of(pool: KVPool) -> on_metal.Cache:
     return on_metal.Cache(pool.layers[1], pool.codecs[1], pool.store(0, ring=False), pool.ring[0])
 
 
+def lost_at_most(extra_bits: int, n: int = 128) -> float:
+    """Bound of what sums of n products lose when they are cut off, of the greatest partial sum.
+
+    Every product, and the sum before each unit, loses less than a bit; so does what comes of a unit
+    (localrun/backends/cuda/self_test_attention.py).
+    """
+    units = n // (4 << extra_bits)
+    return float((n + units) * 2.0 ** -(23 + extra_bits) + units * 2.0**-23)
+
+
 CUDA = Platform("cuda", EmulatedDevice())
 METAL = Platform("metal", emulated_device())
 PLATFORMS = (CUDA, METAL)
+TURING, AMPERE, HOPPER = (Platform("cuda", EmulatedDevice(extra_bits=bits), bits) for bits in (0, 1, 2))
+# For what is summed by tensor cores.
+EVERY_ROUNDING = (
+    *(CUDA, METAL, TURING),
+    *(pytest.param(platform, marks=pytest.mark.slow, id=str(platform)) for platform in (AMPERE, HOPPER)),
+)

@@ -265,6 +265,24 @@ ATTENTION = (
         {"": WRONG},
     ),
     Mutant(
+        "the queries of two steps change places",
+        ("attention.cuh", "[2 * run][lane], q1", "[2 * run + 1][lane], q1"),
+        "attention of few",
+        {"": WRONG},
+    ),
+    Mutant(
+        "values take the weights of other keys",
+        ("attention.cuh", "from.high[g][16 * step + 8 * i", "from.high[g][16 * step + 8 * (1 - i)"),
+        "attention of few",
+        {"": WRONG},
+    ),
+    Mutant(
+        "matrices of values change places",
+        ("attention_tiles.cu", "16 * tile + 8 * (matrix % 2)", "16 * tile + 8 * (1 - matrix % 2)"),
+        "attention of many",
+        {"": WRONG},
+    ),
+    Mutant(
         "values are weighted before all weights are there",
         ("attention_f32.cu", "    __syncthreads();  // weights are there", "    // weights are there"),
         "attention of floats",

@@ -15,8 +15,8 @@ LAYOUT_CASES: Mapping[Name, Mapping[str, Case]] = {
 
 def main() -> int:
     given = json.load(sys.stdin)
-    platform, (seed, poison) = given["platform"], given["schedule"]
-    device = device_of(platform, sanitizer=given["sanitizer"], seed=seed, poison=poison, replace=given["replace"])
+    platform = given["platform"]
+    device = device_of(platform, **given["device"])
     cases = CASES[platform]
     for name in cases if given["case"] == "all" else [given["case"]]:
         if wrong := {**cases, **LAYOUT_CASES[platform]}[name](device):
