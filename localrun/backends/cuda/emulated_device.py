@@ -65,8 +65,8 @@ class EmulatedDevice:
 
     arch: what it says it is; 75 takes Turing's instructions. seed, poison: in which order threads run (0 as they are
     numbered, 1 backwards, else shuffled), and the byte that shared memory is filled with before a block starts.
-    extra_bits: of 0, 1, 2, those that tensor cores keep below the last bit of float32 while they add products of floats,
-    and then cut off, as GPUs do (kernels/emulator/warp.cpp); None: every sum is rounded to nearest.
+    extra_bits: 0, 1 or 2 that tensor cores keep below the last of float32 while they add products of floats, and then
+    cut off, as GPUs do (kernels/emulator/warp.cpp); None: every sum is rounded to nearest.
     replace: texts of files other than those of kernels/cuda. sanitizer: its runtime must be in LD_PRELOAD.
     """
 

@@ -14,11 +14,12 @@ from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention, RopeAppend
 
 EPS = 1e-6
-# Tensor cores cut off what is below the last bit of the greatest addend (kernels/emulator/warp.cpp), so sums of n products
-# in units of w with b extra bits lose at most (n + n / w) · 2^-(23 + b), and n / w · 2^-23 where units round, of the
-# greatest partial sum; half of it on average. Values of a block are n = 128 products, 64 keys by the two halves of a
-# weight: 2.3e-5 at most on Turing (w 4, b 0), 1.1e-5 on Ampere and Ada (8, 1), 5.0e-6 on Hopper (16, 2). Errors of scores
-# count by how they differ, which is less. The emulator finds 1.1e-5, 5.2e-6 and 3.1e-6; a wrong fragment is off by 1e-2.
+# Tensor cores cut off what is below the last bit of the greatest addend (kernels/emulator/warp.cpp), so sums of n
+# products in units of w with b extra bits lose at most (n + n / w) · 2^-(23 + b), and n / w · 2^-23 where units
+# round, of the greatest partial sum; half of it on average. Values of a block are n = 128 products, 64 keys by the
+# two halves of a weight: 2.3e-5 at most on Turing (w 4, b 0), 1.1e-5 on Ampere and Ada (8, 1), 5.0e-6 on Hopper (16,
+# 2). Errors of scores count by how they differ, which is less. The emulator finds 1.1e-5, 5.2e-6 and 3.1e-6, and 1e-2
+# with a fragment that is wrong.
 CLOSE_WHEN_CUT = 3e-5
 PLACE = CacheLayer(group=0, index=1, n_heads=4, n_kv_heads=2, head_dim=128)  # most models have heads of this size
 

@@ -1,4 +1,4 @@
-"""Sums that tensor cores cut off: the emulator beside exact arithmetic, and attention that is right or wrong by them."""
+"""Sums that tensor cores cut off: the emulator beside exact arithmetic, and attention by it, right and wrong."""
 
 from collections.abc import Callable
 from fractions import Fraction
