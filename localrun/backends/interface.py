@@ -135,6 +135,10 @@ class Backend(Protocol):
         """An encoder of rows that see each other, its matrices in `layout`, for at most so many rows."""
         ...
 
+    def encoder_bytes(self, recording: EncoderRecording, n_rows: int, threads: int) -> int:
+        """Working memory of an encoder of so many rows."""
+        ...
+
     def executor(self, request: ExecutorRequest) -> Executor:
         """A model on this backend, its matrices in `layout`."""
         ...

@@ -16,7 +16,7 @@ from localrun.ops.interface import CancelFlag, StepCancelled
 from localrun.text.image_tokens import ImageTokens, PromptImage
 from localrun.text.tokenizer import Tokenizer
 
-KEPT_BYTES = 256 << 20  # of encoded images
+KEPT_BYTES = 64 << 20  # of encoded images in memory: of Qwen3.5 4B, six of 1,024 tokens
 LOOK_SECONDS = 0.1  # between looks at a cancellation, while another image is encoded
 
 
@@ -41,6 +41,11 @@ class ImageEncoder:
         self.kept_bytes = kept_bytes
         self._kept: OrderedDict[bytes, ImageRows] = OrderedDict()  # the least recently used first
         self._lock = threading.Lock()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes held: the loaded half that sees, and encoded images."""
+        return self.projector.n_bytes + sum(map(n_bytes, list(self._kept.values())))
 
     def see(self, images: Sequence[RequestImage]) -> SeenImages:
         """Plan the images of a request. Raises ImageError for one of an impossible shape."""

@@ -7,12 +7,13 @@ from localrun.backends.executor import CachePlan, Executor, ExecutorRequest
 from localrun.backends.interface import Backend
 from localrun.backends.registry import backends_for
 from localrun.base.check import check_load
-from localrun.base.errors import DoesNotFitError, ModelFileError
+from localrun.base.errors import DoesNotFitError
 from localrun.base.events import ModelInfo
 from localrun.base.machine import memory, resident
 from localrun.base.paths import writable_folder
 from localrun.base.processors import most_threads, usual_threads
 from localrun.base.request import LoadOptions, ProgressCallback
+from localrun.base.units import gib
 from localrun.base.views import MemoryPart
 from localrun.cache.store import CacheStore
 from localrun.engine.constraints import Constraints
@@ -25,7 +26,7 @@ from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.view import StoreView
 from localrun.fit.memory_plan import MemoryPlan
-from localrun.fit.plan import LoadRequest, plan_load
+from localrun.fit.plan import LoadRequest, plan_with_sight
 from localrun.formats.requantize import RequantizedSource, encode_on_one_thread_each
 from localrun.model.decoder import Model
 from localrun.model.load import allocated_bytes, files_in_use, load_model, work_per_token
@@ -43,6 +44,8 @@ from localrun.storage.label import Label
 from localrun.storage.mapped_files import MappedFiles
 from localrun.storage.weight_writer import WeightWriter
 from localrun.text.model_text import ModelText
+
+NO_ROOM = "images would take another {}: close other programs, choose a smaller precision, or a shorter context"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,12 @@ class LoadedModel:
 
     def memory(self, held: StoreView) -> tuple[MemoryPart, ...]:
         """The planned peak of memory, and the memory in use, while the cache holds that."""
-        plan, tower = self.plan, 0 if self.images is None else self.images.projector.n_bytes
+        plan, images = self.plan, self.images
+        seeing = () if images is None else (MemoryPart("images", plan.sight_bytes, images.n_bytes),)
         return (
-            MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.weights) + tower),
+            MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.weights)),
             MemoryPart("KV cache", plan.kv_bytes, held.touched_bytes if plan.grows else plan.kv_bytes),
+            *seeing,
         )
 
     def close(self) -> None:
@@ -119,7 +124,7 @@ def load_on(
     model = load_model(opened.source, layout, backend.device, plan.config, progress, *held)
     tables = {file: opened.files.stamps[file] for file in files_in_use(opened.source, opened.refs)}
     mapped = MappedFiles(tables, [*files.values(), *kept.found])
-    images, why_blind = open_eyes(opened, backend, layout)
+    images, why_blind = open_eyes(opened, backend, layout, plan, threads)
     engine = start_engine(options, opened, backend, layout, plan, model, threads, mapped)
     text = opened.text if images is None else replace(opened.text, image_tokens=images.tokens)
     seconds = time.perf_counter() - started
@@ -134,15 +139,16 @@ def load_on(
     return replace(loaded, images=images, why_blind=why_blind, info=replace(info, why_blind=why_blind))
 
 
-def open_eyes(opened: OpenedModel, backend: Backend, layout: Layout) -> tuple[ImageEncoder | None, str]:
-    """The loaded half of a model that sees, or why there is none. Raises DoesNotFitError."""
+def open_eyes(
+    opened: OpenedModel, backend: Backend, layout: Layout, plan: MemoryPlan, threads: int
+) -> tuple[ImageEncoder | None, str]:
+    """The half of a model that sees, which is loaded with the first image; or why there is none."""
     tower = opened.sight.tower
     if tower is None:
         return None, opened.sight.why_not
-    try:
-        return tower.load(backend, layout, opened.text.tokenizer), ""
-    except ModelFileError as error:  # the text side works without
-        return None, error.message
+    if not plan.sight_bytes:
+        return None, NO_ROOM.format(gib(tower.room(backend, layout, threads)))
+    return ImageEncoder(tower.projector(backend, layout), opened.text.tokenizer), ""
 
 
 def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:
@@ -164,8 +170,9 @@ def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, thr
         before=codec_before(options) if opened.identity else None,
         mappable=mappable_weights(opened, backend, layout, now),
         adapters=opened.adapter_ranks,
+        sight_bytes=0 if (tower := opened.sight.tower) is None else tower.room(backend, layout, threads),
     )
-    return layout, plan_load(request)
+    return layout, plan_with_sight(request)
 
 
 def start_engine(

@@ -63,10 +63,9 @@ class OpenedModel:
         return tuple(adapter.ranks for adapter in self.adapters)
 
     def held_bytes(self, layout: Layout) -> int:
-        """Exact bytes of all weights, the tower's and those of adapters among them, once they are loaded."""
+        """Exact bytes of all weights, those of adapters among them, once they are loaded; without the tower."""
         weights = held_bytes(self.source, self.refs, layout.nbytes)
-        tower = 0 if self.sight.tower is None else self.sight.tower.held_bytes(layout)
-        return weights + tower + sum(adapter.nbytes(layout) for adapter in self.adapters)
+        return weights + sum(adapter.nbytes(layout) for adapter in self.adapters)
 
 
 def open_model(options: LoadOptions) -> OpenedModel:

@@ -9,21 +9,24 @@ from math import prod
 from pathlib import Path
 
 from localrun.backends.interface import Backend
-from localrun.base.errors import ModelFileError
+from localrun.base.errors import DoesNotFitError, ModelFileError
+from localrun.base.machine import memory
+from localrun.base.request import IMAGE_ROWS
 from localrun.base.sanitize import clean
-from localrun.engine.image_encoder import ImageEncoder
+from localrun.base.units import gib
+from localrun.engine.image_encoder import KEPT_BYTES
 from localrun.formats.gguf import open_gguf
 from localrun.formats.helper_files import PROJECTOR, named_helper
 from localrun.formats.source import TensorSource
-from localrun.model.load import held_bytes
 from localrun.model.vision.config import TowerConfig
 from localrun.model.vision.projector import TowerProjector
 from localrun.model.vision.read_config import reads_images, tower_config
+from localrun.model.vision.shapes import tower_bytes, working_bytes
+from localrun.model.vision.tower import Tower
 from localrun.model.vision.weights import load_tower, tower_refs
 from localrun.model.weight_ref import WeightRef
 from localrun.ops.layouts import Layout
 from localrun.ops.types import NUMERICS_VERSION
-from localrun.text.tokenizer import Tokenizer
 
 NO_EYES = "choose a model that sees, such as one of Qwen3.5's, with its mmproj file in the same folder"
 IN_MAIN_MEMORY = "images are read in main memory so far: load it with --backend cpu"
@@ -39,8 +42,15 @@ class OpenedTower:
     config: TowerConfig
     refs: dict[str, WeightRef]
 
-    def held_bytes(self, layout: Layout) -> int:
-        return held_bytes(self.source, self.refs, layout.nbytes)
+    def weight_bytes(self, layout: Layout) -> int:
+        """Bytes of its weights once they are loaded."""
+        return tower_bytes(self.config, self.refs, lambda ref: self.source.tensors[ref.name].qtype, layout.nbytes)
+
+    def room(self, backend: Backend, layout: Layout, threads: int) -> int:
+        """Bytes that seeing takes: the weights, the encoding of an image of the usual size, and what is kept of
+        images."""
+        encoding = working_bytes(self.config, self.refs, IMAGE_ROWS, partial(backend.encoder_bytes, threads=threads))
+        return self.weight_bytes(layout) + encoding + KEPT_BYTES
 
     @property
     def n_added(self) -> int:
@@ -57,12 +67,19 @@ class OpenedTower:
             hashed.update(self.source.read(info.name, 0, max(1, int(share * prod(info.shape[:-1])))))
         return hashed.hexdigest()
 
-    def load(self, backend: Backend, layout: Layout, tokenizer: Tokenizer) -> ImageEncoder:
-        """The tower on a backend. Raises ModelFileError or DoesNotFitError."""
-        tower = load_tower(self.source, self.config, layout, backend.device)
-        identity = f"{self.identity()} {backend.rounding} {layout.name} {NUMERICS_VERSION}"
-        n_bytes = self.held_bytes(layout)
-        return ImageEncoder(TowerProjector(tower, partial(backend.encoder, layout), identity, n_bytes), tokenizer)
+    def projector(self, backend: Backend, layout: Layout) -> TowerProjector:
+        """The tower on a backend; its weights are read with the first image."""
+        n_bytes = self.weight_bytes(layout)
+        arithmetic = f"{backend.rounding} {layout.name} {NUMERICS_VERSION}"
+
+        def load() -> Tower:
+            if (free := backend.memory(memory()).available) < n_bytes:
+                told = f"the half of the model that sees takes {gib(n_bytes)}, and {gib(free)} are free"
+                raise DoesNotFitError(told, "close other programs, or leave the image out")
+            return load_tower(self.source, self.config, layout, backend.device)
+
+        encoder = partial(backend.encoder, layout)
+        return TowerProjector(self.config, load, encoder, lambda: f"{self.identity()} {arithmetic}", n_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ class MemoryPlan:
     grows: bool  # blocks take memory when they are first used, not all at once
     notes: tuple[str, ...] = ()
     mapped: tuple[Mappable, ...] = ()  # matrices that stay on disk
+    sight_bytes: int = 0  # kept free for images: nothing of it is taken before the first one
 
     @property
     def mapped_bytes(self) -> int:
@@ -58,16 +59,17 @@ class MemoryPlan:
 
     @property
     def needed_bytes(self) -> int:
-        """Bytes that one chat that fills the context needs."""
+        """Bytes that one chat that fills the context needs, without images."""
         return self._beside_cache + self.needed_kv_bytes
 
     @property
     def peak_bytes(self) -> int:
         """The most memory that the process will ever hold: everything reserved, in use."""
-        return self._beside_cache + self.kv_bytes
+        return self._beside_cache + self.kv_bytes + self.sight_bytes
 
     def peak_after(self, chats: int) -> int:
-        """The most memory that the process has held after `chats` chats have filled the context in turn."""
+        """The most memory that the process has held after `chats` chats without images have filled the context in
+        turn."""
         return self.overhead_bytes + self.weights_bytes + self.needed_scratch_bytes + self.kv_after(chats)
 
     def kv_after(self, chats: int) -> int:

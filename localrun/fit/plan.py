@@ -43,7 +43,7 @@ class CacheSizes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Memory of a load, in bytes: free, already held by this process, and taken by program and weights.
+    """Memory of a load, in bytes: free, already held by this process, and taken by program, weights and images.
 
     `limit` names a limit that is lower than the machine's memory.
     """
@@ -53,6 +53,7 @@ class Budget:
     overhead: int  # the process without weights, cache and working memory; what is resident included
     weights: int
     limit: str = ""
+    sight: int = 0  # kept free for images
 
     @property
     def total(self) -> int:
@@ -61,7 +62,7 @@ class Budget:
     @property
     def room(self) -> int:
         """Bytes left for the cache and the working memory."""
-        return self.total - margin_of(self.total) - self.overhead - self.weights
+        return self.total - margin_of(self.total) - self.overhead - self.weights - self.sight
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,22 @@ class LoadRequest:
     before: CodecTokens | None = None  # of the chat that is continued
     mappable: Sequence[Mappable] = ()  # matrices that may stay on disk
     adapters: tuple[Ranks, ...] = ()
+    sight_bytes: int = 0  # to keep free for images
+
+
+def plan_with_sight(request: LoadRequest) -> MemoryPlan:
+    """Plan a load with room for images; without it where they alone would leave weights on disk, or fit nowhere.
+
+    Raises DoesNotFitError, UsageError.
+    """
+    without = replace(request, sight_bytes=0)
+    if not request.sight_bytes:
+        return plan_load(without)
+    try:
+        seeing = plan_load(request)
+    except DoesNotFitError:
+        return plan_load(without)
+    return seeing if not seeing.mapped or plan_load(without).mapped else plan_load(without)
 
 
 def plan_load(request: LoadRequest) -> MemoryPlan:
@@ -98,7 +115,7 @@ def plan_load(request: LoadRequest) -> MemoryPlan:
     check_context(config, ctx, request.window)
     shape = CacheShape(config, request.backend, request.window, request.adapters)
     overhead = request.resident + request.backend.growth_bytes if request.resident else shape.program_bytes
-    budget = Budget(request.free, request.resident, overhead, request.weights_bytes, request.limit)
+    budget = Budget(request.free, request.resident, overhead, request.weights_bytes, request.limit, request.sight_bytes)
 
     def choose(budget: Budget, ctx: int | None) -> ChosenCodec:
         longest = partial(longest_context, shape, room=budget.room, threads=threads)
@@ -140,6 +157,7 @@ def _planned(choice: ChosenCodec, budget: Budget, shape: CacheShape, threads: in
         needed_scratch_bytes=shape.scratch_bytes(ctx, codec, threads, sequences=1),
         overhead_bytes=budget.overhead,
         budget_bytes=budget.total,
+        sight_bytes=budget.sight,
         grows=shape.backend.grows,
         notes=(choice.note,) if choice.note else (),
     )

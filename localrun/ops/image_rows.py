@@ -66,7 +66,7 @@ class ImageMarks:
 
 
 class Projector(Protocol):
-    """The half of a model that sees: made when the model is loaded, used by one thread at a time."""
+    """The half of a model that sees, its weights loaded with the first image. Used by one thread at a time."""
 
     @property
     def identity(self) -> str:
@@ -83,7 +83,7 @@ class Projector(Protocol):
 
     @property
     def n_bytes(self) -> int:
-        """Bytes held: weights, and the working memory of the largest image."""
+        """Bytes of weights that are held: none before the first image."""
         ...
 
     def plan(self, width: int, height: int, most_rows: int) -> ImagePlan:
@@ -91,7 +91,8 @@ class Projector(Protocol):
         ...
 
     def encode(self, data: bytes, plan: ImagePlan, progress: EncodeProgress, cancel: CancelFlag) -> ImageRows:
-        """Rows of the image in a file's bytes. Raises StepCancelled, or an error that names what is wrong with it."""
+        """Rows of the image in a file's bytes. Raises StepCancelled, or an error that names what is wrong with it, or
+        with the weights, or that memory is short."""
         ...
 
 

@@ -49,12 +49,14 @@ def most_alive(
     recorded: Iterable[Recorded],
     kinds: Mapping[int, Kind],
     within: Callable[[Instruction], Iterable[Kind]] = lambda op: (),
+    given: Iterable[int] = (),
 ) -> Counter[Kind]:
     """How many buffers of each kind a program takes that uses one again as soon as nothing reads it.
 
     `kinds`: that of every slot which has a buffer. `within`: those that an instruction needs while it is computed.
+    `given`: slots that the caller fills before the program begins.
     """
-    alive, most = Counter[Kind](), Counter[Kind]()
+    alive, most = Counter(kinds[slot] for slot in given), Counter[Kind]()
     for each in recorded:
         alive.update(kinds[slot] for slot in each.results if slot in kinds)
         most |= alive + Counter(within(each.instruction))

@@ -26,6 +26,10 @@ from localrun.chat.journal import ChatStore
 from localrun.chat.turn import TurnOptions, begin_turn, preview_request
 from localrun.client.codec import codec
 from localrun.client.local import LocalClient
+from localrun.engine.sight import OpenedTower
+from localrun.model.vision.config import TowerConfig
+from localrun.model.vision.tower import TowerWeights
+from localrun.model.vision.weights import TowerLoader
 
 
 def picture(path: Path, width: int, height: int) -> Path:
@@ -107,6 +111,44 @@ def test_a_second_question_needs_no_pixel(folder: Path, tmp_path: Path) -> None:
         second, _, n_encoded = answered(client, again)
         assert (n_encoded, second.seen.encode_ms) == (0, 0)
         assert (second.cached_tokens or 0) >= len(done.prompt_ids)
+
+
+def test_text_alone_reads_nothing_of_the_tower(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for its identity nor its weights; room for it is planned, and taken with the first image."""
+    loaded: list[str] = []
+    identity, load = OpenedTower.identity, TowerLoader.tower
+
+    def watched_identity(tower: OpenedTower) -> str:
+        loaded.append("identity")
+        return identity(tower)
+
+    def watched_load(loader: TowerLoader, config: TowerConfig) -> TowerWeights:
+        loaded.extend(["weights"] * (type(loader) is TowerLoader))  # not shapes alone
+        return load(loader, config)
+
+    monkeypatch.setattr(OpenedTower, "identity", watched_identity)
+    monkeypatch.setattr(TowerLoader, "tower", watched_load)
+    with client_of(folder) as client:
+        answered(client, asked("what?"))
+        (part,) = (part for part in client.view().memory if part.name == "images")
+        assert (loaded, part.measured) == ([], 0)
+        answered(client, asked("what?", picture(tmp_path / "a.png", 70, 41)))
+        (seen,) = (part for part in client.view().memory if part.name == "images")
+        assert loaded == ["identity", "weights"]
+        assert 0 < seen.measured <= seen.predicted == part.predicted
+        answered(client, asked("and?", picture(tmp_path / "b.png", 71, 41)))
+        assert loaded == ["identity", "weights"]
+
+
+def test_images_for_which_there_is_no_room_are_refused_before_they_are_sent(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenedTower, "room", lambda *_: 1 << 50)
+    with client_of(folder) as client:
+        assert "images would take another" in client.info.why_blind
+        with pytest.raises(UsageError, match="sees no images"):
+            client.generate(asked("what?", picture(tmp_path / "a.png", 70, 41)))
+        assert answered(client, asked("what?"))[0].text
 
 
 def test_an_edit_before_the_image_takes_its_kept_rows(folder: Path, tmp_path: Path) -> None:

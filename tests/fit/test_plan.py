@@ -20,8 +20,9 @@ from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.engine.runner import cache_layers
 from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.codecs import ChosenCodec, choose_codec, q4_objection
+from localrun.fit.mapped import Mappable
 from localrun.fit.memory_plan import MemoryPlan
-from localrun.fit.plan import MARGIN, LoadRequest, longest_context, margin_of, plan_load
+from localrun.fit.plan import MARGIN, LoadRequest, longest_context, margin_of, plan_load, plan_with_sight
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec, group_layers
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.storage.inventory import CodecTokens
@@ -48,6 +49,25 @@ def config(
 
 def plan(free: float, shape: ModelConfig | None = None, weights: float = 4.6 * GIB, **wishes: Any) -> MemoryPlan:
     return plan_load(LoadRequest(shape or config(), int(weights), int(free), ReferenceBackend(), **wishes))
+
+
+def test_room_is_kept_for_images_unless_text_would_suffer() -> None:
+    """Plenty: the context shrinks by it. Too little: the plan is that of text alone, and says that it has no room."""
+    request = LoadRequest(config(), int(4.6 * GIB), int(8 * GIB), ReferenceBackend())
+    text, sight = plan_load(request), GIB
+    seeing = plan_with_sight(dataclasses.replace(request, sight_bytes=sight))
+    assert (text.sight_bytes, seeing.sight_bytes) == (0, sight)
+    assert seeing.ctx < text.ctx
+    assert seeing.peak_bytes <= seeing.budget_bytes - margin_of(seeing.budget_bytes)
+    assert plan_with_sight(dataclasses.replace(request, sight_bytes=4 * GIB)) == text
+    with pytest.raises(DoesNotFitError):
+        plan_with_sight(dataclasses.replace(request, sight_bytes=sight, free=GIB))
+    parts = tuple(Mappable(f"layers.{layer}", GIB // 8, GIB // 8) for layer in range(32))
+    fitting = dataclasses.replace(request, mappable=parts, sight_bytes=4 * GIB)
+    assert plan_with_sight(fitting) == text, "weights do not go to the disk for the sake of images"
+    short = dataclasses.replace(fitting, free=4 * GIB, sight_bytes=GIB // 2)
+    assert plan_load(dataclasses.replace(short, sight_bytes=0)).mapped
+    assert plan_with_sight(short).sight_bytes == GIB // 2
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -9,7 +9,7 @@ from localrun.backends.cpu import abi
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.library import COMPILE_ALL, NativeLibrary, load_library, why_no_library
 from localrun.backends.cpu.limits import CpuLimitProbe
-from localrun.backends.cpu.scratch import arena_of, state_block_bytes
+from localrun.backends.cpu.scratch import arena_of, encoder_bytes, state_block_bytes
 from localrun.base.machine import Memory, peak_rss
 from localrun.cache.kinds.interface import CacheKind
 from localrun.formats.quant import QUANT_TYPES
@@ -158,6 +158,9 @@ class CpuBackend:
 
         assert isinstance(layout, CpuLayout), "matrices are this backend's"
         return CpuEncoder(layout, recording, max_rows)
+
+    def encoder_bytes(self, recording: EncoderRecording, n_rows: int, threads: int) -> int:
+        return encoder_bytes(recording, n_rows, threads)
 
     def executor(self, request: ExecutorRequest) -> CpuExecutor:
         from localrun.backends.cpu.executor import CpuExecutor

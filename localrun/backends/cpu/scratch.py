@@ -1,9 +1,12 @@
 """Working memory of the largest step in the native library, and states: counted before anything is loaded."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from localrun.backends.cpu.abi import SCRATCH_BYTES
 from localrun.backends.cpu.buffers import row_stride
@@ -12,6 +15,9 @@ from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.recording import Recorded, Recording
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan
 from localrun.ops.widths import most_alive, slot_widths
+
+if TYPE_CHECKING:
+    from localrun.ops.encoder_program import EncoderRecording
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,15 @@ def arena_of(model: Recording) -> Arena:
     row_bytes = between + sum(n * rows.row_bytes for rows, n in buffers.items())
     heads = frozenset((place.n_heads, place.head_dim) for place in model.layers if place.head_dim)
     return Arena(row_bytes, 4 * last.instruction.weight.n_rows, heads)
+
+
+def encoder_bytes(recording: EncoderRecording, n_rows: int, threads: int) -> int:
+    """Buffers as `CpuEncoder` reserves them; what an instruction keeps beside them is in the scratch of threads."""
+    body = list(recording.instructions)
+    widths, coded = slot_widths(body, (), recording.given), slots_coded(body)
+    kinds = {slot: Rows(width, slot in coded) for slot, width in widths.items()}
+    buffers = most_alive(body, kinds, given=range(len(recording.given)))
+    return n_rows * sum(n * rows.row_bytes for rows, n in buffers.items()) + threads * SCRATCH_BYTES
 
 
 def slots_coded(recorded: list[Recorded]) -> set[int]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from localrun.backends.reference.scratch import step_bytes
+from localrun.backends.reference.scratch import encoder_bytes, step_bytes
 from localrun.base.errors import DoesNotFitError, ran_out
 from localrun.base.machine import Memory, peak_rss
 from localrun.cache.kinds.interface import CacheKind
@@ -125,6 +125,9 @@ class ReferenceBackend:
         from localrun.backends.reference.encoder import ReferenceEncoder
 
         return ReferenceEncoder(recording, self.device)
+
+    def encoder_bytes(self, recording: EncoderRecording, n_rows: int, threads: int) -> int:
+        return encoder_bytes(recording, n_rows)
 
     def executor(self, request: ExecutorRequest) -> Executor:
         import torch

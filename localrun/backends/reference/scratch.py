@@ -1,12 +1,19 @@
 """The working memory of the largest step in plain torch, counted before anything is loaded."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from localrun.ops.instructions import Linear, LogitsOf, Moe
 from localrun.ops.kv import KVCodec
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.recording import Recording
+from localrun.ops.widths import most_alive, slot_widths
+
+if TYPE_CHECKING:
+    from localrun.ops.encoder_program import EncoderRecording
 
 SCORE_TILE = 64 << 20  # bytes of attention scores that are held at a time
 SCORE_COPIES, CODED_COPIES = 8, 4  # of them at a time; rows of coded layers are taken a block at a time
@@ -38,6 +45,15 @@ def sizes_of(model: Recording) -> LargestWidths:
         keys=max(place.n_kv_heads * place.head_dim for place in model.layers),
         n_heads=max(model.layers, key=lambda place: place.n_heads * place.head_dim).n_heads,
     )
+
+
+def encoder_bytes(recording: EncoderRecording, n_rows: int) -> int:
+    """Values that are alive at once, those of an instruction's operands and results twice, and a tile of scores."""
+    body = list(recording.instructions)
+    widths = slot_widths(body, (), recording.given)
+    alive = most_alive(body, widths, given=range(len(recording.given)))
+    numbers = sum(width * n for width, n in alive.items()) + 2 * max(widths.values())
+    return 4 * n_rows * numbers + SCORE_COPIES * SCORE_TILE
 
 
 def step_bytes(model: Recording, ctx: int, codecs: tuple[KVCodec, ...]) -> int:

@@ -1,6 +1,7 @@
 """The projector of a model with a tower: plans of images, and their rows."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -20,28 +21,44 @@ RULES = "1"  # of opening, scaling and cutting up images: another number where a
 
 
 class TowerProjector:
-    """A tower on a backend. Working memory is made for an image and given back after."""
+    """A tower on a backend, loaded with the first image. Working memory is made for an image and given back after."""
 
     marks = MARKS
 
-    def __init__(self, tower: Tower, make_encoder: MakeEncoder, identity: str, weight_bytes: int) -> None:
-        """`identity`: names the weights and the arithmetic of the backend."""
-        self.tower, self.make_encoder = tower, make_encoder
-        self.identity = f"{identity} images {RULES} {config_name(tower.config)}"
-        self.n_bytes = weight_bytes
+    def __init__(
+        self,
+        config: TowerConfig,
+        load: Callable[[], Tower],
+        make_encoder: MakeEncoder,
+        identify: Callable[[], str],
+        weight_bytes: int,
+    ) -> None:
+        """`load` may raise ModelFileError or DoesNotFitError. `identify` names the weights and the arithmetic of the
+        backend; it may read some of them."""
+        self.config, self.load, self.make_encoder, self.identify = config, load, make_encoder, identify
+        self.weight_bytes = weight_bytes
+
+    @cached_property
+    def tower(self) -> Tower:
+        return self.load()
+
+    @cached_property
+    def identity(self) -> str:
+        return f"{self.identify()} images {RULES} {config_name(self.config)}"
+
+    @property
+    def n_bytes(self) -> int:
+        return self.weight_bytes if "tower" in vars(self) else 0
 
     @property
     def n_added(self) -> int:
-        return len(self.tower.config.tapped)
+        return len(self.config.tapped)
 
     def plan(self, width: int, height: int, most_rows: int) -> ImagePlan:
-        config = self.tower.config
-        size = config.sizes.scaled(width, height, most_rows)
-        grid = size.lines, size.columns
-        return ImagePlan(size.width, size.height, size.n_rows, grid, config.tflop(size.n_rows))
+        return image_plan(self.config, width, height, most_rows)
 
     def encode(self, data: bytes, plan: ImagePlan, progress: EncodeProgress, cancel: CancelFlag) -> ImageRows:
-        return self.rows_of([patches_of(data, plan, self.tower.config)], [plan], progress, cancel)[0]
+        return self.rows_of([patches_of(data, plan, self.config)], [plan], progress, cancel)[0]
 
     def rows_of(
         self, patches: Sequence[np.ndarray], plans: Sequence[ImagePlan], progress: EncodeProgress, cancel: CancelFlag
@@ -88,6 +105,13 @@ class TowerProjector:
             return encoder.run(rows, progress)
         finally:
             encoder.close()
+
+
+def image_plan(config: TowerConfig, width: int, height: int, most_rows: int) -> ImagePlan:
+    """Size and cost of an image of that many pixels. ImageError where it has none."""
+    size = config.sizes.scaled(width, height, most_rows)
+    grid = size.lines, size.columns
+    return ImagePlan(size.width, size.height, size.n_rows, grid, config.tflop(size.n_rows))
 
 
 def patches_of(data: bytes, plan: ImagePlan, config: TowerConfig) -> np.ndarray:

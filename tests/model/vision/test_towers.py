@@ -15,6 +15,7 @@ from localrun_testing.tiny_towers import SHAPE, TINY_TOWERS, rows_of_transformer
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
+from localrun.backends.cpu.abi import SCRATCH_BYTES
 from localrun.backends.cpu.backend import CpuBackend
 from localrun.backends.interface import Backend
 from localrun.backends.reference.backend import ReferenceBackend
@@ -23,10 +24,12 @@ from localrun.formats.gguf import open_gguf
 from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors import open_safetensors
 from localrun.formats.source import TensorSource
+from localrun.model.load import allocated_bytes
 from localrun.model.vision.positions import learned_positions, places_by_square
 from localrun.model.vision.projector import TowerProjector, patches_of
 from localrun.model.vision.read_config import tower_config
-from localrun.model.vision.weights import load_tower
+from localrun.model.vision.shapes import tower_bytes, working_bytes
+from localrun.model.vision.weights import load_tower, tower_refs
 from localrun.ops.image_rows import ImagePlan
 from localrun.ops.interface import CancelFlag, StepCancelled
 
@@ -45,8 +48,17 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
 def projector_of(source: TensorSource, backend: Backend) -> TowerProjector:
     config = tower_config(source)
     layout = backend.layout(0, 1 << 30, 2)
-    tower = load_tower(source, config, layout, backend.device)
-    return TowerProjector(tower, lambda recording, rows: backend.encoder(layout, recording, rows), "tiny", 0)
+    projector = TowerProjector(
+        config,
+        lambda: load_tower(source, config, layout, backend.device),
+        lambda recording, rows: backend.encoder(layout, recording, rows),
+        lambda: "tiny",
+        77,
+    )
+    assert projector.n_bytes == 0
+    assert projector.tower.config == config
+    assert projector.n_bytes == 77
+    return projector
 
 
 def image_of(width: int, height: int) -> bytes:
@@ -88,6 +100,33 @@ def test_a_projector_makes_the_rows_of_its_checkpoint(name: str, tmp_path: Path)
     assert [np.abs(a - b).max() < 1e-5 for a, b in zip(found.added, expected.added, strict=True)] == [True] * len(
         tapped
     )
+
+
+@pytest.mark.parametrize("name", TINY_TOWERS)
+@pytest.mark.parametrize("form", ["checkpoint", "F16", "Q8_0"])
+def test_memory_is_counted_before_anything_is_loaded(name: str, form: str, backend: Backend, tmp_path: Path) -> None:
+    """Weights to the byte; of working memory what the library reserves, and little more."""
+    recipe = TINY_TOWERS[name]
+    tapped = recipe.more.get("deepstack_visual_indexes", ())
+    source: TensorSource = open_safetensors(save_tower(name, tmp_path))
+    if form != "checkpoint":
+        source = open_gguf(
+            write_projector(tmp_path / "mmproj.gguf", recipe.build().state_dict(), SHAPE, tapped, qtype=form)
+        )
+    config, layout = tower_config(source), backend.layout(1 << 40, 1 << 20, 2)
+    refs = tower_refs(config, source)
+    tower = load_tower(source, config, layout, backend.device)
+    counted = tower_bytes(config, refs, lambda ref: source.tensors[ref.name].qtype, layout.nbytes)
+    assert allocated_bytes(tower.weights) == counted  # type: ignore[arg-type]
+    needed = working_bytes(config, refs, 40, lambda recording, n: backend.encoder_bytes(recording, n, 2))
+    if isinstance(backend, CpuBackend):
+        reserved = []
+        for stage in tower.stages():
+            encoder = backend.encoder(layout, stage, 160)
+            reserved.append(sum(n_bytes for _, n_bytes in encoder.reserved))
+            assert reserved[-1] <= backend.encoder_bytes(stage, 160, 2)
+            encoder.close()
+        assert max(reserved) <= needed <= 2 * max(reserved) + 2 * SCRATCH_BYTES
 
 
 @pytest.mark.parametrize("share", [1.0, 1.001])
