@@ -3,7 +3,7 @@
 Quoting work on texts of this repository, and free prose; greedy and at temperature 0.7. Ids have to be equal. A ratio
 is the time of decoding without drafts by that with them, of answers one after the other; medians are of pairs. An
 answer counts as quoting where at least 60 % of its tokens stand in its prompt, four in a row, and no loop check ended
-it.
+it. Beside each median: the time of decoding that went into drafting and into rejected rows, by the engine's own clock.
 """
 
 import argparse
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.draft_clock import DraftClock
 from localrun.base.events import Completion
 from localrun.client.llm import LLM
 from localrun.formats.detect import open_model_file
@@ -59,12 +60,16 @@ def measure(model: str, rounds: int, n_tokens: int, kinds: Sequence[str]) -> Non
     source = open_model_file(Path(model))
     assert isinstance(source, GgufFile), "a GGUF file is needed"
     tokenizer = tokenizer_from_gguf(source.metadata, source.path)
+    clock = DraftClock()
+    clock.start()
     with LLM(model, draft="off", ctx=4096) as plain, LLM(model, draft="lookup", ctx=4096) as drafting:
         for kind, tasks in (("quoting", QUOTING), ("prose", PROSE)):
             if kind not in kinds:
                 continue
             for temperature in (0.0, 0.7):
                 ratios: list[float] = []
+                seconds = 0.0
+                clock.reset()
                 for name, prompt in tasks.items():
                     counted = kind == "prose"
                     for number in range(rounds):
@@ -72,9 +77,11 @@ def measure(model: str, rounds: int, n_tokens: int, kinds: Sequence[str]) -> Non
                         share = quoted_share(tokenizer, prompt, pair.plain)
                         counts = counted or (share >= QUOTED_SHARE and pair.plain.stop_reason != "loop")
                         ratios += [pair.ratio] * counts
+                        seconds += pair.drafted.timings.decode_ms / 1000
                         print(line(model, kind, name, temperature, pair, share, counts), flush=True)
                 if ratios:
                     shown = f"{statistics.median(ratios):.2f} (worst {min(ratios):.2f}, {len(ratios)} pairs)"
+                    shown += f", {clock.shares(seconds)}"
                     print(f"{Path(model).stem}  {kind}  temperature {temperature}: {shown}", flush=True)
 
 

@@ -40,7 +40,7 @@ class LoadOptions:
     packed_weights: int | None = 0  # bytes of disk for packed weights that memory holds, too; None: the default
     chat_id: str = ""  # the kept chat that is gone on with: `auto` takes the codec that it is on disk in
     parallel: int | None = None  # answers computed at once, at most; None: as many as memory is planned for
-    draft: DraftName = "auto"  # answers are the same; auto: off
+    draft: DraftName = "auto"  # answers are the same; auto: lookup
     adapters: tuple[AdapterChoice, ...] = ()  # all of them count for every answer
 
 

@@ -102,7 +102,7 @@ SETTINGS: dict[str, Setting] = {
     "draft": Setting(
         "guess tokens from the text so far, to verify several in a step: answers stay the same",
         one_of(*get_args(DraftName)),
-        "auto, which is off",
+        "auto, which is lookup",
     ),
     "system": Setting("system message at the start of every chat", text, "none"),
     "max_tokens": Setting("longest answer in tokens", whole(1, 1 << 24), "to the end of the context"),

@@ -94,7 +94,8 @@ def open_engine(choice: ModelChoice, flags: EngineFlags, program: str) -> Engine
 
 
 def open_measured(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":
-    """Open an engine in this process for measurements; nothing that it computes is stored."""
+    """Open an engine in this process for measurements; nothing that it computes is stored, and a step decodes a token,
+    unless drafts are asked for."""
     options = load_options(
         stored,
         settings_with(flags),
@@ -102,7 +103,7 @@ def open_measured(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":
         disk_cache=False,
         adapters=flags.adapters or (),
     )
-    return open_local(stored, options)
+    return open_local(stored, replace(options, draft="off") if options.draft == "auto" else options)
 
 
 @dataclass(frozen=True, slots=True)

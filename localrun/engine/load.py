@@ -202,9 +202,9 @@ def start_engine(
 
 
 def speculation(options: LoadOptions, runner: Runner, ctx: int) -> Speculation | None:
-    """Drafts by lookup where they are asked for, and a step verifies several tokens as it would compute them one by
+    """Drafts by lookup, unless they are off, where a step verifies several tokens as it would compute them one by
     one."""
-    if options.draft != "lookup" or not runner.executor.exact_rows:
+    if options.draft == "off" or not runner.executor.exact_rows:
         return None
     return Speculation(ctx, max_sequences(ctx))
 

@@ -51,7 +51,7 @@ class Depths:
     def __init__(self) -> None:
         self.cost = RowCost()
         self.records: dict[int, Record] = {}  # by number of the sequence
-        self.seconds = self.plain_seconds = 0.0  # of the last step, and what it would have taken without drafts
+        self.seconds = self.plain_seconds = 0.0  # of the last step with drafts, and without them
         self.n_drafted = 0  # in it
 
     def most(self, sequence: GenerationState) -> int:
@@ -62,10 +62,10 @@ class Depths:
     def choose(self, decoding: Sequence[StepWork], drafts: Sequence[DraftedTokens], rows: int) -> list[int]:
         """How many tokens of every draft are verified in one step, `rows` at most."""
         depths = [0] * len(drafts)
-        n_plain = sum(work.n for work in decoding)
-        plain = self.cost.of(n_plain)
         ranked = self._ranked(decoding, drafts)[:rows]
-        if not plain or not ranked:
+        n_plain = sum(work.n for work in decoding)
+        plain = self.cost.of(n_plain) if ranked else 0.0
+        if not plain:
             return depths
         purse = min(self.records[decoding[index].sequence.number].purse for _, index in ranked)
         tokens, best, best_speed = float(len(decoding)), 0, LEAST_GAIN * len(decoding) / plain
@@ -87,9 +87,13 @@ class Depths:
         n_plain = sum(work.n for work in plan.work)
         self.n_drafted = plan.n_rows - n_plain
         self.cost.observe(plan.n_rows, seconds)
-        self.seconds, self.plain_seconds = seconds, self.cost.of(n_plain)
-        for work in plan.work if not self.n_drafted else ():
-            record = self.records.setdefault(work.sequence.number, Record(FIRST_LOSS * seconds))
+        if self.n_drafted:
+            self.seconds, self.plain_seconds = seconds, self.cost.of(n_plain)
+            return
+        for work in plan.work:
+            record = self.records.get(work.sequence.number)
+            if record is None:
+                record = self.records[work.sequence.number] = Record(FIRST_LOSS * seconds)
             record.purse = min(record.purse + SHARE * seconds, MOST_LOSS * seconds)
 
     def settle(self, work: StepWork, n_accepted: int) -> None:

@@ -3,6 +3,7 @@
 SMOOTHING = 0.75  # weight of the old value beside a new measurement
 PRIOR_ROW = 0.06  # of a step of one row, that another is taken to cost until it is measured
 LASTING = 512  # steps after which a measurement counts no more: it may have been a bad one
+FORGETTING = 32  # steps between two looks for such
 
 
 class RowCost:
@@ -19,8 +20,9 @@ class RowCost:
         before = self._seconds.get(rows, seconds)
         self._seconds[rows] = SMOOTHING * before + (1 - SMOOTHING) * seconds
         self._measured[rows] = self._n_steps
-        for old in [r for r, step in self._measured.items() if self._n_steps - step > LASTING]:
-            del self._seconds[old], self._measured[old]
+        if self._n_steps % FORGETTING == 0:
+            for old in [r for r, step in self._measured.items() if self._n_steps - step > LASTING]:
+                del self._seconds[old], self._measured[old]
 
     def of(self, rows: int) -> float:
         """Seconds that a step of so many rows takes; 0 where nothing is known. More rows never take less."""

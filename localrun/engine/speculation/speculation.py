@@ -33,6 +33,8 @@ class Speculation:
         """Drafts for each of those that decode in a step by themselves; none where they are not worth their rows."""
         rows = self.most_rows - len(decoding)
         drafts = [self._draft(work, rows) for work in decoding]
+        if not any(draft.tokens for draft in drafts):
+            return [()] * len(drafts)
         depths = self.depths.choose(decoding, drafts, rows)
         return [draft.tokens[:depth] for draft, depth in zip(drafts, depths, strict=True)]
 
