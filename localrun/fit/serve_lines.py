@@ -3,6 +3,7 @@
 import shlex
 
 from localrun.fit.handover import GPU_SHARE, Handover
+from localrun.fit.serve_parsers import vllm_parsers
 
 PORT = 8000
 HEAD = "HEAD"  # address of the first machine, which the others have to reach
@@ -18,6 +19,9 @@ def vllm_lines(plan: Handover) -> list[str]:
         words += ["--pipeline-parallel-size", str(plan.pipeline_parallel)]
     words += ["--max-model-len", str(plan.chosen.ctx), "--gpu-memory-utilization", str(GPU_SHARE)]
     words += ["--kv-cache-dtype", plan.chosen.kv_cache_dtype, "--enable-prompt-tokens-details", "--port", str(PORT)]
+    parsers = vllm_parsers(plan.checkpoint.repo)
+    words += ["--enable-auto-tool-choice", "--tool-call-parser", parsers.tools] if parsers.tools else []
+    words += ["--reasoning-parser", parsers.reasoning] if parsers.reasoning else []
     line, nodes = shlex.join(words), plan.gpus.nodes
     if nodes == 1:
         return [line]

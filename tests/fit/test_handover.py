@@ -1,7 +1,9 @@
 """Plans on the GPUs of other engines: bytes by an independent count, the longest context, splits that divide."""
 
+import shlex
 from dataclasses import replace
 from math import prod
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,9 +13,11 @@ from localrun.fit.gpus import Gpus, parse_gpus
 from localrun.fit.handover import CONTEXT_STEP, GPU_SHARE, OTHER_BYTES, Checkpoint, gpus_needed, hand_over
 from localrun.fit.rates import READ_SHARE
 from localrun.fit.serve_lines import sglang_lines, vllm_lines
+from localrun.fit.serve_parsers import Parsers, vllm_parsers
 from localrun.hub.catalogue import read_catalogue
 from localrun.hub.catalogue_shape import catalogue_shape
 
+ROOT = Path(__file__).parents[2]
 GIB = 1 << 30
 CATALOGUE = {name: shape for name, entry in read_catalogue().items() if (shape := catalogue_shape(entry))}
 
@@ -129,3 +133,33 @@ def test_gpus_as_people_type_them(text: str, gpus: Gpus) -> None:
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"GPUs|such as"):
         parse_gpus(text)
+
+
+@pytest.mark.parametrize(
+    ("repo", "parsers"),
+    [
+        ("Qwen/Qwen3-8B", Parsers("hermes", "qwen3")),
+        ("Qwen/Qwen3-4B-Instruct-2507", Parsers("hermes")),
+        ("Qwen/Qwen3-Coder-30B-A3B-Instruct", Parsers("qwen3_coder")),
+        ("Qwen/Qwen3.5-4B", Parsers("qwen3_coder", "qwen3")),
+        ("openai/gpt-oss-20b", Parsers("openai", "openai_gptoss")),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", Parsers("", "deepseek_r1")),
+        ("meta-llama/Llama-3.3-70B-Instruct", Parsers("llama3_json")),
+        ("google/gemma-3-12b-it", Parsers()),
+    ],
+)
+def test_parsers_of_a_family_are_found_by_the_name_of_its_repository(repo: str, parsers: Parsers) -> None:
+    assert vllm_parsers(repo) == parsers
+    line = vllm_lines(hand_over(replace(LLAMA, repo=repo), Gpus(4, 80 * GIB)))[0]
+    assert ("--enable-auto-tool-choice" in line) == bool(parsers.tools)
+    assert (f"--reasoning-parser {parsers.reasoning}" in line) == bool(parsers.reasoning)
+
+
+def test_the_page_and_its_files_start_vllm_with_these_lines() -> None:
+    page = (ROOT / "docs/cluster.md").read_text()
+    llama = replace(LLAMA, repo="meta-llama/Llama-3.3-70B-Instruct")
+    one, several = (vllm_lines(hand_over(llama, Gpus(4, 80 * GIB, nodes))) for nodes in (1, 2))
+    assert all(f"\n{line}\n" in page for line in (*one, *several))
+    for file, line in (("vllm.yaml", one[0]), ("vllm-node.yaml", several[0])):
+        words = (ROOT / "docs/compose" / file).read_text().replace("=", " ").replace("- ", " ").split()
+        assert [word for word in shlex.split(line)[2:] if word not in words and word not in ("0", "HEAD")] == []
