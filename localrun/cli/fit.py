@@ -75,7 +75,7 @@ def fit(
         asked = f"a context of {ctx:,} tokens is more than the {made_for:,} this model was made for"
         raise UsageError(asked, f"try --ctx {made_for}")
     found = table.recommended
-    elsewhere = usual_plan(name, ctx or USUAL_CONTEXT, parallel, offline) if _lacks_room(table) else None
+    elsewhere = usual_plan(name, ctx or USUAL_CONTEXT, parallel, offline) if table.lacks_room else None
     if json:
         rows = [asdict(row) for row in table.rows]
         other = as_json(elsewhere) if elsewhere else None
@@ -85,12 +85,6 @@ def fit(
         if elsewhere:
             print_hint(name, elsewhere)
     return DOES_NOT_FIT if check and (found is None or found.verdict == "no") else 0
-
-
-def _lacks_room(table: Fit) -> bool:
-    """Whether memory is what is missing, if only for some of the weights."""
-    found = table.recommended
-    return bool(table.rows) and (found.verdict == "disk" if found else all(row.verdict == "no" for row in table.rows))
 
 
 def parse_size(text: str) -> int:

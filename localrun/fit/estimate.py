@@ -94,6 +94,13 @@ class Fit:
     def recommended(self) -> FitRow | None:
         return next((row for row in self.rows if row.recommended), None)
 
+    @property
+    def lacks_room(self) -> bool:
+        """Whether memory is what is missing, if only for some of the weights."""
+        found = self.recommended
+        none_fits = bool(self.rows) and all(row.verdict == "no" for row in self.rows)
+        return found.verdict == "disk" if found else none_fits
+
 
 @dataclass(frozen=True, slots=True)
 class Question:

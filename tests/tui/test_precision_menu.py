@@ -100,6 +100,15 @@ def test_offline_the_catalogue_is_enough() -> None:
     assert app.answer is None
 
 
+@pytest.mark.parametrize(("budget", "is_elsewhere"), [(3 * GIB, True), (16 * GIB, False)])
+def test_where_memory_is_missing_other_machines_are_named(budget: int, is_elsewhere: bool) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "offline: sizes are estimated")
+        assert ("localrun handover qwen3-8b --gpus" in screen_text(pilot.app)) == is_elsewhere
+
+    drive(ScreenApp(menu("qwen3-8b", budget)), steps, LARGE)
+
+
 def test_where_the_hub_cannot_be_reached_the_catalogue_answers_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "RETRY_SECONDS", ())
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")

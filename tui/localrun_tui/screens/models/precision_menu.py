@@ -31,6 +31,9 @@ from localrun_tui.widgets.model_list import ModelList
 from localrun_tui.widgets.toast import toast
 
 DOWNLOADING = "downloading"
+ELSEWHERE = (
+    "On a server with GPUs: `localrun handover {} --gpus 1x80GiB` says what it takes there, and the lines to type."
+)
 
 
 class PrecisionMenu(Screen[ModelChoice | str | None]):
@@ -123,6 +126,7 @@ class PrecisionMenu(Screen[ModelChoice | str | None]):
         lines = [
             say(reason, "$text-accent" if best else "$text-error"),
             *(say(n, "$text-warning") for n in offer.notes),
+            *([say(ELSEWHERE.format(self.subject.name))] if offer.fit.lacks_room else []),
             *([say(FLOOR_WORDS, "$foreground-muted")] if any(row.est_is_floor for row in offer.fit.rows) else []),
         ]
         self.query_one("#notes", Static).update(Content("\n").join(line for line in lines if line))
