@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from localrun.backends.decode_cost import DecodeCost
 from localrun.backends.limits import LimitProbe
 from localrun.base.machine import Memory
 from localrun.cache.kinds.interface import CacheKind
@@ -97,6 +98,10 @@ class Backend(Protocol):
 
     def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
         """The parts of a model that others are much faster than, named for the user; `codecs` are of every layer."""
+        ...
+
+    def decode_cost(self, model: Recording, codecs: tuple[KVCodec, ...]) -> DecodeCost:
+        """The cost of a step of one row, beside reading the matrices; `codecs` are of every layer."""
         ...
 
     def memory(self, main: Memory) -> Memory:

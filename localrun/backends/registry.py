@@ -1,6 +1,6 @@
 """The backends there are, and which one runs a model."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from localrun.backends.cpu.backend import CpuBackend
 from localrun.backends.cuda.backend import CudaBackend
@@ -34,9 +34,13 @@ def usual_memory() -> Memory:
 
 
 def backends_for(
-    wish: BackendName, model: Recording, matrix_types: Iterable[str]
+    wish: BackendName,
+    model: Recording,
+    matrix_types: Iterable[str],
+    why_slower: Callable[[Backend], str] = lambda backend: "",
 ) -> Iterator[tuple[Backend, tuple[str, ...]]]:
-    """The backends that may run this model, the best first, each with notes for the user: of `auto` there are several.
+    """The backends that may run this model, the best first, each with notes for the user: of `auto` there are several,
+    without those that `why_slower` names a reason for.
 
     Raises UsageError where the one that was asked for cannot.
     """
@@ -44,7 +48,11 @@ def backends_for(
     for name in FASTEST_FIRST if wish == "auto" else (wish,):
         backend = BACKENDS[name]
         missing = backend.why_unavailable()
-        reason = missing or backend.why_not(model, types) or backend.self_test()
+        reason = missing or backend.why_not(model, types)
+        if not reason and wish == "auto" and (slower := why_slower(backend)):
+            notes.append(slower)
+            continue
+        reason = reason or backend.self_test()
         if not reason:
             yield backend, (*notes, backend.note) if backend.note else tuple(notes)
         elif wish != "auto":

@@ -48,6 +48,8 @@ def doctor(json: JsonSwitch = False) -> int:
         f"Python {machine['python']}, PyTorch {machine['torch']}, {machine['platform']}\n"
         f"default model: {findings['model']['name']}, chat template: {findings['model']['template']}\n"
     )
+    if findings["model"]["elsewhere"]:
+        write(f"{findings['model']['elsewhere']}\n")
     for problem in findings["problems"]:
         write_table([("! " + problem["what"],), ("  " + problem["hint"],)])
     if not findings["problems"]:
@@ -111,19 +113,24 @@ def _machine() -> dict[str, Any]:
 
 
 def _model() -> dict[str, Any]:
-    """Check that the default model exists, opens, and has a chat template that renders."""
+    """Check that the default model exists, opens, and has a chat template that renders; and where it is computed."""
+    from localrun.fit.fastest import why_not_usual
     from localrun.formats.detect import open_model_file
+    from localrun.model.load import read_config
+    from localrun.model.recording import record_shapes
     from localrun.text.model_text import load_text
 
     name = read_settings().model or BUILTIN
     try:
         stored = resolve(name)
-        text = load_text(open_model_file(stored.path))
+        source = open_model_file(stored.path)
+        text, elsewhere = load_text(source), why_not_usual(record_shapes(read_config(source)))
     except LocalrunError as error:
         problem = {"what": f"the default model: {error.message}", "hint": error.hint}
-        return {"name": name, "path": None, "template": None, "problems": [problem]}
+        return {"name": name, "path": None, "template": None, "elsewhere": "", "problems": [problem]}
     notes = [{"what": note, "hint": "another file of this model may have what is missing"} for note in text.notes]
-    return {"name": name, "path": str(stored.path), "template": "ok" if not notes else "see below", "problems": notes}
+    template = "ok" if not notes else "see below"
+    return {"name": name, "path": str(stored.path), "template": template, "elsewhere": elsewhere, "problems": notes}
 
 
 def _folder_problems() -> list[dict[str, str]]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from localrun.backends.registry import usual_memory
+from localrun.backends.registry import BACKENDS, usual_backend, usual_memory
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.machine import memory as main_memory
@@ -68,8 +68,11 @@ def fit(
         raise UsageError("two models are named", "leave one out")
     name = named or model or read_settings().model or BUILTIN
     adapters = adapters_named(lora) or ()
-    machine = _machine(memory, adapters)
-    table = _table(name, precision, machine["budget_bytes"], ctx, parallel, offline, adapters)
+    what_if = parse_size(memory) if memory else None
+    table = _table(name, precision, what_if, ctx, parallel, offline, adapters)
+    if table.elsewhere:
+        note(table.elsewhere)
+    machine = _machine(what_if, table.backend)
     made_for = max((row.ctx for row in table.rows), default=0)
     if ctx and made_for < ctx:
         asked = f"a context of {ctx:,} tokens is more than the {made_for:,} this model was made for"
@@ -79,7 +82,16 @@ def fit(
     if json:
         rows = [asdict(row) for row in table.rows]
         other = as_json(elsewhere) if elsewhere else None
-        write_json({"machine": machine, "rows": rows, "reason": table.reason, "handover": other})
+        write_json(
+            {
+                "machine": machine,
+                "rows": rows,
+                "reason": table.reason,
+                "backend": table.backend or None,
+                "elsewhere": table.elsewhere or None,
+                "handover": other,
+            }
+        )
     else:
         _print(name, machine, table)
         if elsewhere:
@@ -96,12 +108,14 @@ def parse_size(text: str) -> int:
     return int(size)
 
 
-def _machine(what_if: str | None, adapters: Sequence[AdapterChoice]) -> dict[str, Any]:
-    now, rates = main_memory() if adapters else usual_memory(), machine_rates()  # no GPU computes adapters
+def _machine(what_if: int | None, name: str) -> dict[str, Any]:
+    """The machine where a backend computes, by default the usual one."""
+    backend = BACKENDS[name] if name else usual_backend()
+    now, rates = backend.memory(main_memory()), machine_rates(backend=backend)
     return {
         "total_bytes": now.total,
         "available_bytes": now.available,
-        "budget_bytes": parse_size(what_if) if what_if else now.available,
+        "budget_bytes": what_if or now.available,
         "what_if": what_if is not None,
         "read_gbps": round(rates.read_bytes / 1e9, 1),
         "gmacs": round(rates.macs / 1e9, 1),
@@ -111,13 +125,14 @@ def _machine(what_if: str | None, adapters: Sequence[AdapterChoice]) -> dict[str
 def _table(
     name: str,
     precision: str,
-    budget: int,
+    what_if: int | None,
     ctx: int | None,
     parallel: int,
     offline: bool,
     adapters: Sequence[AdapterChoice],
 ) -> Fit:
     """Table from the disk for a path or a name found only there; else from the hub, or offline the catalogue."""
+    asked = (what_if or usual_memory().available, ctx, parallel, adapters, what_if is not None)
     wanted = find_on_hub(name, precision)
     try:
         stored = without_aliases(resolve_all(name, precision))
@@ -127,21 +142,21 @@ def _table(
         stored = []
     with open_hub(offline) as http:
         if wanted is None or (stored and (http.access.offline or stored[0].source == "path")):
-            return fit_stored(stored, budget, ctx, parallel, adapters)
+            return fit_stored(stored, *asked)
         try:
             found = preview(http, wanted) if stored else preview_or_guess(http, wanted)
         except NetworkError as error:
             if not stored:
                 raise
             note(f"{error.message}: this is what is on disk")
-            return fit_stored(stored, budget, ctx, parallel, adapters)
+            return fit_stored(stored, *asked)
     if found.approximate:
         note(f"{found.unreachable or 'offline'}: weights are estimated from the public shape (≈)")
     if found.obstacle and found.shape is not None:
         note(f"this version cannot run it: {found.obstacle}")
     for unread, why in found.unreadable.items():
         note(f"{unread} cannot be read: {why}")
-    return fit_preview(found, budget, ctx, parallel, adapters)
+    return fit_preview(found, *asked)
 
 
 def _print(name: str, machine: dict[str, Any], table: Fit) -> None:

@@ -92,6 +92,8 @@ def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
     for unread, why in found.unreadable.items():
         note(f"{unread} cannot be read: {why}")
     fit = fit_preview(found, usual_memory().available, USUAL_CONTEXT) if found.shape else None
+    if fit and fit.elsewhere:
+        note(fit.elsewhere)
     variants = {variant.precision: variant.bytes for variant in found.variants}
     sizes = variants or {candidate.precision: candidate.file_bytes for candidate in found.candidates}
     return {
@@ -130,6 +132,9 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
         note(f"this version cannot run it: {unsupported_message(why, stored.name, source.n_params)}")
     else:
         _note_what_is_special(loaded)
+    fit = None if why else fit_stored([stored], usual_memory().available, USUAL_CONTEXT)
+    if fit and fit.elsewhere:
+        note(fit.elsewhere)
     return {
         "name": stored.name,
         "path": str(stored.path),
@@ -145,7 +150,7 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
         "tokenizer": _tokenizer(source),
         "held_bytes": {stored.precision: weights.nbytes},
         "mappable_bytes": {stored.precision: total_bytes(weights.mappable)},
-        "verdict": {} if why else verdicts(fit_stored([stored], usual_memory().available, USUAL_CONTEXT)),
+        "verdict": verdicts(fit) if fit else {},
         "obstacle": why or None,
     }
 

@@ -203,7 +203,7 @@ class LocalClient:
         for event in stream_answer(handle, answer):
             if isinstance(event, GenerationState):
                 figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())
-                learn(figures)
+                learn(figures, self.model.backend)
                 figures = replace(self._with_notes(figures), meanwhile=watch.meanwhile(event.figures, prompt.changed))
                 if figures.stop_string not in request.stop:  # the template's own
                     figures = replace(figures, stop_string="")

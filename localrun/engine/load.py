@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 
 from localrun.backends.executor import CachePlan, Executor, ExecutorRequest
 from localrun.backends.interface import Backend
@@ -25,6 +26,7 @@ from localrun.engine.packed_weights import changed_note, files_of, kept_weights,
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.view import StoreView
+from localrun.fit.fastest import why_slower
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import LoadRequest, plan_with_sight
 from localrun.formats.requantize import RequantizedSource, encode_on_one_thread_each
@@ -86,7 +88,8 @@ class LoadedModel:
 
 
 def load(options: LoadOptions, progress: ProgressCallback = lambda done, total: None) -> LoadedModel:
-    """Open, check and load a model. One that a GPU has no memory for runs in main memory, unless the GPU was asked for.
+    """Open, check and load a model. One that a GPU has no memory for, or where the CPU is faster, runs in main memory,
+    unless the GPU was asked for.
 
     Raises ModelFileError, DoesNotFitError, NotFoundError or UsageError.
     """
@@ -94,11 +97,15 @@ def load(options: LoadOptions, progress: ProgressCallback = lambda done, total: 
     check_load(options)
     opened = open_model(options)
     refused: list[str] = []
-    for backend, notes in backends_for(
-        options.backend, record_shapes(opened.config, opened.adapter_ranks), opened.matrix_types
-    ):
+    model = record_shapes(opened.config, opened.adapter_ranks)
+    slower = partial(why_slower, model=model, bits=opened.bits)
+    for backend, notes in backends_for(options.backend, model, opened.matrix_types, slower):
         try:
-            return load_on(backend, (*notes, *refused), options, opened, progress, started)
+            planned = plan_on(backend, options, opened)
+            if options.backend == "auto" and (reason := slower(backend, codecs=planned.plan.codecs)):
+                refused.append(reason)
+                continue
+            return load_planned(planned, (*notes, *refused), options, progress, started)
         except DoesNotFitError as error:
             if options.backend != "auto" or backend.in_main_memory:
                 raise
@@ -114,8 +121,32 @@ def load_on(
     progress: ProgressCallback,
     started: float,
 ) -> LoadedModel:
+    """Plan and load an opened model on a backend. Raises like `load`."""
+    return load_planned(plan_on(backend, options, opened), notes, options, progress, started)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLoad:
+    """An opened model as a backend takes it, with the memory that is planned for it there."""
+
+    backend: Backend
+    opened: OpenedModel
+    threads: int
+    layout: Layout
+    plan: MemoryPlan
+
+
+def plan_on(backend: Backend, options: LoadOptions, opened: OpenedModel) -> PlannedLoad:
+    """Plan a load on a backend. Raises DoesNotFitError or UsageError."""
     opened, threads = opened.on(backend), min(options.threads or usual_threads(), most_threads())
-    layout, plan = plan_memory(options, opened, backend, threads)
+    return PlannedLoad(backend, opened, threads, *plan_memory(options, opened, backend, threads))
+
+
+def load_planned(
+    planned: PlannedLoad, notes: tuple[str, ...], options: LoadOptions, progress: ProgressCallback, started: float
+) -> LoadedModel:
+    """Load a model as it was planned."""
+    backend, opened, layout, plan = planned.backend, planned.opened, planned.layout, planned.plan
     if isinstance(opened.source, RequantizedSource) and layout.reads_side_by_side:
         encode_on_one_thread_each()
     files, kept = files_of(plan, options, opened, layout), kept_weights(options, opened, backend, layout, plan)
@@ -124,8 +155,8 @@ def load_on(
     model = load_model(opened.source, layout, backend.device, plan.config, progress, *held)
     tables = {file: opened.files.stamps[file] for file in files_in_use(opened.source, opened.refs)}
     mapped = MappedFiles(tables, [*files.values(), *kept.found])
-    images, why_blind = open_eyes(opened, backend, layout, plan, threads)
-    engine = start_engine(options, opened, backend, layout, plan, model, threads, mapped)
+    images, why_blind = open_eyes(opened, backend, layout, plan, planned.threads)
+    engine = start_engine(options, opened, backend, layout, plan, model, planned.threads, mapped)
     text = opened.text if images is None else replace(opened.text, image_tokens=images.tokens)
     seconds = time.perf_counter() - started
     info = describe(options, opened, backend, notes, layout, plan, engine, seconds)
@@ -135,7 +166,7 @@ def load_on(
     check = IdleCheck(mapped, engine.resting, engine.wake)
     if kept.found:
         check.start()
-    loaded = LoadedModel(engine, model, backend, text, plan, info, threads, *work, kept, check, constraints)
+    loaded = LoadedModel(engine, model, backend, text, plan, info, planned.threads, *work, kept, check, constraints)
     return replace(loaded, images=images, why_blind=why_blind, info=replace(info, why_blind=why_blind))
 
 

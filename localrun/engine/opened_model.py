@@ -1,6 +1,7 @@
 """A model's files, checked and read except for the weights, before memory is planned."""
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 from localrun.backends.interface import Backend
@@ -50,6 +51,12 @@ class OpenedModel:
     @property
     def matrix_types(self) -> list[str]:
         return [self.source.tensors[ref.name].qtype for ref in self.refs.values() if len(ref.shape) == 2]
+
+    @property
+    def bits(self) -> float:
+        """Bits of a weight in the file, on average."""
+        tensors = self.source.tensors.values()
+        return 8 * sum(each.nbytes for each in tensors) / sum(prod(each.shape) for each in tensors)
 
     @property
     def own_types(self) -> tuple[str, ...]:

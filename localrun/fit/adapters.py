@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from localrun.backends.registry import usual_backend
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import UsageError
+from localrun.fit.fastest import fastest_backend
 from localrun.fit.shape import ModelShape
 from localrun.model.archs import ARCHS
 from localrun.model.recording import record_shapes
@@ -38,6 +38,6 @@ def added_by(adapters: Sequence[AdapterChoice], shape: ModelShape) -> AddedByAda
         raise UsageError("an adapter needs a model that can run", "name another model, or no adapter")
     opened = [match(open_adapter(one.path), one.scale, arch, shape.config) for one in adapters]
     ranks = tuple(adapter.ranks for adapter in opened)
-    layout = usual_backend(record_shapes(shape.config, ranks)).layout(0, 0, 1)
+    layout = fastest_backend(record_shapes(shape.config, ranks)).layout(0, 0, 1)
     nbytes = sum(adapter.nbytes(layout) for adapter in opened)
     return AddedByAdapters(ranks, nbytes, sum(adapter.macs for adapter in opened))

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
+from localrun.backends.decode_cost import DecodeCost
 from localrun.backends.interface import Backend
 from localrun.cache.groups import has_ring
 from localrun.cache.kinds.interface import CacheKind
@@ -85,6 +86,15 @@ class CacheShape:
         kinds = (spec.cache for spec in self._kinds.layers)
         return all(self._block_bytes(kind.codec(codec), kind) is not None for kind in kinds)
 
+    @property
+    def slow_codecs(self) -> tuple[str, ...]:
+        """Codecs in which more of the model has no kernels than in f16."""
+        left = {
+            codec.name: {*self.backend.without_kernels(self.recording, self._layer_codecs(codec))}
+            for codec in KV_CODECS.values()
+        }
+        return tuple(name for name, parts in left.items() if parts > left["f16"])
+
     def groups(self, ctx: int, codec: KVCodec, parallel: int = 1) -> tuple[GroupBlocks, ...]:
         """Blocks for `parallel` sequences of `ctx` tokens, by layer group; the backend must hold `codec`."""
         config = final_config(self.config, ctx, self.window)
@@ -104,6 +114,10 @@ class CacheShape:
         """Bytes of working memory for the largest step of `sequences` sequences; 0: as many as may run at once."""
         n = sequences or max_sequences(ctx)
         return self._scratch_bytes(ctx, self._layer_codecs(codec), threads, n)
+
+    def decode_cost(self, codec: KVCodec) -> DecodeCost:
+        """Cost of a step of one row, beside reading the matrices."""
+        return self.backend.decode_cost(self.recording, self._layer_codecs(codec))
 
     def _group(self, ctx: int, parallel: int, kind: CacheKind, codec: KVCodec, n_layers: int) -> GroupBlocks:
         block, wide = self._block_bytes(codec, kind), self._block_bytes(KV_CODECS["f16"], kind)

@@ -11,6 +11,7 @@ from typing import Literal
 from localrun.base.units import gib
 from localrun.fit.adapters import NO_ADAPTERS, AddedByAdapters
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
+from localrun.fit.decode_time import torch_seconds
 from localrun.fit.mapped import Mappable, first_of, missed_bytes, total_bytes
 from localrun.fit.plan import USUAL_THREADS, CacheSizes, longest_context, margin_of, spare_share
 from localrun.fit.rates import Rates
@@ -85,10 +86,13 @@ class FitRow:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The table. `reason` explains the recommended row, or why there is none."""
+    """The table. `reason` explains the recommended row, or why there is none; `backend` computes the model, and
+    `elsewhere` says why that is another one than usual."""
 
     rows: tuple[FitRow, ...]
     reason: str
+    backend: str = ""
+    elsewhere: str = ""
 
     @property
     def recommended(self) -> FitRow | None:
@@ -171,13 +175,14 @@ def _rows(
     if not longest and movable:
         longest = longest_context(sizes, codec, room + movable, parallel=parallel)
     limits, is_measured = roofline(question.rates, candidate.active_bytes)
+    by_torch = 0.0 if is_measured else torch_seconds(sizes.decode_cost(codec), question.rates)
     rows = []
     for ctx in contexts:
         cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, codec, USUAL_THREADS)
         total = candidate.weights_bytes + cache + scratch + sizes.program_bytes
         verdict, mapped = _placed(candidate, parts, total, budget)
         missed = missed_bytes(mapped, budget - (total - total_bytes(mapped)))
-        seconds = limits.reading(candidate.active_bytes + sizes.nbytes(ctx, codec) - missed)
+        seconds = limits.reading(candidate.active_bytes + sizes.nbytes(ctx, codec) - missed) + by_torch
         first_seconds = _reading_prompt(limits, min(PROMPT_TOKENS, ctx), active_params, question)
         if missed:
             assert question.disk is not None

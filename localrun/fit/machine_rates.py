@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
+from localrun.backends.interface import Backend
 from localrun.backends.registry import usual_backend
 from localrun.base.events import Completion
 from localrun.base.paths import folder, writable_folder
@@ -20,35 +21,40 @@ GAIN = 1.02  # less is not worth a write
 PROBE = 2  # raised when what is measured changes: older figures are left alone then
 
 
-def machine_rates(refresh: bool = False) -> Rates:
-    """Rates of this machine; measured now where they are unknown, old, or measured beside other programs."""
-    known, measured_at = _known()
+def machine_rates(refresh: bool = False, backend: Backend | None = None) -> Rates:
+    """Rates of this machine where `backend` computes, by default the usual one; measured now where they are unknown,
+    old, or measured beside other programs."""
+    backend = backend or usual_backend()
+    known, measured_at = _known(backend)
     age = time.time() - measured_at
     if known and not refresh and 0 <= age < (IDLE_SECONDS if known.idle else BUSY_SECONDS):
         return known
-    found = _rates(probe())
+    found = _rates(probe(backend))
     if known and known.idle and age > IDLE_SECONDS and found.idle:  # the machine may have changed
-        return _keep(replace(found, reached=known.reached))
-    return _keep(known.better(found) if known else found)
+        return _keep(backend, replace(found, reached=known.reached))
+    return _keep(backend, known.better(found) if known else found)
 
 
 def known_rates() -> Rates | None:
     """Stored rates of this machine, without measuring."""
-    return _known()[0]
+    return _known(usual_backend())[0]
 
 
 def note_limits(found: Probed) -> None:
     """Store rates that were measured for another purpose, where they are higher."""
-    known, measured_at = _known()
+    backend = usual_backend()
+    known, measured_at = _known(backend)
     if known is None:
-        _keep(_rates(found))
+        _keep(backend, _rates(found))
     else:
-        _keep(known.better(_rates(found)), None if found.idle else measured_at)
+        _keep(backend, known.better(_rates(found)), None if found.idle else measured_at)
 
 
-def learn(answer: Completion) -> None:
-    """Store the speed of an answer, where it is the fastest so far and stored rates exist to compare it with."""
-    known, measured_at = _known()
+def learn(answer: Completion, backend: Backend | None = None) -> None:
+    """Store the speed of an answer that `backend` computed, by default the usual one, where it is the fastest so far
+    and stored rates exist to compare it with."""
+    backend = backend or usual_backend()
+    known, measured_at = _known(backend)
     if known is None or answer.work is None:
         return
     work, kv_bytes = answer.work, answer.memory.kv_bytes or 0
@@ -56,7 +62,7 @@ def learn(answer: Completion) -> None:
     better = better.after("decode", work, answer.n_steps, answer.timings.decode_ms / 1000, kv_bytes)
     before, after = _figures(known), _figures(better)
     if any(value > GAIN * before.get(name, 0.0) for name, value in after.items()):
-        _keep(better, measured_at)
+        _keep(backend, better, measured_at)
 
 
 def _figures(rates: Rates) -> dict[str, float]:
@@ -67,16 +73,16 @@ def _rates(found: Probed) -> Rates:
     return Rates(found.read_bytes, found.macs, found.wide_macs, found.idle)
 
 
-def _key() -> str:
-    details = usual_backend().details()
+def _key(backend: Backend) -> str:
+    details = backend.details()
     computes = details.get("isa") or details.get("device") or "numpy"
     return f"{cpu_name()}, {platform.machine()}, {usual_threads()} threads, {computes}, probe {PROBE}"
 
 
-def _known() -> tuple[Rates | None, float]:
+def _known(backend: Backend) -> tuple[Rates | None, float]:
     """Stored rates and the time of their measurement; None for a missing or malformed file."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):
-        known = read_machine()[_key()]
+        known = read_machine()[_key(backend)]
         read, macs, wide = (float(known[name]) for name in ("read_bytes", "macs", "wide_macs"))
         reached = {str(name): float(share) for name, share in known["reached"].items()}
         if read > 0 and macs > 0 and wide >= 0 and all(0 < share <= 1 for share in reached.values()):
@@ -84,8 +90,8 @@ def _known() -> tuple[Rates | None, float]:
     return None, 0.0
 
 
-def _keep(rates: Rates, measured_at: float | None = None) -> Rates:
-    write_machine(_key(), {**asdict(rates), "measured_at": time.time() if measured_at is None else measured_at})
+def _keep(backend: Backend, rates: Rates, measured_at: float | None = None) -> Rates:
+    write_machine(_key(backend), {**asdict(rates), "measured_at": time.time() if measured_at is None else measured_at})
     return rates
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
+from localrun.backends.decode_cost import DecodeCost
 from localrun.backends.interface import Backend
 from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.base.units import gib
@@ -39,6 +40,7 @@ class CacheSizes(Protocol):
     def holds(self, codec: KVCodec) -> bool: ...
     def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int: ...
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int: ...
+    def decode_cost(self, codec: KVCodec) -> DecodeCost: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def plan_load(request: LoadRequest) -> MemoryPlan:
 
     def choose(budget: Budget, ctx: int | None) -> ChosenCodec:
         longest = partial(longest_context, shape, room=budget.room, threads=threads)
-        return choose_codec(request.kv, config, ctx, longest, request.before)
+        return choose_codec(request.kv, config, ctx, longest, request.before, shape.slow_codecs)
 
     def planned(choice: ChosenCodec, budget: Budget) -> MemoryPlan:
         return _planned(choice, budget, shape, threads, request.keep_chats)

@@ -1,7 +1,4 @@
-"""Short probes of the machine's peak rates, and whether other programs were busy meanwhile. Torch-free.
-
-The probe measures the backend that will compute.
-"""
+"""Short probes of the machine's peak rates, and whether other programs were busy meanwhile. Torch-free."""
 
 import time
 from collections.abc import Iterator
@@ -9,7 +6,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from localrun.backends.registry import usual_backend
+from localrun.backends.interface import Backend
 from localrun.base.processors import usual_threads
 
 IDLE_ROUNDS, MOST_ROUNDS = 3, 8  # of about a tenth of a second; more while others compute
@@ -47,9 +44,9 @@ def others(before: Clock, after: Clock, n_processors: int) -> float:
     return max(0.0, spent) / max((after.wall - before.wall) * n_processors, 1e-9)
 
 
-def probe() -> Probed:
-    """Measure some rounds and return the best rates, of idle rounds if there were any."""
-    return best_of(_rounds())
+def probe(backend: Backend) -> Probed:
+    """Measure some rounds where a backend computes, and return the best rates, of idle rounds if there were any."""
+    return best_of(_rounds(backend))
 
 
 def best_of(rounds: Iterator[Probed]) -> Probed:
@@ -64,10 +61,10 @@ def best_of(rounds: Iterator[Probed]) -> Probed:
     return Probed(read, macs, wide, good[0].idle)
 
 
-def _rounds() -> Iterator[Probed]:
+def _rounds(backend: Backend) -> Iterator[Probed]:
     """Measure rounds without end."""
     n_processors = psutil.cpu_count() or 1
-    limits = usual_backend().limit_probe(usual_threads())
+    limits = backend.limit_probe(usual_threads())
     try:
         while True:
             before = Clock.now()

@@ -1,8 +1,10 @@
 """Cache sizes of a model on this machine's default backend, before anything of it is loaded."""
 
+from localrun.backends.decode_cost import DecodeCost
 from localrun.backends.registry import usual_backend
 from localrun.fit.blocks import CacheShape
 from localrun.fit.bytes import cache_bytes, layer_codecs
+from localrun.fit.fastest import fastest_backend
 from localrun.fit.plan import CacheSizes
 from localrun.fit.shape import ModelShape
 from localrun.model.config import ModelConfig
@@ -32,7 +34,10 @@ class UnsupportedSizes:
         layers = layer_codecs(self.config, codec)
         return usual_backend().scratch_bytes(record_shapes(self.config), ctx, layers, threads, max_sequences(ctx))
 
+    def decode_cost(self, codec: KVCodec) -> DecodeCost:
+        return DecodeCost()
+
 
 def usual_sizes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> CacheSizes:
     """Cache sizes of a model on this machine's default backend."""
-    return CacheShape(config, usual_backend(record_shapes(config, adapters)), adapters=adapters)
+    return CacheShape(config, fastest_backend(record_shapes(config, adapters)), adapters=adapters)

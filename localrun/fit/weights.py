@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from localrun.backends.registry import usual_backend
 from localrun.base.errors import ModelFileError
+from localrun.fit.fastest import fastest_backend
 from localrun.fit.mapped import Mappable, mappable
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo, TensorSource
@@ -36,7 +37,7 @@ def held(source: TensorSource, adapters: tuple[Ranks, ...] = ()) -> HeldWeights:
         refs = load.read_weight_refs(source, config)
     except ModelFileError:
         return HeldWeights(sum(_held(info) for info in source.tensors.values()))
-    backend = usual_backend(record_shapes(config, adapters))
+    backend = fastest_backend(record_shapes(config, adapters))
 
     def nbytes(ref: WeightRef) -> int:
         return backend.matrix_bytes(source.tensors[ref.name].qtype, *ref.shape)

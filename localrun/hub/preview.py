@@ -9,10 +9,12 @@ from functools import cache
 from localrun.backends.registry import usual_backend
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import HubError, LocalrunError, ModelFileError, NotFoundError
+from localrun.base.machine import memory
 from localrun.base.sanitize import clean
 from localrun.fit.adapters import NO_ADAPTERS, added_by
 from localrun.fit.disk_rate import disk_rate, may_map
 from localrun.fit.estimate import Candidate, Fit, Question, fit_table
+from localrun.fit.fastest import fastest_backend, why_not_usual
 from localrun.fit.machine_rates import machine_rates
 from localrun.fit.shape import ModelShape, shape_of
 from localrun.fit.weights import type_of
@@ -135,8 +137,10 @@ def fit_preview(
     ctx: int | None = None,
     parallel: int = 1,
     adapters: Sequence[AdapterChoice] = (),
+    what_if: bool = False,
 ) -> Fit:
-    """The table for a model on the hub; with a precision in its name only rows of that one. Raises like `added_by`."""
+    """The table for a model on the hub; with a precision in its name only rows of that one. `budget`: free bytes where
+    the usual backend computes, or, as a `what_if`, wherever this model is computed. Raises like `added_by`."""
     if found.shape is None:
         raise HubError(f"cannot tell what {found.wanted.name} needs: {found.obstacle}", "choose another model")
     candidates = found.candidates
@@ -147,7 +151,7 @@ def fit_preview(
     if not readable:
         return Fit((), found.obstacle)
     question = Question(budget, machine_rates(), ctx, parallel, added=added_by(adapters, found.shape))
-    fit = _fit(found.shape, readable, question)
+    fit = _fit(found.shape, readable, question, what_if)
     return replace(fit, reason=found.obstacle) if found.obstacle else fit
 
 
@@ -157,9 +161,10 @@ def fit_stored(
     ctx: int | None = None,
     parallel: int = 1,
     adapters: Sequence[AdapterChoice] = (),
+    what_if: bool = False,
 ) -> Fit:
-    """The table for precisions of one model that are on disk, and for those made of them while they are loaded. Raises
-    like `added_by`."""
+    """The table for precisions of one model that are on disk, and for those made of them while they are loaded;
+    `budget` as for `fit_preview`. Raises like `added_by`."""
     from localrun.formats.detect import open_model_file
 
     candidates, shape, added = [], None, NO_ADAPTERS
@@ -173,7 +178,8 @@ def fit_stored(
             made |= {precision: in_memory(source, precision, shape, added.ranks) for precision in PRECISIONS}
     if shape is None:
         raise NotFoundError("there is no model to fit")
-    return _fit(shape, [*candidates, *made.values()], Question(budget, machine_rates(), ctx, parallel, added=added))
+    question = Question(budget, machine_rates(), ctx, parallel, added=added)
+    return _fit(shape, [*candidates, *made.values()], question, what_if)
 
 
 def recommended_variant(http: Http, found: RepoPreview, budget: int) -> tuple[Variant, str]:
@@ -194,14 +200,18 @@ def recommended_variant(http: Http, found: RepoPreview, budget: int) -> tuple[Va
     return usual or found.variants[0], fit.reason if fit else "the default"
 
 
-def _fit(shape: ModelShape, candidates: Sequence[Candidate], question: Question) -> Fit:
+def _fit(shape: ModelShape, candidates: Sequence[Candidate], question: Question, what_if: bool) -> Fit:
     """Models that cannot be run have sizes, too, but are never recommended."""
-    backend = usual_backend(record_shapes(shape.config, question.added.ranks))
+    model = record_shapes(shape.config, question.added.ranks)
+    backend, elsewhere = fastest_backend(model), why_not_usual(model)
+    if backend is not usual_backend():
+        budget = question.budget if what_if else backend.memory(memory()).available
+        question = replace(question, budget=budget, rates=machine_rates(backend=backend))
     disk = cache(disk_rate) if may_map(backend) else None
-    fit = fit_table(shape, candidates, replace(question, disk=disk))
+    fit = replace(fit_table(shape, candidates, replace(question, disk=disk)), backend=backend.name, elsewhere=elsewhere)
     if not shape.obstacle:
         return fit
-    return Fit(tuple(replace(row, recommended=False) for row in fit.rows), shape.obstacle)
+    return replace(fit, rows=tuple(replace(row, recommended=False) for row in fit.rows), reason=shape.obstacle)
 
 
 def _in_catalogue(name: str, precision: str, entry: CatalogueModel) -> Wanted:

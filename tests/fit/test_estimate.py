@@ -32,7 +32,7 @@ N_PARAMS = SHAPE.n_params
 @pytest.fixture(autouse=True)
 def reference_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same figures on every machine."""
-    monkeypatch.setattr("localrun.fit.usual_sizes.usual_backend", lambda *config: ReferenceBackend())
+    monkeypatch.setattr("localrun.fit.usual_sizes.fastest_backend", lambda model: ReferenceBackend())
 
 
 def candidate(precision: str) -> Candidate:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localrun.backends.registry import usual_backend
 from localrun.base.events import CacheFigures, MemoryFigures, Work
 from localrun.fit import machine_rates as module
 from localrun.fit.machine_rates import known_rates, learn, machine_rates, note_limits
@@ -36,7 +37,7 @@ answers = st.tuples(
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[Probed]:
     """What the next probes find, the last one for ever."""
     found = [QUIET]
-    monkeypatch.setattr(module, "probe", lambda: found.pop(0) if len(found) > 1 else found[0])
+    monkeypatch.setattr(module, "probe", lambda _: found.pop(0) if len(found) > 1 else found[0])
     return found
 
 
@@ -104,7 +105,7 @@ def test_the_processors_that_others_used() -> None:
 
 
 def test_a_real_probe() -> None:
-    found = probe()
+    found = probe(usual_backend())
     assert 1e8 < found.read_bytes < 1e13
     assert 1e8 < found.wide_macs < 1e15
     assert 1e8 < found.macs < 1e15

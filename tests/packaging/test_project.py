@@ -16,6 +16,7 @@ from localrun_testing import REPOSITORY
 from localrun.base.resources import resource
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 from tools import (
+    write_auto_docs,
     write_cli_docs,
     write_cuda_docs,
     write_json_docs,
@@ -75,6 +76,7 @@ def test_every_file_the_catalogue_names_ships() -> None:
 @pytest.mark.parametrize(
     "script",
     [
+        write_auto_docs,
         write_cli_docs,
         write_cuda_docs,
         write_json_docs,

@@ -10,6 +10,7 @@ from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.library import COMPILE_ALL, NativeLibrary, load_library, why_no_library
 from localrun.backends.cpu.limits import CpuLimitProbe
 from localrun.backends.cpu.scratch import arena_of, encoder_bytes, state_block_bytes
+from localrun.backends.decode_cost import DecodeCost
 from localrun.base.machine import Memory, peak_rss
 from localrun.cache.kinds.interface import CacheKind
 from localrun.formats.quant import QUANT_TYPES
@@ -105,6 +106,9 @@ class CpuBackend:
 
     def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
         return ()
+
+    def decode_cost(self, model: Recording, codecs: tuple[KVCodec, ...]) -> DecodeCost:
+        return DecodeCost()
 
     def memory(self, main: Memory) -> Memory:
         return main

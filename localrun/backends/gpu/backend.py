@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 
+from localrun.backends.decode_cost import DecodeCost
 from localrun.backends.gpu.coverage import KERNELS, left_to_torch
+from localrun.backends.gpu.decode_cost import decode_cost
 from localrun.backends.gpu.validated_gpus import proven
 from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.backends.reference.backend import ReferenceBackend
@@ -53,6 +55,9 @@ class GpuBackend(ReferenceBackend):
     def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
         """Parts that the reference operations compute on the device, with weights that are decoded as they are used."""
         return left_to_torch(model, codecs, all_codecs=self.all_codecs)
+
+    def decode_cost(self, model: Recording, codecs: tuple[KVCodec, ...]) -> DecodeCost:
+        return decode_cost(model, codecs, all_codecs=self.all_codecs)
 
     def why_not(self, model: Recording, matrix_types: Iterable[str]) -> str:
         linears = (each.instruction for each in model.instructions if isinstance(each.instruction, Linear))

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from localrun.backends.decode_cost import DecodeCost
 from localrun.backends.reference.scratch import encoder_bytes, step_bytes
 from localrun.base.errors import DoesNotFitError, ran_out
 from localrun.base.machine import Memory, peak_rss
@@ -86,6 +87,9 @@ class ReferenceBackend:
 
     def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
         return ()
+
+    def decode_cost(self, model: Recording, codecs: tuple[KVCodec, ...]) -> DecodeCost:
+        return DecodeCost()
 
     def memory(self, main: Memory) -> Memory:
         return main

@@ -463,6 +463,8 @@ FIT = record(
         ),
     ),
     reason=field(TEXT, "why the recommended row is the one, or why none is"),
+    backend=field([TEXT, "null"], "the backend that the table is about: the one that `auto` takes for this model"),
+    elsewhere=field([TEXT, "null"], "why that is the CPU although there is a GPU"),
     handover=field(["object", "null"], "where memory is missing: `handover --json` on the fewest GPUs of 80 GiB"),
 )
 
@@ -536,6 +538,7 @@ DOCTOR = record(
         name=field(TEXT, "its name"),
         path=field([TEXT, "null"], "where it is"),
         template=field([TEXT, "null"], "state of its chat template"),
+        elsewhere=field(TEXT, "why the CPU computes it although there is a GPU; empty where that is not so"),
     ),
     problems=rows("what is missing", record("one", what=field(TEXT, "what"), hint=field(TEXT, "what to do"))),
 )

@@ -1,0 +1,32 @@
+"""Estimate of the time of a decode step, from launches, bytes and operations of torch. Torch-free.
+
+An estimate, not a measurement: none of these figures of GPUs was measured on one. It only has to tell backends apart
+that differ by a factor. Assumed are a GPU whose kernels read 80 % of what a copy reaches (computed: 62 % of an H100's,
+90 % of an RTX 4090's), a host that needs 8 µs to ask for a launch and 10 µs for an operation of torch, and 3 µs that a
+kernel takes beside what it reads. Keys and values that kernels read are left out: they are as many bytes everywhere.
+"""
+
+from localrun.backends.decode_cost import DecodeCost, numbers_read
+from localrun.backends.interface import Backend
+from localrun.fit.rates import Rates
+from localrun.ops.kv import KVCodec
+from localrun.ops.recording import Recording
+
+LAUNCH_SECONDS, KERNEL_SECONDS, TORCH_SECONDS = 8e-6, 3e-6, 10e-6
+KERNEL_SHARE = 0.8  # of a GPU's copied bytes a second
+USUAL_BITS = 4.85  # a weight, as in Q4_K_M, where a precision is not known yet
+
+
+def decode_seconds(
+    backend: Backend, model: Recording, codecs: tuple[KVCodec, ...], rates: Rates, bits: float = USUAL_BITS
+) -> float:
+    """Estimated seconds of one token of one text, with matrices of `bits` a weight; `codecs` are of every layer."""
+    n_bytes, cost = numbers_read(model) * bits / 8, backend.decode_cost(model, codecs)
+    share = rates.share("decode", n_bytes)[0] if backend.in_main_memory else KERNEL_SHARE
+    kernels = n_bytes / (share * rates.read_bytes) + cost.launches * KERNEL_SECONDS
+    return max(kernels, cost.launches * LAUNCH_SECONDS) + torch_seconds(cost, rates)
+
+
+def torch_seconds(cost: DecodeCost, rates: Rates) -> float:
+    """Estimated seconds of a token that torch takes."""
+    return cost.torch_ops * TORCH_SECONDS + cost.torch_bytes / rates.read_bytes
