@@ -1,26 +1,42 @@
-"""The command that measures a GPU runs, on the emulated one: what it says of speed means nothing there."""
+"""The commands that measure a GPU run, on the emulated one: what they say of speed means nothing there."""
 
 import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from benchmarks import gpu_minutes
+from benchmarks.gpu_cases import errors_told
+from benchmarks.gpu_check import step_lines
+from benchmarks.gpu_parts import DecodePart, DecodeStep
+from benchmarks.gpu_report import ROWS, Report
 from localrun.backends.cuda.availability import EMULATE
+from localrun.backends.cuda.emulated_device import EmulatedDevice
+from localrun.backends.cuda.self_test import CASES
 from localrun.backends.cuda.source import file_hashes
 
 ROOT = Path(__file__).parents[3]
 
 
+def run(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+    environment = {**os.environ, EMULATE: "1"}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900)
+
+
+def rows_of(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / ROWS).read_text("utf-8").splitlines()]
+
+
 @pytest.mark.slow
 def test_a_report_has_every_kernel_and_a_model(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks.gpu_check", "--save", str(tmp_path)]
-    environment = {**os.environ, EMULATE: "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900)
+    done = run("gpu_check", "--save", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    (path,) = tmp_path.iterdir()
+    (path,) = tmp_path.glob("*.json")
     report = json.loads(path.read_text("utf-8"))
     assert report["sources"] == file_hashes()
     assert {row["kernel"] for row in report["kernels"]} == {"linear", "linear in bulk", "attention", "norm", "logits"}
@@ -29,3 +45,54 @@ def test_a_report_has_every_kernel_and_a_model(tmp_path: Path) -> None:
     assert report["bulk_pays"] > 0
     assert "prompts are not read in bulk on sm_80" in done.stdout
     assert report["models"]["tiny"]["decode_tps"] > 0
+    assert len([row for row in rows_of(tmp_path) if row["kind"] == "kernel"]) == len(report["kernels"])
+
+
+def test_a_few_minutes_measure_a_step_part_by_part(tmp_path: Path) -> None:
+    done = run("gpu_minutes", "decode", "--save", str(tmp_path))
+    assert done.returncode == 0, done.stdout
+    (path,) = (tmp_path / "decode").glob("*.json")
+    step = json.loads(path.read_text("utf-8"))["decode"]
+    counts = {part["kind"].split()[0]: part["count"] for part in step["parts"]}
+    assert {"linear", "attend_units", "attend_merge", "rms_norm", "embed"} <= counts.keys()
+    assert step["n_launches"] == sum(part["count"] for part in step["parts"])
+    log = (tmp_path / "log.txt").read_text("utf-8")
+    assert "bottlenecks, in ms beyond reading the weights: " in log
+    assert rows_of(tmp_path / "decode")[0]["kind"] == "limits"
+
+
+def test_parts_go_on_after_one_that_fails_and_end_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = {"bad": "raise SystemExit(3)", "slow": "import time; print('begun', flush=True); time.sleep(60)", "good": ""}
+    parts = {name: (1 if name == "slow" else 60, (sys.executable, "-c", text)) for name, text in code.items()}
+    monkeypatch.setattr(gpu_minutes, "PARTS", {**parts, "missing": (60, ("no-such-program",))})
+    monkeypatch.setattr(gpu_minutes, "LEAST", 0)
+    with (tmp_path / "log.txt").open("a") as log:
+        deadline = time.monotonic() + 600
+        ended = [gpu_minutes.run_part(name, tmp_path, log, deadline) for name in gpu_minutes.PARTS]
+        assert not gpu_minutes.run_part("good", tmp_path, log, time.monotonic() - 1)
+    assert ended == [False, False, True, False]
+    text = (tmp_path / "log.txt").read_text()
+    assert "== bad: exit 3" in text
+    assert "begun" in text
+    assert "== good: no time is left" in text
+
+
+def test_what_is_cut_short_keeps_its_rows(tmp_path: Path) -> None:
+    report = Report(tmp_path)
+    report.row("kernel", "one", error=1e-6)
+    assert report.attempt("a part", lambda: 1 // 0) is None
+    assert [row["kind"] for row in rows_of(tmp_path)] == ["kernel", "failed"]
+
+
+def test_bottlenecks_are_what_takes_longer_than_reading_its_weights() -> None:
+    parts = (DecodePart("linear", 4, 4e-3, 3_900_000_000), DecodePart("norm", 8, 2e-3, 0))
+    step = DecodeStep(seconds=9e-3, asked=1e-3, graph=6e-3, n_launches=12, weight_bytes=3_900_000_000, parts=parts)
+    *lines, last = step_lines("8B", step, copy_gbps=1000.0)
+    assert "9.00 ms a token, 43% of copy" in lines[0]
+    assert last.endswith("beyond the graph (3.00 ms), norm (2.00 ms), asking for launches (1.00 ms), linear (0.10 ms)")
+
+
+def test_errors_of_cases_that_pass_are_told() -> None:
+    with errors_told() as errors:
+        assert CASES["gates"](EmulatedDevice()) == ""
+    assert [error.split()[0] for error in errors] == ["sigmoid", "gelu", "scale"]
