@@ -25,7 +25,7 @@ OURS_TO_KEEP = {
     f"LOCALRUN_{name}"
     for name in (
         *("SHARED", "PEERS", "CLIENTS", "LLAMA_LIB", "REQUIRE_NATIVE", "KILLS", "HAMMER_SECONDS"),
-        *("TRANSFORMERS", "VLLM", "WRITE_ENGINES"),
+        *("TRANSFORMERS", "VLLM", "MLX_LM", "LLAMA_CPP_SERVER", "WRITE_ENGINES"),
     )
 }
 

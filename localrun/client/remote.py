@@ -18,7 +18,7 @@ from localrun.client.endpoint import Endpoint, place_of
 from localrun.client.interface import Generation
 from localrun.client.remote_answer import RemoteAnswer
 from localrun.client.remote_count import count_prompt
-from localrun.client.remote_http import DroppedField, End, Exchange
+from localrun.client.remote_http import DroppedField, End, Exchange, with_schema_in_object
 from localrun.client.remote_metrics import read_load
 from localrun.client.remote_models import find_model
 from localrun.client.remote_probe import probe
@@ -105,7 +105,10 @@ class RemoteClient:
 
     def _known_to_be_taken(self, body: Json) -> Json:
         """The body without the fields that the server has refused before."""
-        return {name: value for field, value in body.items() if (name := self._refused.get(field, field))}
+        taken = {name: value for field, value in body.items() if (name := self._refused.get(field, field))}
+        if "json_schema" in self._refused and "response_format" in taken:
+            taken["response_format"] = with_schema_in_object(taken["response_format"])
+        return taken
 
     def _note_dropped(self, field: DroppedField, request: Request) -> str:
         """Remember a refused field. Returns the note for the user; empty where nothing is lost."""

@@ -118,7 +118,7 @@ class Exchange:
                 said = raw.read(MAX_BODY)
             finally:
                 connection.close()
-            if raw.status not in (400, 422) or not (dropped := self._drop(said)):
+            if not is_refusal(raw.status, said) or not (dropped := self._drop(said)):
                 raise status_error(raw.status, raw.headers, said, self._endpoint, self.place)
             for field in dropped:
                 self.pieces.put(field)
@@ -128,6 +128,10 @@ class Exchange:
         if "max_tokens" in self._body and b"max_completion_tokens" in said:  # models of OpenAI that reason
             self._body["max_completion_tokens"] = self._body.pop("max_tokens")
             return [DroppedField("max_tokens", "max_completion_tokens")]
+        wanted = self._body.get("response_format", {})
+        if wanted.get("type") == "json_schema" and b"json_object" in said:  # llama_cpp.server takes its schema there
+            self._body["response_format"] = with_schema_in_object(wanted)
+            return [DroppedField("json_schema", "json_object")]
         unwanted = [name for name in _OPTIONAL if name in self._body and name.encode() in said]
         if not unwanted and asks_for_less(said):
             unwanted = [name for name in ("max_tokens", "max_completion_tokens") if name in self._body]
@@ -198,6 +202,16 @@ class Exchange:
         if value.get("error"):
             raise status_error(_status_in(value["error"]), Message(), text.encode(), self._endpoint, self.place)
         self.pieces.put(value)
+
+
+def is_refusal(status: int, said: bytes) -> bool:
+    """Whether a server found a request wrong; llama_cpp.server says so with 500."""
+    return status in (400, 422) or (status == 500 and b"validation error" in said)
+
+
+def with_schema_in_object(response_format: Json) -> Json:
+    """A schema as servers without `json_schema` take it."""
+    return {"type": "json_object", "schema": response_format["json_schema"]["schema"]}
 
 
 def connect(place: Place) -> Connection:

@@ -486,6 +486,21 @@ def test_a_schema_becomes_a_response_format(server: FakeChatServer) -> None:
         }
 
 
+def test_a_server_that_knows_schemas_by_another_name_gets_them_so(server: FakeChatServer) -> None:
+    """llama_cpp.server refuses `json_schema` with status 500; it is asked for the next answer as it wants it."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    refusal = failure(500, "1 validation error: 'response_format', 'type': Input should be 'text' or 'json_object'")
+    client, request = client_of(server), replace(HI, constraint=of_schema(schema))
+    server.replies = [refusal, HELLO, HELLO]
+    for _ in range(2):
+        *_, last = client.generate(request)
+        assert isinstance(last, Done)
+        assert not any("does not take" in note for note in last.completion.notes)
+    formats = [seen.body["response_format"] for seen in server.seen if seen.method == "POST"]
+    assert [one["type"] for one in formats] == ["json_schema", "json_object", "json_object"]
+    assert formats[1] == formats[2] == {"type": "json_object", "schema": schema}
+
+
 @pytest.mark.parametrize("constraint", [Constraint("regex", "a"), Constraint("lark", "start: x")])
 def test_what_a_server_cannot_be_asked_for_is_refused(server: FakeChatServer, constraint: Constraint) -> None:
     with pytest.raises(UsageError, match="server"):

@@ -1,7 +1,8 @@
 """Real engines of the OpenAI protocol, on loopback where they are installed, each with a tiny model.
 
-`LOCALRUN_PEERS` names the folder that `llama-server` is in or below; `LOCALRUN_TRANSFORMERS` and `LOCALRUN_VLLM` are
-the programs `transformers` and `vllm`, each of an environment of its own.
+`LOCALRUN_PEERS` names the folder that `llama-server` is in or below; `LOCALRUN_TRANSFORMERS`, `LOCALRUN_VLLM` and
+`LOCALRUN_MLX_LM` are the programs `transformers`, `vllm` and `mlx_lm.server`, each of an environment of its own, and
+`LOCALRUN_LLAMA_CPP_SERVER` one that runs `python -m llama_cpp.server`.
 """
 
 import os
@@ -21,7 +22,7 @@ import torch
 from localrun.base.resources import resource
 from localrun_testing.cli import COMMAND, environment
 
-ENGINES = ("llama.cpp", "vLLM", "transformers", "localrun")
+ENGINES = ("llama.cpp", "llama_cpp.server", "vLLM", "transformers", "mlx_lm", "localrun")
 START_SECONDS = 300.0
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
 TEMPLATE = (
@@ -80,12 +81,17 @@ def _command(name: str, folder: Path, port: int) -> tuple[list[str] | None, str,
         found = llama_server_program()
         options = ["-m", str(BUILTIN), *at, "-c", "1024", "-np", "1", "--jinja", "--alias", "tiny", "--metrics"]
         return [found, *options] if found else None, "tiny", "/health"
-    program = os.environ.get(f"LOCALRUN_{name.upper()}")
+    program = os.environ.get(f"LOCALRUN_{name.upper().replace('.', '_')}")
     if not program:
         return None, "", ""
+    if name == "llama_cpp.server":
+        options = ["--model", str(BUILTIN), *at, "--n_ctx", "1024", "--model_alias", "tiny"]
+        return [program, *options], "tiny", "/v1/models"
     checkpoint = str(tiny_checkpoint(folder / "tiny"))
     if name == "transformers":
         return [program, "serve", checkpoint, *at, "--device", "cpu"], checkpoint, "/health"
+    if name == "mlx_lm":
+        return [program, "--model", checkpoint, *at], checkpoint, "/health"
     options = ["--served-model-name", "tiny", *at, "--max-model-len", "1024", "--max-num-seqs", "4"]
     options += ["--enforce-eager", "--dtype", "float32", "--enable-prompt-tokens-details"]
     return [program, "serve", checkpoint, *options], "tiny", "/health"
