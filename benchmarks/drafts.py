@@ -1,4 +1,4 @@
-"""Answers with drafts beside the same answers without: `python -m benchmarks.drafts MODEL… [--rounds N] [--tokens N]`.
+"""Answers with drafts beside the same answers without: `python -m benchmarks.drafts MODEL… [--rounds N] [--draft HOW]`.
 
 Quoting work on texts of this repository, and free prose; greedy and at temperature 0.7. Ids have to be equal. A ratio
 is the time of decoding without drafts by that with them, of answers one after the other; medians are of pairs. An
@@ -55,14 +55,14 @@ class Pair:
         return self.plain.timings.decode_ms / max(1e-9, self.drafted.timings.decode_ms)
 
 
-def measure(model: str, rounds: int, n_tokens: int, kinds: Sequence[str]) -> None:
+def measure(model: str, rounds: int, n_tokens: int, kinds: Sequence[str], draft: str) -> None:
     """Print the ratios of all tasks on one GGUF model."""
     source = open_model_file(Path(model))
     assert isinstance(source, GgufFile), "a GGUF file is needed"
     tokenizer = tokenizer_from_gguf(source.metadata, source.path)
     clock = DraftClock()
     clock.start()
-    with LLM(model, draft="off", ctx=4096) as plain, LLM(model, draft="lookup", ctx=4096) as drafting:
+    with LLM(model, draft="off", ctx=4096) as plain, LLM(model, draft=draft, ctx=4096) as drafting:
         for kind, tasks in (("quoting", QUOTING), ("prose", PROSE)):
             if kind not in kinds:
                 continue
@@ -121,9 +121,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=300)
     parser.add_argument("--kind", choices=("quoting", "prose"), action="append")
+    parser.add_argument("--draft", default="lookup", help="lookup, mtp, or the path of a smaller model")
     options = parser.parse_args()
     for model in options.models:
-        measure(model, options.rounds, options.tokens, options.kind or ("quoting", "prose"))
+        measure(model, options.rounds, options.tokens, options.kind or ("quoting", "prose"), options.draft)
 
 
 if __name__ == "__main__":

@@ -36,9 +36,16 @@ class ExecutorRequest:
     beside: "Executor | None" = None  # whose threads compute this, too: the two take turns
 
     @classmethod
-    def of(cls, forward: Forward, cache: CachePlan, threads: int = 1, given: tuple[int, ...] = ()) -> "ExecutorRequest":
+    def of(
+        cls,
+        forward: Forward,
+        cache: CachePlan,
+        threads: int = 1,
+        given: tuple[int, ...] = (),
+        beside: "Executor | None" = None,
+    ) -> "ExecutorRequest":
         """All of a decoder as one segment."""
-        return cls((record_instructions(forward, len(given)),), cache, threads, given)
+        return cls((record_instructions(forward, len(given)),), cache, threads, given, beside)
 
     @property
     def instructions(self) -> Sequence[Recorded]:

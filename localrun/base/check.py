@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 from localrun.base.adapter_choice import read_adapter
 from localrun.base.constraint import Constraint, check_constraint
 from localrun.base.errors import UsageError
 from localrun.base.request import (
+    DRAFTERS,
     BackendName,
-    DraftName,
     KVCodecName,
     LoadOptions,
     Overflow,
@@ -71,7 +72,9 @@ def check_load(options: LoadOptions) -> None:
     """Types and ranges of how a model is to be held."""
     check_choice("backend", options.backend, get_args(BackendName))
     check_choice("kv", options.kv, get_args(KVCodecName))
-    check_choice("draft", options.draft, get_args(DraftName))
+    check(isinstance(options.draft, str), "draft", options.draft, "a text is needed")
+    if options.draft not in DRAFTERS and not Path(options.draft).exists():
+        check_choice("draft", options.draft, (*DRAFTERS, "the path of a smaller model"))
     for name in ("threads", "ctx", "window"):
         check_number(name, getattr(options, name))
     is_count = isinstance(options.parallel, int) and not isinstance(options.parallel, bool) and options.parallel > 0

@@ -1,6 +1,7 @@
 """Parsers of settings: each takes a TOML value or a string and gives the value to use, or raises ValueError."""
 
 import math
+from pathlib import Path
 
 
 class whole:
@@ -58,6 +59,19 @@ class one_of:
         if word not in self.names:
             raise ValueError(f"one of {', '.join(self.names)} is needed")
         return word
+
+
+class one_of_or_file(one_of):
+    """A parser of one of these words, or of the path of a file or folder that is there."""
+
+    def __call__(self, value: object) -> str:
+        path = Path(str(value)).expanduser()
+        if str(value).lower() not in self.names and path.exists():
+            return str(path.absolute())
+        try:
+            return super().__call__(value)
+        except ValueError:
+            raise ValueError(f"one of {', '.join(self.names)} is needed, or the path of a model") from None
 
 
 class on_off:

@@ -10,7 +10,7 @@ from localrun.base.constraint import Constraint
 
 BackendName = Literal["auto", "reference", "cpu", "cuda", "mps"]
 KVCodecName = Literal["auto", "f32", "f16", "q8", "k8v4", "q4"]
-DraftName = Literal["auto", "off", "lookup"]  # what guesses the next tokens, so that a step verifies several
+DRAFTERS = ("auto", "off", "lookup", "mtp")  # what guesses the next tokens, so that a step verifies several, or a FILE
 Think = Literal["on", "off", "auto"]
 Overflow = Literal["stop", "roll"]
 ToolChoice = Literal["auto", "none", "required"]  # whether the model may or must call tools; it is told of them anyway
@@ -40,7 +40,7 @@ class LoadOptions:
     packed_weights: int | None = 0  # bytes of disk for packed weights that memory holds, too; None: the default
     chat_id: str = ""  # the kept chat that is gone on with: `auto` takes the codec that it is on disk in
     parallel: int | None = None  # answers computed at once, at most; None: as many as memory is planned for
-    draft: DraftName = "auto"  # answers are the same; auto: lookup
+    draft: str = "auto"  # one of DRAFTERS, or the path of a smaller model; answers are the same; auto: lookup
     adapters: tuple[AdapterChoice, ...] = ()  # all of them count for every answer
 
 

@@ -18,9 +18,9 @@ from localrun.base.errors import StorageError, UsageError
 from localrun.base.files import write_whole
 from localrun.base.lock import locked
 from localrun.base.nearest import did_you_mean
-from localrun.base.parsers import context, on_off, one_of, real, text, whole
+from localrun.base.parsers import context, on_off, one_of, one_of_or_file, real, text, whole
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
-from localrun.base.request import BackendName, DraftName, KVCodecName
+from localrun.base.request import DRAFTERS, BackendName, KVCodecName
 from localrun.base.sanitize import clean
 from localrun.base.toml_file import MAX_BYTES, line_of, read_toml
 
@@ -84,9 +84,17 @@ class Setting:
         return self.parse.names if isinstance(self.parse, one_of | on_off) else ()
 
     @property
+    def placeholder(self) -> str:
+        """The words for a synopsis; empty where any text will do."""
+        return "|".join((*self.choices, *(("FILE",) if isinstance(self.parse, one_of_or_file) else ())))
+
+    @property
     def range(self) -> str:
         """Accepted values in words; empty where any text will do."""
-        return self.parse.range if isinstance(self.parse, whole | real) else ", ".join(self.choices)
+        if isinstance(self.parse, whole | real):
+            return self.parse.range
+        path = ", or the path of a model" if isinstance(self.parse, one_of_or_file) else ""
+        return ", ".join(self.choices) + path
 
 
 SETTINGS: dict[str, Setting] = {
@@ -100,8 +108,9 @@ SETTINGS: dict[str, Setting] = {
     "backend": Setting("what to compute on", one_of(*get_args(BackendName)), "auto"),
     "isa": Setting("CPU instruction set of the native library", text, "the best this CPU has"),
     "draft": Setting(
-        "guess tokens from the text so far, to verify several in a step: answers stay the same",
-        one_of(*get_args(DraftName)),
+        "guess tokens by lookup in the text, by a layer of the model (mtp) or by a smaller model, and verify several in"
+        " a step: answers stay the same",
+        one_of_or_file(*DRAFTERS),
         "auto, which is lookup",
     ),
     "system": Setting("system message at the start of every chat", text, "none"),

@@ -31,7 +31,7 @@ def checked(parse: Callable[[object], Any], metavar: str) -> Callable[[str], Any
 def _setting(key: str, metavar: str, panel: str) -> Any:
     """The option of a setting: same check and help as in config.toml, and the value that holds without it."""
     row = SETTINGS[key]
-    metavar = "|".join(row.choices) or metavar
+    metavar = row.placeholder or metavar
     usual = f"{row.unset}, else {DEFAULT_SAMPLING[key]:g}" if key in DEFAULT_SAMPLING else row.unset
     return typer.Option(
         f"--{key.replace('_', '-')}",

@@ -25,7 +25,6 @@ from localrun.base.events import (
 from localrun.base.options import python_spelling
 from localrun.base.request import (
     BackendName,
-    DraftName,
     KVCodecName,
     LoadOptions,
     Request,
@@ -86,7 +85,7 @@ class LLM:
         prefix_cache: bool = True,
         disk_cache: int = 0,
         packed_weights: int | None = 0,
-        draft: DraftName = "auto",
+        draft: str | Path = "auto",
         lora: str | Path | Sequence[str | Path] = (),
     ) -> None:
         """`model`: a path, a name of `localrun list`, or org/repo; None: the built-in one. `precision` chooses among
@@ -96,7 +95,8 @@ class LLM:
         `ctx=None`: as much as the model allows and memory holds. `window`: see only the first block and the last so
         many tokens. `disk_cache`: bytes of disk that what was computed may take, to be there the next time;
         `packed_weights`: those that weights may take as the kernels read them, for the next start, None: an eighth of
-        what is free. `draft`: guess tokens from the text so far, and verify several in a step, which changes no answer.
+        what is free. `draft`: guess tokens ("lookup", "mtp", or the path of a smaller model), and verify several in a
+        step, which changes no answer.
         `lora`: adapters beside its weights, FILE or FILE:SCALE each.
         """
         check(model is None or isinstance(model, str | Path), "model", model, "a name or a path is needed")
@@ -113,7 +113,7 @@ class LLM:
             prefix_cache=prefix_cache,
             disk_cache=disk_cache,
             packed_weights=packed_weights,
-            draft=draft,
+            draft=str(draft),
             adapters=adapters_of(lora),
         )
         check_load(self.options)

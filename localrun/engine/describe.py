@@ -34,7 +34,7 @@ def describe(
     seconds: float,
 ) -> ModelInfo:
     """The ModelInfo of a load that took `seconds`."""
-    slow = slow_parts(backend, layout, opened, plan)
+    slow = [*slow_parts(backend, layout, opened, plan), *why_no_drafts(options, engine)]
     from_disk = notes_of(plan, work_of_a_token(opened, layout, plan.config).weight_bytes)
     is_lost = opened.identity is not None and engine.disk is None
     lost = ("nothing is kept on disk: the model's files changed, or cannot be read twice",) if is_lost else ()
@@ -56,6 +56,13 @@ def describe(
         bos_token=opened.text.tokenizer.bos_token,
         eos_token=opened.text.tokenizer.eos_token,
     )
+
+
+def why_no_drafts(options: LoadOptions, engine: Engine) -> list[str]:
+    """Note that nothing drafts, though the user asked for it."""
+    if options.draft in ("auto", "off") or engine.scheduler.speculation is not None:
+        return []
+    return [f"--draft {options.draft} drafts nothing here: only the cpu backend verifies several tokens exactly"]
 
 
 def notes_of_files(opened: OpenedModel) -> list[str]:

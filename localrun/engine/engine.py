@@ -49,8 +49,8 @@ class Engine:
         speculation: Speculation | None = None,
     ) -> None:
         """The store's `copy` must be the runner's. `endless`: positions may grow past the context. `files`: those that
-        weights are mapped from. `parallel`: sequences that run at once at most, as far as memory was planned for.
-        `speculation`: drafts tokens; the runner's rows have to be exact."""
+        weights are mapped from. `parallel`: sequences at once, as far as memory was planned for. `speculation`: drafts
+        tokens; the runner's rows have to be exact."""
         assert speculation is None or runner.executor.exact_rows
         self.runner, self.store, self.ctx = runner, store, ctx
         self.can_roll = endless and all(group.kind.is_bounded for group in store.groups)
@@ -155,9 +155,8 @@ class Engine:
             return
         self.thread.join(CLOSE_SECONDS)
         if self.thread.is_alive():
-            raise EngineError(
-                f"the engine did not stop within {CLOSE_SECONDS:.0f} seconds", "end the program; is the disk stuck?"
-            )
+            told = f"the engine did not stop within {CLOSE_SECONDS:.0f} seconds"
+            raise EngineError(told, "end the program; is the disk stuck?")
 
     def _loop(self) -> None:
         try:
@@ -225,6 +224,7 @@ class Engine:
         self._discard_damaged()  # which may have been found since the last step
         if self.disk is not None:
             self.disk.close()
+        self.scheduler.close()
         self.runner.executor.close()
 
     def _step(self) -> None:
@@ -265,14 +265,14 @@ class Engine:
             return
         with self.lock:
             self.generations.take(plan, logits, seconds)
+        self.scheduler.follow(plan, self.runner.executor)
 
     def _why_wrong(self, plan: StepPlan, logits: Logits) -> LocalrunError | None:
         """Explain a step that read something else from files than it should have."""
         why = self.files.look(LOOKED_AT)
         if why is not None or not self.files.packed:  # only packed weights can be to blame
             return why
-        is_finite = all(bool(logits.finite[row]) for row in range(len(logits.finite)))
-        return None if is_finite else self.files.explain_not_finite()
+        return None if all(map(bool, logits.finite)) else self.files.explain_not_finite()
 
     def _refuse(self) -> None:
         """Stop for good."""

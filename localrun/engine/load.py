@@ -19,11 +19,13 @@ from localrun.base.views import MemoryPart
 from localrun.cache.store import CacheStore
 from localrun.engine.constraints import Constraints
 from localrun.engine.describe import describe
+from localrun.engine.draft_load import open_draft, start_drafts
 from localrun.engine.engine import Engine
 from localrun.engine.image_encoder import ImageEncoder
 from localrun.engine.opened_model import OpenedModel, open_model
 from localrun.engine.packed_weights import changed_note, files_of, kept_weights, mappable_weights
 from localrun.engine.runner import Runner, cache_layers
+from localrun.engine.speculation.model_drafts import ModelDrafts
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.view import StoreView
 from localrun.fit.fastest import why_slower
@@ -66,6 +68,7 @@ class LoadedModel:
     kept: WeightWriter
     check: IdleCheck
     constraints: Constraints
+    draft_bytes: int = 0  # of the weights of a program that drafts
     images: ImageEncoder | None = None  # of a model that sees
     why_blind: str = ""  # what would help one that does not
 
@@ -74,7 +77,7 @@ class LoadedModel:
         plan, images = self.plan, self.images
         seeing = () if images is None else (MemoryPart("images", plan.sight_bytes, images.n_bytes),)
         return (
-            MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.weights)),
+            MemoryPart("weights", plan.weights_bytes, allocated_bytes(self.model.weights) + self.draft_bytes),
             MemoryPart("KV cache", plan.kv_bytes, held.touched_bytes if plan.grows else plan.kv_bytes),
             *seeing,
         )
@@ -96,6 +99,7 @@ def load(options: LoadOptions, progress: ProgressCallback = lambda done, total: 
     started = time.perf_counter()
     check_load(options)
     opened = open_model(options)
+    opened = replace(opened, draft=open_draft(options, opened))
     refused: list[str] = []
     model = record_shapes(opened.config, opened.adapter_ranks)
     slower = partial(why_slower, model=model, bits=opened.bits)
@@ -166,7 +170,9 @@ def load_planned(
     check = IdleCheck(mapped, engine.resting, engine.wake)
     if kept.found:
         check.start()
-    loaded = LoadedModel(engine, model, backend, text, plan, info, planned.threads, *work, kept, check, constraints)
+    beside = 0 if opened.draft is None else opened.draft.held_bytes(layout)
+    program = (engine, model, backend, text, plan, info, planned.threads)
+    loaded = LoadedModel(*program, *work, kept, check, constraints, beside)
     return replace(loaded, images=images, why_blind=why_blind, info=replace(info, why_blind=why_blind))
 
 
@@ -202,6 +208,7 @@ def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, thr
         mappable=mappable_weights(opened, backend, layout, now),
         adapters=opened.adapter_ranks,
         sight_bytes=0 if (tower := opened.sight.tower) is None else tower.room(backend, layout, threads),
+        drafting=None if opened.draft is None else opened.draft.config,
     )
     return layout, plan_with_sight(request)
 
@@ -228,16 +235,36 @@ def start_engine(
         changed_by = (*opened.own_types, *(adapter.identity for adapter in opened.adapters))
         disk = open_disk_cache(store, runner, fingerprint(weights, *bits, *changed_by), label, options.disk_cache)
     endless = all(rope.endless for rope in plan.config.ropes)
-    drafts = speculation(options, runner, plan.ctx)
+    guesses = load_drafts(options, opened, backend, layout, plan, model, runner.executor, threads)
+    drafts = speculation(options, runner, plan.ctx, guesses)
     return Engine(runner, store, plan.ctx, endless, disk, mapped, options.parallel, drafts)
 
 
-def speculation(options: LoadOptions, runner: Runner, ctx: int) -> Speculation | None:
-    """Drafts by lookup, unless they are off, where a step verifies several tokens as it would compute them one by
-    one."""
+def speculation(options: LoadOptions, runner: Runner, ctx: int, guesses: ModelDrafts | None) -> Speculation | None:
+    """Drafts by lookup, unless they are off, and by a program where one is loaded; a step has to verify several tokens
+    as it would compute them one by one."""
     if options.draft == "off" or not runner.executor.exact_rows:
         return None
-    return Speculation(ctx, max_sequences(ctx))
+    return Speculation(ctx, max_sequences(ctx), model=guesses)
+
+
+def load_drafts(
+    options: LoadOptions,
+    opened: OpenedModel,
+    backend: Backend,
+    layout: Layout,
+    plan: MemoryPlan,
+    model: Model,
+    beside: Executor,
+    threads: int,
+) -> ModelDrafts | None:
+    """The program that drafts beside a loaded model; None for none."""
+    draft, planned = opened.draft, plan.draft
+    if draft is None or planned is None:
+        return None
+    forward = draft.load(model, planned.config, layout, backend.device)
+    n_tokens = opened.text.tokenizer.vocab_size
+    return start_drafts(draft.name, forward, planned, backend, beside, threads, n_tokens, options.prefix_cache)
 
 
 def start_executor(backend: Backend, model: Model, plan: MemoryPlan, threads: int) -> Executor:

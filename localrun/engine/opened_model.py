@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from localrun.backends.interface import Backend
 from localrun.base.errors import ModelFileError
@@ -14,16 +14,40 @@ from localrun.formats.source import TensorSource
 from localrun.formats.weights import WeightFiles
 from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
+from localrun.model.decoder import Model
 from localrun.model.load import held_bytes, read_config, read_weight_refs
 from localrun.model.precision import in_precision
 from localrun.model.shapes import Ranks
 from localrun.model.weight_ref import WeightRef
 from localrun.ops.layouts import Layout
+from localrun.ops.recording import Forward
 from localrun.storage.identity import Identity
 from localrun.text.model_text import ModelText, load_text
 
 if TYPE_CHECKING:
+    import torch
+
     from localrun.model.adapters import OpenedAdapter
+
+
+DRAFTING = "cpu"  # the backend that verifies several tokens as it computes single ones, and has programs that draft
+
+
+class OpenedDraft(Protocol):
+    """A program that drafts beside a model, before memory is planned."""
+
+    @property
+    def name(self) -> str:
+        """Name of the program for people."""
+
+    @property
+    def config(self) -> ModelConfig: ...
+
+    def held_bytes(self, layout: Layout) -> int:
+        """Exact bytes of its weights, beside those of the model."""
+
+    def load(self, model: Model, config: ModelConfig, layout: Layout, device: "torch.device | None") -> Forward:
+        """Load its weights -> the forward pass of `config`, in which all choices are made. Raises ModelFileError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +62,17 @@ class OpenedModel:
     identity: Identity | None
     adapters: "tuple[OpenedAdapter, ...]" = ()
     sight: Sight = BLIND
+    draft: OpenedDraft | None = None
 
     def on(self, backend: Backend) -> "OpenedModel":
-        """The same as far as a backend takes it: images are read in main memory."""
+        """The same as far as a backend takes it: images are read in main memory, and programs draft on the CPU."""
+        opened = self if backend.name == DRAFTING else replace(self, draft=None)
         tower = self.sight.tower
         if tower is None:
-            return self
+            return opened
         if not backend.in_main_memory:
-            return replace(self, sight=Sight(None, IN_MAIN_MEMORY))
-        return replace(self, config=replace(self.config, n_added=tower.n_added))
+            return replace(opened, sight=Sight(None, IN_MAIN_MEMORY))
+        return replace(opened, config=replace(self.config, n_added=tower.n_added))
 
     @property
     def matrix_types(self) -> list[str]:
@@ -72,6 +98,7 @@ class OpenedModel:
     def held_bytes(self, layout: Layout) -> int:
         """Exact bytes of all weights, those of adapters among them, once they are loaded; without the tower."""
         weights = held_bytes(self.source, self.refs, layout.nbytes)
+        weights += 0 if self.draft is None else self.draft.held_bytes(layout)
         return weights + sum(adapter.nbytes(layout) for adapter in self.adapters)
 
 

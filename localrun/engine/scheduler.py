@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from localrun.backends.executor import Executor
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.store import CacheStore
 from localrun.engine.admission import has_room
@@ -101,6 +102,16 @@ class Scheduler:
             self.cost.observe(plan.n_rows - n_read, n_read, seconds)
         if self.speculation is not None:
             self.speculation.observe(plan, seconds)
+
+    def follow(self, plan: StepPlan, executor: Executor) -> None:
+        """Keep what drafts need of a step whose tokens are chosen."""
+        if self.speculation is not None:
+            self.speculation.follow(plan, executor)
+
+    def close(self) -> None:
+        """Give back the memory of what drafts."""
+        if self.speculation is not None:
+            self.speculation.close()
 
     def settle(self, work: StepWork, n_accepted: int) -> None:
         """Record how many drafts an answer went on with."""

@@ -62,12 +62,19 @@ class GroupBlocks:
 
 
 class CacheShape:
-    """Everything that decides the size of a cache, except context and codec: model, backend, window, adapters."""
+    """Everything that decides the size of a cache, except context and codec: model, backend, window, adapters, and
+    what drafts beside the model, whose cache holds the same texts."""
 
     def __init__(
-        self, config: ModelConfig, backend: Backend, window: int | None = None, adapters: tuple[Ranks, ...] = ()
+        self,
+        config: ModelConfig,
+        backend: Backend,
+        window: int | None = None,
+        adapters: tuple[Ranks, ...] = (),
+        drafting: ModelConfig | None = None,
     ) -> None:
         self.config, self.backend, self.window = config, backend, window
+        self.drafting = None if drafting is None else CacheShape(drafting, backend, window)
         kinds = Counter(config.layers)
         self._kinds = replace(config, layers=tuple(kinds))  # each layer once: sums are asked for often
         self._n_layers = tuple(kinds.values())
@@ -84,7 +91,8 @@ class CacheShape:
     def holds(self, codec: KVCodec) -> bool:
         """Whether the backend can hold every layer in `codec`."""
         kinds = (spec.cache for spec in self._kinds.layers)
-        return all(self._block_bytes(kind.codec(codec), kind) is not None for kind in kinds)
+        held = all(self._block_bytes(kind.codec(codec), kind) is not None for kind in kinds)
+        return held and (self.drafting is None or self.drafting.holds(codec))
 
     @property
     def slow_codecs(self) -> tuple[str, ...]:
@@ -103,7 +111,8 @@ class CacheShape:
 
     def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int:
         """Bytes of all blocks for `parallel` sequences of `ctx` tokens."""
-        return self._nbytes(ctx, codec, parallel)
+        beside = 0 if self.drafting is None else self.drafting.nbytes(ctx, codec, parallel)
+        return self._nbytes(ctx, codec, parallel) + beside
 
     def _count(self, ctx: int, codec: KVCodec, parallel: int) -> int:
         config = final_config(self._kinds, ctx, self.window)
@@ -113,7 +122,8 @@ class CacheShape:
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int, sequences: int = 0) -> int:
         """Bytes of working memory for the largest step of `sequences` sequences; 0: as many as may run at once."""
         n = sequences or max_sequences(ctx)
-        return self._scratch_bytes(ctx, self._layer_codecs(codec), threads, n)
+        beside = 0 if self.drafting is None else self.drafting.scratch_bytes(ctx, codec, threads, n)
+        return self._scratch_bytes(ctx, self._layer_codecs(codec), threads, n) + beside
 
     def decode_cost(self, codec: KVCodec) -> DecodeCost:
         """Cost of a step of one row, beside reading the matrices."""

@@ -9,6 +9,25 @@ from localrun.ops.kv import BLOCK_TOKENS, KVCodec
 
 
 @dataclass(frozen=True, slots=True)
+class DraftPlan:
+    """The cache of what drafts beside a model."""
+
+    config: ModelConfig  # with every choice made
+    codecs: tuple[KVCodec, ...]  # [n_layers]
+    groups: tuple[GroupBlocks, ...]
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Number of blocks of each group."""
+        return tuple(group.count for group in self.groups)
+
+    @property
+    def ring_blocks(self) -> tuple[int, ...]:
+        """Number of 16-bit blocks of each group."""
+        return tuple(group.ring_count for group in self.groups)
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryPlan:
     """A context and its cost in bytes. `groups` are the blocks to reserve, in the order of `group_layers`.
 
@@ -31,6 +50,7 @@ class MemoryPlan:
     notes: tuple[str, ...] = ()
     mapped: tuple[Mappable, ...] = ()  # matrices that stay on disk
     sight_bytes: int = 0  # kept free for images: nothing of it is taken before the first one
+    draft: DraftPlan | None = None
 
     @property
     def mapped_bytes(self) -> int:
@@ -50,7 +70,7 @@ class MemoryPlan:
     @property
     def kv_bytes(self) -> int:
         """Bytes that the KV cache may take: of one chat and of cached chats."""
-        return sum(group.nbytes for group in self.groups)
+        return sum(group.nbytes for group in self._all_groups)
 
     @property
     def kept_kv_bytes(self) -> int:
@@ -78,7 +98,11 @@ class MemoryPlan:
             return self.kv_bytes
         ring = min(RING_BLOCKS, -(-self.ctx // BLOCK_TOKENS)) + (chats - 1) * RING_MORE
         kept = min((float(chats), *(group.chats for group in self.groups if group.is_whole)))
-        return sum(group.used(kept, ring) for group in self.groups)
+        return sum(group.used(kept, ring) for group in self._all_groups)
+
+    @property
+    def _all_groups(self) -> tuple[GroupBlocks, ...]:
+        return (*self.groups, *(() if self.draft is None else self.draft.groups))
 
     @property
     def _beside_cache(self) -> int:

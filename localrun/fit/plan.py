@@ -15,7 +15,7 @@ from localrun.fit.blocks import CacheShape, final_config
 from localrun.fit.bytes import layer_codecs
 from localrun.fit.codecs import ChosenCodec, choose_codec
 from localrun.fit.mapped import Mappable, first_of, total_bytes
-from localrun.fit.memory_plan import MemoryPlan
+from localrun.fit.memory_plan import DraftPlan, MemoryPlan
 from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig
 from localrun.model.shapes import Ranks
@@ -89,6 +89,7 @@ class LoadRequest:
     before: CodecTokens | None = None  # of the chat that is continued
     mappable: Sequence[Mappable] = ()  # matrices that may stay on disk
     adapters: tuple[Ranks, ...] = ()
+    drafting: ModelConfig | None = None  # of what drafts beside it; its weights are among `weights_bytes`
     sight_bytes: int = 0  # to keep free for images
 
 
@@ -115,7 +116,7 @@ def plan_load(request: LoadRequest) -> MemoryPlan:
     """
     config, ctx, threads = request.config, request.ctx, request.threads
     check_context(config, ctx, request.window)
-    shape = CacheShape(config, request.backend, request.window, request.adapters)
+    shape = CacheShape(config, request.backend, request.window, request.adapters, request.drafting)
     overhead = request.resident + request.backend.growth_bytes if request.resident else shape.program_bytes
     budget = Budget(request.free, request.resident, overhead, request.weights_bytes, request.limit, request.sight_bytes)
 
@@ -145,7 +146,7 @@ def _planned(choice: ChosenCodec, budget: Budget, shape: CacheShape, threads: in
     ctx, codec = choice.ctx, choice.codec
     config = final_config(shape.config, ctx, shape.window)
     groups, scratch = shape.groups(ctx, codec), shape.scratch_bytes(ctx, codec, threads)
-    needed = sum(group.nbytes for group in groups)
+    needed = shape.nbytes(ctx, codec)
     spare = spare_share(budget.room - scratch, needed) if keep_chats else 0.0
     return MemoryPlan(
         ctx=ctx,
@@ -162,7 +163,15 @@ def _planned(choice: ChosenCodec, budget: Budget, shape: CacheShape, threads: in
         sight_bytes=budget.sight,
         grows=shape.backend.grows,
         notes=(choice.note,) if choice.note else (),
+        draft=None if shape.drafting is None else _draft_planned(shape.drafting, choice, spare),
     )
+
+
+def _draft_planned(shape: CacheShape, choice: ChosenCodec, spare: float) -> DraftPlan:
+    """The cache of what drafts, for the same texts."""
+    config = final_config(shape.config, choice.ctx, shape.window)
+    groups = tuple(group.grown(spare) for group in shape.groups(choice.ctx, choice.codec))
+    return DraftPlan(config, layer_codecs(config, choice.codec), groups)
 
 
 def margin_of(budget: int) -> int:

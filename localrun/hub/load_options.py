@@ -3,7 +3,7 @@
 from typing import cast
 
 from localrun.base.adapter_choice import AdapterChoice
-from localrun.base.request import BackendName, DraftName, KVCodecName, LoadOptions
+from localrun.base.request import BackendName, KVCodecName, LoadOptions
 from localrun.base.settings import Settings
 from localrun.hub.stored import StoredModel
 
@@ -36,6 +36,6 @@ def load_options(
         disk_cache=settings.disk_cache_bytes if disk_cache and prefix_cache else 0,
         packed_weights=settings.packed_weights_bytes,
         chat_id=chat_id,
-        draft=cast(DraftName, settings.draft or "auto"),
+        draft=settings.draft or "auto",
         adapters=adapters,
     )

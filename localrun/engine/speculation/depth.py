@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from localrun.engine.generation import GenerationState
-from localrun.engine.speculation.drafter import DraftedTokens
+from localrun.engine.speculation.draft_cost import DraftCost
+from localrun.engine.speculation.drafter import HALF_EVIDENCE, DraftedTokens
 from localrun.engine.speculation.row_cost import RowCost
 from localrun.engine.step_plan import StepPlan, StepWork
 
 MOST_DEPTH = 15
 LEAST_GAIN = 1.04  # tokens a second with drafts, in those without: less is not worth a try
-HALF_EVIDENCE = 8  # tokens of a match after which the next is as likely right as wrong, as far as nothing else is known
 PRIOR_WEIGHT = 2.0  # drafts that this counts as
+GUESSED = -1  # key of the guesses of a program with the least evidence; others count down from it
+USUAL_GUESS = 0.7  # of such guesses are taken to be right until there are some
 FADING = 0.9  # of what was seen, with every further draft
 SHARE = 0.005  # of the time of steps without drafts, that may be lost on them
 FIRST_LOSS = 0.5  # likewise at the start of an answer, in steps
@@ -23,22 +25,33 @@ class Record:
     """Success of the drafts for one answer, and the seconds that further ones may lose."""
 
     purse: float
-    right: dict[int, float] = field(default_factory=dict)  # by weight of evidence, lately
+    right: dict[int, float] = field(default_factory=dict)  # by kind and weight of evidence, lately
     tried: dict[int, float] = field(default_factory=dict)
-    evidence: int = 0  # for the draft that is being verified
+    key: int = 0  # of the draft that is being verified
 
-    def likelihood(self, evidence: int) -> float:
-        """How likely a drafted token is right, those before it being so."""
-        key = evidence.bit_length()
-        prior = evidence / (evidence + HALF_EVIDENCE)
+    def likelihood(self, draft: DraftedTokens) -> float:
+        """How likely a token of a draft is right, those before it being so."""
+        key, prior = key_of(draft), draft.evidence / (draft.evidence + HALF_EVIDENCE)
         return (self.right.get(key, 0.0) + PRIOR_WEIGHT * prior) / (self.tried.get(key, 0.0) + PRIOR_WEIGHT)
+
+    @property
+    def guess_likelihood(self) -> float:
+        """The same of a guess of a program that is not made yet."""
+        right, tried = (sum(n for key, n in one.items() if key <= GUESSED) for one in (self.right, self.tried))
+        return (right + PRIOR_WEIGHT * USUAL_GUESS) / (tried + PRIOR_WEIGHT)
 
     def learn(self, n_drafted: int, n_accepted: int) -> None:
         """Record a verified draft: the tokens after a wrong one say nothing."""
-        key = self.evidence.bit_length()
+        key = self.key
         n_tried = min(n_drafted, n_accepted + 1)
         self.right[key] = FADING * self.right.get(key, 0.0) + n_accepted
         self.tried[key] = FADING * self.tried.get(key, 0.0) + n_tried
+
+
+def key_of(draft: DraftedTokens) -> int:
+    """Key that drafts are counted by: their kind, and the weight of what speaks for them."""
+    weight = draft.evidence.bit_length()
+    return GUESSED - weight if draft.of_model else weight
 
 
 class Depths:
@@ -49,7 +62,7 @@ class Depths:
     """
 
     def __init__(self) -> None:
-        self.cost = RowCost()
+        self.cost, self.guessing = RowCost(), DraftCost()
         self.records: dict[int, Record] = {}  # by number of the sequence
         self.seconds = self.plain_seconds = 0.0  # of the last step with drafts, and without them
         self.n_drafted = 0  # in it
@@ -80,6 +93,34 @@ class Depths:
             depths[index] += 1
         return depths
 
+    def prefers_guess(self, sequence: GenerationState, draft: DraftedTokens) -> bool:
+        """Whether a program is likelier to be right than this draft."""
+        record = self.records.get(sequence.number)
+        return not draft.tokens or (record is not None and record.guess_likelihood > record.likelihood(draft))
+
+    def wish(self, sequences: Sequence[GenerationState], decoding: Sequence[StepWork], rows: int) -> int:
+        """How many tokens a program should guess after each of these, of all in a step, which has `rows` rows more at
+        most; guessing takes its time, too."""
+        n_plain, n = sum(work.n for work in decoding), len(sequences)
+        plain = self.cost.of(n_plain)
+        likely = [self.records[one.number].guess_likelihood for one in sequences]
+        purse = min((self.records[one.number].purse for one in sequences), default=0.0)
+        best, best_speed = 0, LEAST_GAIN * len(decoding) / plain if plain else float("inf")
+        for depth in range(1, min(MOST_DEPTH, rows // max(1, n)) + 1):
+            seconds = self.cost.of(n_plain + n * depth) + self.guessing.of(depth, plain)
+            if seconds - plain > purse:
+                break
+            tokens = len(decoding) + sum(chance**ahead for chance in likely for ahead in range(1, depth + 1))
+            if tokens / seconds > best_speed:
+                best, best_speed = depth, tokens / seconds
+        return best
+
+    def guessed(self, sequences: Sequence[GenerationState], depth: int, seconds: float) -> None:
+        """Record what guessing has taken, whatever becomes of the guesses."""
+        self.guessing.observe(depth, seconds)
+        for one in sequences:
+            self.records[one.number].purse -= seconds / len(sequences)
+
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step; those that read prompts, too, say nothing, and have no drafts."""
         if any(work.sequence.prefilling for work in plan.work):
@@ -101,6 +142,7 @@ class Depths:
         record = self.records[work.sequence.number]
         record.learn(len(work.drafts), n_accepted)
         lost = (self.seconds - self.plain_seconds) * len(work.drafts) / self.n_drafted
+        lost += self.cost.of(1 + work.sequence.n_behind) - self.cost.of(1)  # a state takes these back: they come again
         gained = n_accepted * self.plain_seconds
         record.purse = min(record.purse + gained - lost, MOST_LOSS * self.plain_seconds)
 
@@ -114,7 +156,7 @@ class Depths:
         for index, (work, draft) in enumerate(zip(decoding, drafts, strict=True)):
             if draft.tokens:
                 record = self.records[work.sequence.number]
-                record.evidence = draft.evidence
-                likelihood = record.likelihood(draft.evidence)
+                record.key = key_of(draft)
+                likelihood = record.likelihood(draft)
                 ranked += [(likelihood**depth, index) for depth in range(1, len(draft.tokens) + 1)]
         return sorted(ranked, key=lambda one: -one[0])

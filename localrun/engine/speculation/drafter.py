@@ -4,12 +4,22 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple, Protocol
 
+HALF_EVIDENCE = 8  # evidence for which a token is as likely right as wrong, as far as nothing else is known
+MOST_EVIDENCE = 1 << 12
+
 
 class DraftedTokens(NamedTuple):
-    """Tokens that may come next, and how much speaks for them: drafters have their own scale of that, 0 or more."""
+    """Tokens that may come next, and how much speaks for them, from 0 on: of a lookup the tokens of a match."""
 
     tokens: tuple[int, ...] = ()
     evidence: int = 0
+    of_model: bool = False  # a program guessed them
+
+    @classmethod
+    def likely(cls, tokens: Sequence[int], chance: float) -> "DraftedTokens":
+        """Guesses of a program, each right with this probability."""
+        evidence = min(MOST_EVIDENCE, int(HALF_EVIDENCE * chance / max(1e-9, 1 - chance)))
+        return cls(tuple(tokens), evidence, of_model=True)
 
     def until(self, token_id: int) -> "DraftedTokens":
         """The same as far as before the first of these tokens."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.lookup import GRAM, LONGEST, Lookup
 
 TEXTS = st.lists(st.integers(0, 3), max_size=120)
@@ -18,7 +19,7 @@ def longest_match(ids: Sequence[int]) -> int:
 
 @given(TEXTS, st.integers(1, 12))
 def test_a_draft_is_what_came_after_the_same_tokens(ids: list[int], most: int) -> None:
-    tokens, length = Lookup().draft(ids, most)
+    tokens, length, _ = Lookup().draft(ids, most)
     if not tokens:
         assert longest_match(ids) < GRAM
         return
@@ -43,7 +44,7 @@ def test_slots_of_large_ids_are_the_same_one_by_one(ids: list[int]) -> None:
     text, single = ids + ids[:20], Lookup()
     for n in range(1, len(text)):
         single.draft(text[:n], 1)
-    assert single.draft(text, 8) == Lookup().draft(text, 8) == (tuple(text[20:28]), 20)
+    assert single.draft(text, 8) == Lookup().draft(text, 8) == DraftedTokens(tuple(text[20:28]), 20)
 
 
 def test_what_repeats_goes_on_into_itself() -> None:

@@ -29,6 +29,16 @@ class Deepest(Depths):
         pass
 
 
+class Guessing(Deepest):
+    """Wishes for guesses of a program, three a step."""
+
+    def wish(self, sequences: Sequence[GenerationState], decoding: Sequence[StepWork], rows: int) -> int:
+        return min(3, rows // max(1, len(sequences)))
+
+    def guessed(self, sequences: Sequence[GenerationState], depth: int, seconds: float) -> None:
+        pass
+
+
 class Guesses:
     """Drafts of 0 … `most` tokens of one of these texts, each right with some probability, else any token."""
 

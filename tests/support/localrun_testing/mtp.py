@@ -63,6 +63,18 @@ class DraftOracle(torch.nn.Module):
         rows = self.norm(x[0])
         return model.lm_head(rows), rows
 
+    def guess(self, body: Any, token_ids: Sequence[int], depth: int) -> list[int]:
+        """The likeliest tokens after a text, by the hidden rows of its model's `body`, then by the layer's own."""
+        ids, found = list(token_ids), list[int]()
+        with torch.no_grad():
+            hidden = body(input_ids=torch.tensor([ids]), use_cache=False).last_hidden_state[0, :-1]
+        for _ in range(depth):
+            logits, rows = self(ids[1:], hidden)
+            found.append(int(logits[-1].argmax()))
+            ids.append(found[-1])
+            hidden = torch.cat([hidden, rows[-1:]])
+        return found
+
 
 def tensors_of(oracle: DraftOracle) -> Iterator[tuple[str, torch.Tensor]]:
     """The layer as checkpoints have it: experts one by one."""
@@ -81,11 +93,46 @@ def save_with_mtp(name: str, folder: Path) -> DraftOracle:
     """Write a recipe of Qwen3.5 as a checkpoint with a layer that drafts."""
     save(name, folder, hub_config=True)
     oracle = DraftOracle(build(name))
+    add_tensors(folder, dict(tensors_of(oracle)))
+    return oracle
+
+
+def add_tensors(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
+    """Put tensors of a layer that drafts, and others in the place of those that are there, into a checkpoint."""
     (file,) = folder.glob("*.safetensors")
-    save_file(load_file(file) | dict(tensors_of(oracle)), file, {"format": "pt"})
+    save_file(load_file(file) | tensors, file, {"format": "pt"})
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "mtp_num_hidden_layers": 1}))
-    return oracle
+
+
+@torch.no_grad()
+def foresee(name: str, folder: Path) -> int:
+    """Write a checkpoint whose layer drafts what its model says, by the hidden row alone -> a token to begin with.
+
+    No layer of it adds anything, and the output follows a circle of tokens: a token decides the next one. The matrix
+    for hidden rows leads from the row of each to the embedding of the next one.
+    """
+    save(name, folder, hub_config=True)
+    model = build(name)
+    silent = ("o_proj.weight", "out_proj.weight", "down_proj.weight")
+    quiet = {key: torch.zeros_like(data) for key, data in model.state_dict().items() if key.endswith(silent)}
+    model.load_state_dict(quiet, strict=False)
+    circle = range(10, 90)
+    follows = [*circle[1:], circle[0]]
+    rows = model.model(input_ids=torch.tensor([[one] for one in circle])).last_hidden_state[:, 0]
+    output = torch.zeros_like(model.lm_head.weight)
+    output[follows] = 20 * rows / rows.square().sum(1, keepdim=True)
+    oracle, embed = DraftOracle(model), model.model.embed_tokens
+    read = oracle.pre_fc_norm_hidden(rows)
+    matrix = torch.linalg.lstsq(read, embed(torch.tensor(follows))).solution.T
+    oracle.fc.weight.copy_(torch.cat([torch.zeros_like(matrix), matrix], 1))
+    for key in silent:
+        for parameter_name, parameter in oracle.named_parameters():
+            if parameter_name.endswith(key):
+                parameter.zero_()
+    oracle.norm.weight.copy_(model.model.norm.weight)
+    add_tensors(folder, dict(tensors_of(oracle)) | quiet | {"lm_head.weight": output})
+    return circle[0]
 
 
 class DraftStepper(RunnerStepper):

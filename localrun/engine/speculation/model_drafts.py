@@ -1,0 +1,140 @@
+"""Drafts by a second program, the layer of a model that drafts or a smaller model: its texts are kept in step with all
+answers, and decide none of them."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from localrun.cache.blocks import OutOfBlocks
+from localrun.cache.node import common_prefix
+from localrun.engine.generation import GenerationState
+from localrun.engine.speculation.draft_program import DraftProgram
+from localrun.engine.speculation.draft_text import DraftText, Guess
+from localrun.engine.speculation.drafter import DraftedTokens
+from localrun.engine.step_plan import StepPlan
+
+FLUSH = 64  # hidden rows that wait, at which they are read
+CHUNK = 256  # entries that a text which is behind reads at once
+BESIDE = 16  # likewise in the pass that drafts
+MOST_TEXTS = 31  # that are drafted for at once
+LEAST_CHANCE = 0.3  # that all tokens of a draft are right, for another one after them
+
+
+class ModelDrafts:
+    """A program that drafts, and its text of every answer."""
+
+    def __init__(self, program: DraftProgram, name: str) -> None:
+        """`name`: of the drafter, for people."""
+        self.program, self.name = program, name
+        self.texts: dict[int, DraftText | None] = {}  # by number of the sequence; None: there was no room for it
+
+    def follow(self, plan: StepPlan, starts: Sequence[int], hidden: np.ndarray | None) -> None:
+        """Keep the hidden rows of a step whose tokens are chosen; its work began at the tokens `starts`."""
+        if not self.program.hidden_size or hidden is None:
+            return
+        row = 0
+        for work, start in zip(plan.work, starts, strict=True):
+            sequence, end = work.sequence, start + work.n
+            n_right = common_prefix(list(work.drafts), sequence.token_ids[end : end + len(work.drafts)])
+            if sequence.cache is not None and (text := self._text(sequence, start)) is not None:
+                text.keep(start, hidden[row : row + work.n + n_right])
+                self._read_waiting(sequence, text, FLUSH)
+            row += work.n_rows
+
+    def draft(self, sequences: Sequence[GenerationState], depth: int) -> list[DraftedTokens]:
+        """At most `depth` tokens after each sequence; none after one whose text is behind, which reads on."""
+        ready = [s for s in sequences if self._is_ready(s)][:MOST_TEXTS]
+        texts = {s.number: text for s in ready if (text := self.texts[s.number]) is not None}
+        try:
+            behind = [s for s in ready if texts[s.number].missing(s.token_ids)]
+            if behind:
+                self.program.guess([texts[s.number] for s in behind], [s.token_ids for s in behind])
+            guesses = {n: [text.guess] for n, text in texts.items() if text.guess is not None}
+            self._go_on(texts, guesses, depth)
+        except OutOfBlocks:
+            for sequence in ready:
+                self._give_up(sequence)
+            guesses = {}
+        return [drafted(guesses.get(s.number, ())) for s in sequences]
+
+    def forget(self, sequence: GenerationState) -> None:
+        """Let go of the text of a sequence; of one that has ended the tree keeps the entries."""
+        text = self.texts.pop(sequence.number, None)
+        if text is None:
+            return
+        if sequence.stop_reason is None:
+            self.program.store.abandon(text.cache)
+            return
+        self.texts[sequence.number] = text
+        self._read_waiting(sequence, text, 1)
+        if self.texts.pop(sequence.number) is not None:
+            self.program.close(text)
+
+    def close(self) -> None:
+        """Give memory back, before the model's threads end."""
+        self.program.runner.executor.close()
+
+    def _go_on(self, texts: dict[int, DraftText], guesses: dict[int, list[Guess]], depth: int) -> None:
+        """Add guesses after guesses, as long as all of one text are likely to be right."""
+        for ahead in range(depth - 1):
+            going = [n for n, found in guesses.items() if len(found) == ahead + 1 and chance(found) >= LEAST_CHANCE]
+            if not going:
+                return
+            last = [guesses[n][-1] for n in going]
+            for n, guess in zip(going, self.program.guess_on([texts[n] for n in going], last, ahead), strict=True):
+                guesses[n] += [] if guess is None else [guess]
+
+    def _text(self, sequence: GenerationState, start: int) -> DraftText | None:
+        """The text of a sequence, opened where there is none yet; None where there is no room, or it has images."""
+        if sequence.images is None and sequence.number not in self.texts:
+            try:
+                self.texts[sequence.number] = self.program.open(sequence, start)
+            except OutOfBlocks:
+                self.texts[sequence.number] = None
+        return self.texts.get(sequence.number)
+
+    def _is_ready(self, sequence: GenerationState) -> bool:
+        """Whether the entries up to its newest token can be read now; else read some more."""
+        program = self.program
+        text = self.texts.get(sequence.number) if program.hidden_size else self._text(sequence, 0)
+        if text is None:
+            return False
+        n_missing = sequence.n_tokens - program.lead - text.end
+        if program.hidden_size and text.n_waiting < n_missing:
+            return False
+        if n_missing > BESIDE:
+            try:
+                program.read(text, sequence.token_ids, min(CHUNK, n_missing - 1))
+            except OutOfBlocks:
+                self._give_up(sequence)
+                return False
+        return sequence.n_tokens - program.lead - text.end <= BESIDE
+
+    def _read_waiting(self, sequence: GenerationState, text: DraftText, least: int) -> None:
+        """Read the entries whose hidden rows wait, where they are as many as `least`."""
+        n = min(text.n_waiting, len(text.missing(sequence.token_ids)))
+        try:
+            if n >= least:
+                self.program.read(text, sequence.token_ids, n)
+        except OutOfBlocks:
+            self._give_up(sequence)
+
+    def _give_up(self, sequence: GenerationState) -> None:
+        """Draft nothing more for a sequence, for lack of room."""
+        text = self.texts.get(sequence.number)
+        self.texts[sequence.number] = None
+        if text is not None:
+            self.program.store.abandon(text.cache)
+
+
+def chance(guesses: Sequence[Guess]) -> float:
+    """How likely it is that all of these are right."""
+    return math.prod(guess.chance for guess in guesses)
+
+
+def drafted(guesses: Sequence[Guess]) -> DraftedTokens:
+    """A draft of guesses; evidence for it is what they are likely to be right by, on the average."""
+    if not guesses:
+        return DraftedTokens()
+    return DraftedTokens.likely([guess.token for guess in guesses], chance(guesses) ** (1 / len(guesses)))

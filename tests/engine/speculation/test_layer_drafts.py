@@ -1,0 +1,132 @@
+"""Drafts of a model's own layer: those of the oracle, at any depth, and answers that are the same to the bit."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from localrun_testing.drafts import Guessing
+from localrun_testing.gguf_convert import convert
+from localrun_testing.mtp import DraftOracle, foresee, save_with_mtp
+from localrun_testing.oracle import token_ids, transformers
+from localrun_testing.small_model import finish, greedy
+from localrun_testing.tiny_models import VOCAB_SIZE
+
+from localrun.backends.cpu.library import load_library
+from localrun.base.request import LoadOptions
+from localrun.engine.engine import Engine
+from localrun.engine.generation import GenerationRequest, GenerationState
+from localrun.engine.load import LoadedModel, load
+from localrun.engine.sampler import SamplerSettings
+from localrun.engine.speculation.drafter import DraftedTokens
+from localrun.engine.speculation.model_drafts import ModelDrafts
+
+pytestmark = pytest.mark.skipif(load_library() is None, reason="no native library")
+Made = Callable[[str], tuple[Path, DraftOracle]]
+PENALTIES = SamplerSettings(0.7, repeat_penalty=1.3, presence_penalty=0.4, frequency_penalty=0.2)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    @cache
+    def make(name: str) -> tuple[Path, DraftOracle]:
+        folder = tmp_path_factory.mktemp(name)
+        return folder, save_with_mtp(name, folder)
+
+    return make
+
+
+def opened(path: Path, **options: Any) -> LoadedModel:
+    model = load(LoadOptions(path, **{"draft": "mtp", "ctx": 512, "threads": 1, **options}))
+    if model.engine.scheduler.speculation is not None:
+        model.engine.scheduler.speculation.depths = Guessing()
+        model.engine.scheduler.speculation.new_drafter = None
+    return model
+
+
+def guesses_of(engine: Engine) -> ModelDrafts:
+    speculation = engine.scheduler.speculation
+    assert speculation is not None
+    assert speculation.model is not None
+    return speculation.model
+
+
+@pytest.mark.parametrize("name", ["qwen3.5", "qwen3.5-moe"])
+def test_guesses_are_those_of_the_oracle(name: str, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a prompt of several steps, after accepted and rejected drafts, and from a prefix that is cached."""
+    folder, oracle = made(name)
+    model = opened(folder, kv="f32")
+    body = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
+    found: list[tuple[list[int], tuple[int, ...]]] = []
+    guesses = guesses_of(model.engine)
+    plain = guesses.draft
+
+    def watched(sequences: Sequence[GenerationState], depth: int) -> list[DraftedTokens]:
+        drafts = plain(sequences, depth)
+        found.extend((list(s.token_ids), draft.tokens) for s, draft in zip(sequences, drafts, strict=True))
+        return drafts
+
+    monkeypatch.setattr(guesses, "draft", watched)
+    try:
+        ids = token_ids(150, VOCAB_SIZE)
+        done = finish(model.engine.submit(greedy(ids, 24)))
+        finish(model.engine.submit(greedy([*done.token_ids, *token_ids(30, VOCAB_SIZE, seed=5)], 8)))
+    finally:
+        model.close()
+    right = total = 0
+    for tokens, draft in found:
+        expected = oracle.guess(body, tokens, len(draft))
+        right += sum(a == b for a, b in zip(expected, draft, strict=True))
+        total += len(draft)
+    assert total > 20
+    assert right >= 0.95 * total, (right, total)
+
+
+@pytest.mark.parametrize("file_format", ["safetensors", "gguf"])
+def test_a_layer_that_foresees_is_accepted(file_format: str, tmp_path: Path) -> None:
+    """A mistake in a hidden row, a position or a norm would leave hardly any."""
+    start = foresee("qwen3.5", tmp_path)
+    path = tmp_path if file_format == "safetensors" else convert(tmp_path, tmp_path / "m.gguf")
+    model = opened(path)
+    try:
+        done = finish(model.engine.submit(greedy([start], 200)))
+    finally:
+        model.close()
+    assert done.figures.n_drafted > 140
+    assert done.figures.n_accepted >= 0.95 * done.figures.n_drafted
+
+
+@pytest.mark.parametrize("codec", ["f16", "q8"])
+@pytest.mark.parametrize("name", ["qwen3.5", "qwen3.5-moe"])
+def test_answers_are_the_same(name: str, codec: str, made: Made) -> None:
+    """One at a time, side by side, and gone on with."""
+    folder, _ = made(name)
+    prompts = [token_ids(40 + 50 * n, VOCAB_SIZE, seed=n) for n in range(4)]
+    plain = [greedy(prompt, 40) for prompt in prompts]
+    requests = [
+        plain[0],
+        replace(plain[1], settings=SamplerSettings(0.7), seed=7),
+        replace(plain[2], settings=PENALTIES, seed=8, logit_bias={3: 2.0}),
+        replace(plain[3], settings=SamplerSettings(1.2), seed=9, logprobs=2),
+    ]
+    answers = [list(answered(opened(folder, kv=codec, draft=draft), requests)) for draft in ("off", "mtp")]
+    assert answers[0] == answers[1]
+
+
+def answered(model: LoadedModel, requests: Sequence[GenerationRequest]) -> Iterator[list[int]]:
+    engine = model.engine
+    try:
+        for request in requests:
+            done = finish(engine.submit(request))
+            yield done.token_ids
+            yield finish(engine.submit(greedy([*done.token_ids, *token_ids(9, VOCAB_SIZE)], 20))).token_ids
+        for handle in [engine.submit(request) for request in requests]:
+            yield finish(handle).token_ids
+        if engine.scheduler.speculation is not None:
+            assert handle.sequence.figures.n_drafted > 10
+            assert not guesses_of(engine).texts
+    finally:
+        model.close()
