@@ -2,11 +2,11 @@
 
 import struct
 import subprocess
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 import pytest
-from localrun_testing.instruction_sets import MODEL_FLAGS, SOURCES, SUPPORT, native, tool
+from localrun_testing.instruction_sets import MODEL_FLAGS, SOURCES, SUPPORT, compiled, native, tool
 
 MISTAKES = (
     "too many rows", "too many bytes", "no rows", "no bytes", "other tokens", "other steps", "other columns",
@@ -15,21 +15,16 @@ MISTAKES = (
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("model")
-
-
-@pytest.fixture(scope="module")
-def driver(folder: Path) -> str:
+def driver() -> str:
     if "avx2" not in native():
         pytest.skip("the model is of vectors of an instruction set that this machine lacks")
-    return built(folder / "driver", *MODEL_FLAGS.split())
+    return built(*MODEL_FLAGS.split())
 
 
-def built(program: Path, *flags: str) -> str:
+@cache
+def built(*flags: str) -> str:
     options = ["-std=c++17", "-O1", "-mavx2", "-mfma", "-ffp-contract=off", *flags, f"-I{SOURCES}"]
-    subprocess.run([tool("c++"), *options, str(SUPPORT / "amx_driver.cpp"), "-o", str(program)], check=True)
-    return str(program)
+    return str(compiled([tool("c++"), *options], SUPPORT / "amx_driver.cpp"))
 
 
 def product(driver: str, shape: tuple[int, int, int], memory: np.ndarray) -> np.ndarray:
@@ -66,10 +61,10 @@ def test_bf16_products_are_rounded_as_the_manual_says(driver: str, shape: tuple[
 
 @pytest.mark.parametrize("spread", [1, 20, 60])  # of exponents: at 60 products overflow, and vanish
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_processor_gives_the_same_bits(driver: str, folder: Path, shape: tuple[int, int, int], spread: int) -> None:
+def test_the_processor_gives_the_same_bits(driver: str, shape: tuple[int, int, int], spread: int) -> None:
     if "amx" not in native():
         pytest.skip("this processor lacks AMX: an instruction set")
-    processor = built(folder / "processor")
+    processor = built()
     draw = np.random.default_rng(spread)
     for _ in range(20):
         numbers = draw.standard_normal((3, 16, 32)) * 2.0 ** draw.integers(-spread, spread, (3, 16, 32), endpoint=True)

@@ -1,12 +1,11 @@
 """CONTRIBUTING's recipe for a kernel, tried: one source for every instruction set and number of threads, and numpy."""
 
 import ctypes
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from localrun_testing.instruction_sets import SOURCES, SUPPORT, all_here, unit_command
+from localrun_testing.instruction_sets import SOURCES, SUPPORT, all_here, compiled, unit_command
 
 WIDTHS = (1, 15, 16, 17, 64, 1003)
 N_ROWS = 29
@@ -15,10 +14,8 @@ N_ROWS = 29
 @pytest.fixture(params=all_here() or ("generic",))
 def toy(request: pytest.FixtureRequest, tmp_path: Path) -> ctypes.CDLL:
     """The kernel and the thread pool, compiled as the unit of an instruction set is."""
-    files = [str(SUPPORT / "toy_kernel.cpp"), str(SOURCES / "runtime" / "thread_pool.cpp")]
-    linked = ["-O1", "-shared", "-pthread", "-o", str(tmp_path / "toy.so")]
-    subprocess.run([*unit_command(request.param, tmp_path), *files, *linked], check=True)
-    library = ctypes.CDLL(str(tmp_path / "toy.so"))
+    files = SUPPORT / "toy_kernel.cpp", SOURCES / "runtime" / "thread_pool.cpp"
+    library = ctypes.CDLL(str(compiled([*unit_command(request.param, tmp_path), "-O1", "-shared", "-pthread"], *files)))
     library.lr_threads_create.restype = ctypes.c_void_p
     return library
 

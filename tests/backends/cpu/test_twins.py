@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from localrun_testing.instruction_sets import SOURCES, SUPPORT, library_in_use, tool
+from localrun_testing.instruction_sets import SOURCES, SUPPORT, compiled, library_in_use, tool
 from localrun_testing.native_ops import AFFINE_TYPES, sample, type_number
 from localrun_testing.real_widths import CODES
 
@@ -16,36 +16,29 @@ from localrun.formats.quant import QUANT_TYPES
 N_ROWS, N_TOKENS, COUNTS = 37, 67, (2, 3, 4, 8, 33, 67)  # micro-tiles, tile registers, and more than pass by at once
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("twins")
-
-
 @cache
-def driver(name: str, library: Path, folder: Path) -> Path:
+def driver(name: str, library: Path) -> Path:
     """A program of tests/support, linked to a library. It compares, and fails where the two differ."""
-    built = folder / f"{name}-{abs(hash(library))}"
-    flags = ["-std=c++17", "-O2", "-ffp-contract=off", f"-I{SOURCES}", str(SUPPORT / f"{name}.cpp"), "-o", str(built)]
+    command = [tool("c++"), "-std=c++17", "-O2", "-ffp-contract=off", f"-I{SOURCES}"]
     link = [f"-L{library.parent}", "-llocalrun_cpu", f"-Wl,-rpath,{library.parent}"]
-    subprocess.run([tool("c++"), *flags, *link], check=True)
-    return built
+    return compiled(command, SUPPORT / f"{name}.cpp", link=link)
 
 
-def drive(name: str, isa: str, folder: Path, header: list[int], *numbers: torch.Tensor) -> None:
+def drive(name: str, isa: str, header: list[int], *numbers: torch.Tensor) -> None:
     data = struct.pack(f"<{len(header)}i", *header) + b"".join(x.numpy().tobytes() for x in numbers)
-    command: list[str | Path] = [driver(name, library_in_use().path, folder), isa]
+    command: list[str | Path] = [driver(name, library_in_use().path), isa]
     done = subprocess.run(command, input=data, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr.decode()
 
 
 @pytest.mark.parametrize("qtype", CODES)
-def test_a_quantized_matmul_has_the_bits_of_its_twin(isa: str, folder: Path, qtype: str) -> None:
+def test_a_quantized_matmul_has_the_bits_of_its_twin(isa: str, qtype: str) -> None:
     n_cols = 768 if qtype.endswith(("K", "XS")) else 896  # the last block of a row is shorter where it may be
     generator = torch.Generator().manual_seed(3)
     x = torch.randn(N_TOKENS, n_cols, generator=generator)
     x *= torch.randn(N_TOKENS, n_cols, generator=generator).mul(2).exp()  # neighbours of any size
     header = [1, N_ROWS, n_cols, N_TOKENS, len(COUNTS), type_number(qtype), *COUNTS]
-    drive("linear_driver", isa, folder, header, sample(qtype, N_ROWS, n_cols), x)
+    drive("linear_driver", isa, header, sample(qtype, N_ROWS, n_cols), x)
 
 
 # The bytes of a block that hold codes.
@@ -63,7 +56,7 @@ EXTREMES = torch.tensor([0x80, 0xFF, 0x00, 0x77], dtype=torch.uint8)
 
 
 @pytest.mark.parametrize("qtype", CODE_BYTES)
-def test_sums_of_the_largest_products_have_room(isa: str, folder: Path, qtype: str) -> None:
+def test_sums_of_the_largest_products_have_room(isa: str, qtype: str) -> None:
     """Rows of one extreme each, in turn: every byte of codes is the same."""
     n_cols, block = 768, QUANT_TYPES[qtype].block_bytes
     weights = sample(qtype, N_ROWS, n_cols).reshape(N_ROWS, -1, block).clone()
@@ -71,13 +64,13 @@ def test_sums_of_the_largest_products_have_room(isa: str, folder: Path, qtype: s
     x = torch.full((N_TOKENS, n_cols), 15 * 127 / 2048)  # codes of 127 and factors of 15, where there are any
     x[1::2] *= -1
     header = [1, N_ROWS, n_cols, N_TOKENS, len(COUNTS), type_number(qtype), *COUNTS]
-    drive("linear_driver", isa, folder, header, weights.view(-1, block), x)
+    drive("linear_driver", isa, header, weights.view(-1, block), x)
 
 
 @pytest.mark.parametrize("window", [0, 100])
 @pytest.mark.parametrize(("n_heads", "n_kv_heads", "head_dim"), [(4, 2, 40), (3, 3, 128)])
 def test_flash_attention_is_what_its_twin_says(
-    isa: str, folder: Path, n_heads: int, n_kv_heads: int, head_dim: int, window: int
+    isa: str, n_heads: int, n_kv_heads: int, head_dim: int, window: int
 ) -> None:
     n_rows, f32 = 650, 0
     runs = [(1, [n_rows]), (2, [1, 13, 600, 7, 29])]  # threads, and rows of each step
@@ -88,7 +81,6 @@ def test_flash_attention_is_what_its_twin_says(
     drive(
         "attention_driver",
         isa,
-        folder,
         header,
         *(torch.randn(n_rows, n * head_dim, generator=g) for n in (n_heads, n_kv_heads, n_kv_heads)),
     )

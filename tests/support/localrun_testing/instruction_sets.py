@@ -18,6 +18,7 @@ from localrun.backends.cpu.library import FILE_NAME, NativeLibrary, load_library
 from localrun.base.lock import locked
 
 from . import REPOSITORY
+from .kept import kept
 
 SOURCES = REPOSITORY / "kernels" / "cpu"
 SUPPORT = REPOSITORY / "tests" / "support"
@@ -128,6 +129,27 @@ def unit_command(isa: str, folder: Path) -> list[str]:
     (found,) = (entry["command"] for entry in entries if Path(entry["file"]).name == f"isa_{isa}.cpp")
     words: list[str] = shlex.split(found)
     return words[: words.index("-o")]
+
+
+@cache
+def _headers() -> list[str]:
+    """All that files beside the kernels may include."""
+    return [path.read_text("utf-8") for path in sorted(SOURCES.rglob("*.*")) if path.suffix in (".h", ".inc", ".cpp")]
+
+
+@cache
+def _version(compiler: str) -> str:
+    return subprocess.run([compiler, "--version"], check=True, capture_output=True, text=True).stdout
+
+
+def compiled(command: Sequence[str], *files: Path, link: Sequence[str] = ()) -> Path:
+    """What this command of a compiler makes of these files, kept by all that they may include."""
+
+    def make(path: Path) -> None:
+        subprocess.run([*command, *map(str, files), *link, "-o", str(path)], check=True)
+
+    texts = [path.read_text("utf-8") for path in (*files, *sorted(SUPPORT.glob("*.h")))]
+    return kept(make, command, link, texts, _headers(), _version(command[0]))
 
 
 @cache

@@ -22,6 +22,7 @@ from localrun_testing.gguf_convert import encode
 transformers: Any = _transformers  # its annotations are partial
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
+transformers.PreTrainedConfig.__repr__ = object.__repr__  # for a log that is off, it makes every config a second time
 
 VOCAB_SIZE = 300
 BOS_ID, EOS_ID = 0, 1
