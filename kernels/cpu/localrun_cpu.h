@@ -8,7 +8,7 @@
 #define LR_API extern "C" __attribute__((visibility("default")))
 #endif
 
-#define LR_ABI_VERSION 23
+#define LR_ABI_VERSION 24
 // Goes up with every change of how anything is rounded or stored, but for the arithmetic of an instruction set: that has a name.
 #define LR_NUMERICS_VERSION 5
 

@@ -31,7 +31,7 @@ enum { LR_KV_F32 = 0, LR_KV_F16 = 1, LR_KV_Q8 = 2, LR_KV_K8V4 = 3, LR_KV_Q4 = 4,
 enum { LR_OP_EMBED, LR_OP_NORM, LR_OP_LINEAR, LR_OP_ROPE_APPEND, LR_OP_ATTENTION, LR_OP_LOGITS, LR_OP_ROUTE, LR_OP_EXPERTS,
   LR_OP_COMBINE, LR_OP_SIGMOID_MUL, LR_OP_SHORT_CONV, LR_OP_GATED_DELTA_RULE, LR_OP_SELECTIVE_SCAN, LR_OP_EMBED_MAPPED,
   LR_OP_GELU_MUL, LR_OP_SCALE, LR_OP_WILL_NEED, LR_OP_LAYER_NORM, LR_OP_SELF_ATTENTION, LR_OP_XIELU,
-  LR_OP_ADD_IMAGE_ROWS, LR_N_OPS };
+  LR_OP_ADD_IMAGE_ROWS, LR_OP_CLAMP, LR_N_OPS };
 
 // A weight matrix in one of the library's layouts (layouts/layouts.h). Rows are padded to whole interleaves, columns with zeros.
 typedef struct {
@@ -138,7 +138,7 @@ typedef struct {
   int32_t sink_window;     // tokens a row sees besides block 0, 0: all; never beside window
   float scale;
   float softcap;           // 0: none
-  int32_t reserved;
+  int32_t spans;           // rows see keys up to the step's `reach`, else up to their own
 } lr_attention;
 
 typedef struct {
@@ -226,6 +226,12 @@ typedef struct {
   lr_value* out;
   float positive, negative, linear, limit;
 } lr_xielu;
+
+typedef struct {
+  const lr_value* x;
+  lr_value* out;  // x, or the bound that it lies beyond
+  float low, high;
+} lr_clamp;
 
 typedef struct {
   const lr_value* x;
@@ -323,6 +329,7 @@ typedef struct {
     lr_self_attention self_attention;
     lr_xielu xielu;
     lr_add_image_rows add_image_rows;
+    lr_clamp clamp;
   };
 } lr_instruction;
 
@@ -381,6 +388,7 @@ typedef struct {
 typedef struct {
   const int32_t* token;         // [n_rows]
   const int32_t* position;      // [n_rows]
+  const int32_t* reach;         // [n_rows]: the last position that a row sees in layers with spans; null: its own
   const int32_t* row_sequence;  // [n_rows]; rows of a sequence are neighbours, in ascending position
   const lr_sequence* sequence;  // [n_sequences]
   const int32_t* logits_row;    // [n_logits]

@@ -164,6 +164,10 @@ class GenerationState:
         computed."""
         return self.keys[: self.n_scored + 1] if self.reads_logprobs else self.keys
 
+    def whole(self, n: int, most: int) -> int:
+        """About `n` of the next tokens, and at most `most`, that may be computed in one step; 0: none may."""
+        return n if self.images is None else self.images.whole(self.n_computed, n, most)
+
     def scored(self, n: int) -> range:
         """Positions among the next `n` tokens to be computed after which logprobs are wanted."""
         stop = self.n_computed + n

@@ -13,6 +13,7 @@ from localrun.base.request import RequestImage
 from localrun.engine.images import ImageSource, RequestImages
 from localrun.ops.image_rows import EncodeProgress, ImagePlan, ImageRows, ImageSpan, Projector, image_digest
 from localrun.ops.interface import CancelFlag, StepCancelled
+from localrun.ops.largest_step import SPAN_ROWS
 from localrun.text.image_tokens import ImageTokens, PromptImage
 from localrun.text.tokenizer import Tokenizer
 
@@ -34,8 +35,11 @@ NO_IMAGES = SeenImages({}, None)
 class ImageEncoder:
     """A projector with what it has encoded. Used from any thread: it encodes one image at a time."""
 
-    def __init__(self, projector: Projector, tokenizer: Tokenizer, kept_bytes: int = KEPT_BYTES) -> None:
-        self.projector = projector
+    def __init__(
+        self, projector: Projector, tokenizer: Tokenizer, kept_bytes: int = KEPT_BYTES, sees_itself: bool = False
+    ) -> None:
+        """`sees_itself`: rows of an image see each other both ways, so that one step computes them all."""
+        self.projector, self.sees_itself = projector, sees_itself
         marks = projector.marks
         self.tokens = ImageTokens.of(tokenizer, marks.placeholder, marks.before, marks.after)
         self.kept_bytes = kept_bytes
@@ -51,10 +55,11 @@ class ImageEncoder:
         """Plan the images of a request. Raises ImageError for one of an impossible shape."""
         known, sources = {}, {}
         for image in images:
-            plan = self.projector.plan(image.width, image.height, image.most_rows)
+            most = min(image.most_rows, SPAN_ROWS) if self.sees_itself else image.most_rows
+            plan = self.projector.plan(image.width, image.height, most)
             digest = image_digest(image.sha256, self.projector.identity, plan)
             known[image.sha256] = PromptImage(digest, plan.n_rows)
-            span = ImageSpan(digest, plan.n_rows, plan.grid)
+            span = ImageSpan(digest, plan.n_rows, plan.grid, self.sees_itself)
             sources[digest] = ImageSource(span, partial(self.rows, image, plan, digest))
         return SeenImages(known, RequestImages(self.tokens.placeholder, sources))
 

@@ -73,6 +73,25 @@ class PromptImages:
         """The images with rows among tokens start … stop - 1."""
         return (place for place in self.places if place.start < stop and place.stop > start)
 
+    def reach(self, start: int, n: int) -> list[int]:
+        """The last token that each of tokens start … start + n - 1 sees in layers whose attention has spans."""
+        found = list(range(start, start + n))
+        for place in self.within(start, start + n):
+            if place.source.span.sees_itself:
+                assert place.stop <= start + n, "an image that sees itself is cut"
+                first = max(place.start, start)
+                found[first - start : place.stop - start] = [place.stop - 1] * (place.stop - first)
+        return found
+
+    def whole(self, start: int, n: int, most: int) -> int:
+        """Tokens from `start` on that may be computed together, about `n` of them and at most `most`: an image that
+        sees itself is never cut. 0 where none may."""
+        end = start + n
+        cut = next((one for one in self.places if one.source.span.sees_itself and one.start < end < one.stop), None)
+        if cut is None or not n:
+            return n
+        return cut.stop - start if cut.stop <= start + most else max(0, cut.start - start)
+
     def missing(self, start: int) -> list[PlacedImage]:
         """The images with rows from token `start` on that are not encoded."""
         return [place for place in self.places if place.stop > start and place.rows is None]

@@ -185,7 +185,9 @@ def open_eyes(
         return None, opened.sight.why_not
     if not plan.sight_bytes:
         return None, NO_ROOM.format(gib(tower.room(backend, layout, threads)))
-    return ImageEncoder(tower.projector(backend, layout), opened.text.tokenizer), ""
+    return ImageEncoder(
+        tower.projector(backend, layout), opened.text.tokenizer, sees_itself=opened.config.image_spans
+    ), ""
 
 
 def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:

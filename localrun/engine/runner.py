@@ -33,6 +33,12 @@ class RowSpan(NamedTuple):
             return self.images.angles(self.first, len(self.ids))
         return np.repeat(np.arange(self.first, self.first + len(self.ids))[:, None], 3, axis=1)
 
+    def reach(self) -> Sequence[int]:
+        """[n]: the last position that each row sees in layers whose attention has spans."""
+        if self.images is not None:
+            return self.images.reach(self.first, len(self.ids))
+        return range(self.first, self.first + len(self.ids))
+
 
 class Runner:
     """A model's program and cache on one backend."""
@@ -45,6 +51,7 @@ class Runner:
         self.groups = group_layers(config.layers, codecs)
         self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude, r.axes) for r in config.ropes]
         self.query_scale = config.query_scale
+        self.has_spans = config.image_spans
         self.sink_window = next((spec.sink_window for spec in config.layers if spec.sink_window is not None), None)
 
     def run(self, plan: StepPlan, cancel: CancelFlag | None = None) -> Logits:
@@ -100,9 +107,11 @@ class Runner:
         positions = [span.first + i for span in spans for i in range(len(span.ids))]
         turns: Positions = positions
         images: ImageBuffer | None = None
+        reach: list[int] = []
         if any(span.images for span in spans):
             turns = np.concatenate([span.angles() for span in spans])
             images = image_buffer([(span.images, span.first, len(span.ids)) for span in spans])
+            reach = [last for span in spans for last in span.reach()] if self.has_spans else []
         step = StepInput(
             token_ids=[token for span in spans for token in span.ids],
             positions=positions,
@@ -115,6 +124,7 @@ class Runner:
             query_scale=query_scales(turns, scale.beta, scale.floor) if (scale := self.query_scale) else None,
             images=images,
             given=given,
+            reach=reach,
             cancel=cancel or CancelFlag(),
         )
         return self.executor.run(step)

@@ -5,7 +5,7 @@ Ints only, no tensors.
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from localrun.backends.executor import Executor
@@ -17,7 +17,7 @@ from localrun.engine.readiness import Readiness
 from localrun.engine.shared_prefix import SharedPrefixes
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.step_cost import ALONE_SECONDS, LEAST_ROWS, StepCost
-from localrun.engine.step_plan import StepPlan, StepWork
+from localrun.engine.step_plan import StepPlan, StepWork, placed
 from localrun.engine.waiting_line import WaitingLine, class_of
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, SCORED_ROWS, max_rows
 from localrun.storage.disk_cache import DiskCache
@@ -214,8 +214,8 @@ class Scheduler:
             try:
                 self.store.extend(sequence.cache, sequence.n_computed, sequence.n_computed + n)
             except OutOfBlocks:
-                if n > self.block_tokens:
-                    n = max(self.block_tokens, n // 2 // self.block_tokens * self.block_tokens)
+                if n > self.block_tokens and (fewer := self._fewer(sequence, n)):
+                    n = fewer
                 elif len(self.running) == 1:  # no sequence left to preempt: the context is full
                     sequence.stop_reason = "length"
                     return 0
@@ -224,6 +224,11 @@ class Scheduler:
             else:
                 return n
         return 0
+
+    def _fewer(self, sequence: GenerationState, n: int) -> int:
+        """About half of `n` tokens, whole blocks that no image is cut by; 0 where there are none."""
+        half = max(self.block_tokens, n // 2 // self.block_tokens * self.block_tokens)
+        return sequence.whole(half, n - 1)
 
     def _drafted(self, decoding: Sequence[StepWork], speculation: Speculation) -> list[StepWork]:
         """Decodes with drafts, as far as there is room for these: nothing gives way to them."""
@@ -263,7 +268,7 @@ class Scheduler:
         for index, sequence in enumerate(prefills):
             share = max(self.span or self.block_tokens, rows // (len(prefills) - index))
             most = scorable(sequence, min(rows, share), scored)
-            wish = self._chunk(sequence, most, least, room) if most > 0 else 0
+            wish = sequence.whole(self._chunk(sequence, most, least, room), room) if most > 0 else 0
             n = self._make_room(sequence, wish) if wish else 0
             if n:
                 work.append(StepWork(sequence, n))
@@ -289,8 +294,3 @@ def scorable(sequence: GenerationState, n: int, rows: int) -> int:
     """Most of the next `n` tokens such that logprobs are wanted after no more than `rows` of them."""
     scored = sequence.scored(n)
     return n if len(scored) <= rows else scored.start + rows - sequence.n_computed
-
-
-def placed(work: Iterable[StepWork]) -> list[StepWork]:
-    """Work whose sequence still has its blocks: one that lost them to an older one waits again."""
-    return [one for one in work if one.sequence.cache is not None]

@@ -7,6 +7,7 @@ from functools import partial
 from hashlib import sha256
 from math import prod
 from pathlib import Path
+from typing import Any
 
 from localrun.backends.interface import Backend
 from localrun.base.errors import DoesNotFitError, ModelFileError
@@ -18,19 +19,14 @@ from localrun.engine.image_encoder import KEPT_BYTES
 from localrun.formats.gguf import open_gguf
 from localrun.formats.helper_files import PROJECTOR, named_helper
 from localrun.formats.source import TensorSource
-from localrun.model.vision.config import TowerConfig
-from localrun.model.vision.projector import TowerProjector
-from localrun.model.vision.read_config import reads_images, tower_config
-from localrun.model.vision.shapes import tower_bytes, working_bytes
-from localrun.model.vision.tower import Tower
-from localrun.model.vision.weights import load_tower, tower_refs
+from localrun.model.vision.families import FAMILIES, QWEN_ARCHS, Family, VisionConfig, family_of, required_family
 from localrun.model.weight_ref import WeightRef
+from localrun.ops.image_rows import Projector
 from localrun.ops.layouts import Layout
 from localrun.ops.types import NUMERICS_VERSION
 
-NO_EYES = "choose a model that sees, such as one of Qwen3.5's, with its mmproj file in the same folder"
+NO_EYES = "choose a model that sees, such as one of Qwen3.5's or Gemma 4's, with its mmproj file in the same folder"
 IN_MAIN_MEMORY = "images are read in main memory so far: load it with --backend cpu"
-TAPPED = {"qwen35": False, "qwen35moe": False, "qwen3vl": True, "qwen3vlmoe": True}  # architectures of GGUFs that see
 SAMPLE_BYTES = 1 << 16  # of every tensor, that name the weights of a tower
 
 
@@ -39,23 +35,26 @@ class OpenedTower:
     """A tower, checked and not loaded."""
 
     source: TensorSource
-    config: TowerConfig
+    family: Family[Any, Any]
+    config: VisionConfig
     refs: dict[str, WeightRef]
 
     def weight_bytes(self, layout: Layout) -> int:
         """Bytes of its weights once they are loaded."""
-        return tower_bytes(self.config, self.refs, lambda ref: self.source.tensors[ref.name].qtype, layout.nbytes)
+        types = self.source.tensors
+        return self.family.weight_bytes(self.config, self.refs, lambda ref: types[ref.name].qtype, layout.nbytes)
 
     def room(self, backend: Backend, layout: Layout, threads: int) -> int:
         """Bytes that seeing takes: the weights, the encoding of an image of the usual size, and what is kept of
         images."""
-        encoding = working_bytes(self.config, self.refs, IMAGE_ROWS, partial(backend.encoder_bytes, threads=threads))
+        encoder_bytes = partial(backend.encoder_bytes, threads=threads)
+        encoding = self.family.working_bytes(self.config, self.refs, IMAGE_ROWS, encoder_bytes)
         return self.weight_bytes(layout) + encoding + KEPT_BYTES
 
     @property
     def n_added(self) -> int:
         """Layers of text that get additions."""
-        return len(self.config.tapped)
+        return self.config.n_added
 
     def identity(self) -> str:
         """Names the weights by the beginning of each of their tensors."""
@@ -67,19 +66,19 @@ class OpenedTower:
             hashed.update(self.source.read(info.name, 0, max(1, int(share * prod(info.shape[:-1])))))
         return hashed.hexdigest()
 
-    def projector(self, backend: Backend, layout: Layout) -> TowerProjector:
+    def projector(self, backend: Backend, layout: Layout) -> Projector:
         """The tower on a backend; its weights are read with the first image."""
         n_bytes = self.weight_bytes(layout)
         arithmetic = f"{backend.rounding} {layout.name} {NUMERICS_VERSION}"
 
-        def load() -> Tower:
+        def load() -> Any:
             if (free := backend.memory(memory()).available) < n_bytes:
                 told = f"the half of the model that sees takes {gib(n_bytes)}, and {gib(free)} are free"
                 raise DoesNotFitError(told, "close other programs, or leave the image out")
-            return load_tower(self.source, self.config, layout, backend.device)
+            return self.family.load(self.source, self.config, layout, backend.device)
 
         encoder = partial(backend.encoder, layout)
-        return TowerProjector(self.config, load, encoder, lambda: f"{self.identity()} {arithmetic}", n_bytes)
+        return self.family.projector(self.config, load, encoder, lambda: f"{self.identity()} {arithmetic}", n_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +96,10 @@ def find_sight(source: TensorSource, hidden_size: int) -> Sight:
     """The tower in a checkpoint, or of the projector beside a GGUF that makes rows of this size. One that cannot be
     read is none: the text side of the model works without."""
     if source.format != "gguf":
-        return first_fitting([source] if reads_images(source) else [], hidden_size)
-    tapped = TAPPED.get(str(source.metadata.get("general.architecture")))
-    beside = [] if tapped is None else projectors_beside(source.path)
-    return first_fitting(map(open_gguf, beside), hidden_size, tapped)
+        return first_fitting([source] if family_of(source) else [], hidden_size)
+    arch = str(source.metadata.get("general.architecture"))
+    beside = projectors_beside(source.path) if any(arch in family.archs for family in FAMILIES) else []
+    return first_fitting(map(open_gguf, beside), hidden_size, arch)
 
 
 def projectors_beside(path: Path) -> list[Path]:
@@ -119,15 +118,21 @@ def projectors_beside(path: Path) -> list[Path]:
     return sorted(found, key=likeness)
 
 
-def first_fitting(sources: Iterable[TensorSource], hidden_size: int, tapped: bool | None = None) -> Sight:
-    """The first that makes rows of this size and, where that is known, has layers of its own tapped or not."""
+def first_fitting(sources: Iterable[TensorSource], hidden_size: int, arch: str | None = None) -> Sight:
+    """The first that makes rows of this size and, beside a GGUF, goes along with its architecture."""
     why = NO_EYES
     try:
         for source in sources:
-            config = tower_config(source)
-            if config.out_size == hidden_size and tapped in (None, bool(config.tapped)):
-                return Sight(OpenedTower(source, config, tower_refs(config, source)))
+            family = required_family(source)
+            config = family.config(source)
+            if config.out_size == hidden_size and goes_along(family, config, arch):
+                return Sight(OpenedTower(source, family, config, family.refs(config, source)))
             why = f"{clean(source.path.name)} is the projector of another model: put the right one beside it"
     except ModelFileError as error:
         why = clean(error.message)
     return Sight(None, why)
+
+
+def goes_along(family: Family[Any, Any], config: VisionConfig, arch: str | None) -> bool:
+    """Whether a projector is one of a GGUF of this architecture; None: it is a part of its own checkpoint."""
+    return arch is None or (arch in family.archs and QWEN_ARCHS.get(arch, False) == bool(config.n_added))

@@ -1,5 +1,6 @@
 """Plan of a step: the tokens that it computes of every sequence, and the rows of logits that come back. No tensors."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -60,3 +61,8 @@ class StepPlan:
             rows.append(LogitsRows(chosen, scored))
             n_chosen, n_scored = chosen.stop, scored.stop
         return rows
+
+
+def placed(work: Iterable[StepWork]) -> list[StepWork]:
+    """Work whose sequence still has its blocks: one that lost them to an older one waits again."""
+    return [one for one in work if one.sequence.cache is not None]

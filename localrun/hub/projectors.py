@@ -30,12 +30,12 @@ def with_file(variant: Variant, file: RemoteFile) -> Variant:
 
 def is_read(http: Http, repo: RemoteRepo, file: RemoteFile) -> bool:
     """Whether localrun reads a projector, by its header."""
-    from localrun.model.vision.read_config import tower_config  # with numpy, which other downloads do without
-    from localrun.model.vision.weights import tower_refs
+    from localrun.model.vision.families import required_family  # with numpy, which other downloads do without
 
     try:
         header = read_headers(http, repo, [file])
-        tower_refs(tower_config(header), header)
+        family = required_family(header)
+        family.refs(family.config(header), header)
     except ModelFileError:
         return False
     return True

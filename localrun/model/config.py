@@ -129,6 +129,8 @@ class LayerSpec:
     k_is_v: bool = False  # what makes keys makes values, too: they differ by norms and rope
     # Where a file has them as hyperparameters; else they are weights.
     xielu: XieluNumbers | None = field(default=None, repr=False)
+    # Rows of an image see each other, those after them, too.
+    image_spans: bool = field(default=False, repr=False)
     shares_cache: int | None = None  # the earlier layer whose keys and values it reads, in place of its own
 
     @property
@@ -179,6 +181,11 @@ class ModelConfig:
     @property
     def n_layers(self) -> int:
         return len(self.layers)
+
+    @property
+    def image_spans(self) -> bool:
+        """Whether rows of an image see those after them in some layer, so that all are computed in one step."""
+        return any(spec.image_spans for spec in self.layers)
 
     @property
     def window(self) -> int | None:

@@ -83,7 +83,7 @@ def attention_block(ops: Ops, x: Value, index: int, spec: LayerSpec, layer: Laye
     q, *sink_q = ops(RopeAppend(q, k, v, index, spec.rope, *norms, sink_query=turned_twice))
     rules = (spec.attn_scale, spec.attn_softcap, spec.window, weights.sinks)
     sink_query = sink_q[0] if sink_q else None
-    (o,) = ops(Attention(q, index, *rules, sink_query=sink_query, sink_window=spec.sink_window))
+    (o,) = ops(Attention(q, index, *rules, sink_query=sink_query, sink_window=spec.sink_window, spans=spec.image_spans))
     if gate is not None:
         (o,) = ops(SigmoidMul(o, gate))
     return close_block(ops, x, o, weights.o, layer.attn_post_norm, spec.residual_scale, eps)

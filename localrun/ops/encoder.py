@@ -20,6 +20,17 @@ class LayerNorm:
 
 
 @dataclass(frozen=True, slots=True)
+class Clamp:
+    """Every number of x brought between `low` and `high` -> f32 [R, n]. One that is no number stays so."""
+
+    name: ClassVar = "clamp"
+    n_results: ClassVar = 1
+    x: Value  # [R, n]
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class SelfAttention:
     """Attention of every row over all rows of its sequence in the step -> f32 [R, n_heads · head_dim].
 

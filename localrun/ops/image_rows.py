@@ -23,6 +23,7 @@ class ImageSpan:
     digest: bytes  # 16 bytes, see image_digest
     n_rows: int
     grid: tuple[int, int] | None = None  # lines and columns that the angles count; None: rows count on as text does
+    sees_itself: bool = False  # each row sees those after it, too, in layers whose attention has spans
 
     def angles(self) -> np.ndarray:
         """Angles (t, h, w) of the rows, counted from the first angle of the image: int32 [n_rows, 3]."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, get_args
 
-from localrun.ops.encoder import LayerNorm, SelfAttention
+from localrun.ops.encoder import Clamp, LayerNorm, SelfAttention
 from localrun.ops.layouts import Packed, Vector
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 from localrun.ops.types import LinearActivation, QKNorm, Routing, Value
@@ -138,6 +138,7 @@ class Attention:
 
     A query at p sees key t iff t <= p, and p - t < window where there is one. Scores are scale · q·k, then
     softcap · tanh(score / softcap). `sinks` [n_heads] are learned scores that join the softmax and add no value.
+    With `spans` it sees t <= the row's `reach` in the step, in the place of t <= p: rows of an image see each other.
     With `sink_window` W (never beside `window`) it sees t iff t <= p and (p - t < W or t < 64), and the keys of
     block 0 are scored with `sink_query` where there is one (Xiao et al. 2023, with keys left where they are).
     """
@@ -152,6 +153,7 @@ class Attention:
     sinks: Vector | None = None  # [n_heads]
     sink_query: Value | None = None  # [R, n_heads, head_dim]
     sink_window: int | None = None  # tokens
+    spans: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +291,7 @@ Instruction: TypeAlias = (
     | SelectiveScan
     | Moe
     | LayerNorm
+    | Clamp
     | SelfAttention
     | LogitsOf
 )

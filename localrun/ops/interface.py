@@ -112,6 +112,9 @@ class StepInput:
     query_scale: np.ndarray | None = None  # f32 [R]: queries are multiplied by it once they have turned
     images: ImageBuffer | None = None
     given: np.ndarray | None = None  # f32 [R, hidden]: what a layer that drafts reads beside the tokens
+    # [R]: the last position that a row sees in layers whose attention has spans: its own, for a row of an image that of
+    # the image's last row, which is in the same step. Empty: its own for all.
+    reach: Sequence[int] = ()
     cancel: CancelFlag = field(default_factory=CancelFlag)
 
     @property

@@ -89,7 +89,8 @@ def python(engine: RealEngine, ask: Ask) -> str:
 
 def bench(engine: RealEngine, ask: Ask) -> str:
     done = ask("bench", "-p", "64", "-n", "16", "-r", "1", "-b", "1", "-b", "2", "--json")
-    few = "wrote too little to be measured", "ended its answer before it began"  # llama_cpp.server drops the first of two
+    # llama_cpp.server drops the first of two
+    few = "wrote too little to be measured", "ended its answer before it began"
     return "said" if any(words in done.err for words in few) else _yes(done)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from localrun_testing.cache_engine import GEMMA, HYBRID, LLAMA, MISTRAL, CacheCase
+from localrun_testing.cache_engine import GEMMA, GEMMA4, HYBRID, LLAMA, MISTRAL, CacheCase
 from localrun_testing.small_model import HIDDEN, finish, greedy, text
 
 from localrun.backends.cpu.library import load_library
@@ -26,6 +26,8 @@ CASES = {
     "full q8": CacheCase(LLAMA, "q8"),
     "windows q8": CacheCase(MISTRAL, "q8", "q8", window_blocks=12),
     "mixed, full layers q4": CacheCase(GEMMA, "q4", window_blocks=8),
+    "both ways in windows f16, full layers q4": CacheCase(GEMMA4, "q4", window_blocks=10),
+    "both ways in windows q8": CacheCase(GEMMA4, "q8", "q8", window_blocks=10),
     "linear attention q8": CacheCase(HYBRID, "q8", window_blocks=24),
 }
 pytestmark = pytest.mark.skipif(load_library() is None, reason="no native library")
@@ -33,13 +35,17 @@ pytestmark = pytest.mark.skipif(load_library() is None, reason="no native librar
 
 @dataclass
 class Album:
-    """Random images; `encoded` has the digests of those that were encoded, in order."""
+    """Random images; `encoded` has the digests of those that were encoded, in order. Those that see themselves are
+    three times as large, and their angles are those of text."""
 
     encoded: list[bytes] = field(default_factory=list)
+    sees_itself: bool = False
 
     def source(self, number: int) -> ImageSource:
         lines, columns = divmod(number, 7)[0] % 5 + 1, number % 7 + 1
         span = ImageSpan(number.to_bytes(16, "big"), lines * columns, (lines, columns))
+        if self.sees_itself:
+            span = ImageSpan(span.digest, 3 * span.n_rows, None, sees_itself=True)
 
         def rows(progress: EncodeProgress, cancel: CancelFlag) -> ImageRows:
             progress(1.0)
@@ -123,7 +129,7 @@ def test_a_chat_with_images_that_reuses_equals_one_that_does_not(
 ) -> None:
     reusing, fresh = opened(case), opened(case, keep_prefixes=False)
     found, expected = watch(reusing), watch(fresh)
-    few, many = Album(), Album()
+    few, many = (Album(sees_itself=any(spec.image_spans for spec in case.layers)) for _ in range(2))
     assert random_chat(reusing, few, 1, 10) > 500
     assert random_chat(fresh, many, 1, 10) == 0
     assert len(few.encoded) < len(many.encoded)

@@ -98,8 +98,10 @@ def test_rows_of_q_and_k_permuted_for_nothing(
 def test_causal_mask_off_by_one(
     shift: int, tiny_gguf: TinyFile, reference: Reference, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def shifted(positions: torch.Tensor, slots: torch.Tensor, *windows: int | None) -> torch.Tensor:
-        return visible(positions + shift, slots, *windows)
+    def shifted(
+        positions: torch.Tensor, slots: torch.Tensor, window: None, sink_window: None, reach: torch.Tensor
+    ) -> torch.Tensor:
+        return visible(positions + shift, slots, window, sink_window, reach + shift)
 
     monkeypatch.setattr(reference_ops, "visible", shifted)
     assert caught(tiny_gguf("llama"), reference)

@@ -181,6 +181,10 @@ bool good_add_image_rows(const lr_add_image_rows* op) {
   return op->x && op->place >= 0 && holds(op->x, op->x->width) && holds(op->out, op->x->width);
 }
 
+bool good_clamp(const lr_clamp* op) {
+  return op->x && op->low <= op->high && holds(op->x, op->x->width) && holds(op->out, op->x->width);
+}
+
 // The layer has a state with room for `n` numbers from `at` on.
 bool has_state(const lr_program* program, int32_t layer, int32_t at, int64_t n) {
   if (layer < 0 || layer >= program->n_layers || at < 0) return false;
@@ -250,6 +254,7 @@ bool good_instruction(const lr_instruction* instruction, const lr_program* progr
     case LR_OP_SELF_ATTENTION: return good_self_attention(&instruction->self_attention);
     case LR_OP_SCALE: return good_scale(&instruction->scale);
     case LR_OP_XIELU: return good_xielu(&instruction->xielu);
+    case LR_OP_CLAMP: return good_clamp(&instruction->clamp);
     case LR_OP_ADD_IMAGE_ROWS: return good_add_image_rows(&instruction->add_image_rows);
     default: return good_selective_scan(&instruction->selective_scan, program);
   }
@@ -291,6 +296,16 @@ bool has_blocks(const lr_cache_layer* layer, const lr_sequence* sequence, int32_
   if (layer->state_size) return sequence->state;
   if (!is_quantized(layer)) return true;
   return sequence->ring && sequence->ring[group] && sequence->ring_first >= 0 && sequence->ring_first <= number;
+}
+
+// Rows see up to their own position or further, one no less far than the one before it, and nothing after the step.
+bool reaches(const lr_step* step) {
+  for (int32_t row = 0; row < step->n_rows && step->reach; row++) {
+    const int32_t s = step->row_sequence[row], reach = step->reach[row];
+    if (reach < step->position[row] || reach >= step->sequence[s].length) return false;
+    if (row && step->row_sequence[row - 1] == s && step->reach[row - 1] > reach) return false;
+  }
+  return true;
 }
 
 // A state is that of all tokens before: rows leave none out, and the one after the last has its place.
@@ -358,6 +373,6 @@ int check_step(const lr_program* program, const lr_step* step, int32_t max_rows,
     }
   for (int32_t s = 0; s < step->n_sequences; s++)
     if (span[s].n_rows && !keeps_states(program, step, span, s)) return LR_BAD_ARGUMENT;
-  const bool good = embeds(program, step) && has_images(program, step) && turns_sinks(program, step);
+  const bool good = embeds(program, step) && has_images(program, step) && turns_sinks(program, step) && reaches(step);
   return good ? LR_OK : LR_BAD_ARGUMENT;
 }

@@ -106,7 +106,7 @@ class Attention(Structure):
         ("sink_window", c_int32),
         ("scale", c_float),
         ("softcap", c_float),
-        ("reserved", c_int32),
+        ("spans", c_int32),
     )
 
 
@@ -206,6 +206,10 @@ class Xielu(Structure):
     )
 
 
+class Clamp(Structure):
+    _fields_ = (("x", POINTER(Value)), ("out", POINTER(Value)), ("low", c_float), ("high", c_float))
+
+
 class LayerNorm(Structure):
     _fields_ = (
         ("x", POINTER(Value)),
@@ -257,6 +261,7 @@ class AnyOp(Union):
         ("self_attention", SelfAttention),
         ("xielu", Xielu),
         ("add_image_rows", AddImageRows),
+        ("clamp", Clamp),
     )
 
 

@@ -31,6 +31,7 @@ STRUCTURES: dict[str, type[Structure]] = {
     "lr_layer_norm": abi.LayerNorm,
     "lr_self_attention": abi.SelfAttention,
     "lr_xielu": abi.Xielu,
+    "lr_clamp": abi.Clamp,
     "lr_short_conv": abi.ShortConv,
     "lr_gated_delta_rule": abi.GatedDeltaRule,
     "lr_selective_scan": abi.SelectiveScan,

@@ -72,6 +72,7 @@ class Step(Structure):
     _fields_ = (
         ("token", c_void_p),
         ("position", c_void_p),
+        ("reach", c_void_p),
         ("row_sequence", c_void_p),
         ("sequence", POINTER(SequenceC)),
         ("logits_row", c_void_p),

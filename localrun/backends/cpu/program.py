@@ -10,7 +10,7 @@ from localrun.backends.cpu import abi
 from localrun.backends.cpu.moe import MoeBuilder
 from localrun.backends.cpu.operands import Native
 from localrun.base.errors import ModelFileError
-from localrun.ops.encoder import LayerNorm, SelfAttention
+from localrun.ops.encoder import Clamp, LayerNorm, SelfAttention
 from localrun.ops.instructions import (
     AddImageRows,
     Attention,
@@ -151,6 +151,7 @@ class ProgramBuilder(MoeBuilder):
                 sink_window=op.sink_window or 0,
                 scale=op.scale,
                 softcap=op.softcap or 0.0,
+                spans=op.spans,
             ),
         )
 
@@ -239,6 +240,9 @@ class ProgramBuilder(MoeBuilder):
         native = abi.LayerNorm(x=self.value(op.x), out=self.result(out), eps=op.eps)
         native.weight, native.bias = self.vector(op.weight), self.vector(op.bias)
         yield op.name, native
+
+    def clamp(self, op: Clamp, out: int) -> Iterator[Native]:
+        yield op.name, abi.Clamp(self.value(op.x), self.result(out), op.low, op.high)
 
     def self_attention(self, op: SelfAttention, out: int) -> Iterator[Native]:
         rope = -1 if op.rope is None else op.rope

@@ -22,9 +22,14 @@ class NativeStep:
         self.views = [SequenceView(place, n_groups) for place in self.sequences]
         self.rope_half: ctypes.Array[ctypes.c_int32] | None = None  # [rope kinds], the same in every step
         self.keep: list[Any] = []  # what the step points to, beside the buffers above
-        rows = (self.token, self.position, self.row_sequence)
-        self.c = abi_step.Step(*map(ctypes.addressof, rows), self.sequences, ctypes.addressof(self.logits_row))
-        self.c.candidates = candidates
+        self.c = abi_step.Step(
+            token=ctypes.addressof(self.token),
+            position=ctypes.addressof(self.position),
+            row_sequence=ctypes.addressof(self.row_sequence),
+            sequence=self.sequences,
+            logits_row=ctypes.addressof(self.logits_row),
+            candidates=candidates,
+        )
 
     def translate(self, step: StepInput) -> abi_step.Step:
         c, n_rows, n_logits = self.c, step.n_rows, len(step.logits_rows)
@@ -44,6 +49,7 @@ class NativeStep:
             c.rope_half = ctypes.addressof(self.rope_half)
         c.query_scale = None if step.query_scale is None else address_of(step.query_scale)
         self.fill_images(step.images)
+        c.reach = self.address(step.reach)
         c.cancel = step.cancel.address
         return c
 

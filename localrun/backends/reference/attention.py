@@ -6,10 +6,19 @@ from torch import Tensor
 from localrun.ops.kv import BLOCK_TOKENS
 
 
-def visible(positions: Tensor, slots: Tensor, window: int | None, sink_window: int | None = None) -> Tensor:
-    """Which of the keys at positions `slots` [T] the queries at `positions` [R] see -> bool [R, T]."""
+def visible(
+    positions: Tensor,
+    slots: Tensor,
+    window: int | None,
+    sink_window: int | None = None,
+    reach: Tensor | None = None,
+) -> Tensor:
+    """Which of the keys at positions `slots` [T] the queries at `positions` [R] see -> bool [R, T].
+
+    `reach` [R]: the last position that each sees; None: its own.
+    """
     behind = positions[:, None] - slots
-    seen = behind >= 0
+    seen = (positions if reach is None else reach)[:, None] >= slots
     if window is not None:
         seen &= behind < window
     if sink_window is not None:

@@ -18,7 +18,7 @@ from localrun.backends.reference.moe import mixture
 from localrun.backends.reference.norm import layer_norm, rms_norm
 from localrun.backends.reference.pool import KVPool
 from localrun.backends.reference.selective_scan import selective_scan
-from localrun.ops.encoder import LayerNorm, SelfAttention
+from localrun.ops.encoder import Clamp, LayerNorm, SelfAttention
 from localrun.ops.instructions import (
     AddImageRows,
     Attention,
@@ -62,6 +62,7 @@ class ReferenceOps:
         self.step = step
         self.pool.begin(step)
         self.positions = torch.tensor(step.positions, device=self.device)  # [R]
+        self.reach = torch.tensor(step.reach, device=self.device) if step.reach else self.positions  # [R]
         self.cos_sin, self.sink_cos_sin = self.angles(step.cos_sin), self.angles(step.sink_cos_sin)
         self.query_scale = None if step.query_scale is None else on_device(step.query_scale, self.device)[:, None, None]
         buffer_row = step.images.buffer_row if step.images is not None else ()
@@ -169,19 +170,24 @@ class ReferenceOps:
     def attention(self, op: Attention) -> tuple[Tensor]:
         assert op.window is None or op.sink_window is None
         codec, out = self.pool.codecs[op.layer], torch.empty_like(op.q)
+        reach = self.reach_in(op)
         for index, by_block in enumerate(self.rows_of):
             blocks = self.pool.blocks(op.layer, index)
             assert op.window is not None or blocks.from_the_start, "block 0 is missing"
             if codec.native and by_block:  # one form: all rows see the same keys
                 by_block = {max(by_block): [row for rows in by_block.values() for row in rows]}
             for own, rows in by_block.items():
-                slots, keys, values = blocks.seen_from(own)
+                slots, keys, values = blocks.seen_from(own, int(reach[rows].max()) // BLOCK_TOKENS)
                 n_rows = max(1, TILE_BYTES // (4 * op.q.shape[1] * len(slots)))
                 for tile in torch.tensor(rows, device=self.device).split(n_rows):
-                    mask = visible(self.positions[tile], slots, op.window, op.sink_window)
+                    mask = visible(self.positions[tile], slots, op.window, op.sink_window, reach[tile])
                     sink_q = None if op.sink_query is None else op.sink_query[tile]
                     out[tile] = attend(op.q[tile], keys, values, mask, op.scale, op.softcap, op.sinks, sink_q)
         return ((rotate_hadamard(out) if codec.rotates else out).flatten(1),)
+
+    def reach_in(self, op: Attention) -> Tensor:
+        """The last position that each row sees, [R]."""
+        return self.reach if op.spans else self.positions
 
     def sigmoid_mul(self, op: SigmoidMul) -> tuple[Tensor]:
         return (op.x * op.gate.sigmoid(),)
@@ -210,6 +216,9 @@ class ReferenceOps:
 
     def layer_norm(self, op: LayerNorm) -> tuple[Tensor]:
         return (layer_norm(op.x, op.weight, op.bias, op.eps),)
+
+    def clamp(self, op: Clamp) -> tuple[Tensor]:
+        return (op.x.clamp(op.low, op.high),)
 
     def self_attention(self, op: SelfAttention) -> tuple[Tensor]:
         q, k, v = (x.unflatten(-1, (op.n_heads, -1)) for x in (op.q, op.k, op.v))

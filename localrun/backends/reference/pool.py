@@ -107,9 +107,9 @@ class SequenceBlocks:
         """Block 0 is there to be read."""
         return 0 in self.exact or (self.first == 0 and not self.exact)
 
-    def numbers(self, own: int) -> list[int]:
-        """The logical blocks there are for queries of block `own`, ascending."""
-        return [0] * self.from_the_start + list(range(max(self.first, 1), own + 1))
+    def numbers(self, last: int) -> list[int]:
+        """The logical blocks there are for queries that see up to block `last`, ascending."""
+        return [0] * self.from_the_start + list(range(max(self.first, 1), last + 1))
 
     def block(self, number: int, own: int) -> tuple[Tensor, Tensor]:
         """Keys and values of block `number` as a query of block `own` sees them, f32 [block_tokens, n_kv_heads, d]."""
@@ -118,9 +118,10 @@ class SequenceBlocks:
         keys, values = self.coded
         return keys[number - self.first], values[number - self.first]
 
-    def seen_from(self, own: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Positions [T], keys and values [T, n_kv_heads, d] of all there is for queries of block `own`, ascending."""
-        numbers = self.numbers(own)
+    def seen_from(self, own: int, last: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Positions [T], keys and values [T, n_kv_heads, d] of all there is for queries of block `own`, ascending, up
+        to block `last`; None: up to their own."""
+        numbers = self.numbers(own if last is None else last)
         keys, values = (torch.cat(parts) for parts in zip(*(self.block(n, own) for n in numbers), strict=True))
         slots = torch.tensor(numbers, device=keys.device)[:, None] * BLOCK_TOKENS
         return (slots + torch.arange(BLOCK_TOKENS, device=keys.device)).flatten(), keys, values

@@ -41,12 +41,13 @@ class RowReferenceOps(ReferenceOps):
 
     def attention(self, op: Attention) -> tuple[Tensor]:
         codec, out = self.pool.codecs[op.layer], torch.empty_like(op.q)
+        reach = self.reach_in(op)
         group = op.q.shape[1] // self.pool.layers[op.layer].n_kv_heads  # query heads that share keys
         for index, by_block in enumerate(self.rows_of):
             blocks = self.pool.blocks(op.layer, index)
             assert op.window is not None or blocks.from_the_start, "block 0 is missing"
             for own, rows in by_block.items():
-                numbers = blocks.numbers(own)
+                numbers = blocks.numbers(int(reach[rows].max()) // BLOCK_TOKENS)
                 held = [[x.unbind(1) for x in blocks.block(number, own)] for number in numbers]  # by head [64, d]
                 for row, masks in zip(rows, self.masks(op, rows, numbers), strict=True):
                     for head in range(op.q.shape[1]):
@@ -68,7 +69,8 @@ class RowReferenceOps(ReferenceOps):
         """Which keys of every block [64] each row sees; None where it sees none."""
         firsts = torch.tensor(numbers, device=self.device) * BLOCK_TOKENS
         slots = (firsts[:, None] + torch.arange(BLOCK_TOKENS, device=self.device)).flatten()
-        seen = visible(self.positions[rows], slots, op.window, op.sink_window).unflatten(1, (-1, BLOCK_TOKENS))
+        seen = visible(self.positions[rows], slots, op.window, op.sink_window, self.reach_in(op)[rows])
+        seen = seen.unflatten(1, (-1, BLOCK_TOKENS))
         some = seen.any(-1).tolist()
         return [[m if s else None for m, s in zip(*row, strict=True)] for row in zip(seen, some, strict=True)]
 

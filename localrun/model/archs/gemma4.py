@@ -98,7 +98,8 @@ class Gemma4(Gemma3):
         return index
 
     def layer(self, fields: Fields, index: int, base: LayerSpec, windowed: bool) -> LayerSpec:
-        spec = replace(super().layer(fields, index, base, windowed), v_norm=True)
+        spec = super().layer(fields, index, base, windowed)
+        spec = replace(spec, v_norm=True, image_spans=windowed and self.has_spans(fields))
         if fields.format == "gguf":
             return replace(spec, head_dim=fields["window_head_dim"] or base.head_dim) if windowed else spec
         one_matrix = not windowed and fields.value("attention_k_eq_v") is True
@@ -106,6 +107,13 @@ class Gemma4(Gemma3):
         if not n_kv_heads or base.n_heads % n_kv_heads:
             raise fields.error(f"{base.n_heads} query heads cannot share {n_kv_heads} key-value heads")
         return replace(spec, head_dim=head_dim, n_kv_heads=n_kv_heads, k_is_v=one_matrix)
+
+    def has_spans(self, fields: Fields) -> bool:
+        """Whether rows of an image see each other both ways in windowed layers. No GGUF says so: the small models,
+        which have per-layer embeddings, do not."""
+        if fields.format == "gguf":
+            return not fields["per_layer_size"]
+        return bool(fields.value("use_bidirectional_attention") == "vision")
 
     def heads(self, fields: Fields, index: int, windowed: bool, one_matrix: bool) -> tuple[int, int]:
         """Size and number of a layer's key-value heads; a checkpoint gives them by layer or for all full ones."""

@@ -35,6 +35,11 @@ class TowerConfig:
     rope_theta: float = 10000.0
 
     @property
+    def n_added(self) -> int:
+        """Layers of text that get additions."""
+        return len(self.tapped)
+
+    @property
     def head_dim(self) -> int:
         return self.hidden_size // self.n_heads
 

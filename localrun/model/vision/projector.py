@@ -1,7 +1,6 @@
 """The projector of a model with a tower: plans of images, and their rows."""
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -9,19 +8,18 @@ from localrun.images.open import open_image
 from localrun.images.patches import patches_by_square, pixels_of
 from localrun.images.sizes import ScaledSize
 from localrun.model.vision.config import TowerConfig
+from localrun.model.vision.encoding import EncoderPart, MakeEncoder
 from localrun.model.vision.positions import axial_angles, learned_positions, places_by_square
 from localrun.model.vision.tower import Tower
-from localrun.ops.encoder_program import Encoder, EncoderInput, EncoderRecording
+from localrun.ops.encoder_program import EncoderInput
 from localrun.ops.image_rows import EncodeProgress, ImageMarks, ImagePlan, ImageRows
 from localrun.ops.interface import Angles, CancelFlag
 
-MakeEncoder = Callable[[EncoderRecording, int], Encoder]  # of a backend: for at most so many rows
 MARKS = ImageMarks("<|image_pad|>")  # the template writes the marks around it
-RULES = "1"  # of opening, scaling and cutting up images: another number where any pixel changes
 
 
-class TowerProjector:
-    """A tower on a backend, loaded with the first image. Working memory is made for an image and given back after."""
+class TowerProjector(EncoderPart[Tower]):
+    """A tower on a backend."""
 
     marks = MARKS
 
@@ -33,22 +31,8 @@ class TowerProjector:
         identify: Callable[[], str],
         weight_bytes: int,
     ) -> None:
-        """`load` may raise ModelFileError or DoesNotFitError. `identify` names the weights and the arithmetic of the
-        backend; it may read some of them."""
-        self.config, self.load, self.make_encoder, self.identify = config, load, make_encoder, identify
-        self.weight_bytes = weight_bytes
-
-    @cached_property
-    def tower(self) -> Tower:
-        return self.load()
-
-    @cached_property
-    def identity(self) -> str:
-        return f"{self.identify()} images {RULES} {config_name(self.config)}"
-
-    @property
-    def n_bytes(self) -> int:
-        return self.weight_bytes if "tower" in vars(self) else 0
+        super().__init__(load, make_encoder, identify, config_name(config), weight_bytes)
+        self.config = config
 
     @property
     def n_added(self) -> int:
@@ -95,16 +79,6 @@ class TowerProjector:
             cos.append(angles[0])
             sin.append(angles[1])
         return np.concatenate(learned), (np.concatenate(cos), np.concatenate(sin))
-
-    def run(
-        self, recording: EncoderRecording, rows: EncoderInput, progress: EncodeProgress = lambda share: None
-    ) -> np.ndarray:
-        """Run one program in working memory of its own."""
-        encoder = self.make_encoder(recording, sum(rows.lengths))
-        try:
-            return encoder.run(rows, progress)
-        finally:
-            encoder.close()
 
 
 def image_plan(config: TowerConfig, width: int, height: int, most_rows: int) -> ImagePlan:

@@ -31,8 +31,10 @@ LIMITS = {  # of numbers in files
     "n_heads": (1, 256),
     "ffn_size": (8, 1 << 16),
     "out_size": (8, 1 << 16),
-    "patch_size": (2, 64),
+    "patch_size": (2, 256),
     "merge": (1, 8),
+    "pool": (1, 8),
+    "head_dim": (8, 512),
     "n_positions": (1, 1 << 16),
     "min_pixels": (1, 1 << 28),
     "max_pixels": (1, 1 << 28),
@@ -40,14 +42,18 @@ LIMITS = {  # of numbers in files
 PREPROCESSORS = ("preprocessor_config.json", "processor_config.json")
 
 
-def reads_images(source: TensorSource) -> bool:
-    """Whether a checkpoint has a tower that can be read."""
-    vision = source.metadata.get("vision_config")
-    return source.format != "gguf" and isinstance(vision, dict) and vision.get("model_type") in HF_TYPES
+def type_of(source: TensorSource) -> str:
+    """The type of the part that sees in a checkpoint, or of a projector; empty where there is none."""
+    if source.format != "gguf":
+        vision = source.metadata.get("vision_config")
+        found = vision.get("model_type") if isinstance(vision, dict) else None
+        return found if isinstance(found, str) else ""
+    metadata = source.metadata
+    return metadata.get_str("clip.vision.projector_type", metadata.get_str("clip.projector_type", ""))
 
 
 def tower_config(source: TensorSource) -> TowerConfig:
-    """The checked config of the tower in a checkpoint, or in a projector's GGUF. Raises ModelFileError."""
+    """The checked config of a tower of Qwen's in a checkpoint, or in a projector's GGUF. Raises ModelFileError."""
     return gguf_tower(source.metadata, source) if source.format == "gguf" else hf_tower(source)
 
 
@@ -82,9 +88,6 @@ def hf_tower(source: TensorSource) -> TowerConfig:
 
 def gguf_tower(metadata: Metadata, source: TensorSource) -> TowerConfig:
     path = metadata.path
-    kind = metadata.get_str("clip.vision.projector_type", metadata.get_str("clip.projector_type", ""))
-    if kind != GGUF_TYPE:
-        raise unsupported(path, f"projectors of type {clean(kind)!r}")
     key = "clip.vision."
     side = metadata.get_int(f"{key}image_size") // max(metadata.get_int(f"{key}patch_size"), 1)
     numbers = {
@@ -125,9 +128,7 @@ def checked(
     colours: Metadata,
 ) -> TowerConfig:
     """The config, if all numbers are possible and fit each other."""
-    for name, (low, high) in LIMITS.items():
-        if type(numbers[name]) is not int or not low <= numbers[name] <= high:
-            raise wrong(path, f"{name} of its tower is {clean(str(numbers[name]))}, not {low:,} … {high:,}")
+    check_numbers(path, numbers)
     shape: dict[str, Any] = dict(numbers)
     bounds = shape.pop("min_pixels"), shape.pop("max_pixels")
     hidden, n_heads, n_positions = (shape[name] for name in ("hidden_size", "n_heads", "n_positions"))
@@ -144,6 +145,14 @@ def checked(
         raise wrong(path, "image_std has to be above 0")
     sizes = SmartResize(shape["patch_size"] * shape["merge"], *bounds)
     return TowerConfig(**shape, eps=eps, activation=activation, tapped=tuple(tapped), sizes=sizes, mean=mean, std=std)
+
+
+def check_numbers(path: Path, numbers: Mapping[str, int]) -> None:
+    """Raise ModelFileError for a number of a tower that no tower has."""
+    for name, number in numbers.items():
+        low, high = LIMITS[name]
+        if type(number) is not int or not low <= number <= high:
+            raise wrong(path, f"{name} of its tower is {clean(str(number))}, not {low:,} … {high:,}")
 
 
 def colour(values: Metadata, name: str) -> Colour:

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localrun.base.errors import ModelFileError
 from localrun.base.request import ProgressCallback
-from localrun.base.sanitize import clean
-from localrun.formats.floats import read_floats
 from localrun.formats.source import TensorSource
-from localrun.model.load import Loader
 from localrun.model.vision.config import TowerConfig
-from localrun.model.vision.names import EARS, GGUF_NAMES, HF_NAMES, HF_PREFIXES, SECOND_FRAME
+from localrun.model.vision.loader import EncoderLoader, check_refs
+from localrun.model.vision.names import GGUF_NAMES, HF_NAMES, HF_PREFIXES, SECOND_FRAME
 from localrun.model.vision.tower import BlockWeights, MergerWeights, NormWeights, Tower, TowerWeights
-from localrun.model.weight_ref import WeightRef, check_tensor
+from localrun.model.weight_ref import WeightRef
 from localrun.ops.instructions import LinearWeight
-from localrun.ops.layouts import Layout, Packed, RowReader
+from localrun.ops.layouts import Layout
 
 if TYPE_CHECKING:
     import torch
@@ -38,14 +35,7 @@ def tower_refs(config: TowerConfig, source: TensorSource) -> dict[str, WeightRef
     patch = refs["patch"]
     if gguf and patch.name.removesuffix(".weight") + SECOND_FRAME in source.tensors:
         refs["second_frame"] = replace(patch, name=patch.name.removesuffix(".weight") + SECOND_FRAME)
-    for ref in refs.values():
-        check_tensor(source, ref)
-    used = {ref.name for ref in refs.values()}
-    for name in source.tensors:
-        if name.startswith(prefix) and name not in used and not (gguf and name.startswith(EARS)):
-            told = f"tensor {clean(name)!r} has no place in the part of the model that sees"
-            hint = "try another conversion of the model, or a newer localrun"
-            raise ModelFileError("UNSUPPORTED", told, path=str(source.path), hint=hint)
+    check_refs(source, refs, [prefix])
     return refs
 
 
@@ -112,7 +102,7 @@ def load_tower(
         return Tower(config, loader.tower(config))
 
 
-class TowerLoader(Loader):
+class TowerLoader(EncoderLoader):
     """Reads and packs one weight of a tower at a time."""
 
     def tower(self, config: TowerConfig) -> TowerWeights:
@@ -135,35 +125,13 @@ class TowerLoader(Loader):
     def norm(self, name: str) -> NormWeights:
         return NormWeights(self.required_vector(name), self.required_vector(f"{name}_bias"))
 
-    def matrix(self, name: str) -> Packed:
-        """A matrix in its own type, but halves that bf16 holds exactly in that: AMX multiplies it four times as fast.
-
-        Towers are trained in bf16, and projectors are mostly converted to halves.
-        """
-        ref = self.refs[name]
-        n_rows, n_cols = ref.shape
-        if self.source.tensors[ref.name].qtype != "F16":
-            return super().matrix(name)
-        halves = self.read_rows(ref, 0, n_rows)
-        bits = halves.view(np.float16).astype(np.float32).view(np.uint32)
-        is_exact = not (bits & 0xFFFF).any()
-        rows = ((bits >> 16).astype(np.uint16).view(np.uint8) if is_exact else halves).reshape(n_rows, -1)
-        qtype = "BF16" if is_exact else "F16"
-        return self.layout.pack(RowReader(qtype, n_rows, n_cols, lambda first, n: rows[first : first + n], self.device))
-
     def patch(self, config: TowerConfig) -> LinearWeight:
         """The linear on patches: of the two frames of a film the sum, since those of a still image are one."""
         shape = config.hidden_size, config.patch_values
-        raw = np.ascontiguousarray(np.sum(self.frames(), axis=0).reshape(shape), np.float32).view(np.uint8)
-        reader = RowReader("F32", *shape, lambda first, n: raw[first : first + n], self.device)
-        return LinearWeight(self.layout.pack(reader), self.required_vector("patch_bias"))
+        rows = np.sum(self.frames(), axis=0).reshape(shape)
+        return LinearWeight(self.packed(rows), self.required_vector("patch_bias"))
 
     def frames(self) -> list[np.ndarray]:
         """The matrix of each frame, f32 [hidden, 3, patch, patch]."""
         whole = [self.whole(name) for name in ("patch", "second_frame") if name in self.refs]
         return [whole[0][:, :, frame] for frame in range(2)] if whole[0].ndim == 5 else whole
-
-    def whole(self, name: str) -> np.ndarray:
-        """All numbers of a tensor, f32."""
-        info = self.source.tensors[self.refs[name].name]
-        return read_floats(info.qtype, self.read(info.name, 0, None), info.shape)

@@ -112,6 +112,7 @@ OTHER = (
     "will_need",
     "xielu",
     "add_image_rows",
+    "clamp",
 )
 
 
@@ -135,6 +136,7 @@ def other_ops(layer: NativeLayer) -> tuple["ctypes.Array[abi.Instruction]", abi.
         "will_need": abi.WillNeed((weight, None, None), None),
         "xielu": abi.Xielu(narrow, narrow, 1.0, 1.0, 0.5, -1e-6),
         "add_image_rows": abi.AddImageRows(narrow, narrow, 0),
+        "clamp": abi.Clamp(narrow, narrow, -1.0, 1.0),
     }
     instructions = (abi.Instruction * len(ops))()
     for instruction, (name, op) in zip(instructions, ops.items(), strict=True):
@@ -147,7 +149,7 @@ def test_invalid_operands_are_refused(layer: NativeLayer) -> None:
     instructions, matrix, values = other_ops(layer)
     memory = layer.pool.data_ptr()
     layer.program.instruction, layer.program.n_instructions = instructions, len(OTHER)
-    embed, norm, mapped, gelu_mul, scale, linear, logits, will_need, xielu, add = (
+    embed, norm, mapped, gelu_mul, scale, linear, logits, will_need, xielu, add, clamp = (
         getattr(i, n) for i, n in zip(instructions, OTHER, strict=True)
     )
     wrong: list[tuple[ctypes.Structure, str, object]] = [
@@ -181,6 +183,9 @@ def test_invalid_operands_are_refused(layer: NativeLayer) -> None:
         (logits, "softcap", -1.0),
         (xielu, "x", None),
         (xielu, "negative", float("nan")),
+        (clamp, "x", None),
+        (clamp, "low", 2.0),
+        (clamp, "high", float("nan")),
         (linear, "order", memory),  # of weights in floats, which do not know it
         (will_need, "routes", ctypes.pointer(abi.Routes())),
         (embed, "image_token", 64),

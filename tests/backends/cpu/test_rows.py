@@ -89,6 +89,17 @@ def test_a_row_is_scaled(isa: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [1, 17, 1536])
+@pytest.mark.parametrize("bounds", [(-0.5, 0.25), (-torch.inf, 0.1), (0.0, torch.inf)])
+def test_clamp_is_that_of_torch(isa: str, width: int, bounds: tuple[float, float]) -> None:
+    x = rows(3, width)
+    x[2, -1] = torch.nan
+    x[1, 0] = torch.inf
+    source, out = NativeValue(3, width, data=x), NativeValue(3, width)
+    run([instruction(abi.Clamp(ctypes.pointer(source.c), ctypes.pointer(out.c), *bounds))], 3, threads=2)
+    torch.testing.assert_close(out.data, x.clamp(*bounds), rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("width", [1, 17, 1536])
 def test_xielu_is_that_of_the_reference(isa: str, width: int) -> None:
     x = rows(3, width) * 4
     x[0, 0] = 0.0

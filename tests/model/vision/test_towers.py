@@ -25,6 +25,7 @@ from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors import open_safetensors
 from localrun.formats.source import TensorSource
 from localrun.model.load import allocated_bytes
+from localrun.model.vision.families import required_family
 from localrun.model.vision.positions import learned_positions, places_by_square
 from localrun.model.vision.projector import TowerProjector, patches_of
 from localrun.model.vision.read_config import tower_config
@@ -46,11 +47,11 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
 
 
 def projector_of(source: TensorSource, backend: Backend) -> TowerProjector:
-    config = tower_config(source)
-    layout = backend.layout(0, 1 << 30, 2)
+    family = required_family(source)
+    config, layout = family.config(source), backend.layout(0, 1 << 30, 2)
     projector = TowerProjector(
         config,
-        lambda: load_tower(source, config, layout, backend.device),
+        lambda: family.load(source, config, layout, backend.device),
         lambda recording, rows: backend.encoder(layout, recording, rows),
         lambda: "tiny",
         77,

@@ -37,6 +37,7 @@ from localrun_testing.small_model import (
 )
 
 GEMMA = (WINDOWED, WINDOWED, FULL) * 2  # windows of 20 tokens, a full layer now and then
+GEMMA4 = tuple(replace(spec, image_spans=spec.window is not None) for spec in GEMMA)  # rows of images see both ways
 MISTRAL = (replace(WINDOWED, window=100),) * 3
 LLAMA = (FULL,) * 3
 GPT_OSS = tuple(replace(spec, sinks=True) for spec in (WINDOWED, FULL) * 2)

@@ -34,6 +34,7 @@ class RunnerStepper:
 
     n_bulk = 0  # tokens of a text that are read in bulk
     images: PromptImages | None = None  # of the text
+    has_rings = False  # 16-bit blocks beside codes
     given: torch.Tensor | None = None  # f32 [n_tokens, hidden] that the model reads beside the text
 
     def __init__(self, runner: Runner, n_blocks: int) -> None:
@@ -66,6 +67,7 @@ class RunnerStepper:
         tables = [(block,) * len(self.runner.groups) for block in self.blocks[: -(-end // BLOCK_TOKENS)]]
         state = (tables[(start - 1) // BLOCK_TOKENS][0] if start else -1,) * len(self.runner.groups)
         view = replace(sequence_input(tables, end, len(self.runner.groups)), state=state, n_bulk=self.n_bulk)
+        view = replace(view, ring=view.table if self.has_rings else ())
         given = None if self.given is None else self.given[start:end].numpy()
         found = self.runner.compute([RowSpan(ids, start, self.images)], [view], range(len(ids)), given=given)
         return torch.as_tensor(found.rows).clone()
@@ -105,6 +107,7 @@ class Stepper(RunnerStepper):
             else reference_executor(self.model, n_blocks, codec, ops, device),
         )
         super().__init__(runner, n_blocks)
+        self.has_rings = not KV_CODECS[codec].native
 
 
 def native_executor(model: Model, layout: CpuLayout, n_blocks: int, codec: str, ctx: int) -> CpuExecutor:
