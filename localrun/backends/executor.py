@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CachePlan:
-    """Where every layer keeps what it keeps, in which codec, and how many coded and 16-bit blocks a group has."""
+    """The cache of a model: place and codec of each layer's entries, coded and 16-bit blocks of each group."""
 
     layers: Sequence[CacheLayer]
     kv: KVPlan

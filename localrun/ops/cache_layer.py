@@ -1,11 +1,11 @@
-"""Where a layer keeps what it keeps, as backends take it. Torch-free, and no numpy."""
+"""Place and shape of a layer's cache entries, as backends take them. Torch-free, and no numpy."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class CacheLayer:
-    """Where one layer keeps its keys and values or its state, and their shape. NOWHERE: it has neither."""
+    """Place and shape of the keys and values of one layer, or of its state. NOWHERE: it has neither."""
 
     group: int
     index: int  # within the group's pool

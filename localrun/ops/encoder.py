@@ -1,4 +1,4 @@
-"""Instructions of encoders, whose rows see each other in both directions, and nothing of a cache."""
+"""Instructions of encoders: attention in both directions, without a cache."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Images as rows of a step: what the text side of a model knows of a projector, and gets from it.
+"""Images as rows of a step: the interface between a projector and the text side of a model.
 
 A projector turns the bytes of a file into rows that stand for embeddings. A prompt knows of an image only its span: a
 digest, how many rows it takes and how their angles run. So it is planned, cached and asked about again without a pixel.

@@ -57,7 +57,7 @@ class SequenceInput:
 
 @dataclass(frozen=True, slots=True)
 class LogitAdjust:
-    """How a request changes its logits before anything is chosen, by token id (OpenAI and CTRL penalties, bias)."""
+    """Changes to the logits of a request before a token is chosen, by id (OpenAI and CTRL penalties, bias)."""
 
     seen: TokenCounts = field(default_factory=TokenCounts)  # of prompt and answer: the repeat penalty speaks of its ids
     counts: TokenCounts = field(default_factory=TokenCounts)  # of the answer

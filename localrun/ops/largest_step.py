@@ -1,4 +1,4 @@
-"""The largest step: what the scheduler may plan, every backend makes room for, and `fit` counts."""
+"""Size of the largest step: the scheduler plans no larger one, and backends and `fit` count memory for it."""
 
 MAX_ROWS = 512  # decodes and chunks of prompts together
 BULK_SPANS = 4  # of prompts that are read in bulk, which make larger steps

@@ -1,4 +1,4 @@
-"""How weights lie in memory. A layout is a row of a table; torch is imported by those that need it, when used."""
+"""Layouts of weights in memory, each a row of a table. Torch is imported when a layout that needs it is used."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MatrixFile(Protocol):
 
 @dataclass(slots=True)
 class KeptMatrix:
-    """One that memory holds, and the disk for the next start: found there, or packed by this one. uint8 [n_bytes]"""
+    """A packed matrix in memory that is kept on disk for the next start: found there, or packed now. uint8 [n_bytes]"""
 
     found: memoryview | None = None
     packed: memoryview | None = None

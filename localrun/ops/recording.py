@@ -13,7 +13,7 @@ Forward = Callable[..., Any]  # a decoder, called with Ops and the rows that ste
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An instruction in its place: the slots it reads, by field, those of its results, and those nothing reads then."""
+    """An instruction, the slots it reads (by field), those of its results, and those that nothing reads after it."""
 
     instruction: Instruction
     reads: Mapping[str, int]
@@ -23,7 +23,7 @@ class Recorded:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Recording:
-    """A whole decoder, and where each of its layers keeps what it keeps. Answers about one are kept by its identity."""
+    """A recorded decoder, and the cache entries of its layers. What is worked out from one is kept by its identity."""
 
     instructions: tuple[Recorded, ...]
     layers: tuple[CacheLayer, ...]
@@ -31,7 +31,7 @@ class Recording:
 
 
 class Recorder:
-    """Writes down what it is asked; there is no control flow on data in a decoder, so once is enough."""
+    """Records the instructions of a decoder. None of them depends on data, so recording once is enough."""
 
     def __init__(self) -> None:
         self.recorded: list[Recorded] = []

@@ -20,7 +20,7 @@ FEW = 1024  # candidates that are lists
 
 
 class Draw(NamedTuple):
-    """How the next token of one row is chosen."""
+    """Sampling settings of one row, and the random number for its next token."""
 
     row: int  # of a step's logits
     top_k: int  # 0: all

@@ -1,4 +1,4 @@
-"""The words that models and operations share. Torch-free."""
+"""Types and constants that models and operations share. Torch-free."""
 
 from __future__ import annotations
 

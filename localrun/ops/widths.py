@@ -1,4 +1,4 @@
-"""How many numbers a row has of everything that a recorded step computes. Torch-free."""
+"""Widths of the results of a recorded step: numbers in a row of each. Torch-free."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ def most_alive(
     within: Callable[[Instruction], Iterable[Kind]] = lambda op: (),
     given: Iterable[int] = (),
 ) -> Counter[Kind]:
-    """How many buffers of each kind a program takes that uses one again as soon as nothing reads it.
+    """The most buffers of each kind in use at once, where one is used again as soon as nothing reads it.
 
     `kinds`: that of every slot which has a buffer. `within`: those that an instruction needs while it is computed.
     `given`: slots that the caller fills before the program begins.

@@ -1,4 +1,4 @@
-"""Logits of the native library, and how it chooses among them."""
+"""Logits of the native library, and its choice of tokens."""
 
 import ctypes
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Matrices of adapters as the native library adds them: fp16, whose range is used up. Torch-free.
+"""Matrices of adapters as the native library adds them: fp16, scaled to its whole range. Torch-free.
 
 What comes of BF16 and F16 stays exact, and F32 keeps 11 bits.
 """

@@ -1,4 +1,4 @@
-"""Where prompts are read in bulk: weights decoded to bf16 and a library's products, for whole spans. Torch-free."""
+"""Prompts read in bulk: weights are decoded to bf16 and multiplied by cuBLAS, span by span. Torch-free."""
 
 from collections.abc import Sequence
 

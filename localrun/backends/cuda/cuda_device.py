@@ -1,4 +1,4 @@
-"""An NVIDIA GPU: torch has its memory and streams, cuda-core launches kernels on torch's current stream."""
+"""An NVIDIA GPU: memory and streams are torch's, and cuda-core launches kernels on torch's current stream."""
 
 from __future__ import annotations
 

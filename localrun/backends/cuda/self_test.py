@@ -1,4 +1,4 @@
-"""The self-test of the CUDA kernels: one small case of each, which tests try under sanitizers and broken, too.
+"""Self-test of the CUDA kernels: one small case of each. Tests run them under sanitizers and on broken kernels, too.
 
 A case runs on a device and says what is wrong, or nothing.
 """

@@ -1,4 +1,4 @@
-"""Weights in the GPU's layouts: packed where they are wanted, slab by slab."""
+"""Weights in the GPU's layouts: packed slab by slab, on the device that they are for."""
 
 from __future__ import annotations
 

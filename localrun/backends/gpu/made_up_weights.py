@@ -1,4 +1,4 @@
-"""Matrices that look like chance and are the same everywhere, for the self-tests of kernels that read weights."""
+"""Matrices of pseudorandom numbers, the same everywhere, for the self-tests of kernels that read weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before a device computes anything for anybody: does every kernel give on it what it gives elsewhere?
+"""Self-test of a device before its first use: does every kernel give the same results there as elsewhere?
 
 Kernels are proven on an emulator, for GPUs that were perhaps never tried. What passes once is not tried again until the
 device, its driver, the compiler or a kernel changes.

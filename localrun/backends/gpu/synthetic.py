@@ -1,4 +1,4 @@
-"""Numbers that look like chance and are the same on every machine and with every version of torch."""
+"""Pseudorandom numbers, the same on every machine and with every version of torch."""
 
 from __future__ import annotations
 

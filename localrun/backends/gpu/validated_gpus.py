@@ -1,5 +1,5 @@
-"""Which GPUs ran our kernels: those of reports in benchmarks/results that hold for the kernels as they are (a test
-compares)."""
+"""GPUs that the kernels were measured on, by the reports in benchmarks/results that hold for the kernels as they are (a
+test compares)."""
 
 MEASURED: tuple[str, ...] = ()  # names, as `python -m benchmarks.gpu_check` prints them
 

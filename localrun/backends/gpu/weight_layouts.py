@@ -1,4 +1,4 @@
-"""How weight matrices lie in a GPU's memory. A layout is a row of the table below, which packing and kernels both read.
+"""Layouts of weight matrices in a GPU's memory, each a row of the table below, which packing and kernels both read.
 
 The decomposition of every quant type is that of kernels/cpu/layouts/layouts.h. Torch-free: `fit` asks for bytes.
 """
@@ -35,7 +35,7 @@ class ScaleForm(IntEnum):
 
 
 class CodeTable(IntEnum):
-    """Codes that are names of numbers. The numbers are those of layouts.cuh."""
+    """Tables of the numbers that codes stand for, numbered as in layouts.cuh."""
 
     NONE = 0
     IQ4 = 1

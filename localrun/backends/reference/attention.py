@@ -1,4 +1,4 @@
-"""Attention over gathered keys in plain torch: which are seen, and what is made of them."""
+"""Attention over gathered keys in plain torch: masks, scores and weighted sums."""
 
 import torch
 from torch import Tensor
