@@ -30,6 +30,7 @@ OURS_TO_KEEP = {
 }
 
 os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"  # workers run side by side; torch reads these
+os.environ["OMP_WAIT_POLICY"] = "passive"  # and threads that wait for each other leave the cores to other workers
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # Three workers and hundreds of processes start: none should compile localrun and the tests again.
@@ -86,6 +87,14 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")  # the user's own stays as it is
     return path
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """A backend tells torch how many threads its model has: for all that the process computes, but here for a test."""
+    yield
+    if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "set_num_threads"):
+        torch.set_num_threads(1)
 
 
 @pytest.fixture
