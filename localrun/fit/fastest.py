@@ -4,7 +4,7 @@ A GPU whose kernels leave parts of a model to torch may be slower than the CPU b
 that decides; loads, `fit`, `show` and `doctor` ask it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localrun.backends.decode_cost import numbers_held
 from localrun.backends.interface import Backend
@@ -18,6 +18,7 @@ from localrun.ops.kv import KV_CODECS, KVCodec
 from localrun.ops.recording import Recording
 
 USABLE = 0.9  # of free main memory, that weights may take for the CPU to be an alternative
+USUAL_READ = 30e9  # bytes a second of main memory, at least, where others were busy while it was measured
 
 
 def fastest_backend(model: Recording) -> Backend:
@@ -42,7 +43,7 @@ def why_slower(backend: Backend, model: Recording, codecs: tuple[KVCodec, ...] =
         return ""
     if numbers_held(model) * bits / 8 > USABLE * memory().available:
         return ""
-    times = DecodeTimes(backend, machine_rates(backend=backend), machine_rates(backend=cpu), bits)
+    times = DecodeTimes(backend, machine_rates(backend=backend), _at_rest(machine_rates(backend=cpu)), bits)
     there, here = times.on_gpu(model, codecs), times.on_cpu(model)
     if there <= here:
         return ""
@@ -51,6 +52,11 @@ def why_slower(backend: Backend, model: Recording, codecs: tuple[KVCodec, ...] =
         f" {backend.name} kernels yet, at about {tps(1 / there)} by estimate, and the CPU comes to about"
         f" {tps(1 / here)}; --backend {backend.name} uses the GPU all the same"
     )
+
+
+def _at_rest(rates: Rates) -> Rates:
+    """Rates of main memory as they are when no other program computes: what is busy now decides no load."""
+    return rates if rates.idle else replace(rates, read_bytes=max(rates.read_bytes, USUAL_READ))
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,16 @@ def test_a_gpu_is_taken_where_it_is_faster_than_the_cpu_all_the_same(
 
 
 @needs_library
+@pytest.mark.parametrize("idle", [True, False])
+def test_a_cpu_that_was_busy_when_it_was_measured_is_not_taken_for_slow(
+    idle: bool, card: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = {"cuda": GPU_RATES, "cpu": Rates(1e4, 1, idle=idle)}
+    monkeypatch.setattr(module, "machine_rates", lambda backend: rates[backend.name])
+    assert bool(why_slower(card, recorded(DENSE, MIXED))) != idle
+
+
+@needs_library
 def test_a_model_that_main_memory_does_not_hold_stays_on_the_gpu(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "memory", lambda: Memory(1 << 20, 1000))
     assert not why_slower(card, recorded(DENSE, MIXED))
