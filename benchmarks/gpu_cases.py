@@ -21,7 +21,6 @@ from pathlib import Path
 from unittest.mock import patch
 
 import torch
-from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -96,17 +95,16 @@ def cases(report: Report, device: Device) -> None:
 @contextmanager
 def errors_told() -> Iterator[list[str]]:
     """Errors of all comparisons that cases make meanwhile, also of those that pass."""
-    told, plain = list[str](), synthetic.far
+    told, plain = list[str](), synthetic.off
 
-    def far(what: str, found: Tensor, exact: Tensor, most: float = synthetic.CLOSE) -> str:
-        error = float((found.cpu().double() - exact).abs().max() / exact.abs().max())
+    def off(what: str, error: float, most: float) -> str:
         told.append(f"{what} {error:.1e} of {most:.0e}")
-        return plain(what, found, exact, most)
+        return plain(what, error, most)
 
-    users = [module for module in list(sys.modules.values()) if getattr(module, "far", None) is plain]
+    users = [module for module in list(sys.modules.values()) if getattr(module, "off", None) is plain]
     with ExitStack() as stack:
         for module in users:
-            stack.enter_context(patch.object(module, "far", far))
+            stack.enter_context(patch.object(module, "off", off))
         yield told
 
 

@@ -9,7 +9,7 @@ from localrun.backends.cuda import attentions
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.scratch import UNIT_TOKENS, partial_numbers
 from localrun.backends.gpu.self_test_steps import attended, step_of, turned
-from localrun.backends.gpu.synthetic import CLOSE, between_ones, error_of, far
+from localrun.backends.gpu.synthetic import CLOSE, between_ones, error_of, far, off
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention, RopeAppend
 
@@ -51,21 +51,17 @@ def rope_append(device: Device) -> str:
 
 def attention_of_few(device: Device) -> str:
     """Three rows of a text that has two units."""
-    return off(error_of_few(device), CLOSE_WHEN_CUT)
+    return off("attention", error_of_few(device), CLOSE_WHEN_CUT)
 
 
 def attention_of_many(device: Device) -> str:
     """Check attention of enough rows that tiles of them share the keys."""
-    return off(error_of_many(device), CLOSE_WHEN_CUT)
+    return off("attention", error_of_many(device), CLOSE_WHEN_CUT)
 
 
 def attention_of_floats(device: Device) -> str:
     """Keys and values in f32."""
-    return off(attention_error(device, 530, 2, torch.float32), CLOSE)
-
-
-def off(error: float, most: float) -> str:
-    return "" if error <= most else f"attention off by {error:.1e}"
+    return off("attention", attention_error(device, 530, 2, torch.float32), CLOSE)
 
 
 def error_of_few(device: Device) -> float:

@@ -12,7 +12,7 @@ from localrun.backends.gpu import matrices
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.made_up_weights import CLOSE, N_IN, N_OUT, decoded, packed, products, weights
 from localrun.backends.gpu.q8 import Q8
-from localrun.backends.gpu.synthetic import between_ones
+from localrun.backends.gpu.synthetic import between_ones, off
 from localrun.ops.instructions import LinearWeight
 
 ROUNDED = 2**-7  # of sums rounded to bf16, and what that changes in what is made of them
@@ -49,8 +49,8 @@ def linear(device: Device, qtype: str, rows: int) -> str:
     exact, size = products(seen, decoded(qtype, raw))
     for out, wanted in zip(outs, (0.5 * exact + bias, exact), strict=True):
         error = float(((out.cpu() - wanted).abs() / size).max())
-        if not error <= CLOSE:
-            return f"{qtype} off by {error:.1e}"
+        if wrong := off(qtype, error, CLOSE):
+            return wrong
     return ""
 
 
@@ -77,8 +77,8 @@ def linear_in_bulk(device: Device) -> str:
     wanted = torch.nn.functional.silu(opened) * y, rest + 2 * y
     for out, want in zip((gated, plain), wanted, strict=True):
         error = (out.cpu() - want).abs() / (2 + opened.abs() * y.abs() + opened.abs() + 2 * y.abs())
-        if not float(error.max()) <= ROUNDED:
-            return f"off by {float(error.max()):.1e}"
+        if wrong := off("products", float(error.max()), ROUNDED):
+            return wrong
     return ""
 
 

@@ -28,5 +28,9 @@ def error_of(found: Tensor, exact: Tensor) -> float:
 
 def far(what: str, found: Tensor, exact: Tensor, most: float = CLOSE) -> str:
     """How far a result is from what it should be, where that is too far."""
-    error = error_of(found, exact)
+    return off(what, error_of(found, exact), most)
+
+
+def off(what: str, error: float, most: float) -> str:
+    """Report of an error that is too large; empty where it is not. Every comparison of a self-test ends here."""
     return "" if error <= most else f"{what} off by {error:.1e}"

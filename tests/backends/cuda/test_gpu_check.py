@@ -94,5 +94,9 @@ def test_bottlenecks_are_what_takes_longer_than_reading_its_weights() -> None:
 
 def test_errors_of_cases_that_pass_are_told() -> None:
     with errors_told() as errors:
-        assert CASES["gates"](EmulatedDevice()) == ""
-    assert [error.split()[0] for error in errors] == ["sigmoid", "gelu", "scale"]
+        for case in ("gates", "linear of few", "attention of floats"):
+            assert CASES[case](EmulatedDevice()) == ""
+    named = [error.split()[0] for error in errors]
+    assert named[:3] == ["sigmoid", "gelu", "scale"]
+    assert {"Q4_K", "Q6_K"} <= {*named}
+    assert named[-1] == "attention"
