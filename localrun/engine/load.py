@@ -25,6 +25,7 @@ from localrun.engine.image_encoder import ImageEncoder
 from localrun.engine.opened_model import OpenedModel, open_model
 from localrun.engine.packed_weights import changed_note, files_of, kept_weights, mappable_weights
 from localrun.engine.runner import Runner, cache_layers
+from localrun.engine.speculation.lookup import lookup_in
 from localrun.engine.speculation.model_drafts import ModelDrafts
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.view import StoreView
@@ -238,16 +239,18 @@ def start_engine(
         disk = open_disk_cache(store, runner, fingerprint(weights, *bits, *changed_by), label, options.disk_cache)
     endless = all(rope.endless for rope in plan.config.ropes)
     guesses = load_drafts(options, opened, backend, layout, plan, model, runner.executor, threads)
-    drafts = speculation(options, runner, plan.ctx, guesses)
+    drafts = speculation(options, runner, store, plan.ctx, guesses)
     return Engine(runner, store, plan.ctx, endless, disk, mapped, options.parallel, drafts)
 
 
-def speculation(options: LoadOptions, runner: Runner, ctx: int, guesses: ModelDrafts | None) -> Speculation | None:
+def speculation(
+    options: LoadOptions, runner: Runner, store: CacheStore, ctx: int, guesses: ModelDrafts | None
+) -> Speculation | None:
     """Drafts by lookup, unless they are off, and by a program where one is loaded; a step has to verify several tokens
     as it would compute them one by one."""
     if options.draft == "off" or not runner.executor.exact_rows:
         return None
-    return Speculation(ctx, max_sequences(ctx), model=guesses)
+    return Speculation(ctx, max_sequences(ctx), partial(lookup_in, store.tree), model=guesses)
 
 
 def load_drafts(

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from localrun_testing.drafts import Deepest, Guesses
+from localrun_testing.drafts import Deepest, Guesses, for_all
 
 from localrun.backends.cpu.library import load_library
 from localrun.base.events import Done, Token
@@ -55,7 +55,7 @@ def test_answers_and_what_is_told_are_the_same(clients: tuple[LocalClient, Local
     plain, told = answer(clients[0], request)
     text = [*plain.prompt_ids, *plain.completion.token_ids]
     for new_drafter in (Lookup, partial(Guesses, [text], 0.8)):
-        speculation_of(clients[1]).new_drafter = new_drafter
+        speculation_of(clients[1]).new_drafter = for_all(new_drafter)
         drafted, told_then = answer(clients[1], request)
         assert (drafted.completion.text, told_then) == (plain.completion.text, told)
         assert list(drafted.completion.token_ids) == told
@@ -69,9 +69,20 @@ def test_a_stop_string_within_a_draft_ends_the_answer_there(clients: tuple[Local
     request = replace(ASK, sampling=GREEDY)
     plain, _ = answer(clients[0], request)
     text, ids = plain.completion.text, [*plain.prompt_ids, *plain.completion.token_ids]
-    speculation_of(clients[1]).new_drafter = partial(Guesses, [ids], 1.0)
+    speculation_of(clients[1]).new_drafter = for_all(partial(Guesses, [ids], 1.0))
     for start in range(20, len(text) - 5, len(text) // 6):
         stopped = replace(request, stop=(text[start : start + 5],))
         (plain, told), (drafted, told_then) = (answer(client, stopped) for client in clients)
         assert drafted.completion.text == plain.completion.text == text[: text.index(stopped.stop[0])]
         assert list(drafted.completion.token_ids) == list(plain.completion.token_ids) == told == told_then
+
+
+def test_an_answer_that_is_asked_for_again_is_drafted_from_the_other_branch() -> None:
+    with LocalClient(LoadOptions(PATH, ctx=1024)) as client:
+        speculation_of(client).depths = Deepest()
+        request = replace(ASK, sampling=GREEDY, chat_id="0" * 32)
+        first, again = (answer(client, request)[0].completion for _ in range(2))
+        other, _ = answer(client, replace(request, chat_id="1" * 32))
+    assert first.token_ids == again.token_ids == other.completion.token_ids
+    assert again.drafts.accepted_tokens > 0.7 * len(again.token_ids)
+    assert first.drafts.accepted_tokens == other.completion.drafts.accepted_tokens < again.drafts.accepted_tokens

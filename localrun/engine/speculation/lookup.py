@@ -1,4 +1,5 @@
-"""Drafts by lookup: an answer that repeats its prompt or itself goes on as that did. No weights; token ids only.
+"""Drafts by lookup: an answer that repeats its prompt, itself or an earlier text goes on as that did. No weights; token
+ids only.
 
 Saxena, "Prompt lookup decoding" (2023), with the longest match of several: a chain of earlier places leads from every
 three tokens to the last ones that were the same.
@@ -9,6 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from localrun.cache.branches import BREAK, other_branches
+from localrun.cache.prefix import PrefixTree
+from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.drafter import DraftedTokens
 
 GRAM = 3  # tokens that have to be the same
@@ -17,48 +21,53 @@ PLACES = 8  # earlier places that are compared
 SLOT_BITS = 16  # places of a text begin in 2^16 slots, by hash
 MULTIPLIER = 0x9E3779B1  # Knuth's, of the golden ratio
 NOWHERE = -1
+MOST_EARLIER = 16384  # tokens of other branches
 
 
 class Lookup:
-    """The earlier places of a text that its end is compared with: 4 bytes a token, and 256 KiB."""
+    """The earlier places of a text that its end is compared with: 8 bytes a token, and 256 KiB."""
 
-    def __init__(self) -> None:
+    def __init__(self, earlier: Sequence[int] = ()) -> None:
+        """`earlier`: tokens of texts that this one may repeat, with a BREAK between two; no draft goes over it."""
+        self._ids = array("i", earlier)
         self._newest = array("i", [NOWHERE]) * (1 << SLOT_BITS)  # by slot: where three such tokens ended
         self._before = array("i")  # by place: the one before it in the same slot
+        self._n_earlier = len(earlier)
 
     def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
         """The tokens after the place whose tokens before it are the same for longest, the latest of equal ones."""
-        self._add(token_ids)
-        end, best, length = len(token_ids), NOWHERE, GRAM - 1
+        self._ids.extend(token_ids[len(self._ids) - self._n_earlier :])
+        self._add()
+        ids, end, best, length = self._ids, len(self._ids), NOWHERE, GRAM - 1
         place = self._before[-1] if end >= GRAM else NOWHERE
         for _ in range(PLACES):
             if place == NOWHERE:
                 break
-            if (alike := n_alike(token_ids, place, end)) > length:
+            if (alike := n_alike(ids, place, end)) > length:
                 best, length = place, alike
             place = self._before[place - 1]
         if best == NOWHERE:
             return DraftedTokens()
         period = end - best  # the draft may go on into itself
-        return DraftedTokens(tuple([token_ids[best + n % period] for n in range(most)]), length)
+        return DraftedTokens(tuple([ids[best + n % period] for n in range(most)]), length).until(BREAK)
 
-    def _add(self, token_ids: Sequence[int]) -> None:
+    def _add(self) -> None:
         """Note the places after the tokens that are new."""
-        known, end = len(self._before), len(token_ids)
+        ids, known, end = self._ids, len(self._before), len(self._ids)
         if end - known > LONGEST:
-            self._add_many(token_ids)
+            self._add_many()
             return
         for place in range(known + 1, end + 1):
             if place < GRAM:
                 self._before.append(NOWHERE)
                 continue
-            slot = slot_of(*token_ids[place - GRAM : place])
+            slot = slot_of(*ids[place - GRAM : place])
             self._before.append(self._newest[slot])
             self._newest[slot] = place
 
-    def _add_many(self, token_ids: Sequence[int]) -> None:
+    def _add_many(self) -> None:
         """Likewise for a whole prompt, which takes a millisecond for 16,000 tokens."""
-        ids = np.array(token_ids, np.uint64)
+        ids = np.array(self._ids, np.uint64)
         slots = slots_of(ids)
         places = np.arange(GRAM, len(ids) + 1, dtype=np.int32)
         order = np.argsort(slots, kind="stable")
@@ -71,6 +80,12 @@ class Lookup:
         newest.fill(NOWHERE)
         last = np.append(~same, True) if len(by_slot) else np.zeros(0, bool)
         newest[by_slot[last]] = places[last]
+
+
+def lookup_in(tree: PrefixTree, sequence: GenerationState) -> Lookup:
+    """The lookup of an answer, and of the other branches of its chat that are in memory."""
+    chat = sequence.request.chat
+    return Lookup(other_branches(tree, sequence.keys, chat, MOST_EARLIER) if chat else ())
 
 
 def slot_of(a: int, b: int, c: int) -> int:

@@ -7,7 +7,6 @@ from localrun.backends.executor import Executor
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import Depths
 from localrun.engine.speculation.drafter import DraftedTokens, Drafter
-from localrun.engine.speculation.lookup import Lookup
 from localrun.engine.speculation.model_drafts import ModelDrafts
 from localrun.engine.step_plan import StepPlan, StepWork
 
@@ -25,11 +24,12 @@ class Speculation:
         self,
         ctx: int,
         most_rows: int,
-        new_drafter: Callable[[], Drafter] | None = Lookup,
+        new_drafter: Callable[[GenerationState], Drafter] | None = None,
         depths: Depths | None = None,
         model: ModelDrafts | None = None,
     ) -> None:
-        """`most_rows`: rows of logits that memory was planned for. `model`: a program that drafts, too."""
+        """`most_rows`: rows of logits that memory was planned for. `new_drafter`: makes one for an answer that begins.
+        `model`: a program that drafts, too."""
         self.ctx, self.most_rows = ctx, min(most_rows, MOST_ROWS)
         self.new_drafter, self.depths = new_drafter, depths or Depths()
         self.model = model
@@ -109,7 +109,7 @@ class Speculation:
         if most <= 0 or self.new_drafter is None:
             return DraftedTokens()
         if sequence.number not in self.drafters:
-            self.drafters[sequence.number] = self.new_drafter()
+            self.drafters[sequence.number] = self.new_drafter(sequence)
         draft = self.drafters[sequence.number].draft(sequence.token_ids, most)
         return draft if sequence.images is None else draft.until(sequence.images.token_id)
 

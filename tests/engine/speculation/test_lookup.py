@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localrun.cache.branches import BREAK
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.lookup import GRAM, LONGEST, Lookup
 
@@ -49,3 +50,18 @@ def test_slots_of_large_ids_are_the_same_one_by_one(ids: list[int]) -> None:
 
 def test_what_repeats_goes_on_into_itself() -> None:
     assert Lookup().draft([9, *[1, 2] * 4], 7).tokens == (1, 2, 1, 2, 1, 2, 1)
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=40), max_size=4), TEXTS, st.integers(1, 12))
+def test_an_earlier_text_is_looked_up_like_the_own_one_as_far_as_it_goes(
+    earlier: list[list[int]], ids: list[int], most: int
+) -> None:
+    before = [token for one in earlier for token in (*one, BREAK)]
+    drafted = Lookup(before).draft(ids, most)
+    assert drafted == Lookup().draft([*before, *ids], most)
+    assert BREAK not in drafted.tokens
+
+
+def test_another_answer_to_the_same_question_goes_on_as_the_first_one_did() -> None:
+    question, answer = [1, 2, 3, 4, 5], [6, 7, 8, 9]
+    assert Lookup([*question, *answer, BREAK]).draft(question, 8).tokens == tuple(answer)

@@ -68,7 +68,12 @@ class Exactly:
         return DraftedTokens((*right[: self.n_right], *wrong), 1)
 
 
+def for_all(new_drafter: Callable[[], Drafter]) -> Callable[[GenerationState], Drafter]:
+    """Such a drafter for every answer."""
+    return lambda sequence: new_drafter()
+
+
 def speculate(engine: Engine, new_drafter: Callable[[], Drafter] | None, rows: int = 64) -> None:
     """Let an engine draft as deep as it can, up to `rows` rows of logits; None: not at all."""
-    speculation = None if new_drafter is None else Speculation(engine.ctx, rows, new_drafter, Deepest())
+    speculation = None if new_drafter is None else Speculation(engine.ctx, rows, for_all(new_drafter), Deepest())
     engine.scheduler.speculation = speculation
