@@ -257,3 +257,13 @@ def test_of_two_writers_at_once_none_loses_what_the_other_set(home: Path, monkey
     write_setting("ctx", "512")
     second.join()
     assert read_settings({}) == Settings(ctx=512, seed=5)
+
+
+def test_what_drafts_is_a_word_or_a_model_that_is_there(tmp_path: Path) -> None:
+    """A relative path means the same wherever the program goes."""
+    parse = SETTINGS["draft"].parse
+    (tmp_path / "small.gguf").touch()
+    assert (parse("MTP"), parse(str(tmp_path / "small.gguf"))) == ("mtp", str(tmp_path / "small.gguf"))
+    assert SETTINGS["draft"].placeholder == "auto|off|lookup|mtp|FILE"
+    with pytest.raises(ValueError, match="or the path of a model"):
+        parse(str(tmp_path / "other.gguf"))

@@ -102,3 +102,45 @@ def test_between_two_measurements_is_a_line() -> None:
         cost.observe(rows, seconds)
     assert [cost.of(rows) for rows in (1, 2, 3, 5)] == pytest.approx([1.0, 1.5, 2.0, 3.0])
     assert cost.of(9) > 3.0
+
+
+class GuessingWorld(World):
+    """The same with guesses of a program: each pass of it takes `PASS` of a step."""
+
+    def step(self, seconds: Seconds, right: float) -> None:
+        sequence, depths = self.sequence, self.depths
+        work = StepWork(sequence, 1)
+        depth = min(depths.most(sequence), depths.wish([sequence], [work], 63) if depths.most(sequence) else 0)
+        if depth:
+            self.time += PASS * depth
+            depths.guessed([sequence], depth, PASS * depth)
+        draft = DraftedTokens.likely((5,) * depth, 0.6)
+        (depth,) = depths.choose([work], [draft], 63)
+        work = StepWork(sequence, 1, draft.tokens[:depth])
+        self.chosen.append(depth)
+        self.time += seconds(1 + depth)
+        depths.observe(StepPlan((work,)), seconds(1 + depth))
+        accepted = 0
+        while accepted < depth and self.dice.random() < right:
+            accepted += 1
+        if depth:
+            depths.settle(work, accepted)
+        for _ in range(1 + accepted):
+            sequence.append(5, 0.0)
+        sequence.n_computed = sequence.n_tokens - 1
+
+
+PASS = 0.08
+
+
+def test_guesses_are_made_as_deep_as_their_passes_are_worth() -> None:
+    found = GuessingWorld(lambda rows: 1 + 0.05 * (rows - 1), right=0.8, n=2000)
+    best = min((1 + (0.05 + PASS) * d) / sum(0.8**k for k in range(d + 1)) for d in range(16))
+    assert found.time < 1.2 * best * 2000
+
+
+@given(st.floats(0.01, 0.3), st.integers(0, 99))
+def test_guesses_that_are_never_right_lose_hardly_anything(row: float, seed: int) -> None:
+    found = GuessingWorld(lambda rows: 1 + row * (rows - 1), 0.0, n=300, seed=seed)
+    dearest = max((row + PASS) * depth for depth in found.chosen)
+    assert found.time <= found.sequence.n_generated * (1 + SHARE) + FIRST_LOSS + dearest
