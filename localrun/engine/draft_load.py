@@ -28,7 +28,7 @@ from localrun.text.model_text import ModelText
 if TYPE_CHECKING:
     import torch
 
-LOOKUP_HINT = "leave --draft out, or try --draft lookup"
+LOOKUP_HINT = "leave --draft out: guesses from the text so far need no program"
 
 
 @dataclass(frozen=True, slots=True)
