@@ -44,7 +44,7 @@ class Oracle:
         found = self.plain(texts, ids, starts, given)
         place = texts[0].first + starts[0] + len(ids[0]) + self.program.lead
         known = self.text[place] if place < len(self.text) else 0
-        token = known if self.dice.random() < self.chance else (known + 1) % 1000
+        token = known if self.dice.random() < self.chance else (known + 1) % 250
         return [
             None if guess is None else guess._replace(token=token, chance=max(0.01, self.chance)) for guess in found
         ]
@@ -68,7 +68,7 @@ def decoding(state: GenerationState) -> float:
 
 
 def text(n: int, seed: int) -> list[int]:
-    return random.Random(seed).choices(range(10, 1000), k=n)
+    return random.Random(seed).choices(range(10, 250), k=n)
 
 
 def predicted(depths: Depths, chance: float) -> float:
@@ -86,9 +86,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=150)
     options = parser.parse_args()
-    held = {
-        draft: load(LoadOptions(options.model, draft=draft, ctx=2048, prefix_cache=False)) for draft in ("off", "mtp")
-    }
+    held = {draft: load(LoadOptions(options.model, draft=draft, prefix_cache=False)) for draft in ("off", "mtp")}
     speculation = held["mtp"].engine.scheduler.speculation
     assert speculation is not None
     speculation.new_drafter = None
