@@ -28,6 +28,12 @@ def usual_backend(model: Recording | None = None) -> Backend:
     raise AssertionError("the reference runs everywhere")
 
 
+def backend_in_main_memory() -> Backend:
+    """The fastest backend that computes in main memory, which is where images are encoded."""
+    usual = (BACKENDS[name] for name in FASTEST_FIRST)
+    return next(backend for backend in usual if backend.in_main_memory and not backend.why_unavailable())
+
+
 def usual_memory() -> Memory:
     """Memory, total and free, where the usual backend computes."""
     return usual_backend().memory(memory())

@@ -1,6 +1,16 @@
-"""Progress of encoding an image in words, for every face."""
+"""Progress and cost of encoding images in words, for every face."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from localrun.base.events import ImageProgress
+from localrun.base.units import gib
+
+
+def cost_words(images: Mapping[str, Any]) -> str:
+    """Tokens and memory of images, as `show --json` has them."""
+    tokens = ", ".join(f"{n:,} at {size.replace('x', ' × ')}" for size, n in images["tokens"].items())
+    return f"tokens {tokens}; {gib(images['room_bytes'])} of memory from the first one on"
 
 
 def looking_words(progress: ImageProgress) -> str:

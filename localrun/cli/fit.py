@@ -3,13 +3,14 @@
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from localrun.backends.registry import BACKENDS, usual_backend, usual_memory
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import NotFoundError, UsageError
+from localrun.base.image_words import cost_words
 from localrun.base.machine import memory as main_memory
 from localrun.base.settings import read_settings
 from localrun.base.units import gib, tps
@@ -27,7 +28,11 @@ from localrun.hub.aliases import without_aliases
 from localrun.hub.catalogue import BUILTIN
 from localrun.hub.http import NetworkError
 from localrun.hub.preview import find_on_hub, fit_preview, fit_stored, preview, preview_or_guess
+from localrun.hub.projectors import images_on_disk
 from localrun.hub.resolve import resolve_all
+
+if TYPE_CHECKING:
+    from localrun.engine.image_cost import ImageCost
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:(k|m|g|t)(?:i?b)?|b)?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -69,7 +74,7 @@ def fit(
     name = named or model or read_settings().model or BUILTIN
     adapters = adapters_named(lora) or ()
     what_if = parse_size(memory) if memory else None
-    table = _table(name, precision, what_if, ctx, parallel, offline, adapters)
+    table, images = _table(name, precision, what_if, ctx, parallel, offline, adapters)
     if table.elsewhere:
         note(table.elsewhere)
     machine = _machine(what_if, table.backend)
@@ -90,10 +95,13 @@ def fit(
                 "backend": table.backend or None,
                 "elsewhere": table.elsewhere or None,
                 "handover": other,
+                "images": images.as_fields() if images else None,
             }
         )
     else:
         _print(name, machine, table)
+        if images:
+            write(_image_words(images, table))
         if elsewhere:
             print_hint(name, elsewhere)
     return DOES_NOT_FIT if check and (found is None or found.verdict == "no") else 0
@@ -130,8 +138,9 @@ def _table(
     parallel: int,
     offline: bool,
     adapters: Sequence[AdapterChoice],
-) -> Fit:
-    """Table from the disk for a path or a name found only there; else from the hub, or offline the catalogue."""
+) -> "tuple[Fit, ImageCost | None]":
+    """Table from the disk for a path or a name found only there; else from the hub, or offline the catalogue. Also what
+    images cost, where the model sees."""
     asked = (what_if or usual_memory().available, ctx, parallel, adapters, what_if is not None)
     wanted = find_on_hub(name, precision)
     try:
@@ -142,21 +151,29 @@ def _table(
         stored = []
     with open_hub(offline) as http:
         if wanted is None or (stored and (http.access.offline or stored[0].source == "path")):
-            return fit_stored(stored, *asked)
+            return fit_stored(stored, *asked), images_on_disk(stored[0])
         try:
             found = preview(http, wanted) if stored else preview_or_guess(http, wanted)
         except NetworkError as error:
             if not stored:
                 raise
             note(f"{error.message}: this is what is on disk")
-            return fit_stored(stored, *asked)
+            return fit_stored(stored, *asked), images_on_disk(stored[0])
     if found.approximate:
         note(f"{found.unreachable or 'offline'}: weights are estimated from the public shape (≈)")
     if found.obstacle and found.shape is not None:
         note(f"this version cannot run it: {found.obstacle}")
     for unread, why in found.unreadable.items():
         note(f"{unread} cannot be read: {why}")
-    return fit_preview(found, *asked)
+    return fit_preview(found, *asked), found.images
+
+
+def _image_words(images: "ImageCost", table: Fit) -> str:
+    """Tokens and memory of an image, and whether the recommended row has room for it."""
+    row = table.recommended
+    fits = None if row is None else row.images_fit
+    room = {None: "", True: ", for which there is room", False: ", for which there is no room"}[fits]
+    return f"Images: {cost_words(images.as_fields())}{room}.\n"
 
 
 def _print(name: str, machine: dict[str, Any], table: Fit) -> None:

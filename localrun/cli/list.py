@@ -7,7 +7,7 @@ from localrun.base.units import gib
 from localrun.cli.console import note, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
 from localrun.hub.aliases import without_aliases
-from localrun.hub.compatibility import stored_obstacle
+from localrun.hub.compatibility import sees_images, stored_obstacle
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.library import scan, unfinished
 from localrun.hub.partial import is_alive
@@ -22,7 +22,7 @@ def list_models(duplicates: Duplicates = False, json: JsonSwitch = False) -> int
     if json:
         write_json([as_row(model) for model in models])
         return 0
-    header = ("NAME", "PRECISION", "SIZE", "USED", "PATH")
+    header = ("NAME", "PRECISION", "SIZE", "SEES", "USED", "PATH")
     write_table([header, *(_columns(model) for model in models)])
     for model in models:
         if why := stored_obstacle(model):
@@ -42,9 +42,10 @@ def as_row(model: StoredModel) -> dict[str, Any]:
     """The fields of `list --json`."""
     used = None if model.last_used is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(model.last_used))
     fields = {name: getattr(model, name) for name in ("name", "precision", "path", "bytes", "format", "source")}
-    return {**fields, "path": str(model.path), "last_used": used, "obstacle": stored_obstacle(model) or None}
+    known = {"obstacle": stored_obstacle(model) or None, "sees": sees_images(model)}
+    return {**fields, "path": str(model.path), "last_used": used, **known}
 
 
 def _columns(model: StoredModel) -> tuple[str, ...]:
     used = "" if model.last_used is None else time.strftime("%Y-%m-%d", time.localtime(model.last_used))
-    return model.name, model.precision, gib(model.bytes), used, str(model.path)
+    return model.name, model.precision, gib(model.bytes), "images" * sees_images(model), used, str(model.path)

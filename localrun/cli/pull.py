@@ -11,9 +11,8 @@ from localrun.cli.consent import fit_line
 from localrun.cli.console import note, write_json
 from localrun.cli.downloads import choose, open_hub, pull
 from localrun.cli.groups import JsonSwitch, OfflineSwitch
-from localrun.hub.http import Http
 from localrun.hub.preview import RepoPreview, must_find_on_hub, preview
-from localrun.hub.projectors import projector_of, with_file
+from localrun.hub.projectors import with_file
 from localrun.hub.variants import Variant, other_models
 
 _Name = Annotated[
@@ -54,7 +53,7 @@ def pull_model(
             )
         found = preview(http, wanted)
         variant, why = choose(http, found)
-        variant = seeing(http, found, variant, model, images)
+        variant = seeing(found, variant, model, images)
         if others := found.repo and other_models(found.repo, found.variants):
             note(f"{wanted.repo} holds other models too, by file: {', '.join(others[:8])}")
         note(f"{wanted.repo} {variant.precision}, {gib(variant.bytes)}: {why}; fits {fit_line(found, variant)}")
@@ -66,10 +65,10 @@ def pull_model(
     return 0
 
 
-def seeing(http: Http, found: RepoPreview, variant: Variant, model: str, images: bool) -> Variant:
+def seeing(found: RepoPreview, variant: Variant, model: str, images: bool) -> Variant:
     """The variant with its projector, where images are wanted. Raises NotFoundError where it has none."""
-    projector = None if found.repo is None else projector_of(http, found.repo, variant)
-    if projector is None:
+    projector = found.projector
+    if projector is None or variant.format != "gguf":
         if images and variant.format == "gguf":
             raise NotFoundError(f"{found.wanted.repo} has no projector that localrun reads", "leave out --images")
         return variant

@@ -61,6 +61,7 @@ def _catalogue_row(name: str, budget: int) -> dict[str, Any]:
         "downloads": None,
         "gated": None,
         "thinking": model.get("thinking", False),
+        "sees": model.get("sees", False),
         "note": model["note"],
         "verdict": verdict_of(fit) if fit and not obstacle else None,
         "obstacle": obstacle or None,
@@ -80,6 +81,7 @@ def _hub_row(found: api.FoundModel, budget: int) -> dict[str, Any]:
         "downloads": found.downloads,
         "gated": found.gated,
         "thinking": None,
+        "sees": found.sees,
         "note": found.arch,
         "verdict": rough_verdict(found.n_params, budget) if found.n_params and not obstacle else None,
         "obstacle": obstacle or None,
@@ -89,7 +91,8 @@ def _hub_row(found: api.FoundModel, budget: int) -> dict[str, Any]:
 
 def _columns(row: dict[str, Any]) -> tuple[str, ...]:
     cannot = f"cannot be run: {row['obstacle']}; the nearest that runs is {row['instead']}" if row["obstacle"] else ""
-    note_parts = [cannot or row["note"], "asks you to accept a licence" if row["gated"] else ""]
+    seeing, gate = "sees images" if row["sees"] else "", "asks you to accept a licence" if row["gated"] else ""
+    note_parts = [cannot or row["note"], seeing, gate]
     return (
         row["name"],
         count(row["n_params"]) if row["n_params"] else "",

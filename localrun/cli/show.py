@@ -10,6 +10,7 @@ import typer
 
 from localrun.backends.registry import usual_memory
 from localrun.base.errors import NotFoundError, UsageError
+from localrun.base.image_words import cost_words
 from localrun.base.units import count, gib
 from localrun.cli.completion import complete_any_model
 from localrun.cli.console import note, write_json, write_table
@@ -29,6 +30,7 @@ from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.hub.alternatives import unsupported_message
 from localrun.hub.preview import Wanted, find_on_hub, fit_preview, fit_stored, preview_or_guess
+from localrun.hub.projectors import images_on_disk
 from localrun.hub.stored import StoredModel
 from localrun.hub.verdicts import verdicts
 from localrun.model.archs import arch_of
@@ -116,6 +118,7 @@ def _on_hub(wanted: Wanted, offline: bool) -> dict[str, Any]:
         "precisions": sizes,
         "held_bytes": {candidate.precision: candidate.weights_bytes for candidate in found.candidates},
         "mappable_bytes": {candidate.precision: total_bytes(candidate.mappable) for candidate in found.candidates},
+        "images": found.images.as_fields() if found.images else None,
         "approximate": found.approximate,
         "verdict": verdicts(fit) if fit and not found.obstacle else {},
         "obstacle": found.obstacle or None,
@@ -150,6 +153,7 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
         "tokenizer": _tokenizer(source),
         "held_bytes": {stored.precision: weights.nbytes},
         "mappable_bytes": {stored.precision: total_bytes(weights.mappable)},
+        "images": images.as_fields() if not why and (images := images_on_disk(stored)) else None,
         "verdict": verdicts(fit) if fit else {},
         "obstacle": why or None,
     }
@@ -224,6 +228,8 @@ def _shown(name: str, value: Any) -> str:
         return ", ".join(f"{precision} {gib(size)}" for precision, size in value.items())
     if name == "verdict":
         return ", ".join(f"{precision} {verdict}" for precision, verdict in value.items())
+    if name == "images":
+        return cost_words(value)
     if name == "n_params":
         return count(value)
     if name == "layouts":

@@ -88,7 +88,7 @@ class LocalClient:
             return NO_IMAGES
         if self.model.images is None:
             raise UsageError(f"{self.info.name} sees no images", self.model.why_blind)
-        return self.model.images.see(request.images)
+        return self.model.images.see(request.images, request.chat_id)
 
     def _held(self, request: Request) -> Held | None:
         """Grammar that the answer is held to; None for none."""
@@ -219,9 +219,9 @@ class LocalClient:
                 yield event
 
     def _with_notes(self, figures: Completion) -> Completion:
-        """Add notes of the disk cache since the last answer."""
-        disk = self.model.engine.disk
-        notes = [note for note in (() if disk is None else disk.notes) if note not in self._shown_notes]
+        """Add notes of what is on disk since the last answer."""
+        told = [one.notes for one in (self.model.engine.disk, self.model.images) if one is not None]
+        notes = [note for part in told for note in part if note not in self._shown_notes]
         self._shown_notes.update(notes)
         news, self._note = [figures.cache.cache_note, *notes, self._note], ""
         return replace(figures, cache=replace(figures.cache, cache_note="; ".join(note for note in news if note)))

@@ -45,6 +45,7 @@ from localrun.storage.chat_codec import codec_before
 from localrun.storage.disk_cache import DiskCache
 from localrun.storage.identity import fingerprint
 from localrun.storage.idle_check import IdleCheck
+from localrun.storage.image_rows import ImageRowFiles
 from localrun.storage.label import Label
 from localrun.storage.mapped_files import MappedFiles
 from localrun.storage.weight_writer import WeightWriter
@@ -160,8 +161,8 @@ def load_planned(
     model = load_model(opened.source, layout, backend.device, plan.config, progress, *held)
     tables = {file: opened.files.stamps[file] for file in files_in_use(opened.source, opened.refs)}
     mapped = MappedFiles(tables, [*files.values(), *kept.found])
-    images, why_blind = open_eyes(opened, backend, layout, plan, planned.threads)
     engine = start_engine(options, opened, backend, layout, plan, model, planned.threads, mapped)
+    images, why_blind = open_eyes(opened, backend, layout, plan, planned.threads, engine.disk)
     text = opened.text if images is None else replace(opened.text, image_tokens=images.tokens)
     seconds = time.perf_counter() - started
     info = describe(options, opened, backend, notes, layout, plan, engine, seconds)
@@ -178,17 +179,24 @@ def load_planned(
 
 
 def open_eyes(
-    opened: OpenedModel, backend: Backend, layout: Layout, plan: MemoryPlan, threads: int
+    opened: OpenedModel, backend: Backend, layout: Layout, plan: MemoryPlan, threads: int, disk: DiskCache | None
 ) -> tuple[ImageEncoder | None, str]:
     """The half of a model that sees, which is loaded with the first image; or why there is none."""
     tower = opened.sight.tower
     if tower is None:
         return None, opened.sight.why_not
     if not plan.sight_bytes:
-        return None, NO_ROOM.format(gib(tower.room(backend, layout, threads)))
-    return ImageEncoder(
-        tower.projector(backend, layout), opened.text.tokenizer, sees_itself=opened.config.image_spans
-    ), ""
+        return None, NO_ROOM.format(gib(tower.cost(backend, layout, threads).room_bytes))
+    projector = tower.projector(backend, layout)
+
+    def files() -> ImageRowFiles | None:
+        """Files for what is encoded, where blocks are kept on disk, and the weights of the projector are known."""
+        if disk is None or not (weights := tower.whole_identity()):
+            return None
+        identity, n_parts = f"{weights} {projector.identity}", 1 + projector.n_added
+        return ImageRowFiles(disk.files.root, identity, disk.files.label, n_parts, tower.config.out_size, disk.writer)
+
+    return ImageEncoder(projector, opened.text.tokenizer, files, sees_itself=opened.config.image_spans), ""
 
 
 def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:
@@ -210,7 +218,7 @@ def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, thr
         before=codec_before(options) if opened.identity else None,
         mappable=mappable_weights(opened, backend, layout, now),
         adapters=opened.adapter_ranks,
-        sight_bytes=0 if (tower := opened.sight.tower) is None else tower.room(backend, layout, threads),
+        sight_bytes=0 if (tower := opened.sight.tower) is None else tower.cost(backend, layout, threads).room_bytes,
         drafting=None if opened.draft is None else opened.draft.config,
     )
     return layout, plan_with_sight(request)

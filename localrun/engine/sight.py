@@ -10,20 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from localrun.backends.interface import Backend
-from localrun.base.errors import DoesNotFitError, ModelFileError
+from localrun.base.errors import DoesNotFitError, ImageError, ModelFileError
 from localrun.base.machine import memory
 from localrun.base.request import IMAGE_ROWS
 from localrun.base.sanitize import clean
 from localrun.base.units import gib
+from localrun.engine.image_cost import USUAL_IMAGES, ImageCost
 from localrun.engine.image_encoder import KEPT_BYTES
-from localrun.formats.gguf import open_gguf
+from localrun.fit.plan import USUAL_THREADS
+from localrun.formats.gguf import GgufFile, open_gguf
 from localrun.formats.helper_files import PROJECTOR, named_helper
+from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
-from localrun.model.vision.families import FAMILIES, QWEN_ARCHS, Family, VisionConfig, family_of, required_family
+from localrun.model.seeing import QWEN_ARCHS
+from localrun.model.vision.families import FAMILIES, Family, VisionConfig, family_of, required_family
 from localrun.model.weight_ref import WeightRef
 from localrun.ops.image_rows import Projector
 from localrun.ops.layouts import Layout
 from localrun.ops.types import NUMERICS_VERSION
+from localrun.storage.identity import Identity
 
 NO_EYES = "choose a model that sees, such as one of Qwen3.5's or Gemma 4's, with its mmproj file in the same folder"
 IN_MAIN_MEMORY = "images are read in main memory so far: load it with --backend cpu"
@@ -41,15 +46,35 @@ class OpenedTower:
 
     def weight_bytes(self, layout: Layout) -> int:
         """Bytes of its weights once they are loaded."""
-        types = self.source.tensors
-        return self.family.weight_bytes(self.config, self.refs, lambda ref: types[ref.name].qtype, layout.nbytes)
+        return self.family.weight_bytes(self.config, self.refs, self.type_of, layout.nbytes)
 
-    def room(self, backend: Backend, layout: Layout, threads: int) -> int:
-        """Bytes that seeing takes: the weights, the encoding of an image of the usual size, and what is kept of
-        images."""
+    def cost(self, backend: Backend, layout: Layout | None = None, threads: int = USUAL_THREADS) -> ImageCost:
+        """Memory and tokens of images, once the weights are in `layout`; None: as the backend holds them."""
+        matrix_bytes = backend.matrix_bytes if layout is None else layout.nbytes
+        weights = self.family.weight_bytes(self.config, self.refs, self.type_of, matrix_bytes)
         encoder_bytes = partial(backend.encoder_bytes, threads=threads)
         encoding = self.family.working_bytes(self.config, self.refs, IMAGE_ROWS, encoder_bytes)
-        return self.weight_bytes(layout) + encoding + KEPT_BYTES
+        projector = self.source.path.name if self.source.format == "gguf" else ""
+        return ImageCost(weights, weights + encoding + KEPT_BYTES, tuple(map(self.tokens, USUAL_IMAGES)), projector)
+
+    def tokens(self, size: tuple[int, int]) -> int:
+        """Tokens of an image of so many pixels, width and height; 0 where it has no size."""
+
+        def never(*_: object) -> Any:
+            raise AssertionError("a plan needs no weights")
+
+        try:
+            return self.family.projector(self.config, never, never, never, 0).plan(*size, IMAGE_ROWS).n_rows
+        except ImageError:
+            return 0
+
+    def type_of(self, ref: WeightRef) -> str:
+        """The type of a weight in its file."""
+        return self.source.tensors[ref.name].qtype
+
+    def whole_identity(self) -> str:
+        """Names the weights by every byte of their files; empty where those may have changed."""
+        return Identity(self.source).result() if isinstance(self.source, GgufFile | SafetensorsFolder) else ""
 
     @property
     def n_added(self) -> int:

@@ -13,7 +13,7 @@ from localrun.fit.adapters import NO_ADAPTERS, AddedByAdapters
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection
 from localrun.fit.decode_time import torch_seconds
 from localrun.fit.mapped import Mappable, first_of, missed_bytes, total_bytes
-from localrun.fit.plan import USUAL_THREADS, CacheSizes, longest_context, margin_of, spare_share
+from localrun.fit.plan import USUAL_THREADS, CacheSizes, longest_context, margin_of, most_sequences, spare_share
 from localrun.fit.rates import Rates
 from localrun.fit.roofline import Roofline, roofline
 from localrun.fit.shape import ModelShape
@@ -27,7 +27,6 @@ CONTEXTS = (4096, 8192, 16384, 32768, 65536, 131072)
 CODECS = tuple(KV_CODECS[name] for name in BEST_FIRST)
 USUAL_CONTEXT = 8192
 FLUENT_TPS = 8.0  # about as fast as one reads
-MOST_SEQUENCES = 4096
 PROMPT_TOKENS = 512  # of the prompt whose first token est_ttft_ms is about
 USUAL_DISK = 1e9  # bytes a second, where it was not measured
 FLOOR_MEANING = "; ≥ is at least: other programs computed while that was measured, and it is measured again later"
@@ -82,6 +81,7 @@ class FitRow:
     adapter_bytes: int = 0  # of `weights_bytes`
     est_is_measured: bool = False  # answers of models of this size here say how fast it is; else the machine's limits
     est_is_floor: bool = False  # other programs computed while the limits were measured: it is at least as fast
+    images_fit: bool | None = None  # whether a load has room for images, too; None: the model sees none
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,7 @@ class Question:
     parallel: int = 1
     disk: Callable[[], float] | None = None
     added: AddedByAdapters = NO_ADAPTERS
+    sight_bytes: int = 0  # that a load keeps free for images; 0: the model sees none
 
 
 def speed_mark(row: FitRow) -> str:
@@ -170,10 +171,11 @@ def _rows(
     budget, parallel = question.budget, question.parallel
     parts = candidate.mappable if question.disk else ()
     room = budget - margin_of(budget) - sizes.program_bytes - candidate.weights_bytes
-    longest = longest_context(sizes, codec, room, parallel=parallel)
     movable = total_bytes(parts)
-    if not longest and movable:
-        longest = longest_context(sizes, codec, room + movable, parallel=parallel)
+    longest, seeing = 0, room
+    for more in dict.fromkeys((-question.sight_bytes, 0, movable)):  # with room for images, without, and from disk
+        if not longest:
+            longest, seeing = longest_context(sizes, codec, room + more, parallel=parallel) or 0, room + min(more, 0)
     limits, is_measured = roofline(question.rates, candidate.active_bytes)
     by_torch = 0.0 if is_measured else torch_seconds(sizes.decode_cost(codec), question.rates)
     rows = []
@@ -181,6 +183,8 @@ def _rows(
         cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, codec, USUAL_THREADS)
         total = candidate.weights_bytes + cache + scratch + sizes.program_bytes
         verdict, mapped = _placed(candidate, parts, total, budget)
+        sees = verdict == "fits" and total + question.sight_bytes <= budget - margin_of(budget)
+        left = (seeing if sees else room) - scratch
         missed = missed_bytes(mapped, budget - (total - total_bytes(mapped)))
         seconds = limits.reading(candidate.active_bytes + sizes.nbytes(ctx, codec) - missed) + by_torch
         first_seconds = _reading_prompt(limits, min(PROMPT_TOKENS, ctx), active_params, question)
@@ -196,15 +200,13 @@ def _rows(
                 kv_codec=codec.name,
                 weights_bytes=candidate.weights_bytes,
                 kv_bytes=cache,
-                kept_kv_bytes=int(cache * spare_share(room - scratch, cache)) if cache else 0,
+                kept_kv_bytes=int(cache * spare_share(left, cache)) if cache else 0,
                 scratch_bytes=scratch,
                 total_bytes=total,
                 budget_bytes=budget,
                 verdict=verdict,
-                max_ctx=longest or 0,
-                max_sequences=_most_sequences(
-                    sizes, ctx, codec, room - scratch + (total_bytes(parts) if mapped else 0)
-                ),
+                max_ctx=longest,
+                max_sequences=most_sequences(sizes, ctx, codec, room - scratch + (total_bytes(parts) if mapped else 0)),
                 est_decode_tps=round(1 / seconds, 1 if seconds < 1 else 3),
                 est_ttft_ms=round(1000 * first_seconds, 0),
                 mapped_bytes=total_bytes(mapped),
@@ -213,6 +215,7 @@ def _rows(
                 file_bytes=candidate.file_bytes or candidate.weights_bytes,
                 est_is_measured=is_measured,
                 est_is_floor=not question.rates.idle,
+                images_fit=sees if question.sight_bytes else None,
             )
         )
     return rows
@@ -250,15 +253,6 @@ def _short_of_disk(shape: ModelShape, candidates: Sequence[Candidate], question:
 
 def _has_room(candidate: Candidate, mapped: Sequence[Mappable]) -> bool:
     return candidate.disk_room is None or total_bytes(mapped) <= candidate.disk_room
-
-
-def _most_sequences(sizes: CacheSizes, ctx: int, codec: KVCodec, room: int) -> int:
-    """Largest number of sequences of `ctx` tokens whose cache takes at most `room` bytes."""
-    low, high = 0, MOST_SEQUENCES
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if sizes.nbytes(ctx, codec, middle) <= room else (low, middle - 1)
-    return low
 
 
 def _recommend(

@@ -27,6 +27,7 @@ SMALL_CONTEXT = 4096  # tokens that a hint speaks of
 FEWEST_BITS = 2.0  # a weight; below that no precision is worth naming
 SPARE_SHARE = 0.5  # of memory left over that kept chats may take
 MOST_SPARE = 3.0  # times the blocks of the context itself
+MOST_SEQUENCES = 4096  # that are counted
 USUAL_THREADS = 8  # whose scratch is counted where the number is not known
 
 
@@ -214,6 +215,15 @@ def longest_context(
         need = shape.nbytes(ctx, codec, parallel) + shape.scratch_bytes(ctx, codec, threads)
         low, high = (blocks, high) if need <= room else (low, blocks - 1)
     return min(low * BLOCK_TOKENS, most)
+
+
+def most_sequences(sizes: CacheSizes, ctx: int, codec: KVCodec, room: int) -> int:
+    """Largest number of sequences of `ctx` tokens whose cache takes at most `room` bytes."""
+    low, high = 0, MOST_SEQUENCES
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if sizes.nbytes(ctx, codec, middle) <= room else (low, middle - 1)
+    return low
 
 
 def _refusal(error: DoesNotFitError, budget: Budget, shape: CacheShape, threads: int) -> DoesNotFitError:

@@ -10,12 +10,15 @@ from urllib.parse import quote, urlencode
 from localrun.base.errors import HubError, NotFoundError
 from localrun.base.sanitize import clean
 from localrun.base.timer import calling_after
+from localrun.formats.gguf_names import is_gguf
+from localrun.formats.helper_files import PROJECTOR, named_helper
 from localrun.hub.connection import MIRROR_HINT
 from localrun.hub.http import LONGEST_WAIT, Http, NetworkError
 from localrun.hub.http_errors import check_status
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.safe_names import is_commit, is_etag, is_file, is_repo
 from localrun.hub.url_origin import host_of
+from localrun.model.seeing import SEEING
 
 RETRY_SECONDS = (0.5, 2.0)
 SILENT_SECONDS = 4.0  # of waiting before the user is told why
@@ -36,6 +39,7 @@ class FoundModel:
     arch: str = ""
     n_params: int = 0
     max_context: int = 0
+    sees: bool = False  # it has a projector (mmproj), beside a model of a kind whose images are read
 
 
 def search(http: Http, term: str, limit: int = 20) -> list[FoundModel]:
@@ -43,7 +47,7 @@ def search(http: Http, term: str, limit: int = 20) -> list[FoundModel]:
 
     HubError when the hub cannot be asked.
     """
-    expand = [("expand", name) for name in ("gguf", "downloads", "likes", "gated", "tags")]
+    expand = [("expand", name) for name in ("gguf", "downloads", "likes", "gated", "tags", "siblings")]
     query = [("search", term), ("filter", "gguf"), ("sort", "downloads"), ("limit", str(limit)), *expand]
     url = f"{http.access.endpoint}/api/models?{urlencode(query)}"
     rows = get_json(http, url)
@@ -126,16 +130,24 @@ def _not_a_hub(url: str) -> HubError:
 def _found(row: dict[str, Any]) -> FoundModel:
     gguf = row.get("gguf")
     about: dict[str, Any] = gguf if isinstance(gguf, dict) else {}
+    arch = _text(about.get("architecture"))
     return FoundModel(
         repo=str(row["id"]),
         downloads=_count(row.get("downloads")),
         likes=_count(row.get("likes")),
         gated=bool(row.get("gated")),
         licence=_licence(row),
-        arch=_text(about.get("architecture")),
+        arch=arch,
         n_params=_count(about.get("total")),
         max_context=_count(about.get("context_length")),
+        sees=arch in SEEING and _has_projector(row.get("siblings")),
     )
+
+
+def _has_projector(siblings: Any) -> bool:
+    """Whether one of the files of a repository is a projector by its name."""
+    names = (one.get("rfilename") for one in siblings if isinstance(one, dict)) if isinstance(siblings, list) else ()
+    return any(isinstance(name, str) and is_gguf(name) and named_helper(name) == PROJECTOR for name in names)
 
 
 def _file(row: Any) -> RemoteFile | None:

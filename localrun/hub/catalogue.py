@@ -21,6 +21,7 @@ class CatalogueModel(TypedDict):
     safetensors: NotRequired[str]  # repository of the original
     precisions: NotRequired[list[str]]  # of the GGUF repository; there may be more
     thinking: NotRequired[bool]  # can think before it answers
+    sees: NotRequired[bool]  # sees images, through a projector of the GGUF repository
     config: NotRequired[dict[str, Any]]  # what its config.json says of its shape
 
 

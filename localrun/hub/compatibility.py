@@ -52,6 +52,21 @@ def stored_obstacle(model: StoredModel) -> str:
         return f"config.json: {why}" if model.format == "safetensors" else why
 
 
+def sees_images(model: StoredModel) -> bool:
+    """Whether a model on disk sees images, by the start of its file and of a projector's beside it."""
+    from localrun.engine.sight import find_sight
+    from localrun.model.vision.families import family_of
+
+    try:
+        source = _skim(model)
+        if source.format != "gguf":
+            return family_of(source) is not None
+        hidden_size = source.metadata.get(f"{source.metadata.get('general.architecture')}.embedding_length")
+        return isinstance(hidden_size, int) and find_sight(source, hidden_size).tower is not None
+    except (LocalrunError, OSError):
+        return False
+
+
 def _skim(model: StoredModel) -> RemoteModel:
     if model.format == "safetensors":
         path: Path = model.path / "config.json"

@@ -6,6 +6,7 @@
 import os
 import shutil
 import uuid
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -84,3 +85,8 @@ def remember_commit(cache: Path, repo: RemoteRepo, revision: str = "main") -> st
         ref.parent.mkdir(parents=True, exist_ok=True)
         replace_own(ref, repo.commit.encode())
     return "" if before == repo.commit else before
+
+
+def missing_bytes(cache: Path, repo: RemoteRepo, files: Iterable[RemoteFile]) -> int:
+    """Bytes still to download."""
+    return sum(file.size for file in files if find_stored(cache, repo, file) is None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 from localrun.backends.registry import usual_backend
 from localrun.base.adapter_choice import AdapterChoice
@@ -24,15 +25,19 @@ from localrun.hub.api import read_repo
 from localrun.hub.candidates import by_tensors, estimated, in_memory, offered, quantised
 from localrun.hub.catalogue import CatalogueModel, read_catalogue
 from localrun.hub.catalogue_shape import catalogue_shape
-from localrun.hub.hf_cache import find_stored
+from localrun.hub.hf_cache import missing_bytes
 from localrun.hub.http import Http, NetworkError
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
+from localrun.hub.projectors import cost_on_disk, sight_of
 from localrun.hub.remote import read_headers, read_remote, without_rope_tensors
-from localrun.hub.remote_repo import RemoteRepo
+from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.stored import StoredModel, config_precision
 from localrun.hub.suggest import catalogue_name, near_names
 from localrun.hub.variants import Variant, choose_variant, variants_of
 from localrun.model.recording import record_shapes
+
+if TYPE_CHECKING:
+    from localrun.engine.image_cost import ImageCost
 
 _TRIES = 3  # files that are looked at for the shape of a model
 _FLOATS = ("fp32", "bf16", "fp16")
@@ -63,6 +68,8 @@ class RepoPreview:
     note: str = ""  # why there is no shape
     unreachable: str = ""  # why the hub was not asked; empty where it was, or did not need to be
     unreadable: Mapping[str, str] = field(default_factory=dict)  # precisions of types we do not know: what they hold
+    projector: RemoteFile | None = None  # with which GGUFs of it see
+    images: ImageCost | None = None  # None: it sees none, or that is not known
 
     @property
     def approximate(self) -> bool:
@@ -126,9 +133,10 @@ def preview(http: Http, wanted: Wanted) -> RepoPreview:
     originals = [one for variant, one in zip(variants, candidates, strict=True) if variant.format == "safetensors"]
     if shape is not None and any(map(_is_wide, originals)):
         candidates += [quantised(precision, shape) for precision in PRECISIONS]  # while it is loaded
-    return RepoPreview(
-        wanted, repo, tuple(variants), tuple(candidates), shape, repo.licence, note, unreadable=unreadable
-    )
+    seeing = None if shape is None or shape.obstacle else shape.config.hidden_size
+    projector, images = sight_of(http, repo, variants, seeing) if seeing else (None, None)
+    found = wanted, repo, tuple(variants), tuple(candidates), shape, repo.licence, note
+    return RepoPreview(*found, unreadable=unreadable, projector=projector, images=images)
 
 
 def fit_preview(
@@ -150,7 +158,8 @@ def fit_preview(
     readable = [one for one in candidates if one.precision not in found.unreadable]
     if not readable:
         return Fit((), found.obstacle)
-    question = Question(budget, machine_rates(), ctx, parallel, added=added_by(adapters, found.shape))
+    added, sight = added_by(adapters, found.shape), found.images.room_bytes if found.images else 0
+    question = Question(budget, machine_rates(), ctx, parallel, added=added, sight_bytes=sight)
     fit = _fit(found.shape, readable, question, what_if)
     return replace(fit, reason=found.obstacle) if found.obstacle else fit
 
@@ -167,18 +176,19 @@ def fit_stored(
     `budget` as for `fit_preview`. Raises like `added_by`."""
     from localrun.formats.detect import open_model_file
 
-    candidates, shape, added = [], None, NO_ADAPTERS
+    candidates, shape, added, sight = [], None, NO_ADAPTERS, 0
     made: dict[str, Candidate] = {}
     for model in stored:
         source = open_model_file(model.path)
         shape = shape_of(source)
-        added = added_by(adapters, shape)
+        added, images = added_by(adapters, shape), cost_on_disk(source, shape.config.hidden_size)
+        sight = images.room_bytes if images else 0
         candidates.append(in_memory(source, model.precision, shape, added.ranks))
         if model.format == "safetensors" and _is_wide(candidates[-1]):
             made |= {precision: in_memory(source, precision, shape, added.ranks) for precision in PRECISIONS}
     if shape is None:
         raise NotFoundError("there is no model to fit")
-    question = Question(budget, machine_rates(), ctx, parallel, added=added)
+    question = Question(budget, machine_rates(), ctx, parallel, added=added, sight_bytes=sight)
     return _fit(shape, [*candidates, *made.values()], question, what_if)
 
 
@@ -207,6 +217,8 @@ def _fit(shape: ModelShape, candidates: Sequence[Candidate], question: Question,
     if backend is not usual_backend():
         budget = question.budget if what_if else backend.memory(memory()).available
         question = replace(question, budget=budget, rates=machine_rates(backend=backend))
+    if not backend.in_main_memory or shape.obstacle:  # it reads text alone
+        question = replace(question, sight_bytes=0)
     disk = cache(disk_rate) if may_map(backend) else None
     fit = replace(fit_table(shape, candidates, replace(question, disk=disk)), backend=backend.name, elsewhere=elsewhere)
     if not shape.obstacle:
@@ -270,7 +282,7 @@ def _candidate(
     http: Http, repo: RemoteRepo, variant: Variant, shape: ModelShape | None, unreadable: dict[str, str]
 ) -> Candidate:
     """Candidate for one precision on the hub; headers of a quantised checkpoint tell how its tensors would be held."""
-    missing = _missing_bytes(http, repo, variant)
+    missing = missing_bytes(http.access.cache, repo, variant.files)
     if shape is None or variant.format != "safetensors" or variant.precision in ("", *_FLOATS) or shape.obstacle:
         return offered(variant, shape, missing)
     try:
@@ -284,8 +296,3 @@ def _candidate(
 def _is_wide(candidate: Candidate) -> bool:
     """Whether the weights are floats once loaded, so that they can be quantised."""
     return candidate.precision in _FLOATS or candidate.bits >= _FLOAT_BITS
-
-
-def _missing_bytes(http: Http, repo: RemoteRepo, variant: Variant) -> int:
-    """Bytes still to download."""
-    return sum(file.size for file in variant.files if find_stored(http.access.cache, repo, file) is None)

@@ -1,25 +1,44 @@
-"""The projector of a GGUF in its repository: the file through which the model sees images."""
+"""The half of a model that sees, in its repository or on disk: the projector of a GGUF, and what images cost."""
 
-from dataclasses import replace
+from __future__ import annotations
 
-from localrun.base.errors import ModelFileError
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from localrun.backends.registry import backend_in_main_memory
+from localrun.base.errors import LocalrunError, ModelFileError
+from localrun.fit.shape import shape_of
+from localrun.formats.detect import open_model_file
 from localrun.formats.gguf_names import is_gguf
 from localrun.formats.helper_files import PROJECTOR, named_helper
+from localrun.formats.source import TensorSource
 from localrun.hub.http import Http
-from localrun.hub.remote import read_headers
+from localrun.hub.remote import read_headers, read_remote
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
+from localrun.hub.stored import StoredModel
 from localrun.hub.variants import Variant
+
+if TYPE_CHECKING:  # with numpy, which other downloads do without
+    from localrun.engine.image_cost import ImageCost
 
 BEST_FIRST = ("bf16", "f16", "q8_0")  # as projectors are published: their weights are of bf16 checkpoints
 
 
-def projector_of(http: Http, repo: RemoteRepo, variant: Variant) -> RemoteFile | None:
-    """The projector that a GGUF of the repository sees with; None where it has none that is read. Raises HubError."""
-    if variant.format != "gguf":
-        return None
-    for file in sorted(repo.files, key=lambda file: (rank(file.path), file.path)):
-        if is_gguf(file.path) and named_helper(file.path) == PROJECTOR and is_read(http, repo, file):
-            return file
+@dataclass(frozen=True, slots=True)
+class RemoteProjector:
+    """The file of a projector that localrun reads, and what images through it cost."""
+
+    file: RemoteFile
+    cost: ImageCost
+
+
+def projector_of(http: Http, repo: RemoteRepo, hidden_size: int) -> RemoteProjector | None:
+    """The projector that GGUFs of the repository see with; None where it has none that is read. Raises HubError."""
+    projectors = [file for file in repo.files if is_gguf(file.path) and named_helper(file.path) == PROJECTOR]
+    for file in sorted(projectors, key=lambda file: (rank(file.path), file.path)):
+        if (cost := cost_of_projector(http, repo, file, hidden_size)) is not None:
+            return RemoteProjector(file, replace(cost, projector=file.path, file_bytes=file.size))
     return None
 
 
@@ -28,17 +47,56 @@ def with_file(variant: Variant, file: RemoteFile) -> Variant:
     return replace(variant, files=(*variant.files, file))
 
 
-def is_read(http: Http, repo: RemoteRepo, file: RemoteFile) -> bool:
-    """Whether localrun reads a projector, by its header."""
-    from localrun.model.vision.families import required_family  # with numpy, which other downloads do without
+def cost_of_projector(http: Http, repo: RemoteRepo, file: RemoteFile, hidden_size: int) -> ImageCost | None:
+    """Cost of images by a projector's header; None where localrun does not read it."""
+    from localrun.engine.sight import first_fitting
 
     try:
-        header = read_headers(http, repo, [file])
-        family = required_family(header)
-        family.refs(family.config(header), header)
+        tower = first_fitting([read_headers(http, repo, [file])], hidden_size).tower
     except ModelFileError:
-        return False
-    return True
+        return None
+    return tower.cost(backend_in_main_memory()) if tower else None
+
+
+def cost_of_checkpoint(http: Http, repo: RemoteRepo, variant: Variant, hidden_size: int) -> ImageCost | None:
+    """Cost of images by the headers of a checkpoint, which are read where its config.json has a half that sees."""
+    from localrun.engine.sight import find_sight
+    from localrun.model.vision.families import family_of
+
+    if family_of(read_remote(http, repo, variant)) is None:
+        return None
+    try:
+        tower = find_sight(read_headers(http, repo, variant.files), hidden_size).tower
+    except ModelFileError:
+        return None
+    return tower.cost(backend_in_main_memory()) if tower else None
+
+
+def sight_of(
+    http: Http, repo: RemoteRepo, variants: Sequence[Variant], hidden_size: int
+) -> tuple[RemoteFile | None, ImageCost | None]:
+    """The projector of a repository with GGUFs, and the cost of images of any. Raises HubError."""
+    if not any(variant.format == "gguf" for variant in variants):
+        return None, cost_of_checkpoint(http, repo, variants[0], hidden_size)
+    found = projector_of(http, repo, hidden_size)
+    return (found.file, found.cost) if found else (None, None)
+
+
+def images_on_disk(stored: StoredModel) -> ImageCost | None:
+    """Cost of images of a model on disk; None where it sees none, or cannot be read."""
+    try:
+        source = open_model_file(stored.path)
+        return cost_on_disk(source, shape_of(source).config.hidden_size)
+    except LocalrunError:
+        return None
+
+
+def cost_on_disk(source: TensorSource, hidden_size: int) -> ImageCost | None:
+    """Cost of images of a model on disk; None where it sees none."""
+    from localrun.engine.sight import find_sight
+
+    tower = find_sight(source, hidden_size).tower
+    return tower.cost(backend_in_main_memory()) if tower else None
 
 
 def rank(path: str) -> int:

@@ -16,11 +16,11 @@ from localrun.base.errors import LocalrunError
 from localrun.base.request import Json
 from localrun.base.units import count
 from localrun.client.choice import ModelChoice
-from localrun.engine.sight import find_sight
 from localrun.formats.chat_templates import gguf_templates
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
+from localrun.hub.compatibility import sees_images
 from localrun.hub.stored import StoredModel
 from localrun.model.archs import arch_of
 from localrun.server.models import ModelHost, model_id
@@ -78,7 +78,7 @@ def show(choice: ModelChoice) -> Json:
         "modified_at": _modified(stored.path),
         "details": _details(stored),
         "model_info": _model_info(source, _shape(stored)),
-        "capabilities": _capabilities(source, templates),
+        "capabilities": ["completion", *["vision"] * _sees(stored), *_capabilities(templates)],
         "template": template,
         "parameters": "\n".join(f"{name:<30} {value}" for name, value in sampling.items() if value),
     }
@@ -144,11 +144,20 @@ def _is_shown(key: str, value: Any) -> bool:
     return is_plain and "chat_template" not in key
 
 
-def _capabilities(source: GgufFile | SafetensorsFolder, templates: Mapping[str, str]) -> list[str]:
-    found = ["completion"]
-    with suppress(LocalrunError):
-        if find_sight(source, arch_of(source).config(source).hidden_size).tower is not None:
-            found.append("vision")
+def _sees(stored: StoredModel) -> bool:
+    """Whether a model sees images, looked up again where its file or its folder has changed."""
+    with suppress(OSError):
+        return _sees_as_of(stored, stored.path.stat().st_mtime_ns, stored.path.parent.stat().st_mtime_ns)
+    return False
+
+
+@lru_cache(maxsize=512)
+def _sees_as_of(stored: StoredModel, changed_ns: int, folder_changed_ns: int) -> bool:
+    return sees_images(stored)
+
+
+def _capabilities(templates: Mapping[str, str]) -> list[str]:
+    found = []
     with suppress(LocalrunError):
         if "tool_use" in templates or ChatTemplate(templates.get("default")).capabilities.tools:
             found.append("tools")

@@ -23,12 +23,16 @@ STALLED_SECONDS = 20.0  # for one block, after which the disk is not waited for 
 
 @dataclass(frozen=True, slots=True)
 class Unwritten:
-    """A block on its way to disk; without parts it is there already and only belongs to one more chat."""
+    """A block on its way to disk; without parts it is there already and only belongs to one more chat.
+
+    `files`: where it goes; None: where the blocks of the model go.
+    """
 
     key: BlockKey
     ids: tuple[int, ...]
     parts: list[bytes]
     chats: tuple[str, ...]
+    files: BlockFiles | None = None
 
 
 class BlockWriter:
@@ -64,6 +68,11 @@ class BlockWriter:
         """Queue a block to write; the queue must have room."""
         self.n_given += 1
         self._queue.put_nowait(block)
+
+    def give_patiently(self, block: Unwritten) -> None:
+        """Queue a block from any other thread than the engine's, and wait until there is room."""
+        self.n_given += 1
+        self._put(block)
 
     def claim(self, key: BlockKey, chat: str) -> None:
         """Note that a block on disk belongs to one more chat."""
@@ -132,7 +141,8 @@ class BlockWriter:
 
     def _write(self, block: Unwritten) -> None:
         self._write_claims()
-        self.nbytes += self.files.save(block.key, block.ids, block.parts, block.chats)
+        files = block.files or self.files
+        self.nbytes += files.save(block.key, block.ids, block.parts, block.chats)
         if self.nbytes > self.budget:
             self._trim()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localrun.storage.claims import FOLDER, Claims, file_name, read_claims
-from localrun.storage.label import Label, read_label
+from localrun.storage.label import IMAGES, Label, read_label
 
 SUFFIX = ".kv"
 UNFINISHED = ".tmp"  # behind that, while it is written
@@ -134,7 +134,8 @@ def codec_of(root: Path, chat: str, path: Path, precision: str, numerics: int) -
     found: list[tuple[float, CodecTokens]] = []
     for folder in fingerprints(root):
         label, claims = read_label(folder), folder / FOLDER / file_name(chat)
-        if (label.path, label.precision, label.numerics) == (str(path), precision, numerics):
+        is_of_model = (label.path, label.precision, label.numerics) == (str(path), precision, numerics)
+        if is_of_model and label.codec != IMAGES:
             with suppress(OSError):
                 n_tokens = label.block_tokens * len(read_claims(claims))
                 found.append((claims.stat().st_mtime, CodecTokens(label.codec, n_tokens)))

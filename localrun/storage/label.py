@@ -11,6 +11,7 @@ from localrun.base.state_file import read_state
 from localrun.ops.kv import BLOCK_TOKENS
 
 FILE = "label.json"
+IMAGES = "images"  # in place of a codec: encoded images
 
 
 @dataclass(frozen=True, slots=True)

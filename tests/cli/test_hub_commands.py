@@ -7,6 +7,7 @@ import shutil
 import struct
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from types import ModuleType
@@ -95,7 +96,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     module.LocalClient = lambda options, progress: FakeClient(options, lambda request: "Yes.")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "localrun.client.local", module)
     for name in ("localrun.cli.fit", "localrun.hub.preview"):
-        monkeypatch.setattr(f"{name}.machine_rates", lambda: Rates(40e9, 1e12))
+        monkeypatch.setattr(f"{name}.machine_rates", lambda backend=None: Rates(40e9, 1e12))
 
     def call(*arguments: str) -> tuple[int, str, str]:
         code = run_command_line(list(arguments))
@@ -244,6 +245,10 @@ def test_pull_takes_the_projector_that_is_read_with_a_model_that_sees(hub: FakeH
     assert run("pull", "org/tiny-GGUF:F16", "--images")[0] == 3
     assert "--images" not in run("pull", "org/tiny-GGUF:F16")[2]
     path = write_projector(tmp_path / "mmproj.gguf", TINY_TOWERS["qwen3.5"].build().state_dict(), SHAPE)
+    repo.files["mmproj-F32.gguf"] = path.read_bytes()  # of a model with other rows
+    assert run("pull", "org/tiny-GGUF:F16", "--images")[0] == 3
+    recipe = replace(TINY_TOWERS["qwen3.5"], more={"out_hidden_size": 64})
+    path = write_projector(tmp_path / "mmproj.gguf", recipe.build().state_dict(), {**SHAPE, "out_hidden_size": 64})
     repo.files["mmproj-F32.gguf"] = path.read_bytes()
     repo.files["mmproj-F16.gguf"] = stub_gguf(tmp_path, "mmproj-F16.gguf", arch="clip")  # of another kind
     assert "`localrun pull org/tiny-GGUF:F16 --images`" in run("pull", "org/tiny-GGUF:F16")[2]
@@ -253,6 +258,28 @@ def test_pull_takes_the_projector_that_is_read_with_a_model_that_sees(hub: FakeH
     check(answer, "pull")
     assert (Path(answer["path"]).parent / "mmproj-F32.gguf").read_bytes() == path.read_bytes()
     assert answer["fetched"] == len(path.read_bytes())
+
+
+def test_what_images_cost_is_known_before_a_download_and_after_it(hub: FakeHub, run: Run, tmp_path: Path) -> None:
+    """Tokens and memory, with the projector counted; plans without room for them say so."""
+    recipe = replace(TINY_TOWERS["qwen3.5"], more={"out_hidden_size": 64})
+    path = write_projector(tmp_path / "mmproj.gguf", recipe.build().state_dict(), {**SHAPE, "out_hidden_size": 64})
+    tiny = stub_gguf(tmp_path, "seeing-F16.gguf", arch="qwen3vl")
+    files = {"seeing-F16.gguf": tiny, "mmproj-F32.gguf": path.read_bytes()}
+    hub.repos["org/seeing-GGUF"] = FakeRepo(files, gguf={"architecture": "qwen35", "total": 20_000_000})
+    before = json.loads(run("show", "org/seeing-GGUF", "--json")[1])["images"]
+    assert before["tokens"] == {"512x512": 1024, "1280x720": 1008, "1920x1080": 1008, "4032x3024": 972}
+    assert (before["projector"], before["projector_bytes"]) == ("mmproj-F32.gguf", path.stat().st_size)
+    assert before["room_bytes"] > before["tower_bytes"] > 0
+    code, out, _ = run("fit", "org/seeing-GGUF", "--json", "--memory", "8GiB")
+    table = json.loads(out)
+    check(table, "fit")
+    assert (code, table["images"]) == (0, before)
+    assert all(row["images_fit"] for row in table["rows"])
+    assert "there is room" in run("fit", "org/seeing-GGUF", "--memory", "8GiB")[1]
+    found = json.loads(run("search", "seeing", "--json")[1])
+    assert [row["sees"] for row in found if row["repo"] == "org/seeing-GGUF"] == [True]
+    assert not any(row["sees"] for row in json.loads(run("search", "tiny", "--json")[1]) if row["source"] == "hub")
 
 
 @pytest.mark.parametrize(

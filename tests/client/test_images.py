@@ -1,5 +1,6 @@
 """A model that sees, from a file to its answer: what transformers answers, and no image is encoded twice."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,10 +27,12 @@ from localrun.chat.journal import ChatStore
 from localrun.chat.turn import TurnOptions, begin_turn, preview_request
 from localrun.client.codec import codec
 from localrun.client.local import LocalClient
+from localrun.engine.image_cost import ImageCost
 from localrun.engine.sight import OpenedTower
 from localrun.model.vision.config import TowerConfig
 from localrun.model.vision.tower import TowerWeights
 from localrun.model.vision.weights import TowerLoader
+from localrun.storage.inventory import inventory, stored_blocks
 
 
 def picture(path: Path, width: int, height: int) -> Path:
@@ -143,7 +146,7 @@ def test_text_alone_reads_nothing_of_the_tower(folder: Path, tmp_path: Path, mon
 def test_images_for_which_there_is_no_room_are_refused_before_they_are_sent(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(OpenedTower, "room", lambda *_: 1 << 50)
+    monkeypatch.setattr(OpenedTower, "cost", lambda *_: ImageCost(1 << 50, 1 << 50, ()))
     with client_of(folder) as client:
         assert "images would take another" in client.info.why_blind
         with pytest.raises(UsageError, match="sees no images"):
@@ -204,6 +207,37 @@ def test_requests_with_images_cross_processes(tmp_path: Path) -> None:
     assert wire.decode(wire.encode(request)) == request
     with_bytes = replace(request, images=(replace(request.images[0], path=None, data=bytes(range(256))),))
     assert wire.decode(wire.encode(with_bytes)) == with_bytes
+
+
+def test_no_image_of_a_stored_chat_is_encoded_twice_whatever_changes_before_it(
+    name: str, folder: Path, tmp_path: Path
+) -> None:
+    """Not after a restart and an edit, from which no key can be taken; damaged, it is, and that is said."""
+    chat = f"chat-{name}".replace(".", "-")
+    for file in folder.iterdir():
+        os.utime(file, (1, 1))  # settled, so that what was computed of it is kept
+    options = LoadOptions(folder, ctx=512, disk_cache=1 << 30)
+    request = replace(asked("what?", picture(tmp_path / "a.png", 70, 41)), chat_id=chat)
+    edited = replace(request, messages=({"role": "system", "content": "be brief"}, *request.messages))
+    with LocalClient(options) as client:
+        assert answered(client, edited)[2] == 1
+        warm, _, _ = answered(client, edited)
+    answers = []
+    for damage in (False, True):
+        with LocalClient(options) as client:
+            assert client.model.engine.disk is not None
+            root = client.model.engine.disk.files.root
+            images = [one for one in inventory(root) if one.label.codec == "images"]
+            assert [kept.chat for one in images for kept in one.chats] == [chat]
+            for block in stored_blocks(root) if damage else ():
+                if block.fingerprint == images[0].fingerprint:
+                    os.truncate(block.path, 99)
+            changed = replace(edited, messages=({"role": "system", "content": f"be {damage}"}, *request.messages))
+            found, _, n_encoded = answered(client, changed)
+            assert n_encoded == damage
+            assert ("damaged" in found.cache.cache_note) == damage
+            answers.append(answered(client, edited)[0].token_ids)
+    assert answers == [warm.token_ids] * 2
 
 
 def test_a_chat_goes_on_with_its_image_after_a_restart(folder: Path, tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def least_for(kv: KVCodecName, monkeypatch: pytest.MonkeyPatch) -> int:
         return plan_load(request)
 
     with monkeypatch.context() as patch:
-        patch.setattr(load_module, "plan_load", watched)
+        patch.setattr(load_module, "plan_with_sight", watched)
         client(kv, ctx=None, disk_cache=0).close()
     request = replace(asked[0], resident=1 << 28)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
+from localrun.model.seeing import QWEN_ARCHS
 from localrun.model.vision.embedder import (
     embedder_bytes,
     embedder_refs,
@@ -66,7 +67,6 @@ class Family(Generic[C, T]):
     projector: Callable[[C, Callable[[], T], MakeEncoder, Callable[[], str], int], Projector]
 
 
-QWEN_ARCHS = {"qwen35": False, "qwen35moe": False, "qwen3vl": True, "qwen3vlmoe": True}  # and whether it is tapped
 FAMILIES: tuple[Family[Any, Any], ...] = (
     Family(
         types=(*HF_TYPES, GGUF_TYPE),

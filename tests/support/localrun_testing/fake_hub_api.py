@@ -134,6 +134,7 @@ class HubHandler(FileHandler):
         row |= {"gated": "manual" if repo.gated else False, "downloads": 100 + len(name), "likes": 3}
         row |= {"tags": ["gguf", f"license:{repo.card.get('license', '')}"], "cardData": repo.card}
         row["lastModified"] = "2026-01-02T03:04:05.000Z"
+        row["siblings"] = [{"rfilename": file} for file in repo.files]
         return {**row, "gguf": repo.gguf} if repo.gguf else row
 
     def sibling(self, name: str, content: bytes, blobs: bool) -> dict[str, Any]:

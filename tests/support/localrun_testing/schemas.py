@@ -299,6 +299,18 @@ EXPLAIN = record(
     ),
 )
 
+IMAGES = {
+    **record(
+        "images, where the model sees them in main memory; else null",
+        tower_bytes=field(WHOLE, "weights of the half that sees, in memory from the first image on"),
+        room_bytes=field(WHOLE, "that a load keeps free for images: these, the encoding of one, and encoded images"),
+        tokens=counts(WHOLE, "tokens of an image, by its width and height in pixels"),
+        projector=field([TEXT, "null"], "file through which a GGUF sees (mmproj)"),
+        projector_bytes=field([WHOLE, "null"], "before a download: its size"),
+    ),
+    "type": ["object", "null"],
+}
+
 SHOW = record(
     "`show --json`; null where the file does not say, or the architecture is not known",
     name=field(TEXT, "name of the model"),
@@ -330,6 +342,7 @@ SHOW = record(
     precisions={**counts(WHOLE, "before a download: bytes of each precision there is"), "optional": True},
     held_bytes=counts(WHOLE, "bytes of the weights of each precision once they are in memory"),
     mappable_bytes=counts(WHOLE, "of held_bytes, what may stay on disk where memory is short"),
+    images=IMAGES,
     approximate=field("boolean", "before a download: sizes follow from the shape alone", optional=True),
     verdict=counts(TEXT, "of each precision: fits, tight, disk or no, with the free memory and a usual context"),
     obstacle=field([TEXT, "null"], "why this version cannot run it, and what can be run in its place"),
@@ -374,6 +387,7 @@ SEARCH = rows(
         downloads=field([WHOLE, "null"], "downloads of late, as the hub counts"),
         gated=field(["boolean", "null"], "whether the authors want a licence accepted"),
         thinking=field(["boolean", "null"], "whether it can think before it answers"),
+        sees=field("boolean", "whether it sees images, as far as is known: with `pull --images`"),
         note=field(TEXT, "what it is good for, or its architecture"),
         verdict=field([TEXT, "null"], "fits, tight, disk or no, with the free memory; of the hub's models a guess"),
         obstacle=field([TEXT, "null"], "why this version cannot run it"),
@@ -460,12 +474,14 @@ FIT = record(
             est_ttft_ms=field(NUMBER, "expected time to first token of a prompt of 512 tokens"),
             approximate=field("boolean", "weights follow from the shape alone"),
             recommended=field("boolean", "whether this is the row to take"),
+            images_fit=field(["boolean", "null"], "whether images have room beside it; null: the model sees none"),
         ),
     ),
     reason=field(TEXT, "why the recommended row is the one, or why none is"),
     backend=field([TEXT, "null"], "the backend that the table is about: the one that `auto` takes for this model"),
     elsewhere=field([TEXT, "null"], "why that is the CPU although there is a GPU"),
     handover=field(["object", "null"], "where memory is missing: `handover --json` on the fewest GPUs of 80 GiB"),
+    images=IMAGES,
 )
 
 LIST = rows(
@@ -483,6 +499,7 @@ LIST = rows(
         },
         last_used=field([TEXT, "null"], "UTC time of the last use"),
         obstacle=field([TEXT, "null"], "why this version cannot run it"),
+        sees=field("boolean", "whether it sees images, through its own half that does or a projector beside it"),
     ),
 )
 

@@ -37,7 +37,7 @@ class TinyTower:
     more: dict[str, Any]
 
     def build(self) -> Any:
-        config = getattr(transformers, self.config)(**SHAPE, **self.more)
+        config = getattr(transformers, self.config)(**(SHAPE | self.more))
         config._attn_implementation = "eager"
         model = module_of(self.model_type).__dict__[self.model](config)
         randomise(model, seed=5)

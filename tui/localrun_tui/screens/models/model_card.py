@@ -7,10 +7,12 @@ from pathlib import Path
 from textual.content import Content
 
 from localrun.base.errors import LocalrunError
+from localrun.base.image_words import cost_words
 from localrun.fit.estimate import FitRow
 from localrun.hub.catalogue import read_catalogue, shown_name
 from localrun.hub.catalogue_rows import CatalogueRow
 from localrun.hub.preview import fit_stored
+from localrun.hub.projectors import images_on_disk
 from localrun.hub.stored import StoredModel
 from localrun_tui.screens.models.memory_gauge import gauge
 from localrun_tui.screens.models.model_rows import size_of, speed, speed_words
@@ -34,15 +36,18 @@ class ModelCard:
     note: str = ""
     place: str = ""
     fit: FitRow | None = None
+    images: str = ""  # what they cost; empty: it sees none
 
     def content(self) -> Content:
-        """Five lines at most."""
+        """Six lines at most."""
         context = f"up to {self.max_context:,} tokens" if self.max_context else ""
         params = f"{size_of(self.n_params)} parameters" if self.n_params else ""
         licence = f"licence {self.licence}" if self.licence else ""
         about = " · ".join(filter(None, (params, self.arch, context, licence, self.date)))
         first = say(self.title, "bold") + say(f"  {about}")
         shown = [first, *([say(self.note)] if self.note else [])]
+        if self.images:
+            shown.append(say(f"images: {self.images}", _MUTED))
         if self.fit is not None:
             shown.append(gauge(self.fit))
         fits = f"{MEANING[self.fit.verdict]}, {speed_words(self.fit)}" if self.fit and speed(self.fit) else ""
@@ -73,6 +78,7 @@ def stored_card(model: StoredModel, budget: int) -> ModelCard:
         (row for row in mine if row.verdict == "fits"), key=lambda row: row.ctx, default=mine[0] if mine else None
     )
     config = shape.config
+    images = images_on_disk(model)
     return ModelCard(
         card.title,
         config.arch,
@@ -83,6 +89,7 @@ def stored_card(model: StoredModel, budget: int) -> ModelCard:
         card.note,
         card.place,
         best,
+        cost_words(images.as_fields()) if images else "",
     )
 
 
@@ -90,13 +97,14 @@ def catalogue_card(row: CatalogueRow) -> ModelCard:
     """Card of a model from the catalogue, with the precision that this machine would run."""
     entry, best = row.entry, row.best
     thinks = " Thinks first." if entry.get("thinking") else ""
+    sees = " Sees images." if entry.get("sees") else ""
     return ModelCard(
         f"{entry['title']} {best.precision if best else ''}".strip(),
         row.shape.config.arch if row.shape else "",
         row.n_params,
         row.shape.config.max_context if row.shape else 0,
         entry["licence"],
-        note=entry["note"] + thinks,
+        note=entry["note"] + thinks + sees,
         place=entry.get("gguf") or entry.get("safetensors", ""),
         fit=best,
     )

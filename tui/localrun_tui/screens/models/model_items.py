@@ -60,6 +60,8 @@ def disk_item(row: DiskRow, is_default: bool, largest: int) -> Item[DiskRow]:
         name += Content.styled("  default", "$text-accent")
     if row.obstacle:
         name += Content.styled("  cannot be run", "$text-warning")
+    if row.sees:
+        name += Content.styled("  sees", _MUTED)
     cells = (
         name,
         say(model.precision or "?"),
@@ -82,6 +84,8 @@ def catalogue_item(row: CatalogueRow, is_suggested: bool) -> Item[CatalogueRow]:
         name += Content.styled("  ★", "$text-accent")
     if row.on_disk:
         name += Content.styled("  on disk", _MUTED)
+    if row.entry.get("sees"):
+        name += Content.styled("  sees", _MUTED)
     cells = (
         name,
         say(size_of(row.n_params)),
@@ -108,6 +112,8 @@ def hub_item(row: HubRow) -> Item[HubRow]:
     name = say(found.repo)
     if found.gated:
         name += Content.styled("  asks for consent", "$text-warning")
+    if found.sees:
+        name += Content.styled("  sees", _MUTED)
     cells = (
         name,
         say(size_of(found.n_params)),

@@ -9,7 +9,7 @@ from localrun.client.endpoint import Endpoint
 from localrun.fit.estimate import FitRow, Verdict, speed_mark
 from localrun.hub.aliases import without_aliases
 from localrun.hub.api import FoundModel
-from localrun.hub.compatibility import stored_obstacle
+from localrun.hub.compatibility import sees_images, stored_obstacle
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.library import scan
 from localrun.hub.stored import StoredModel
@@ -40,6 +40,7 @@ class DiskRow:
     copies: int = 1
     extra: int = 0
     obstacle: str = ""
+    sees: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,9 @@ def disk_rows() -> list[DiskRow]:
     for group in find_duplicates(models):
         for model in group:
             copies[model.path] = len(group), reclaimable(group)
-    rows = [DiskRow(model, *copies.get(model.path, (1, 0)), stored_obstacle(model)) for model in models]
+    rows = [
+        DiskRow(model, *copies.get(model.path, (1, 0)), stored_obstacle(model), sees_images(model)) for model in models
+    ]
     return sorted(rows, key=lambda row: (-(row.model.last_used or 0.0), row.model.name.lower(), row.model.bytes))
 
 
