@@ -10,17 +10,33 @@ from localrun.base.events import Loop
 from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationState
 from localrun.engine.handle import NewToken
-from localrun.engine.loops import CHECK_TOKENS, MAX_PERIOD, MIN_TIMES, MIN_TOKENS, loop_period
+from localrun.engine.loops import (
+    CHECK_TOKENS,
+    MAX_PERIOD,
+    MIN_SENTENCES,
+    MIN_TIMES,
+    MIN_TOKENS,
+    SENTENCE_TIMES,
+    SENTENCE_TOKENS,
+    loop_period,
+)
 
 
 def searched_period(ids: list[int]) -> int:
     """The same by trying every period at the shortest end that it could be a loop of: a longer one contains it."""
     for period in range(1, MAX_PERIOD + 1):
-        length = max(MIN_TOKENS, MIN_TIMES * period)
-        end = ids[-length:]
-        if len(end) == length and end[period:] == end[:-period]:
-            return period
+        lengths = [max(MIN_TOKENS, MIN_TIMES * period)]
+        lengths += [max(MIN_SENTENCES, SENTENCE_TIMES * period)] if period >= SENTENCE_TOKENS else []
+        for length in lengths:
+            end = ids[-length:]
+            repeats = len(end) == length and end[period:] == end[:-period]
+            if repeats and shortest_period(end, period) == period:
+                return period
     return 0
+
+
+def shortest_period(ids: list[int], most: int) -> int:
+    return next((period for period in range(1, most + 1) if ids[period:] == ids[:-period]), 0)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -28,8 +44,9 @@ def test_it_is_the_period_that_a_search_finds(seed: int) -> None:
     rng = random.Random(seed)
     period = rng.choice([1, 2, 3, 7, 8, 100, 127, 128, 129, 255, 500, 512, 513, 600])
     unit = rng.choices(range(rng.choice([2, 3, 50])), k=period)  # of few ids: many borders that lead nowhere
-    times = rng.choice([3.9, 4, 4.1, 6])
-    looping = (unit * 600)[: max(int(times * period), rng.choice([0, MIN_TOKENS - 1, MIN_TOKENS]))]
+    times = rng.choice([3.9, 4, 4.1, 6, 19.9, 20])
+    least = rng.choice([0, MIN_SENTENCES - 1, MIN_SENTENCES, MIN_TOKENS - 1, MIN_TOKENS])
+    looping = (unit * 600)[: max(int(times * period), least)]
     ids = rng.choices(range(9), k=rng.randrange(300)) + looping
     if rng.random() < 0.3:
         ids[-rng.randrange(1, len(looping))] += 1  # one that differs
@@ -44,10 +61,16 @@ def test_it_is_the_period_that_a_search_finds(seed: int) -> None:
         [n for count in range(700) for n in (7, 1000 + count, 8)],  # a numbered list
         [n for row in range(100) for n in (*[3] * 9, 100 + row)],  # a table
         list(range(600)) * 3,  # the same page three times
+        list(range(9)) * 19,  # a line that is to be written nineteen times
+        [1, 2, 3, 4] * 60,  # a row of zeros in a table
     ],
 )
 def test_what_people_ask_for_is_no_loop(ids: list[int]) -> None:
     assert loop_period(ids) == 0
+
+
+def test_a_sentence_is_a_loop_at_its_twentieth_time() -> None:
+    assert loop_period([*range(50, 60), *list(range(8)) * 25]) == 8
 
 
 @pytest.fixture
