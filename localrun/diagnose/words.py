@@ -9,6 +9,8 @@ from localrun.diagnose.facts import Facts
 
 FEWEST_STEPS = 8  # of an answer that has a speed
 SURE = 0.6  # of the bandwidth: from here on more threads do not help
+_FEW_BITS = 4.5  # a weight, of a 4-bit precision with its scales
+_WORTH = 1.2  # times as fast, or more, that is worth another file
 
 
 class DiagnosisWords(NamedTuple):
@@ -107,7 +109,17 @@ def _weights(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     cache = " or a q8 cache" if found.pace.extra > 0.2 and facts.kv_codec in ("f16", "f32") else ""
     threads = ", more threads do not" if (found.share or 0) >= SURE else ""
     why = f"{gib(found.pace.read_bytes)} a second are read, {percent(found.pace.extra)} of it cache"
-    return DiagnosisWords(_bound(found), why, f"a smaller precision{cache} helps{threads}")
+    return DiagnosisWords(_bound(found), why, f"a smaller precision{cache} helps{_gain(found, facts)}{threads}")
+
+
+def _gain(found: Diagnosis, facts: Facts) -> str:
+    """How much faster a 4-bit precision writes where memory is the limit: the cache is read as before."""
+    work, cache = facts.work, found.pace.extra if found.pace else 0.0
+    n_weights = work.macs + work.wide_macs if work else 0
+    if work is None or not n_weights:
+        return ""
+    times = 1 / (cache + (1 - cache) * _FEW_BITS / (8 * work.weight_bytes / n_weights))
+    return f" (4 bits a weight: ≈{times:.1f} times as fast)" if times >= _WORTH else ""
 
 
 def _cache(found: Diagnosis, facts: Facts) -> DiagnosisWords:
