@@ -1,5 +1,6 @@
 """What is typed and pasted arrives once, whole and in order, in every field."""
 
+import asyncio
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, type_text
+from localrun_testing.idle import patient_pilot
 from localrun_testing.pilots import LARGE, SMALL, drive, page_down_to, screen_text, until, until_text
 from textual import events
 from textual.app import App, ComposeResult
@@ -38,6 +40,21 @@ async def paste(pilot: Pilot[Any], text: str) -> None:
 
 def editor(pilot: Pilot[Any]) -> Editor:
     return chat_screen(pilot).query_one(Editor)
+
+
+def test_what_is_typed_before_there_is_an_editor_is_not_lost() -> None:
+    app, _ = chat_app()
+
+    async def run() -> None:
+        for key in "hi":
+            app.post_message(events.Key(key, key))
+        app.post_message(events.Paste(" there"))
+        with patient_pilot(app):
+            async with app.run_test() as pilot:
+                await pilot.pause()
+                await until(pilot, lambda: editor(pilot).text == "hi there")
+
+    asyncio.run(run())
 
 
 class Fields(App[None]):

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from textual._compositor import CompositorUpdate
 from textual.app import SystemCommand
 from textual.binding import BindingType
+from textual.events import Event, Key, Paste
 from textual.message import Message
 from textual.screen import Screen
 
@@ -64,6 +65,7 @@ class LocalrunApp(PlainEnd):
         self._chat_screen = ChatScreen(self.session, self.desktop)
         self._interrupted = 0.0
         self._paper = ShownRows()
+        self._typed_early: list[Event] | None = []  # before there is an editor; None from then on
 
     def get_default_screen(self) -> Screen[Any]:
         return self._chat_screen
@@ -130,8 +132,17 @@ class LocalrunApp(PlainEnd):
 
     # ---- the model
 
-    def _begin(self) -> None:
+    async def on_event(self, event: Event) -> None:
+        if self._typed_early is not None and isinstance(event, Key | Paste):
+            self._typed_early.append(event)
+        else:
+            await super().on_event(event)
+
+    async def _begin(self) -> None:
         """After the first frame, find the first model, and unfinished downloads of earlier runs."""
+        early, self._typed_early = self._typed_early or [], None
+        for event in early:
+            await self.on_event(event)
         self._chat_screen.run_guarded(self._take_up_draft())
         self._chat_screen.run_guarded(self._choose_first())
         self._chat_screen.run_guarded(self._chat_screen.show_downloads())
