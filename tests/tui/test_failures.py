@@ -1,18 +1,22 @@
 """Answers that break off, repeat themselves or never begin: told, survived, and what had come is kept."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ENDS, ask, chat_app, notice, ready, send, sources, views
+from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, notice, ready, send, sources, views
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, Script
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from localrun.base.errors import EngineError
 from localrun.base.settings import write_setting
 from localrun.chat.journal import ChatStore
+from localrun_tui.screens.dialogs.ask import AskOne, AskText
+from localrun_tui.screens.help_screen import HelpScreen
 
 
 def test_a_question_that_a_kill_left_unanswered_says_so(tmp_path: Path) -> None:
@@ -122,3 +126,27 @@ def test_leaving_during_an_answer_keeps_what_came(tmp_path: Path) -> None:
     (summary,) = ChatStore(tmp_path).summaries()
     messages = ChatStore(tmp_path).open(summary.id).tree.messages()
     assert [(m.text, m.interrupted) for m in messages] == [("go on", False), ("Hello!", True)]
+
+
+@pytest.mark.parametrize("screen", [lambda: AskText("Title?", "a"), lambda: AskOne("Which?", [("a", "A", "")])])
+def test_a_dialog_that_is_answered_twice_is_left_once(screen: Callable[[], Screen[Any]]) -> None:
+    app, _ = chat_app()
+    answers: list[object] = []
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        app.push_screen(HelpScreen([], []))
+        app.push_screen(screen(), answers.append)
+        await pilot.pause()
+        top = app.screen
+        top.dismiss("a")
+        top.dismiss("a")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen), "the one below stays"
+        app.screen.dismiss(None)
+        app.screen.dismiss(None)
+        await pilot.pause()
+        assert app.screen_stack == [chat_screen(pilot)]
+
+    drive(app, steps)
+    assert answers == ["a"]

@@ -7,7 +7,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -22,6 +21,7 @@ from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fact import Fact, lines
 from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.marked_options import MarkedOptions
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _ANSWERS: tuple[tuple[FirstStep, str, str], ...] = (
 _MUTED = "$foreground-muted"
 
 
-class FirstRunScreen(Screen[FirstStep]):
+class FirstRunScreen(Page[FirstStep]):
     """Dismisses with the row of the catalogue to get, "builtin", "models", None, or "downloads" where an earlier run
     has not finished one."""
 

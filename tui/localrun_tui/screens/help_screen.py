@@ -6,10 +6,10 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from localrun_tui.widgets.fact import Fact
+from localrun_tui.widgets.leaving import Dialog
 
 KeyGroup = tuple[str, Iterable[BindingType]]
 _NAMES = {"ctrl+": "Ctrl+", "shift+": "Shift+", "alt+": "Alt+", "escape": "Esc", "slash": "/", "question_mark": "?"}
@@ -29,7 +29,7 @@ _NAMES |= {
 }
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """`groups` are titles with the bindings below them, `commands` what may be typed, with what it does."""
 
     CSS_PATH = "help_screen.tcss"

@@ -8,19 +8,19 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_hint import KeyHint
+from localrun_tui.widgets.leaving import Dialog
 from localrun_tui.widgets.marked_options import MarkedOptions
 
 _DEAF = 0.7  # seconds
 
 
-class AskText(ModalScreen[str | None]):
+class AskText(Dialog[str | None]):
     """One line of text; None when it was left with Escape."""
 
     CSS_PATH = "ask.tcss"
@@ -47,7 +47,7 @@ class AskText(ModalScreen[str | None]):
         self.dismiss(event.value.strip() or None)
 
 
-class AskOne(ModalScreen[str | None]):
+class AskOne(Dialog[str | None]):
     """One of several: rows of (key, title, explanation).
 
     A question that comes `unasked` is deaf at first: keys that are pressed then were meant for what was there before.
@@ -68,6 +68,7 @@ class AskOne(ModalScreen[str | None]):
         """`preview` gets the key of each row that one comes to."""
         super().__init__()
         self.add_class("-sized")
+        self.set_class(not text, "-no-text")
         self.preview = preview
         self.question, self.rows, self.text, self.current, self.deaf = question, rows, text, current, unasked
 

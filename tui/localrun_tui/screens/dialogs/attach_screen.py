@@ -10,7 +10,6 @@ from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.widgets import DirectoryTree, Input, Static
 
@@ -21,6 +20,7 @@ from localrun.chat.left_out import Attached, TooLongError
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_hint import KeyHint
+from localrun_tui.widgets.leaving import Dialog
 
 
 class PathSuggester(Suggester):
@@ -68,7 +68,7 @@ class PathField(LineField):
         self.action_cursor_right()
 
 
-class AttachScreen(ModalScreen[Attached | TooLongError | None]):
+class AttachScreen(Dialog[Attached | TooLongError | None]):
     """A file: typed, with completion, or found in the tree below; a folder or a glob is typed. It stays open until
     something could be read, or is too long to be."""
 

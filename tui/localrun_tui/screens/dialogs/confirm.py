@@ -6,15 +6,15 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fact import Fact
 from localrun_tui.widgets.key_hint import KeyHint
+from localrun_tui.widgets.leaving import Dialog
 
 
-class ConfirmScreen(ModalScreen[bool]):
+class ConfirmScreen(Dialog[bool]):
     """`facts` are (name, text) lines. Enter takes the button that has the focus: the harmless one for `danger`."""
 
     CSS_PATH = "confirm.tcss"

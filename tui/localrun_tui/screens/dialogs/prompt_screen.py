@@ -7,7 +7,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Size
-from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import RenderOptions
@@ -18,6 +17,7 @@ from localrun.base.views import PromptView
 from localrun.chat.overflow import SINK_TOKENS
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_hint import KeyHint
+from localrun_tui.widgets.leaving import Dialog
 
 # sign and style by what becomes of a token; signs differ, so that it reads without colour
 CACHED, NEW, OUTSIDE = ("▓", "$success"), ("█", "$warning"), ("·", "$foreground 40%")
@@ -93,7 +93,7 @@ class TokenRows(ScrollView, can_focus=True):
         return strip.extend_cell_length(width, self.visual_style.rich_style)
 
 
-class PromptScreen(ModalScreen[None]):
+class PromptScreen(Dialog[None]):
     """`n_hidden` messages of the chat are not in the prompt at all; `rolls`: what is too much goes out of sight."""
 
     CSS_PATH = "prompt_screen.tcss"

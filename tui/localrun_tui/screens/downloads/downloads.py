@@ -8,7 +8,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.dom import DOMNode
-from textual.screen import Screen
 from textual.widgets import Static
 
 from localrun.base.units import gib
@@ -18,6 +17,7 @@ from localrun_tui.screens.downloads.download import Download
 from localrun_tui.screens.downloads.downloads_queue import Downloads
 from localrun_tui.widgets.columns import Column, Row, say
 from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.meters import bar
 from localrun_tui.widgets.model_list import Item, ModelList
 from localrun_tui.widgets.toast import toast
@@ -53,7 +53,7 @@ def downloads_of(node: DOMNode) -> Downloads:
     return cast(HasDownloads, node.app).downloads
 
 
-class DownloadsScreen(Screen[ModelChoice | None]):
+class DownloadsScreen(Page[ModelChoice | None]):
     """Enter on a download that is done gives the ModelChoice to load it."""
 
     CSS_PATH = "downloads.tcss"

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, VerticalScroll
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -29,6 +28,7 @@ from localrun_tui.screens.explain.parameters import BY_FIELD, CODECS, PARAMETERS
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.marked_options import MarkedOptions
 from localrun_tui.widgets.toast import toast_error
 
@@ -48,7 +48,7 @@ def _bindings() -> list[BindingType]:
     return keys
 
 
-class ExplainScreen(Screen[None]):
+class ExplainScreen(Page[None]):
     """`held`: bytes that the loaded model would free for another; `explain`: measures a topic on it."""
 
     CSS_PATH = "explain_screen.tcss"

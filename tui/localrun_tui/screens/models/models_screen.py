@@ -9,7 +9,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Input, Static, Tab, Tabs
 
 from localrun.backends.registry import usual_memory
@@ -34,6 +33,7 @@ from localrun_tui.screens.models.section import Section
 from localrun_tui.screens.models.server_change import ask_for_server
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.model_list import ModelList
 from localrun_tui.widgets.toast import toast
 
@@ -46,7 +46,7 @@ class FilterBox(LineField):
     ]
 
 
-class ModelsScreen(Screen[ModelChoice | None]):
+class ModelsScreen(Page[ModelChoice | None]):
     """`loaded` is the model in use. The memory it holds counts as free, since another one takes its place.
 
     `section` is the list to begin with: disk, catalogue, hub or remote; `words` are those to filter it by.

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Static
 
 from localrun.base.errors import LocalrunError
@@ -27,6 +26,7 @@ from localrun_tui.screens.models.precision_items import COLUMNS, precision_item
 from localrun_tui.state.background import Task, run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.model_list import ModelList
 from localrun_tui.widgets.toast import toast
 
@@ -36,7 +36,7 @@ ELSEWHERE = (
 )
 
 
-class PrecisionMenu(Screen[ModelChoice | str | None]):
+class PrecisionMenu(Page[ModelChoice | str | None]):
     """Dismisses with the ModelChoice to load, with DOWNLOADING once a download was begun, or with None."""
 
     CSS_PATH = "precision_menu.tcss"

@@ -7,7 +7,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Static
 
 from localrun.base.errors import LocalrunError
@@ -17,6 +16,7 @@ from localrun_tui.screens.models.storage_rows import StorageRow, storage_rows
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import Column, Row, say
 from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.meters import bar
 from localrun_tui.widgets.model_list import Item, ModelList
 from localrun_tui.widgets.toast import toast, toast_error
@@ -25,7 +25,7 @@ COLUMNS = (Column("WHAT"), Column("ON DISK", 10, right=True), Column("", 12), Co
 _BAR = 12
 
 
-class StorageScreen(Screen[None]):
+class StorageScreen(Page[None]):
     """Removes only what can be computed or downloaded again, after a question."""
 
     CSS_PATH = "models_screen.tcss"

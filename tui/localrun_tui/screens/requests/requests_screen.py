@@ -6,13 +6,13 @@ from typing import ClassVar, Protocol
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Static
 
 from localrun.base.errors import LocalrunError
 from localrun.server.request_rows import RequestRow
 from localrun_tui.widgets.columns import Column, Row, say
 from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.model_list import Item, ModelList
 
 REFRESH_SECONDS = 0.5
@@ -44,7 +44,7 @@ class RequestSource(Protocol):
     async def cancel(self, number: int) -> None: ...
 
 
-class RequestsScreen(Screen[None]):
+class RequestsScreen(Page[None]):
     """A row a request, the oldest first."""
 
     CSS_PATH = "requests.tcss"

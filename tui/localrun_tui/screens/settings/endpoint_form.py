@@ -8,7 +8,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from localrun.client.endpoint import Endpoint
@@ -17,6 +16,7 @@ from localrun.client.key_store import has_keyring
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_hint import KeyHint
+from localrun_tui.widgets.leaving import Dialog
 
 _FIELDS = (
     ("name", "Name", "what you call it, such as lab"),
@@ -26,7 +26,7 @@ _FIELDS = (
 )
 
 
-class EndpointForm(ModalScreen[Endpoint | None]):
+class EndpointForm(Dialog[Endpoint | None]):
     """Dismisses with the server, or None. `taken` are the names of the others."""
 
     CSS_PATH = "endpoint_form.tcss"

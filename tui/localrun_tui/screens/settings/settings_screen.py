@@ -7,7 +7,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from localrun.base.errors import LocalrunError
@@ -33,6 +32,7 @@ from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.model_list import ModelList
 from localrun_tui.widgets.toast import toast_error
 
@@ -45,7 +45,15 @@ class SettingsSearch(LineField):
     ]
 
 
-class SettingsScreen(Screen[frozenset[str]]):
+class SettingField(LineField):
+    """The value of a setting."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "Keep", id="settings.keep", key_display="⏎"),
+    ]
+
+
+class SettingsScreen(Page[frozenset[str]]):
     """`flags` are settings that came with the command line; they go before everything else. `info` is the loaded model,
     whose own sampling is shown. Dismisses with the keys that were changed."""
 
@@ -73,7 +81,7 @@ class SettingsScreen(Screen[frozenset[str]]):
         )
         yield ModelList[SettingRow | ServerRow](COLUMNS)
         yield Static("", id="detail")
-        yield LineField(id="editor", compact=True)
+        yield SettingField(id="editor", compact=True)
         yield Static("", id="problem")
         yield KeyBar()
 

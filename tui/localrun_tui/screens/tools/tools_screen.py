@@ -8,7 +8,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.screen import Screen
 from textual.widgets import Static
 
 from localrun.base.errors import LocalrunError
@@ -24,6 +23,7 @@ from localrun_tui.screens.tools.tool_rows import ToolFiles, ToolRow, tool_rows
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import Column, Row, say
 from localrun_tui.widgets.key_bar import KeyBar
+from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.model_list import Item, ModelList
 from localrun_tui.widgets.toast import toast, toast_error
 
@@ -34,7 +34,7 @@ REFRESH_SECONDS = 0.5
 COLUMNS = (Column("WHAT"), Column("KIND", 10), Column("STATE", 13))
 
 
-class ToolsScreen(Screen[None]):
+class ToolsScreen(Page[None]):
     """Enter switches a tool or a server, and takes back what was allowed. Servers start and stop on a thread."""
 
     CSS_PATH = "tools_screen.tcss"
