@@ -10,7 +10,7 @@ from localrun.diagnose.facts import Facts
 FEWEST_STEPS = 8  # of an answer that has a speed
 SURE = 0.6  # of the bandwidth: from here on more threads do not help
 _FEW_BITS = 4.5  # a weight, of a 4-bit precision with its scales
-_WORTH = 1.2  # times as fast, or more, that is worth another file
+_WORTH = 1.3  # times as fast, or more, that is worth another file
 
 
 class DiagnosisWords(NamedTuple):
