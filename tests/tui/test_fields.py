@@ -62,14 +62,14 @@ class Way:
     keys: tuple[str, ...] = ()
 
 
-NO_SESSION: Any = SimpleNamespace(info=None, model=SimpleNamespace(client=None), chat=None)
+NO_SESSION: Any = SimpleNamespace(info=None, model=SimpleNamespace(client=None, loading=False), chat=None)
 NOTHING_SET = ChatSettings("", "balanced", "stop", "auto")
 WAYS = {
     "editor": Way(),
     "find in the chat": Way(keys=("ctrl+f",)),
     "search of chats": Way(keys=("ctrl+l", "slash")),
     "palette": Way(keys=("ctrl+p",)),
-    "chat settings": Way(lambda: ChatSettingsScreen(NOTHING_SET, Settings())),
+    "chat settings": Way(lambda: ChatSettingsScreen(NOTHING_SET, Settings(), {})),
     "attach": Way(lambda: AttachScreen(Path.cwd(), ImageShelf(None))),
     "part of a file": Way(lambda: ReadScreen(LongText(NO_SESSION, "a.txt", "a\nb"))),
     "question about a file": Way(lambda: ReadScreen(LongText(NO_SESSION, "a.txt", "a\nb"), "why?")),

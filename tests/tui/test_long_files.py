@@ -1,5 +1,6 @@
 """A file that is too long for a message: a look into it, a part of it, and reading it in parts."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,23 @@ def test_a_part_is_looked_at_and_attached(log: Path) -> None:
     drive(app, steps, LARGE)
 
 
+def test_lines_with_words_of_the_question_are_offered_and_the_question_is_kept(log: Path) -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/read server.log")
+        await pilot.press("enter")
+        await opened(pilot)
+        await pilot.press("tab", *"Which errors?")
+        await until_text(pilot, "or as Part, at once: /error/ 1 line")
+        await pilot.press("shift+tab", *"/error/", "enter")
+        await until(pilot, lambda: attached(pilot) == ["server.log:/error/"])
+        assert chat_screen(pilot).composer.editor.text == "Which errors?"
+
+    drive(app, steps)
+
+
 def test_escape_ends_the_reading_and_keeps_what_was_read(log: Path) -> None:
     class Slow(Reader):
         def events(self, request: Request) -> Iterator[Event]:
@@ -177,3 +195,18 @@ def test_a_message_with_a_file_that_does_not_fit_offers_a_part_of_it(tmp_path: P
 
     drive(app, steps)
     assert digests(client) == ["three"]
+
+
+def test_a_file_that_is_opened_while_the_model_loads_is_read_once_it_is_there(log: Path) -> None:
+    gate = threading.Event()
+    app, _ = chat_app(gate=gate)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await type_text(pilot, "/read server.log Which errors?")
+        await pilot.press("enter")
+        await opened(pilot)
+        await until_text(pilot, "the model is being loaded")
+        gate.set()
+        await until_text(pilot, "tokens to read")
+
+    drive(app, steps)

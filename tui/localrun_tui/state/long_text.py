@@ -9,10 +9,11 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.base.units import gib
 from localrun.chat.attachments import MAX_BYTES, about_tokens
-from localrun.chat.in_parts import ReadingPlan, plan_reading
+from localrun.chat.in_parts import USUAL_CONTEXT, ReadingPlan, plan_reading
 from localrun.chat.part_of_text import part_of, take
 from localrun.chat.part_reader import PartReader
 from localrun.chat.pieces import n_bytes
+from localrun.chat.question_words import found_parts
 from localrun.chat.reading_speed import reading_speed
 from localrun.client.interface import Cancellation
 
@@ -20,16 +21,28 @@ if TYPE_CHECKING:
     from localrun.client.interface import EngineClient
     from localrun_tui.state.session import Session
 
+_BYTES_PER_TOKEN = 2  # at least, in logs and code
+
 
 class LongText:
     """A text of `name`, and the model of the session. All but `size` takes a moment: call it on a thread."""
 
     def __init__(self, session: "Session", name: str, text: str) -> None:
         self.name, self.text = name, text
-        self.ctx = session.info.ctx if session.info else 0
-        self._client = session.model.client
+        self._session = session
         path = session.chat.tree.path(session.chat.tree.head) if session.chat else []
         self._answers = [message.stats for message in reversed(path)]
+
+    @property
+    def ctx(self) -> int:
+        """Tokens that the model sees; 0 where that is not known yet."""
+        info = self._session.info
+        return info.ctx if info else 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether the model is being loaded."""
+        return self._session.model.loading and self._session.model.client is None
 
     @property
     def size(self) -> str:
@@ -60,6 +73,10 @@ class LongText:
         speed = reading_speed(self._answers, client.info, machine_rates())
         return plan_reading(part.name, part.text, question, client.info, self._count, speed)
 
+    def found(self, question: str) -> list[tuple[str, int]]:
+        """Parts with words of the question that leave half of the context free, each with the number of its lines."""
+        return list(found_parts(self.text, question, _BYTES_PER_TOKEN * (self.ctx or USUAL_CONTEXT) // 2))
+
     def read(self, plan: ReadingPlan, tell: Callable[[PartReader, str], object], stop: Cancellation) -> PartReader:
         """Read as planned; `tell` gets the reader and each note."""
         reader = PartReader(plan, lambda request: self._completion(request, stop))
@@ -69,9 +86,11 @@ class LongText:
 
     @property
     def _model(self) -> "EngineClient":
-        if self._client is None:
+        if self.waits:
+            raise UsageError("the model is being loaded", "then you see what reading costs")
+        if (client := self._session.model.client) is None:
             raise UsageError("no model is loaded", "Ctrl+O chooses one")
-        return self._client
+        return client
 
     def _count(self, request: Request) -> int:
         view = self._model.preview(request)

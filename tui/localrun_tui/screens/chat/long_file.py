@@ -9,6 +9,7 @@ from localrun.base.content import FilePart
 
 if TYPE_CHECKING:
     from localrun_tui.screens.chat.composer import Composer
+    from localrun_tui.screens.dialogs.read_screen import ReadScreen
     from localrun_tui.state.session import Session
 
 
@@ -20,16 +21,22 @@ async def attach_long(app: App[Any], session: "Session", composer: "Composer", p
     from localrun.chat.left_out import Attached
 
     text = await asyncio.to_thread(read_text, path)
-    chosen = await choose_part(app, session, path.name, text, question or composer.editor.text.strip())
+    typed = composer.editor.text.strip()
+    screen = _read_screen(session, path.name, text, question or typed)
+    chosen = await app.push_screen_wait(screen)
     if chosen is not None:
         composer.attach(Attached([chosen]))
-        if question and not composer.editor.text:
-            composer.write(question)
+    if screen.question and composer.editor.text.strip() in ("", typed):
+        composer.write(screen.question)
 
 
 async def choose_part(app: App[Any], session: "Session", name: str, text: str, question: str) -> FilePart | None:
     """Let the user choose what goes along of a text that is too long; None where the user leaves it."""
+    return await app.push_screen_wait(_read_screen(session, name, text, question))
+
+
+def _read_screen(session: "Session", name: str, text: str, question: str) -> "ReadScreen":
     from localrun_tui.screens.dialogs.read_screen import ReadScreen
     from localrun_tui.state.long_text import LongText
 
-    return await app.push_screen_wait(ReadScreen(LongText(session, name, text), question))
+    return ReadScreen(LongText(session, name, text), question)

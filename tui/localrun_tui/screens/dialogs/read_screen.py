@@ -1,14 +1,14 @@
 """A file that is too long for the model: a look into it, a part of it, or all of it in parts."""
 
 import time
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from localrun.base.content import FilePart
@@ -24,17 +24,26 @@ from localrun_tui.state.long_text import LongText
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_hint import KeyHint
+from localrun_tui.widgets.leaving import Dialog
 from localrun_tui.widgets.meters import bar
 from localrun_tui.widgets.toast import toast
 
 _LOOK_LINES = 400  # of a part, in the preview
 _AT_REST = 0.3  # seconds without a key before a plan is made
-_PARTS = "all of it; or -200 its end, 100-900 lines, /words/ found lines"
+_PARTS = "all; or -200 its end, 100-900 lines, /words/ found lines"
 _QUESTION = "what do you want to know of it? Then it is read in parts"
 _BAR = 24
 
 
-class ReadScreen(ModalScreen[FilePart | None]):
+class _Found(NamedTuple):
+    """What is typed now: the part, the plan to read it for the question, and parts that have words of it."""
+
+    part: FilePart
+    plan: ReadingPlan | None = None
+    parts: Sequence[tuple[str, int]] = ()
+
+
+class ReadScreen(Dialog[FilePart | None]):
     """Return what goes along with the message: a part of the file, or the notes of reading it for a question."""
 
     CSS_PATH = "read_screen.tcss"
@@ -46,7 +55,8 @@ class ReadScreen(ModalScreen[FilePart | None]):
 
     def __init__(self, text: LongText, question: str = "") -> None:
         super().__init__()
-        self._text, self._question = text, question
+        self._text = text
+        self.question = question  # as it stands in the dialog
         self._stop: Cancellation | None = None  # of the reading under way
         self._began = 0.0
         self._looking: Task | None = None
@@ -61,18 +71,19 @@ class ReadScreen(ModalScreen[FilePart | None]):
                 yield Static("", id="look-text", markup=False)
             with Horizontal(classes="row"):
                 yield Static("Question", classes="name")
-                yield LineField(self._question, placeholder=_QUESTION, id="asked", compact=True)
+                yield LineField(self.question, placeholder=_QUESTION, id="asked", compact=True)
             yield Static("", id="cost")
         yield KeyHint()
 
     def on_mount(self) -> None:
-        self.query_one("#asked" if self._question else "#part").focus()
+        self.query_one("#asked" if self.question else "#part").focus()
         self.call_after_refresh(self._look)
 
     # ---- a look, and the cost
 
     @on(Input.Changed)
     def _typed(self) -> None:
+        self.question = self._fields[1].strip()
         self.set_timer(_AT_REST, lambda typed=self._fields: self._look() if typed == self._fields else None)
 
     def on_descendant_focus(self) -> None:
@@ -88,21 +99,26 @@ class ReadScreen(ModalScreen[FilePart | None]):
         typed, question = self._fields
         text = self._text
 
-        def work(task: Task) -> tuple[FilePart, ReadingPlan | None]:
-            return text.part(typed), text.plan(typed, question) if question.strip() else None
+        def work(task: Task) -> _Found:
+            if not question.strip():
+                return _Found(text.part(typed))
+            return _Found(text.part(typed), text.plan(typed, question), [] if typed else text.found(question))
 
         if self._looking is not None:
             self._looking.cancel()
         self._looking = run_in_background(self, work, self._show, self._fail)
 
-    def _show(self, found: tuple[FilePart, ReadingPlan | None]) -> None:
-        part, plan = found
-        lines = part.text.split("\n", _LOOK_LINES)[:_LOOK_LINES]
+    def _show(self, found: _Found) -> None:
+        lines = found.part.text.split("\n", _LOOK_LINES)[:_LOOK_LINES]
         self.query_one("#look-text", Static).update(Content("\n").join(say(line[:400]) for line in lines))
-        cost = f"{plan}" if plan else f"≈{about_tokens(n_bytes(part.text)):,} tokens"
-        self._cost(say(cost, "$text-accent"))
+        cost = f"{found.plan}" if found.plan else f"≈{about_tokens(n_bytes(found.part.text)):,} tokens"
+        few = ", ".join(f"{part} {n:,} line{'' if n == 1 else 's'}" for part, n in found.parts)
+        at_once = [say(f"or as Part, at once: {few}")] if few else []
+        self._cost(Content("\n").join([say(cost, "$text-accent"), *at_once]))
 
     def _fail(self, error: LocalrunError) -> None:
+        if self._text.waits:
+            self.set_timer(_AT_REST, self._look)
         self._cost(say(f"{error.message}: {error.hint}" if error.hint else error.message, "$text-error"))
 
     # ---- what it becomes
