@@ -7,12 +7,14 @@ import pytest
 from localrun_testing.chat_app import CHOICE, ask, chat_app, chat_screen, notice, ready, sources, type_text
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, INFO, Script, ScriptedClient
+from textual.content import Content
 from textual.pilot import Pilot
 
 from localrun.base.errors import LocalrunError
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice, builtin
 from localrun_tui.app import LocalrunApp
+from localrun_tui.screens.dialogs.differences import MARK, with_marks
 from localrun_tui.screens.models.models_screen import ModelsScreen
 
 
@@ -20,6 +22,21 @@ async def command(pilot: Pilot[Any], text: str) -> None:
     await type_text(pilot, text)
     chat_screen(pilot).composer.submit()
     await pilot.pause()
+
+
+def marked_words(lines: list[Content]) -> list[str]:
+    return [line.plain[span.start : span.end] for line in lines for span in line.spans if span.style == MARK]
+
+
+def test_words_that_differ_are_marked_unless_nearly_all_do() -> None:
+    left = [Content("Tides come"), Content("twice a day, mostly.")]
+    right = [Content("Tides come once"), Content("a day, mostly.")]
+    ours, theirs = with_marks(left, right)
+    assert (marked_words(ours), marked_words(theirs)) == (["twice"], ["once"])
+    assert [line.plain for line in ours] == [line.plain for line in left]
+    for lines in with_marks(left, [Content("Gravity does, and nothing else.")]):
+        assert not marked_words(lines)
+    assert with_marks(left, left) == (left, left)
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])

@@ -48,11 +48,15 @@ def test_the_odds_of_an_answer_are_those_it_was_written_with() -> None:
 
 def test_a_row_has_the_token_its_probability_and_the_others() -> None:
     others = (TopLogprob(1, math.log(0.6), b" a\n"), TopLogprob(2, math.log(0.3), b"\x1b[2J"))
-    row = odds_row(TokenLogprob(1, math.log(0.6), others, b" a\n")).plain
+    token = TokenLogprob(1, math.log(0.6), others, b" a\n")
+    row = odds_row(token, 60).plain
     assert "60 %  ·a⏎" in row
     assert "30 %" in row
     assert row.count("·a⏎") == 1
     assert "\x1b" not in row
+    narrow = odds_row(token, 40).plain
+    assert "30 %" not in narrow, "an alternative is shown whole or not at all"
+    assert row.startswith(narrow)
 
 
 def test_without_known_tokens_the_app_says_so() -> None:

@@ -2,12 +2,21 @@
 
 from typing import Any
 
+from textual.app import ComposeResult
 from textual.command import CommandPalette
 from textual.worker import Worker, WorkType
 
+from localrun_tui.widgets.key_hint import KeyHint
+
 
 class Palette(CommandPalette):
-    """Textual's own, except that a search which begins while it is being left does not end the app."""
+    """Textual's own, in the style of other dialogs. A search which begins while it is left does not end the app."""
+
+    CSS_PATH = "palette.tcss"
+
+    def compose(self) -> ComposeResult:
+        yield from super().compose()
+        yield KeyHint("words find a command, ↑↓ and Enter choose, Escape leaves")
 
     def run_worker(self, work: WorkType[Any], *arguments: Any, **options: Any) -> Worker[Any]:
         return super().run_worker(work, *arguments, **{**options, "exit_on_error": False})

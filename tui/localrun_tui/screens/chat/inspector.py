@@ -29,6 +29,7 @@ _NAME = 13  # cells for the name of a part of memory
 _PARTS = {"KV cache": "KV, all chats"}  # more than the one of a chat that the lists of models count
 _LOOK = 0.5  # seconds between two looks into the cache
 _FORM = frozenset(["weights", "cache", "arithmetic", "evicted", "disk", "paging"])  # another one helps
+_ODDS = "/odds: how sure the model was of each token"
 _AS_PREDICTED = 1.1  # a part that takes more than this share of what was predicted stands out
 
 
@@ -126,17 +127,20 @@ def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list
         room = max(width - 10 - len(number) - 1, 4)
         style = "$warning" if name == found.stage else "$primary"
         lines.append(Content.assemble(f"{name:<9} ", bar(milliseconds / whole, room, style), f" {number}"))
-    about = [*_wait(facts, width), *_reuse(stats, width), *draft_lines(stats, width)]
+    about = [*_wait(facts, width), *_reuse(stats, width), *draft_lines(stats, width), *_muted(_ODDS, width)]
     return [*_summary(found, facts, width), *lines, *about, *_advice(in_words(found, facts), width)]
 
 
 def _wait(facts: Facts, width: int) -> list[Content]:
-    """The reason of a wait, where it was long."""
-    if facts.stages.get("wait", 0.0) < SHORT_WAIT_MS:
+    """The reason of a wait, where it was long, or longer than all else."""
+    wait = facts.stages.get("wait", 0.0)
+    if wait < SHORT_WAIT_MS and wait < max(facts.stages.values()):
         return []
     n = facts.meanwhile.ahead
     others = "another answer that was" if n == 1 else f"{n} other answers that were"
-    words = f"for {others} under way" if n else "until the engine had ended what it was doing, such as a title"
+    own = "until the engine had ended what it was doing, such as a title"
+    own = own if wait >= SHORT_WAIT_MS else "the way to the engine and back, and a free moment of it"
+    words = f"for {others} under way" if n else own
     return _muted(f"wait: {words}", width)
 
 

@@ -7,14 +7,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from localrun.chat.tree import Message
 from localrun.chat.versions import version_title
 from localrun_tui.screens.chat.message_document import MessageDocument
+from localrun_tui.screens.dialogs.differences import with_marks
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_hint import KeyHint
+from localrun_tui.widgets.leaving import Dialog
 
 
 def version_lines(message: Message, width: int) -> list[Content]:
@@ -24,7 +25,7 @@ def version_lines(message: Message, width: int) -> list[Content]:
     return document.lines(width)[1:]
 
 
-class CompareScreen(ModalScreen[str | None]):
+class CompareScreen(Dialog[str | None]):
     """Return the id of the version that was chosen: the one on the right, which ← and → change. `shown` is the one that
     the chat shows, on the left."""
 
@@ -47,7 +48,7 @@ class CompareScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
-            yield Static("Versions side by side", id="question")
+            yield Static("Versions side by side; words that differ are underlined", id="question")
             with Horizontal(id="titles"):
                 yield Static(id="left-title")
                 yield Static(id="right-title")
@@ -78,8 +79,9 @@ class CompareScreen(ModalScreen[str | None]):
 
     def _show(self) -> None:
         width = max(self.query_one("#left").size.width - 2, 10)
-        for side, index in (("left", self.shown), ("right", self.other)):
-            message = self.versions[index]
-            title = version_title(message, index + 1, len(self.versions))
+        indexes = self.shown, self.other
+        texts = with_marks(*(version_lines(self.versions[index], width) for index in indexes))
+        for side, index, lines in zip(("left", "right"), indexes, texts, strict=True):
+            title = version_title(self.versions[index], index + 1, len(self.versions))
             self.query_one(f"#{side}-title", Static).update(say(title, "bold $text-accent"))
-            self.query_one(f"#{side}", Static).update(Content("\n").join(version_lines(message, width)))
+            self.query_one(f"#{side}", Static).update(Content("\n").join(lines))

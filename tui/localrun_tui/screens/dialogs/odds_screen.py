@@ -8,7 +8,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from localrun.base.events import TokenLogprob
@@ -17,25 +16,26 @@ from localrun.base.units import percent
 from localrun_tui.screens.dialogs.prompt_screen import TokenRows
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_hint import KeyHint
+from localrun_tui.widgets.leaving import Dialog
 from localrun_tui.widgets.meters import bar
 
 _BAR, _TEXT = 8, 18  # cells
 _SURE, _UNSURE = 0.9, 0.5
 
 
-def odds_row(token: TokenLogprob) -> Content:
-    """A token with its probability, and the others with theirs."""
+def odds_row(token: TokenLogprob, width: int) -> Content:
+    """A token with its probability, and as many others with theirs as `width` cells hold."""
     chance = math.exp(token.logprob) if token.logprob is not None else 1.0
     style = "$success" if chance >= _SURE else "$warning" if chance < _UNSURE else "$primary"
     text = _shown(token.piece)
     others = [one for one in token.top if one.token_id != token.token_id]
-    return Content.assemble(
-        bar(chance, _BAR, style),
-        f" {percent(chance):>5}  ",
-        say(f"{text:<{_TEXT}}"[: max(_TEXT, len(text))], "bold"),
-        ("  ", ""),
-        *(say(f"{_shown(one.piece)} {percent(math.exp(one.logprob))}   ", "$foreground-muted") for one in others),
-    )
+    row = Content.assemble(bar(chance, _BAR, style), f" {percent(chance):>5}  ", say(f"{text:<{_TEXT}}  ", "bold"))
+    for one in others:
+        other = say(f"{_shown(one.piece)} {percent(math.exp(one.logprob))}   ", "$foreground-muted")
+        if row.cell_length + other.cell_length > width:
+            break
+        row += other
+    return row
 
 
 def _shown(piece: bytes) -> str:
@@ -43,7 +43,7 @@ def _shown(piece: bytes) -> str:
     return clean(text, keep_newlines=False) or "∅"
 
 
-class OddsScreen(ModalScreen[None]):
+class OddsScreen(Dialog[None]):
     """One row a token; the probabilities are the model's own, before temperature, penalties and bias."""
 
     CSS_PATH = "prompt_screen.tcss"
@@ -61,6 +61,11 @@ class OddsScreen(ModalScreen[None]):
         yield KeyHint("↑↓ Page↑ Page↓ scroll, Escape closes")
 
     def on_mount(self) -> None:
+        self.query_one(TokenRows).focus()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._show)
+
+    def _show(self) -> None:
         rows = self.query_one(TokenRows)
-        rows.focus()
-        self.call_after_refresh(rows.show, [odds_row(token) for token in self.tokens])
+        rows.show([odds_row(token, max(rows.size.width, 20)) for token in self.tokens])
