@@ -7,6 +7,11 @@ from localrun_testing.pilots import drive, until, until_text
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
+from localrun.base.settings import Settings
+from localrun_tui.screens.chat.chat_settings import ChatSettings, ChatSettingsScreen
+from localrun_tui.screens.chat.number_row import NumberRow
+from localrun_tui.widgets.fields import LineField
+
 
 def test_a_system_prompt_that_was_typed_is_not_lost_by_escape() -> None:
     app, client = chat_app()
@@ -55,6 +60,23 @@ def test_settings_of_the_chat_reach_the_engine() -> None:
     assert (request.max_tokens, request.sampling.seed) == (300, 7)
     assert request.overflow == "roll"
     assert request.think == "off"
+
+
+def test_an_empty_box_shows_the_number_that_counts() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        nothing = ChatSettings("", "", "stop", "auto")
+        app.push_screen(ChatSettingsScreen(nothing, Settings(top_p=0.7), {"temperature": 0.5, "top_p": 0.9}))
+        await until(pilot, lambda: app.screen.query("#temperature"))
+        shown = {box.id: box.placeholder for box in app.screen.query(LineField)}
+        assert shown["temperature"] == "0.5, its own"
+        assert shown["top_p"] == "0.7", "config.toml goes before the model"
+        app.screen.query_one(NumberRow).show_usual(Settings(), "", {})
+        assert app.screen.query_one("#temperature", LineField).placeholder == "0.8 or own"
+
+    drive(app, steps)
 
 
 def test_a_number_out_of_range_is_told_and_not_kept() -> None:

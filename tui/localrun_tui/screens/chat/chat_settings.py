@@ -9,7 +9,6 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, RadioButton, RadioSet, Static, TextArea
 
 from localrun.base.request import Think
@@ -22,6 +21,7 @@ from localrun_tui.screens.chat.number_row import NumberRow
 from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.widgets.fields import TextField
 from localrun_tui.widgets.key_hint import KeyHint
+from localrun_tui.widgets.leaving import Dialog
 
 if TYPE_CHECKING:
     from localrun_tui.state.session import Session
@@ -46,10 +46,13 @@ class ChatSettings:
 
 async def change_chat_settings(app: App[Any], session: "Session") -> None:
     """Let the user change the settings of the current chat, and keep them."""
+    from localrun_tui.screens.settings.settings_rows import sampling_of_loaded
+
     chat = session.chat or await session.new_chat()
     before = ChatSettings(chat.system, chat.preset, chat.policy, think_of(chat), numbers_of(chat))
     usual = await session.disk.run(read_settings)
-    after = await app.push_screen_wait(ChatSettingsScreen(before, usual))
+    own = await session.disk.run(sampling_of_loaded, session.info)
+    after = await app.push_screen_wait(ChatSettingsScreen(before, usual, own))
     if after is not None and after != before:
         numbers = {name: after.numbers.get(name) for name in NUMBERS}
         rest = {"system": after.system, "preset": after.preset, "policy": after.policy, "think": after.think}
@@ -57,17 +60,18 @@ async def change_chat_settings(app: App[Any], session: "Session") -> None:
 
 
 class MarkedRadioButton(RadioButton):
-    """A radio button whose state also shows without colour."""
+    """A radio button whose state also shows without colour. Textual draws the sides of a button in its background."""
 
-    BUTTON_LEFT, BUTTON_RIGHT = "(", ")"
+    BUTTON_LEFT = BUTTON_RIGHT = ""
 
     @property
     def BUTTON_INNER(self) -> str:  # type: ignore[override]
-        return "●" if self.value else " "
+        return "(●)" if self.value else "( )"
 
 
-class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
-    """Returns the settings, or None when they are unchanged. `usual`: those of all chats."""
+class ChatSettingsScreen(Dialog[ChatSettings | None]):
+    """Returns the settings, or None when they are unchanged. `usual`: those of all chats; `own`: sampling that the
+    loaded model brings along."""
 
     CSS_PATH = "chat_settings.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -75,11 +79,11 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
         Binding("ctrl+s", "save", "Save", id="chat-settings.save"),
     ]
 
-    def __init__(self, settings: ChatSettings, usual: Settings) -> None:
+    def __init__(self, settings: ChatSettings, usual: Settings, own: Mapping[str, Any]) -> None:
         super().__init__()
         preset = settings.preset if settings.preset in PRESETS else next(iter(PRESETS))
         self.settings = replace(settings, system=clean(settings.system).strip(), preset=preset)
-        self.usual = usual
+        self.usual, self.own = usual, own
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box") as box:
@@ -113,7 +117,7 @@ class ChatSettingsScreen(ModalScreen[ChatSettings | None]):
             ("think", THINK, chosen.think),
         ):
             self.query_one(f"#{name}-help", Static).update(rows[key][1])  # type: ignore[index]
-        self.query_one(NumberRow).show_usual(self.usual, chosen.preset)
+        self.query_one(NumberRow).show_usual(self.usual, chosen.preset, self.own)
 
     @on(Button.Pressed, "#save")
     def action_save(self) -> None:

@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input, Static
 
+from localrun.base.request import DEFAULT_SAMPLING
 from localrun.base.settings import SETTINGS, Settings
 from localrun.chat.chat_settings import NUMBERS
 from localrun.chat.presets import sampling_of
@@ -15,7 +16,7 @@ from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 
 _TITLES = {"temperature": "Temperature", "top_p": "Top-p", "max_tokens": "Longest answer", "seed": "Seed"}
-_UNSET = {"temperature": "the model's", "top_p": "the model's", "max_tokens": "no limit", "seed": "random"}
+_UNSET = {"max_tokens": "no limit", "seed": "random"}
 
 
 class NumberRow(Vertical):
@@ -33,12 +34,12 @@ class NumberRow(Vertical):
                     yield LineField(number_text(self._numbers.get(name)), id=name, compact=True)
         yield Static("", id="number-help", classes="help")
 
-    def show_usual(self, settings: Settings, preset: str) -> None:
-        """Show in each empty box the value that holds: of the preset, config.toml, or the model."""
+    def show_usual(self, settings: Settings, preset: str, own: Mapping[str, Any]) -> None:
+        """Show in each empty box the value that holds: of the preset, config.toml, or the model's `own`."""
         sampling = sampling_of(settings, preset)
         for name in NUMBERS:
             value = getattr(settings if name == "max_tokens" else sampling, name)
-            self._box(name).placeholder = _UNSET[name] if value is None else number_text(value)
+            self._box(name).placeholder = _unset(name, own) if value is None else number_text(value)
 
     def numbers(self) -> dict[str, Any]:
         """The valid numbers that are set."""
@@ -89,6 +90,13 @@ def wrong(name: str, text: str) -> str:
     except ValueError as error:
         return str(error)
     return ""
+
+
+def _unset(name: str, own: Mapping[str, Any]) -> str:
+    """The value that counts where nothing is set."""
+    if own.get(name) is not None:
+        return f"{number_text(own[name])}, its own"
+    return _UNSET.get(name) or f"{number_text(DEFAULT_SAMPLING[name])} or own"
 
 
 def number_text(value: object) -> str:
