@@ -142,9 +142,10 @@ def test_a_dialog_that_is_answered_twice_is_left_once(screen: Callable[[], Scree
         top.dismiss("a")
         top.dismiss("a")
         await pilot.pause()
-        assert isinstance(app.screen, HelpScreen), "the one below stays"
-        app.screen.dismiss(None)
-        app.screen.dismiss(None)
+        below = app.screen
+        assert isinstance(below, HelpScreen), "the one below stays"
+        below.dismiss(None)
+        below.dismiss(None)
         await pilot.pause()
         assert app.screen_stack == [chat_screen(pilot)]
 

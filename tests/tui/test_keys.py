@@ -80,7 +80,11 @@ def test_a_newcomer_reads_each_key_on_the_screen() -> None:
             await until_text(pilot, words)
             await until_text(pilot, "esc Back")
             assert keys().endswith("^q Quit f1 Help")
-        await pilot.press("escape", "ctrl+o")
+        await pilot.press("escape", "escape", "ctrl+up", "up", "e")
+        await until_text(pilot, "Editing: Enter sends it")
+        await pilot.press("escape")
+        await until(pilot, lambda: "esc" not in keys())
+        await pilot.press("ctrl+o")
         await until_text(pilot, "m Default")
         assert "f1 Help" in keys()
 

@@ -133,6 +133,7 @@ def test_commands_change_the_chat(tmp_path: Path) -> None:
         await until(pilot, lambda: sources(pilot) == ["hello", "One."])
         await command(pilot, "/copy all")
         await until(pilot, lambda: "all cannot be copied" in notice(pilot))
+        composer(pilot).write("")
         await command(pilot, "/copy")
         await until(pilot, lambda: app.clipboard == "One.")
         await command(pilot, f"/save {tmp_path / 'chat.md'}")
@@ -163,6 +164,19 @@ def test_commands_open_screens(keys: str, words: str) -> None:
         await ready(pilot)
         await pilot.press("slash", *keys, "enter")
         await until_text(pilot, words)
+
+    drive(app, steps)
+
+
+def test_a_command_that_fails_stands_in_the_editor_again() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/attach docs/no-such-file.txt")
+        await pilot.press("enter")
+        await until(pilot, lambda: notice(pilot))
+        assert composer(pilot).editor.text == "/attach docs/no-such-file.txt"
 
     drive(app, steps)
 

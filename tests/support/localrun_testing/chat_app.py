@@ -62,7 +62,7 @@ def text_of(view: MessageView, width: int = 76) -> str:
 def notice(pilot: Pilot[Any]) -> str:
     """The line above the composer; empty when there is none."""
     widget = chat_screen(pilot).query_one("#notice", Static)
-    return str(widget.render()) if widget.display else ""
+    return str(widget.content) if widget.display else ""
 
 
 async def ready(pilot: Pilot[Any]) -> None:

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
 
+from localrun.base.errors import LocalrunError
 from localrun_tui.screens.chat.chat_pane import ChatPane
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.editor import Editor
@@ -130,7 +131,16 @@ class ChatScreen(Screen[None]):
 
     @on(Composer.Command)
     def _run_command(self, event: Composer.Command) -> None:
-        self.run_guarded(self.slash.run(event.name, event.arguments))
+        self.run_guarded(self._run_or_write_again(event))
+
+    async def _run_or_write_again(self, event: Composer.Command) -> None:
+        """Run a command; one that fails for what was typed behind it stands in the editor again, to be mended."""
+        try:
+            await self.slash.run(event.name, event.arguments)
+        except LocalrunError:
+            if event.arguments and not self.composer.editor.text:
+                self.composer.write(f"{event.name} {event.arguments}")
+            raise
 
     # ---- figures
 

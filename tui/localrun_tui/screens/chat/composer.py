@@ -128,6 +128,7 @@ class Composer(Vertical):
         self.border_title = f"Editing: Enter {does}, Esc leaves it" if message_id else None
         self._show(self._draft if message_id is None else content)
         self.screen.set_focus(self.editor)
+        self.screen.refresh_bindings()
 
     @property
     def message(self) -> Content:

@@ -1,9 +1,14 @@
 """A line above the composer for the latest error or note."""
 
+from textual.content import Content
+from textual.geometry import Size
 from textual.widgets import Static
 
 from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import clean
+from localrun_tui.markdown.wrapping import wrap
+
+_MARKS = ("✕ ", "⚠ ", "  ")  # what a line may begin with; what is wrapped goes on behind it
 
 
 class Notice(Static):
@@ -35,3 +40,17 @@ class Notice(Static):
     def clear(self) -> None:
         self.update("")
         self.display = False
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._lines(width))
+
+    def render(self) -> Content:
+        return Content("\n").join(self._lines(self.size.width))
+
+    def _lines(self, width: int) -> list[Content]:
+        shown = []
+        for line in str(self.content).split("\n"):
+            mark = line[:2] if line.startswith(_MARKS) else ""
+            wrapped = wrap(Content(line[len(mark) :]), max(width - len(mark), 1))
+            shown += [Content(mark if number == 0 else " " * len(mark)) + one for number, one in enumerate(wrapped)]
+        return shown

@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_hint import KeyHint
@@ -18,6 +19,7 @@ from localrun_tui.widgets.leaving import Dialog
 from localrun_tui.widgets.marked_options import MarkedOptions
 
 _DEAF = 0.7  # seconds
+_SHARE, _AROUND = 0.96, 12  # of the screen that the box may take; cells around a text in it
 
 
 class AskText(Dialog[str | None]):
@@ -90,6 +92,12 @@ class AskOne(Dialog[str | None]):
         if self.deaf:
             self.call_after_refresh(self.set_timer, _DEAF, self._listen)
 
+    def on_resize(self) -> None:
+        """Wrap the rows for the width there is."""
+        options = self.query_one(OptionList)
+        for n, row in enumerate(self.rows):
+            options.replace_option_prompt_at_index(n, self._row(*row))
+
     def _listen(self) -> None:
         self.deaf = False
         options = self.query_one(OptionList)
@@ -109,5 +117,6 @@ class AskOne(Dialog[str | None]):
 
     def _row(self, key: str, title: str, explanation: str) -> Content:
         mark = "● " if key == self.current else "  "
-        first = Content(mark) + say(title, "bold")
-        return first + Content("\n  ") + say(explanation, "$foreground-muted") if explanation else first
+        room = max(int(_SHARE * self.app.size.width) - _AROUND, 10)
+        about = wrap(say(explanation, "$foreground-muted"), room) if explanation else []
+        return Content("\n  ").join([Content(mark) + say(title, "bold"), *about])

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 0.5
 COLUMNS = (Column("WHAT"), Column("KIND", 10), Column("STATE", 13))
 
+_ADD = """\
+Name of an MCP server, then its URL or the command that starts it, such as
+files npx -y @modelcontextprotocol/server-filesystem ."""
+
 
 class ToolsScreen(Page[None]):
     """Enter switches a tool or a server, and takes back what was allowed. Servers start and stop on a thread."""
@@ -129,7 +133,7 @@ class ToolsScreen(Page[None]):
             if typed:
                 self._attempt(lambda: self._add(server_typed(typed)))
 
-        self.app.push_screen(AskText("Name of the server, then its URL or what starts it"), answered)
+        self.app.push_screen(AskText(_ADD), answered)
 
     def action_take_over(self) -> None:
         offered, text = offered_servers()
