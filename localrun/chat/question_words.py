@@ -22,6 +22,6 @@ def found_parts(text: str, question: str, most_bytes: int) -> Iterator[tuple[str
 
 
 def _words(question: str) -> Iterator[str]:
-    """Its words in small letters, those that may be plurals without their s."""
+    """Words of a question in small letters; those that may be plurals without their s."""
     for word in dict.fromkeys(re.findall(rf"\w{{{_LEAST_LETTERS},}}", question.lower())):
         yield word.removesuffix("s") if len(word) > _LEAST_LETTERS else word

@@ -36,7 +36,7 @@ _BAR = 24
 
 
 class _Found(NamedTuple):
-    """What is typed now: the part, the plan to read it for the question, and parts that have words of it."""
+    """The part as typed, the plan to read it for the question, and parts that have words of this."""
 
     part: FilePart
     plan: ReadingPlan | None = None
