@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +123,15 @@ class CountingDevice:
 
     def launch(self) -> None:
         self.n_launches += 1
+
+    def steps(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def commit(self) -> None:
+        pass
+
+    def finish(self) -> None:
+        pass
 
 
 @pytest.mark.parametrize("model", ["", "qwen2-window", "olmo3"], ids=["builtin", "qwen2-window", "olmo3"])
