@@ -80,7 +80,7 @@ def test_the_library_computes_them_near_and_alike_in_any_steps(images: GemmaImag
     assert torch.equal(stepper.logits(ids, whole_chunks(stepper.images, 3)), whole)
     wanted = reference.logits(ids)
     off = (whole - wanted).square().mean(1) / wanted.square().mean(1)
-    assert off.quantile(0.9) < (1e-2 if codec in ("k8v4", "q4") else 2e-3)  # a mixture may send a row elsewhere
+    assert off.quantile(0.9) < (2e-3 if codec in ("f32", "f16") else 1e-2)  # a mixture may send a row elsewhere
 
 
 @pytest.mark.parametrize("codec", ["f32", "q8"])
