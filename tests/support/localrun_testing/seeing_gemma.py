@@ -44,12 +44,18 @@ SEEING_GEMMA: dict[str, tuple[str, Config, Config]] = {  # recipe of the text si
     "both-ways": ("gemma4", _BOTH_WAYS, {**_TOWER, "standardize": True}),
     "both-ways-moe": ("gemma4-moe", _BOTH_WAYS, _TOWER),
 }
+# Those that llama.cpp computes alike: it knows the causal models by their hidden size, and in the others rows of an
+# image see each other in full layers, too, which matters to nothing where that is the last one.
+AS_LLAMA_CPP: dict[str, tuple[str, Config, Config]] = {
+    "causal-1536": ("gemma4-e2b", {"hidden_size": 1536}, {**_TOWER, "use_clipped_linears": True}),
+    "both-ways-last": ("gemma4", {**_BOTH_WAYS, "num_hidden_layers": 3}, {**_TOWER, "standardize": True}),
+}
 
 
-def build_seeing_gemma(name: str, **changes: Any) -> Any:
+def build_seeing_gemma(name: str) -> Any:
     """The fp32 model of a recipe, always the same weights, attention computed eagerly."""
-    text, more, tower = SEEING_GEMMA[name]
-    settings = {**copy.deepcopy(TINY_MODELS[text].config), **more, **changes}
+    text, more, tower = (SEEING_GEMMA | AS_LLAMA_CPP)[name]
+    settings = {**copy.deepcopy(TINY_MODELS[text].config), **more}
     config = transformers.AutoConfig.for_model(
         "gemma4",
         text_config={**settings, "model_type": "gemma4_text", "pad_token_id": 0},

@@ -126,6 +126,8 @@ def write_gemma_projector(
     writer.add_vision_block_count(shape["num_hidden_layers"])
     writer.add_vision_head_count(shape["num_attention_heads"])
     writer.add_vision_attention_layernorm_eps(1e-6)
+    writer.add_vision_image_mean([0.0] * 3)
+    writer.add_vision_image_std([1.0] * 3)
     for name, numbers in named(state, shape["patch_size"]):
         is_matrix = numbers.ndim == 2 and numbers.shape[1] % 32 == 0
         encoded, kind = encode(numbers, qtype if is_matrix else "F32")
