@@ -1,5 +1,6 @@
 """Image files that go along with a message: looked at without decoding a pixel, and kept for later turns."""
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -90,7 +91,11 @@ def _write(folder: Path, name: str, data: bytes) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         make_private(folder)
-        write_whole(folder / name, data)
+        path = folder / name
+        if path.is_file() and not path.is_symlink() and path.stat().st_size == len(data):
+            os.utime(path)  # it is wanted again, and stays for a day even if it is not sent
+        else:
+            write_whole(path, data)
     except OSError as error:
         what = f"the image cannot be kept in {folder}: {error.strerror or error}"
         raise StorageError(what, "check the folder's permissions and the free space") from None

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from localrun.base.constraint import Constraint
-from localrun.base.content import ImagePart, TextPart, as_message_content
+from localrun.base.content import Content, ImagePart, TextPart, as_message_content
 from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request, RequestImage, RequestMessage
 from localrun.chat.images import attach_image
 from localrun.chat.journal import Chat
+from localrun.chat.sight import require_sight
 from localrun.chat.turn import TurnOptions
 from localrun.cli.chats import ContinueSwitch, begin, choice_for, open_for, open_store
 from localrun.cli.completion import complete_model
@@ -69,7 +70,7 @@ def run(
     model = replace(model, model=named)
     shared = Answering(answer, as_data=output.as_data)
     _check(output, shared, raw, go_on, in_parts and not prompt)
-    _check_images(bool(image), raw, go_on, in_parts)
+    _check_images(bool(image), raw, in_parts)
     constraint = constraints.constraint()
     chat_tools = tools.chat_tools() if tools.is_given else None
     _check_tools(chat_tools, raw, constraint)
@@ -82,7 +83,7 @@ def run(
     last = begin(open_store(), True, answer.system, shared.system) if go_on else None
     choice = choice_for(last, model, hub, load, server)
     texts = _texts(prompt, file or [], no_stdin)
-    seen = [attach_image(Path(path).expanduser()) for path in image or ()]
+    seen = _attach(last, image or [])
     stream = _stream(output, answer.show_thinking, chat_tools)
     with closing(chat_tools) if chat_tools else nullcontext(), closing(_open(last, choice, load)) as client:
         options = shared.options(last, constraint, ready_tools(chat_tools))
@@ -93,7 +94,8 @@ def run(
             if last is None:
                 completion = stream(client, _request(options, shared.system, whole, raw, seen)).completion
             else:
-                completion = _go_on(last, whole, client, options, stream)
+                content: Content = (*(part for part, _ in seen), TextPart(whole))
+                completion = _go_on(last, content, client, options, stream)
     _report(output, completion, client.info.notes)
     return CANCELLED if completion.stop_reason == "cancelled" else 0
 
@@ -129,9 +131,9 @@ def _check(output: RunOutput, shared: Answering, raw: bool, go_on: bool, lacks_q
         raise UsageError("--raw leaves no place for a system message", "put it into the prompt, or leave --raw out")
 
 
-def _check_images(sees: bool, raw: bool, go_on: bool, in_parts: bool) -> None:
+def _check_images(sees: bool, raw: bool, in_parts: bool) -> None:
     """Raise UsageError for options that have no place for images."""
-    blind = {"--raw": raw, "--continue": go_on, "--in-parts": in_parts}
+    blind = {"--raw": raw, "--in-parts": in_parts}
     for option in (name for name, is_given in blind.items() if sees and is_given):
         raise UsageError(f"--image has no place beside {option}", "leave one of the two out")
 
@@ -204,8 +206,18 @@ def _stream(output: RunOutput, show_thinking: bool, tools: "ChatTools | None") -
     return partial(stream_answer, show_thinking=show_thinking, jsonl=output.jsonl, as_text=as_text, tools=tools)
 
 
+def _attach(chat: Chat | None, paths: Sequence[str]) -> list[tuple[ImagePart, RequestImage | None]]:
+    """Images for a request, or kept with the chat that goes on. Raises ImageError or StorageError."""
+    files = [Path(path).expanduser() for path in paths]
+    return [attach_image(file) if chat is None else (chat.images.attach(file), None) for file in files]
+
+
 def _request(
-    options: TurnOptions, system: str | None, prompt: str, raw: bool, seen: Sequence[tuple[ImagePart, RequestImage]]
+    options: TurnOptions,
+    system: str | None,
+    prompt: str,
+    raw: bool,
+    seen: Sequence[tuple[ImagePart, RequestImage | None]],
 ) -> Request:
     messages: tuple[RequestMessage, ...] = ()
     if not raw:
@@ -213,13 +225,14 @@ def _request(
         content = as_message_content((*(part for part, _ in seen), TextPart(prompt)))
         messages = (*first, {"role": "user", "content": content})
     request = options.request(messages, prompt=prompt if raw else None)
-    return replace(request, images=tuple(image for _, image in seen))
+    return replace(request, images=tuple(image for _, image in seen if image is not None))
 
 
-def _go_on(chat: Chat, prompt: str, client: EngineClient, options: TurnOptions, stream: Stream) -> Completion:
-    """Answer the prompt as the next message of a chat."""
+def _go_on(chat: Chat, content: Content, client: EngineClient, options: TurnOptions, stream: Stream) -> Completion:
+    """Answer a next message of a chat. Raises UsageError for images that the model does not see."""
+    require_sight(client.info, content)
     chat.set_aside()
-    message = chat.add_user(prompt)
+    message = chat.add_user(content)
     completion = answer_in(chat, message.id, client, options, stream).completion
     if chat.problem:
         note(chat.problem)

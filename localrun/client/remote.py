@@ -19,6 +19,7 @@ from localrun.client.interface import Generation
 from localrun.client.remote_answer import RemoteAnswer
 from localrun.client.remote_count import count_prompt
 from localrun.client.remote_http import DroppedField, End, Exchange, with_schema_in_object
+from localrun.client.remote_images import with_image_data
 from localrun.client.remote_metrics import read_load
 from localrun.client.remote_models import find_model
 from localrun.client.remote_probe import probe
@@ -64,7 +65,7 @@ class RemoteClient:
             load_ms=milliseconds,
             notes=("; ".join(notes),),
             engine="remote",
-            why_blind=f"images are not sent to a server yet: {ON_THIS_MACHINE}",
+            why_blind="" if (blind := self._profile.why_blind) is None else f"{blind}: {ON_THIS_MACHINE}",
             server_says=self._profile.lines,
         )
 
@@ -77,8 +78,8 @@ class RemoteClient:
         check_request(request)
         if request.logprobs is not None or request.prompt_logprobs is not None:
             raise UsageError("logprobs of a model on a server are not read", "choose a model on this machine")
-        if request.images:
-            raise UsageError("images are not sent to a server yet", ON_THIS_MACHINE)
+        if request.images and (why := self._profile.why_blind) is not None:
+            raise UsageError(why, ON_THIS_MACHINE)
         if request.constraint is not None:
             check_remote(request.constraint)
         self._profile.check(request)
@@ -218,7 +219,7 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
     if request.tools:
         body["tools"] = [dict(tool) for tool in request.tools]
         body |= _choice(request)
-    return "/chat/completions", {**body, "messages": list(map(_message, request.messages))}
+    return "/chat/completions", {**body, "messages": [_message(message, request) for message in request.messages]}
 
 
 def _effort(request: Request) -> str:
@@ -251,7 +252,9 @@ def response_format(constraint: Constraint) -> Json:
     return {"type": "json_schema", "json_schema": schema}
 
 
-def _message(message: RequestMessage) -> RequestMessage:
-    """A message with files as text, and without an empty thought, which some servers refuse."""
+def _message(message: RequestMessage, request: Request) -> RequestMessage:
+    """A message with files as text, images as data, and without an empty thought, which some servers refuse."""
     plain = with_files_as_text(message)
+    if request.images and isinstance(plain.get("content"), list):
+        plain["content"] = with_image_data(plain["content"], request.images)
     return {name: value for name, value in plain.items() if name != "reasoning_content" or value}

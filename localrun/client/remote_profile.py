@@ -51,6 +51,17 @@ class EngineProfile:
         parts = (self.title, *(f"{name} {words}" for can, name in _CAN if (words := self.named(can))))
         return " · ".join(parts)
 
+    @property
+    def why_blind(self) -> str | None:
+        """A reason why no images are sent; None where the engine says that the model sees them."""
+        match self.abilities.get("images"):
+            case True:
+                return None
+            case False:
+                return f"{self.title} says that this model sees no images"
+            case _:
+                return f"{self.title} does not say whether this model sees images"
+
     def check(self, request: Request) -> None:
         """Raise UsageError for a request of something that the engine says it cannot do."""
         wants: dict[Ability, tuple[bool, str]] = {

@@ -498,10 +498,20 @@ def test_images_go_along_before_the_prompt(faces: Faces, tmp_path: Path) -> None
         (10, 20, pictures[0]),
         (11, 20, pictures[1]),
     ]
-    for option in ("--raw", "--continue", "--in-parts"):
+    for option in ("--raw", "--in-parts"):
         code, _, err = faces.run("run", option, "x", "--image", str(pictures[0]))
         assert code == 2
         assert f"--image has no place beside {option}" in err
+    assert faces.run("run", "--continue", "and this?", "--image", str(pictures[0]))[0] == 0
+    kept = faces.request.images[0].path
+    assert kept is not None
+    assert kept.parent.name == "images"
+    pictures[0].unlink()
+    written = kept.stat().st_ino
+    assert faces.run("run", "--continue", "sure?", "--image", str(pictures[1]))[0] == 0
+    assert [part["type"] for part in faces.request.messages[0]["content"]] == ["image", "text"]
+    assert faces.request.images[0].path == kept
+    assert kept.stat().st_ino == written
     code, _, err = faces.run("run", "x", "--image", str(tmp_path / "none.png"))
     assert code == 2
     assert "none.png cannot be read" in err

@@ -1,5 +1,7 @@
 """Probing: what each engine says of itself on its own pages, as recorded from real ones, and what it leaves open."""
 
+import base64
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +12,7 @@ from localrun_testing.fake_chat_server import FakeChatServer, Reply, failure, fa
 
 from localrun.base.constraint import of_schema
 from localrun.base.errors import UsageError
-from localrun.base.request import Request
+from localrun.base.request import Request, RequestImage
 from localrun.client.endpoint import Endpoint
 from localrun.client.remote import RemoteClient
 from localrun.client.remote_models import list_models
@@ -182,3 +184,25 @@ def test_schemas_without_a_grammar_backend(server: FakeChatServer) -> None:
 def test_what_is_not_said_is_asked_for(server: FakeChatServer) -> None:
     list(RemoteClient(Endpoint("lab", server.url)).generate(replace(HI, tools=(TOOL,), think="on")))
     assert json.dumps(server.seen[-1].body).count("enable_thinking") == 1
+
+
+def test_images_go_as_data_where_the_engine_says_that_the_model_sees(server: FakeChatServer) -> None:
+    """Byte for byte in the place of their part; where it says nothing, none is sent."""
+    data = b"\x89PNG" + bytes(range(256))
+    image = RequestImage(hashlib.sha256(data).hexdigest(), 4, 5, data=data)
+    part = {"type": "image", "name": "cat.png", "sha256": image.sha256, "width": 4, "height": 5, "media_type": ""}
+    text = {"type": "text", "text": "what?"}
+    asked = replace(HI, messages=({"role": "user", "content": [part, text]},), images=(image,))
+    server.models = [{"id": "a"}]
+    server.pages = {"/api/version": {"version": "0.12.0"}, "/api/show": {"capabilities": ["completion", "vision"]}}
+    client = RemoteClient(Endpoint("lab", server.url))
+    assert client.info.why_blind == ""
+    list(client.generate(asked))
+    seen, words = server.seen[-1].body["messages"][0]["content"]
+    head, _, encoded = seen["image_url"]["url"].partition(",")
+    assert (head, base64.b64decode(encoded), words) == ("data:image/png;base64", data, text)
+    server.pages = {}
+    silent = RemoteClient(Endpoint("lab", server.url))
+    assert "does not say whether" in silent.info.why_blind
+    with pytest.raises(UsageError, match="does not say whether this model sees images"):
+        silent.generate(asked)
