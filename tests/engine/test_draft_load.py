@@ -106,6 +106,18 @@ def test_a_model_that_drafts_for_itself_is_right(llama: Path) -> None:
         assert one.figures.n_accepted >= 0.95 * one.figures.n_drafted
 
 
+def test_how_deep_is_chosen_by_what_steps_take(llama: Path) -> None:
+    """The controller as it is: a drafter as large as the model gains nothing, and answers stay the same."""
+    answers = []
+    for draft in ("off", llama):
+        model = opened(llama, draft)
+        try:
+            answers.append([finish(model.engine.submit(greedy([n, 5, 6], 200))).token_ids for n in range(2)])
+        finally:
+            model.close()
+    assert answers[0] == answers[1]
+
+
 @pytest.mark.parametrize("drafter", ["layer", "file"])
 def test_nothing_of_it_is_lost_however_answers_end(drafter: str, llama: Path, drafting: Path) -> None:
     """Answers side by side that are cancelled, limited and gone on with, until its cache is full, and beyond."""

@@ -103,10 +103,12 @@ class Depths:
         most; guessing takes its time, too."""
         n_plain, n = sum(work.n for work in decoding), len(sequences)
         plain = self.cost.of(n_plain)
+        if not plain or not sequences:  # no step is measured yet
+            return 0
         likely = [self.records[one.number].guess_likelihood for one in sequences]
-        purse = min((self.records[one.number].purse for one in sequences), default=0.0)
-        best, best_speed = 0, LEAST_GAIN * len(decoding) / plain if plain else float("inf")
-        for depth in range(1, min(MOST_DEPTH, rows // max(1, n)) + 1):
+        purse = min(self.records[one.number].purse for one in sequences)
+        best, best_speed = 0, LEAST_GAIN * len(decoding) / plain
+        for depth in range(1, min(MOST_DEPTH, rows // n) + 1):
             seconds = self.cost.of(n_plain + n * depth) + self.guessing.of(depth, plain)
             if seconds - plain > purse:
                 break

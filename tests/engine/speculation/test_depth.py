@@ -133,6 +133,11 @@ class GuessingWorld(World):
 PASS = 0.08
 
 
+def test_without_a_measured_step_nothing_is_guessed() -> None:
+    depths, sequence = Depths(), GenerationState(greedy([1, 2, 3]))
+    assert depths.wish([sequence], [StepWork(sequence, 1)], 63) == 0
+
+
 def test_guesses_are_made_as_deep_as_their_passes_are_worth() -> None:
     found = GuessingWorld(lambda rows: 1 + 0.05 * (rows - 1), right=0.8, n=2000)
     best = min((1 + (0.05 + PASS) * d) / sum(0.8**k for k in range(d + 1)) for d in range(16))
