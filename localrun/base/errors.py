@@ -123,6 +123,12 @@ class EngineDiedError(EngineError):
     kind = "engine_died"
 
 
+class DeviceLostError(EngineDiedError):
+    """The GPU failed, and does nothing more for this process. The next request starts another."""
+
+    kind = "device_lost"
+
+
 class RefusedCallError(LocalrunError):
     """The model called a tool that was not allowed, and there is no one to be asked."""
 
@@ -144,3 +150,9 @@ def ran_out(error: BaseException) -> bool:
     if isinstance(error, MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
+
+
+def lost_device(error: BaseException) -> bool:
+    """Whether `error` means that a GPU does nothing more for this process: torch or the driver say so in words."""
+    said = type(error).__name__ in ("AcceleratorError", "CUDAError") or "CUDA error" in str(error)
+    return said and not ran_out(error)

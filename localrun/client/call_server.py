@@ -100,6 +100,7 @@ class CallServer:
                     self._say(call.number, Previewed(self._loaded().preview(request, pieces)))
         except LocalrunError as error:
             self._say(call.number, as_failure(error))
+            self._has_failed(error)
         except Exception as error:  # a bug of ours must reach the face, not vanish with the thread
             self._say(call.number, as_failure(_unexpected(error)))
         finally:
@@ -161,6 +162,9 @@ class CallServer:
                 if not is_last and is_mid_answer(waiting):
                     self._gather()
         self._leave()
+
+    def _has_failed(self, error: LocalrunError) -> None:
+        """Hook for a call that was answered with an error."""
 
     def _leave(self) -> None:
         """Hook for the end of the channel."""

@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from localrun.base.errors import EngineDiedError, EngineError
+from localrun.base.errors import DeviceLostError, EngineDiedError, EngineError
 from localrun.base.events import Done, Event, ModelInfo
 from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.base.views import CacheView, PromptView
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
     from localrun.diagnose.explain.topic_report import TopicReport
 
 _CLOSED = "the model was closed while it was loading"
+MOST_LOSSES = 1  # of a GPU that `auto` took: it is tried again
+WITHOUT_GPU = "slow: the GPU failed twice, so the processor computes until the model is loaded anew"
 
 
 class WorkerClient:
     """One loaded model in a supervised child process; this process never imports torch.
 
     `progress` gets bytes loaded and bytes in all, at least four times a second; what it raises gives the load up. A
-    worker that died is started again, and the model loaded again, by the next `generate`.
+    worker that died is started again, and the model loaded again, by the next `generate`; on the processor where `auto`
+    took a GPU that has failed twice.
     """
 
     def __init__(
@@ -43,6 +47,7 @@ class WorkerClient:
         self._loaded_bytes = (0, 0)
         self._info: ModelInfo | None = None
         self._is_closed = False
+        self._n_lost = 0  # times that the GPU has failed
         try:
             self._ready_worker()
         except BaseException:
@@ -66,6 +71,9 @@ class WorkerClient:
                 yield Done(empty_completion(self.info))
                 return
             yield from answer.events()
+        except DeviceLostError:
+            self._n_lost += 1
+            raise
         finally:
             answer.leave()
 
@@ -86,6 +94,10 @@ class WorkerClient:
         if worker is None:
             raise EngineError("the model is not ready", "wait until it is loaded")
         return worker.explain(topic, watch)
+
+    @property
+    def _without_gpu(self) -> bool:
+        return self.options.backend == "auto" and self._n_lost > MOST_LOSSES
 
     def _ready(self) -> WorkerProcess | None:
         """The worker, while it runs and holds the model."""
@@ -157,7 +169,8 @@ class WorkerClient:
             raise EngineError("the model is closed", "load it again")
         self.files = versions_of(self.options)
         self._worker = WorkerProcess(self._module)
-        self._loading, self._loaded_bytes = self._worker.call(Load(self.options)), (0, 0)
+        options = replace(self.options, backend="cpu") if self._without_gpu else self.options
+        self._loading, self._loaded_bytes = self._worker.call(Load(options)), (0, 0)
         if self._is_closed:  # since a moment ago
             self._worker.kill(_CLOSED)
 
@@ -175,7 +188,8 @@ class WorkerClient:
                 self._loaded_bytes = (done, total)
             case Loaded(info):
                 worker.drop(loading)
-                self._info, self._loading = info, None
+                notes = (*info.notes, WITHOUT_GPU) if self._without_gpu else info.notes
+                self._info, self._loading = replace(info, notes=notes), None
             case Failure() as failure:
                 raise as_error(failure)
 

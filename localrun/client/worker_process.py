@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO
 
+from localrun.base.errors import DeviceLostError, LocalrunError
 from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.base.startup import look_less_often
 from localrun.client.call_server import CallServer, start_thread
@@ -64,6 +65,10 @@ class Worker(CallServer):
     def _load(self, number: int, options: LoadOptions) -> None:
         self._client = self._open_client(options, lambda done, total: self._say(number, Progress(done, total)))
         self._say(number, Loaded(self._client.info))
+
+    def _has_failed(self, error: LocalrunError) -> None:
+        if isinstance(error, DeviceLostError):  # another process can use the GPU again
+            self.end()
 
     def _leave(self) -> None:
         os._exit(0)

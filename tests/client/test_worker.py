@@ -17,6 +17,7 @@ import pytest
 from localrun_testing.waiting import PATIENCE, until
 
 from localrun.base.errors import (
+    DeviceLostError,
     DoesNotFitError,
     EngineDiedError,
     EngineError,
@@ -30,7 +31,7 @@ from localrun.base.request import GATHER_MS, LoadOptions, ProgressCallback, Requ
 from localrun.client import channel, channel_answer, process_stats, watchdog, worker_process
 from localrun.client import process as process_module
 from localrun.client.call_server import ALIVE_SECONDS
-from localrun.client.worker import WorkerClient
+from localrun.client.worker import WITHOUT_GPU, WorkerClient
 
 pytestmark = pytest.mark.process
 
@@ -306,6 +307,24 @@ def test_killed_and_stopped_at_a_hundred_random_points(monkeypatch: pytest.Monke
     rng.shuffle(points)
     with open_fake() as client:
         hurt_at_random_points(client, rng, points)
+
+
+def test_a_worker_whose_gpu_failed_is_started_again_and_after_the_second_time_on_the_processor(
+    mortal: WorkerClient,
+) -> None:
+    pids = [pid_of(mortal)]
+    for _ in range(2):
+        text, error = said_before_the_end(mortal.generate(ask("lose_gpu 2")))
+        assert text == "0 1 "
+        assert isinstance(error, DeviceLostError)
+        assert "unspecified launch failure" in str(error)
+        until(lambda: not psutil.pid_exists(pids[-1]))
+        assert finish(mortal.generate(ask("count 2 0"))).text == "0 1 "
+        pids.append(pid_of(mortal))
+    assert len({*pids}) == 3
+    assert (mortal.info.backend, mortal.info.notes) == ("cpu", (WITHOUT_GPU,))
+    assert finish(mortal.generate(ask("lose_gpu 2"))).text == "0 1 "
+    assert pid_of(mortal) == pids[-1]
 
 
 @posix

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 
-from localrun.base.errors import DoesNotFitError, ModelFileError, PromptTooLongError
+from localrun.base.errors import DeviceLostError, DoesNotFitError, ModelFileError, PromptTooLongError
 from localrun.base.events import Completion, Done, Event, MemoryFigures, ModelInfo, Prefill, StopReason, Timings, Token
 from localrun.base.request import LoadOptions, ProgressCallback, Request
 from localrun.base.views import CacheView, PromptView
@@ -43,7 +43,8 @@ class CountingEngine:
             case "slow again":
                 options.path.touch()
         progress(100, 100)
-        self.info = ModelInfo(options.name, "", "fake", "F32", "fake", "f32", options.ctx or 128, 100, 1.5)
+        backend = "fake" if options.backend == "auto" else options.backend
+        self.info = ModelInfo(options.name, "", "fake", "F32", backend, "f32", options.ctx or 128, 100, 1.5)
 
     def generate(self, request: Request) -> Generation:
         what, *numbers = (request.prompt or "count 3 0").split()
@@ -113,6 +114,10 @@ class CountingEngine:
 
     def unfit(self) -> None:
         raise DoesNotFitError("it does not fit any more", "take a smaller one")
+
+    def lose_gpu(self) -> None:
+        if self.options.backend == "auto":
+            raise DeviceLostError("the GPU failed: CUDA error: unspecified launch failure", "send the message again")
 
     def bug(self) -> None:
         raise ValueError("what was not thought of")
