@@ -23,11 +23,11 @@ template <int W> LR_INLINE void lr_weigh(float (*o)[PART + 4], int at, const uin
     for (int j = 0; j < 4; j++) {
       const uint16_t* from = values + (16 * step + 2 * t + j % 2 + j / 2 * 8) * stride + dim;
       if constexpr (W == 64) {
-        const uint4 w = __ldg((const uint4*)from);
+        const uint4 w = __ldcg((const uint4*)from);
         of_key[j][0] = w.x, of_key[j][1] = w.y, of_key[j][2] = w.z, of_key[j][3] = w.w;
       } else {
 #pragma unroll
-        for (int i = 0; i < W / 16; i++) of_key[j][i] = __ldg((const uint32_t*)from + i);
+        for (int i = 0; i < W / 16; i++) of_key[j][i] = __ldcg((const uint32_t*)from + i);
       }
     }
 #pragma unroll
@@ -46,8 +46,8 @@ template <int W> LR_INLINE void lr_weigh(float (*o)[PART + 4], int at, const uin
 // keys, values: [blocks][n_layers][64][n_kv_heads][DIM], this layer's at `index`. Logical block n of a sequence is block
 // table[table_at + n], block 0 is `sink`. `rows`: which there are, -1 for none; null: all. gridDim.y: KV heads, and for more
 // than eight queries of each as many tiles.
-// No fewest blocks of a multiprocessor are asked for where that would spill registers.
-extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, DIM > 64 ? 0 : 2) attend_units(const float* q,
+// One block of a multiprocessor is asked for where two would spill registers.
+extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, DIM > 64 ? 1 : 2) attend_units(const float* q,
     const float* sink_q, const uint16_t* keys, const uint16_t* values, const int* positions, const int* row_sequence,
     const int* table, const int* table_at, const int* sink, const int* rows, float* parts, int n_heads,
     int n_kv_heads, int n_layers, int index, int window, int sink_window, float scale, float softcap) {

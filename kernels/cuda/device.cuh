@@ -14,6 +14,9 @@
 //   LR_DYNAMIC_SHARED(type, name)                        the shared memory a launch asks for
 //   LR_ARCH                                              75, 80, …
 //
+// __ldg is for weights, which no kernel writes; what another kernel has written is read by __ldcg, past a cache that may hold
+// what was there before.
+//
 // Lane 4g + t of an mma has rows g and g + 8 of a (registers in turn), column g of b, and of c rows g (c[0], c[1]) and
 // g + 8 (c[2], c[3]) at columns 2t and 2t + 1. A register has 32 / bits neighbours along k, from (32 / bits) · t on; two
 // registers of a (one of b) make 16 bytes of k.

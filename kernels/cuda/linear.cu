@@ -32,9 +32,9 @@ linear(LINEAR_MATRICES, const uint4* __restrict__ x, const int4* __restrict__ x_
   const uint8_t* const my_groups = (const uint8_t*)(x_groups + t);
   const int half = padded_x * 8;  // bytes of the groups of 32 columns
   const auto fetch_x = [&](Step& step, int tile) {
-    if (g < n_x) step.x = __ldg(my_x + (int64_t)tile * 4);
+    if (g < n_x) step.x = __ldcg(my_x + (int64_t)tile * 4);
 #pragma unroll
-    for (int k = 0; k < 2; k++) step.groups[k] = __ldg((const int4*)(my_groups + (int64_t)(2 * tile + k) * half));
+    for (int k = 0; k < 2; k++) step.groups[k] = __ldcg((const int4*)(my_groups + (int64_t)(2 * tile + k) * half));
   };
 #pragma unroll
   for (int i = 0; i < DEPTH; i++) {

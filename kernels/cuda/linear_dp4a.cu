@@ -21,11 +21,11 @@ linear_dp4a(LINEAR_MATRICES, const uint4* __restrict__ x, const int2* __restrict
     lr_load_tile(loaded, at, tile);
     lr_weights w;
     lr_unpack(w, loaded);
-    const uint4 v = __ldg(x + ((int64_t)m * n_tiles + tile) * 4 + t);
+    const uint4 v = __ldcg(x + ((int64_t)m * n_tiles + tile) * 4 + t);
     const uint32_t xs[4] = {v.x, v.y, v.z, v.w};
 #pragma unroll
     for (int q = 0; q < N_GROUPS; q++) {
-      const int2 group = __ldg(x_groups + (2 * tile + q * GROUP / 32) * padded_x + m);
+      const int2 group = __ldcg(x_groups + (2 * tile + q * GROUP / 32) * padded_x + m);
       int dot[2] = {0, 0}, x_sum = 0;
 #pragma unroll
       for (int i = q * GROUP / 16; i < (q + 1) * GROUP / 16; i++) {

@@ -9,10 +9,10 @@
 
 // Four columns of a row of x; zeros beyond the last, where weights are zeros too.
 LR_INLINE float4 lr_four(const float* __restrict__ row, int column, int n_cols) {
-  if (n_cols % 4 == 0) return column < n_cols ? __ldg((const float4*)(row + column)) : make_float4(0.f, 0.f, 0.f, 0.f);
+  if (n_cols % 4 == 0) return column < n_cols ? __ldcg((const float4*)(row + column)) : make_float4(0.f, 0.f, 0.f, 0.f);
   float v[4];
 #pragma unroll
-  for (int j = 0; j < 4; j++) v[j] = column + j < n_cols ? __ldg(row + column + j) : 0.f;
+  for (int j = 0; j < 4; j++) v[j] = column + j < n_cols ? __ldcg(row + column + j) : 0.f;
   return make_float4(v[0], v[1], v[2], v[3]);
 }
 

@@ -89,6 +89,7 @@ static inline uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t selector) {
   return r;
 }
 template <class T> static inline T __ldg(const T* p) { return *p; }
+template <class T> static inline T __ldcg(const T* p) { return *p; }
 template <class T> static inline T min(T a, T b) { return a < b ? a : b; }
 template <class T> static inline T max(T a, T b) { return a > b ? a : b; }
 

@@ -5,6 +5,7 @@
 // Logical block n of a sequence is block table[table_at + n], block 0 is `sink`; in halves the block of a row's own position
 // is own_ring / 64, block 0 ring_sink. `rows`: which there are, -1 for none; null: all. group.y: KV heads, and for more
 // queries of each than columns as many tiles. Where a text has one place alone, `out` is finished at once.
+LR_THREADS(256)
 kernel void attend_units(
     device const float* q [[buffer(0)]], device const float* sink_q [[buffer(1)]], device const uchar* keys [[buffer(2)]],
     device const half* key_scales [[buffer(3)]], device const uchar* values [[buffer(4)]],
@@ -99,6 +100,7 @@ kernel void attend_units(
 }
 
 // Units merge in ascending order, the sink is the last. A threadgroup has one head of one row.
+LR_THREADS(128)
 kernel void attend_merge(device const float* parts [[buffer(0)]], device const float* sinks [[buffer(1)]],
                          device const int* positions [[buffer(2)]], device const int* rows [[buffer(3)]],
                          device float* out [[buffer(4)]], constant int& n_places [[buffer(5)]],

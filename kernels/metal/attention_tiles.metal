@@ -41,6 +41,7 @@ LR_INLINE void lr_load_queries(threadgroup float* queries, device const float* q
 
 // Columns are rows * (heads of a KV head); group.y: KV heads. Rows that are alone are left out; null: none is. See
 // attend_units for the rest.
+LR_THREADS(32 * N_SIMDGROUPS)
 kernel void attend_tiles(
     device const float* q [[buffer(0)]], device const float* sink_q [[buffer(1)]], device const uchar* keys [[buffer(2)]],
     device const half* key_scales [[buffer(3)]], device const uchar* values [[buffer(4)]],

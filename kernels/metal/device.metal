@@ -1,15 +1,18 @@
 // What every kernel may use beyond plain MSL. Multiply-adds are written as fma() and nothing is left to contraction: the same
 // operations in the same order on every GPU and on the emulator.
 //
+//   LR_THREADS(n)     before a kernel: launches have at most n threads a threadgroup, so registers are kept for as many
 //   LR_GIVEN(i)       whether argument i is no null pointer: the device binds some tensor for one, and `given` tells
 //   lr_low_half lr_high_half     of a word with two fp16 numbers, as floats
 //   lr_exp2 lr_exp    the same bits everywhere
 //   LR_FAMILY         7 (M1), 8 (M2), 9 (M3, M4), 10 (M5): what needs more than 7 is a variant
 #pragma once
 #include <metal_stdlib>
+#pragma METAL fp contract(off)
 using namespace metal;
 
 #define LR_INLINE static inline
+#define LR_THREADS(n) [[max_total_threads_per_threadgroup(n)]]
 #define LR_GIVEN(i) ((given >> (i) & 1u) != 0u)
 
 LR_INLINE float lr_low_half(uint pair) { return float(as_type<half>(ushort(pair & 0xffffu))); }

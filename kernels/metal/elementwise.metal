@@ -1,6 +1,7 @@
 // Operations on each number by itself, a thread a number: group.y is the row, of n numbers.
 #include "numbers.metal"
 
+LR_THREADS(256)
 kernel void sigmoid_mul(device const float* x [[buffer(0)]], device const float* gate [[buffer(1)]],
                         device float* out [[buffer(2)]], constant int& n [[buffer(3)]],
                         uint3 group [[threadgroup_position_in_grid]], uint thread_at [[thread_index_in_threadgroup]]) {
@@ -10,6 +11,7 @@ kernel void sigmoid_mul(device const float* x [[buffer(0)]], device const float*
 }
 
 // x: rows of x_width, from `first` on. The tanh form of GELU: g/2 * (1 + tanh u) = g * sigmoid(2u).
+LR_THREADS(256)
 kernel void gelu_mul(device const float* gate [[buffer(0)]], device const float* x [[buffer(1)]],
                      device float* out [[buffer(2)]], constant int& n [[buffer(3)]], constant int& first [[buffer(4)]],
                      constant int& x_width [[buffer(5)]], uint3 group [[threadgroup_position_in_grid]],
@@ -21,6 +23,7 @@ kernel void gelu_mul(device const float* gate [[buffer(0)]], device const float*
   out[at] = g * lr_sigmoid(2.f * u) * x[long(group.y) * x_width + first + i];
 }
 
+LR_THREADS(256)
 kernel void scale(device const float* x [[buffer(0)]], device float* out [[buffer(1)]], constant int& n [[buffer(2)]],
                   constant float& factor [[buffer(3)]], uint3 group [[threadgroup_position_in_grid]],
                   uint thread_at [[thread_index_in_threadgroup]]) {

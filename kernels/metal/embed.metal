@@ -1,6 +1,7 @@
 // Rows of a matrix by id, times a scale. group.y is the row of out; a thread has the 16 columns that a lane has of a tile.
 #include "weights.metal"
 
+LR_THREADS(64)
 kernel void embed(device const uchar* weights [[buffer(0)]], device const int* ids [[buffer(1)]],
                   constant float& scale [[buffer(2)]], device float* out [[buffer(3)]], constant int& n_rows [[buffer(4)]],
                   constant int& n_cols [[buffer(5)]], uint3 group [[threadgroup_position_in_grid]],

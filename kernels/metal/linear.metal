@@ -10,6 +10,7 @@
 #endif
 #define ROWS (SIDES == 2 ? 16 : 32)  // of a matrix that a group has
 
+LR_THREADS(256)
 kernel void linear(LINEAR_MATRICES, device const float* x [[buffer(15)]], device const float* residual [[buffer(16)]],
                    constant float& out_scale [[buffer(17)]], constant int& n_cols [[buffer(18)]],
                    constant int& n_x [[buffer(19)]], device const float* norm_weight [[buffer(20)]],

@@ -132,6 +132,7 @@ LR_INLINE void lr_keep(threadgroup float* y, thread const lr_sums& sums, uint la
 }
 #endif
 
+LR_THREADS(128)
 kernel void linear_many(LINEAR_MATRICES, device const float* x [[buffer(15)]], device const float* residual [[buffer(16)]],
                         constant float& out_scale [[buffer(17)]], constant int& n_cols [[buffer(18)]],
                         constant int& n_x [[buffer(19)]], constant uint& given [[buffer(20)]],

@@ -37,6 +37,7 @@ LR_INLINE void lr_sort(threadgroup ulong* keys, uint at) {
 }
 
 // finite [rows][parts]: whether a part is, before anything is adjusted. What is not stays what it is.
+LR_THREADS(THREADS)
 kernel void scale_logits(device float* rows [[buffer(0)]], device int* finite [[buffer(1)]], constant int& vocab [[buffer(2)]],
                          constant float& scale [[buffer(3)]], constant float& softcap [[buffer(4)]],
                          uint3 n_groups [[threadgroups_per_grid]], GROUP, LANES) {
@@ -54,6 +55,7 @@ kernel void scale_logits(device float* rows [[buffer(0)]], device int* finite [[
 }
 
 // An id stands at most once in each list.
+LR_THREADS(THREADS)
 kernel void adjust_logits(device float* rows [[buffer(0)]], device const int4* adjusts [[buffer(1)]],
                           device const int* entries [[buffer(2)]], constant int& vocab [[buffer(3)]], GROUP) {
   const int4 sizes = adjusts[2 * group.y];
@@ -76,6 +78,7 @@ kernel void adjust_logits(device float* rows [[buffer(0)]], device const int4* a
 
 // best [rows][parts][BEST]: keys of each part, greatest first; sums [rows][parts]: the greatest number m of a part over the
 // temperature, and the sum of e^(x / temperature - m).
+LR_THREADS(THREADS)
 kernel void best_of_logits(device const float* rows [[buffer(0)]], device const int4* adjusts [[buffer(1)]],
                            device ulong* best [[buffer(2)]], device float2* sums [[buffer(3)]], constant int& vocab [[buffer(4)]],
                            uint3 n_groups [[threadgroups_per_grid]], GROUP, LANES) {
@@ -97,6 +100,7 @@ kernel void best_of_logits(device const float* rows [[buffer(0)]], device const 
 }
 
 // The best of every PART of n keys a row.
+LR_THREADS(THREADS)
 kernel void best_of_best(device const ulong* from [[buffer(0)]], device ulong* best [[buffer(1)]], constant int& n [[buffer(2)]],
                          uint3 n_groups [[threadgroups_per_grid]], GROUP) {
   threadgroup ulong keys[PART];
@@ -108,6 +112,7 @@ kernel void best_of_best(device const ulong* from [[buffer(0)]], device ulong* b
 }
 
 // What is found of a row: [2 * BEST + 2] ids, values, log of the sum of e^(x / temperature), whether all was finite.
+LR_THREADS(BEST)
 kernel void write_found(device const ulong* best [[buffer(0)]], device const float2* sums [[buffer(1)]],
                         device const int* finite [[buffer(2)]], device int* found [[buffer(3)]],
                         constant int& n_parts [[buffer(4)]], GROUP) {

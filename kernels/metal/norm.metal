@@ -1,6 +1,7 @@
 // out = residual + x / rms(x) * weight, of `size` numbers a group; residual may be null, out may be x or the residual.
 #include "numbers.metal"
 
+LR_THREADS(256)
 kernel void rms_norm(device const float* x [[buffer(0)]], device const float* weight [[buffer(1)]],
                      device const float* residual [[buffer(2)]], device float* out [[buffer(3)]],
                      constant int& width [[buffer(4)]], constant int& size [[buffer(5)]], constant float& eps [[buffer(6)]],

@@ -84,6 +84,7 @@ LR_INLINE void lr_store(device uchar* cells, device half* scales, int bits, int 
 
 // `slots`: where a row goes among the coded (or only) blocks; ring_slots likewise among those in halves. A second query,
 // turned by sink_cos and sink_sin, where sink_q_out is there. Dims d and d + pairs turn together (GPT-NeoX).
+LR_THREADS(THREADS)
 kernel void rope_append(
     device const float* q [[buffer(0)]], device const float* k [[buffer(1)]], device const float* v [[buffer(2)]],
     device const float* q_weight [[buffer(3)]], device const float* k_weight [[buffer(4)]],
@@ -129,8 +130,7 @@ kernel void rope_append(
       const int pair = d < pairs ? d : d - pairs;
       float value = plain[d];
       if (!is_v && d < 2 * pairs)
-        value = d < pairs ? plain[d] * cosines[pair] - plain[d + pairs] * sines[pair]
-                          : plain[d] * cosines[pair] + plain[pair] * sines[pair];
+        value = fma(plain[d], cosines[pair], d < pairs ? -(plain[d + pairs] * sines[pair]) : plain[pair] * sines[pair]);
       x[d] = !is_k ? value * query_scale[row] : KEY_BITS == 32 ? value : lr_clamped(value);
     }
     if (ROTATES) lr_rotate(x, at);
@@ -150,6 +150,7 @@ kernel void rope_append(
 }
 
 // Rows of heads, turned by the Hadamard matrix: what attention over turned values gives is turned back.
+LR_THREADS(THREADS)
 kernel void rotate_heads(device float* rows [[buffer(0)]], uint3 group [[threadgroup_position_in_grid]],
                          uint3 n_groups [[threadgroups_per_grid]], uint at [[thread_index_in_threadgroup]]) {
   threadgroup float x[DIM];

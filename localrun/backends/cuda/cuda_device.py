@@ -1,16 +1,19 @@
-"""An NVIDIA GPU: memory and streams are torch's, and cuda-core launches kernels on torch's current stream."""
+"""An NVIDIA GPU: torch has its memory and streams, cuda-core launches kernels on them."""
 
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from localrun.backends.cuda.compiler import compile_kernels
 from localrun.backends.cuda.limits import shared_bytes
 from localrun.backends.cuda.source import ENDING, source
-from localrun.backends.gpu.arguments import letter
+from localrun.backends.gpu.arguments import check_launch, letter
 from localrun.base.errors import LocalrunError
 
 if TYPE_CHECKING:
@@ -21,10 +24,18 @@ if TYPE_CHECKING:
 _SHARED_WITHOUT_ASKING = 48 << 10  # bytes of dynamic shared memory
 
 
+class OfThread(threading.local):
+    """State of a thread that uses a GPU."""
+
+    has_context = has_stepped = False
+    stream: Any = None  # cuda-core's, of `CudaDevice.steps`; None outside
+
+
 class CudaKernel:
     """A kernel that is being compiled; the first of its launches waits for that."""
 
-    def __init__(self, name: str, file: Future[Any]) -> None:
+    def __init__(self, thread: OfThread, name: str, file: Future[Any]) -> None:
+        self.thread = thread
         self.name = name
         self.file = file
         self.most_shared = _SHARED_WITHOUT_ASKING
@@ -34,29 +45,34 @@ class CudaKernel:
         """cuda-core's. LocalrunError when its file does not compile."""
         return self.file.result().get_kernel(self.name)
 
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Bytes of the kernel's arguments; the driver is asked once."""
+        return [size for _, size in self.kernel.arguments_info]
+
     def bind(self, grid: Dim, block: Dim, *arguments: Argument, shared: int = 0) -> Launch:
-        """A launch on torch's current stream, which may be captured once it has run. ValueError for wrong arguments."""
+        """A launch, which may be captured once it has run. ValueError for wrong arguments."""
         from cuda.core import LaunchConfig, launch
 
+        check_launch(self.name, grid, block)
         if 0 in grid:
             return lambda: None
         values = [packed(a, f"argument {place} of {self.name}") for place, a in enumerate(arguments)]
         config = LaunchConfig(grid=grid, block=block, shmem_size=shared)
-        kernel = None
+        kernel, thread = None, self.thread
 
         def run(keep: object = arguments) -> None:
             nonlocal kernel
             if kernel is None:
                 kernel = self._ready(values, shared)
-            launch(_stream(_current_stream()), config, kernel, *values)
+            launch(thread.stream or current_stream(), config, kernel, *values)
 
         return run
 
     def _ready(self, values: list[Any], shared: int) -> Any:
         """The kernel, if it can be launched like that."""
-        sizes = [size for _, size in self.kernel.arguments_info]
-        if [8 if isinstance(value, int) else 4 for value in values] != sizes:
-            raise ValueError(f"{self.name} takes arguments of {sizes} bytes, not {values}")
+        if [8 if isinstance(value, int) else 4 for value in values] != self.sizes:
+            raise ValueError(f"{self.name} takes arguments of {self.sizes} bytes, not {values}")
         if shared > self.most_shared:
             self._allow(shared)
         return self.kernel
@@ -92,16 +108,51 @@ class CudaDevice:
         self._compilers = ThreadPoolExecutor(os.cpu_count() or 1, "nvrtc")
         self._files: dict[object, Future[Any]] = {}
         self._kernels: dict[object, CudaKernel] = {}
+        self.thread = OfThread()
         self._join_context()
+        self._own = torch.cuda.Stream(self.torch_device)
+        self._launches_on = stream_of(self._own.cuda_stream)
 
     def _join_context(self) -> None:
+        """Make the context of the GPU current in this thread: the driver knows one for each."""
+        import torch
+
+        if self.thread.has_context:
+            return
         try:
             from cuda.core import Device
         except ImportError as error:
             raise LocalrunError(
                 f"CUDA kernels need the package cuda-core ({error})", "pip install 'localrun[cuda]'"
             ) from error
+        torch.cuda.set_device(self.torch_device)
         Device(self.torch_device.index).set_current()
+        self.thread.has_context = True
+
+    @contextmanager
+    def steps(self) -> Iterator[None]:
+        """All on a stream of its own: torch's usual one, the legacy default, cannot be captured and waits for others.
+
+        What the usual one was asked for before a thread's first step, such as packing weights, comes before that.
+        """
+        import torch
+
+        if not self.thread.has_stepped:
+            self._join_context()
+            self._own.wait_stream(torch.cuda.current_stream(self.torch_device))
+            self.thread.has_stepped = True
+        before, self.thread.stream = self.thread.stream, self._launches_on
+        try:
+            with torch.cuda.stream(self._own):
+                yield
+        finally:
+            self.thread.stream = before
+
+    def commit(self) -> None:
+        pass  # launches begin as soon as they are asked for
+
+    def finish(self) -> None:
+        self._own.synchronize()
 
     def kernel(self, file: str, name: str, **defines: int) -> CudaKernel:
         """Kernel `name` of `file`. Files are compiled side by side, as many as there are cores."""
@@ -111,7 +162,7 @@ class CudaDevice:
             self._files[of_file] = self._compilers.submit(compile_kernels, *given)
         key = (name, of_file)
         if key not in self._kernels:
-            self._kernels[key] = CudaKernel(name, self._files[of_file])
+            self._kernels[key] = CudaKernel(self.thread, name, self._files[of_file])
         return self._kernels[key]
 
     def bf16_product(self, a: Tensor, b: Tensor, out: Tensor) -> Launch:
@@ -142,14 +193,15 @@ def packed(argument: Argument, where: str) -> Any:
     return np.float32(argument) if kind == "f" else np.int32(argument)
 
 
-def _current_stream() -> int:
+def current_stream() -> Any:
+    """Torch's of this thread, for launches outside of `steps`."""
     import torch
 
-    return int(torch.cuda.current_stream().cuda_stream)
+    return stream_of(torch.cuda.current_stream().cuda_stream)
 
 
 @cache
-def _stream(handle: int) -> Any:
+def stream_of(handle: int) -> Any:
     from cuda.core import Stream
 
     return Stream.from_handle(handle)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from localrun.backends.cuda.limits import shared_bytes
 from localrun.backends.cuda.source import ENDING, source, with_includes
-from localrun.backends.gpu.arguments import NAMES, letter
+from localrun.backends.gpu.arguments import NAMES, check_launch, letter
 from localrun.backends.gpu.emulated_build import EmulatedFault, Sanitizer, compiled
 from localrun.base.errors import LocalrunError
 
@@ -41,6 +42,7 @@ class EmulatedKernel:
         """
         if shared > self.device.shared_bytes:
             raise ValueError(f"{self.name}: {shared} bytes of shared memory are more than every such GPU has")
+        check_launch(self.name, grid, block)
         if len(arguments) != len(self.parameters):
             raise ValueError(f"{self.name} takes {len(self.parameters)} arguments, not {len(arguments)}")
         values = [
@@ -98,6 +100,15 @@ class EmulatedDevice:
         import torch
 
         return torch.device("cpu")
+
+    def steps(self) -> AbstractContextManager[None]:
+        return nullcontext()  # every launch has run when it returns
+
+    def commit(self) -> None:
+        pass
+
+    def finish(self) -> None:
+        pass
 
     def kernel(self, file: str, name: str, **defines: int) -> EmulatedKernel:
         """Kernel `name` of `file`; LocalrunError with the compiler's words when it does not compile."""

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from localrun.backends.gpu.device import Argument
+    from localrun.backends.gpu.device import Argument, Dim
 
 Letter: TypeAlias = Literal["p", "i", "f"]
 NAMES: dict[str, str] = {"p": "a pointer", "i": "an int", "f": "a float"}
+
+
+MOST_THREADS, MOST_BLOCKS, MOST_ROWS = 1024, (1 << 31) - 1, (1 << 16) - 1  # of CUDA: a block, x of a grid, y and z
+
+
+def check_launch(name: str, grid: Dim, block: Dim) -> None:
+    """ValueError for more blocks or threads than CUDA launches."""
+    if not 0 < math.prod(block) <= MOST_THREADS:
+        raise ValueError(f"{name}: a block has 1 to {MOST_THREADS} threads, not {block}")
+    if not all(0 <= n <= most for n, most in zip(grid, (MOST_BLOCKS, MOST_ROWS, MOST_ROWS), strict=True)):
+        raise ValueError(f"{name}: a grid has at most ({MOST_BLOCKS}, {MOST_ROWS}, {MOST_ROWS}) blocks, not {grid}")
 
 
 def letter(argument: Argument, device_type: str, where: str) -> Letter:

@@ -6,6 +6,7 @@ Everything above it (buffers, arguments, grids, buckets of rows) runs in every t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -54,6 +55,18 @@ class Device(Protocol):
     @property
     def processors(self) -> int:
         """Streaming multiprocessors, or cores."""
+        ...
+
+    def steps(self) -> AbstractContextManager[None]:
+        """Within it, this thread's launches and what torch is asked for on the device are done in one order."""
+        ...
+
+    def commit(self) -> None:
+        """Have the device begin with what it was asked for, where it waits for more; does not wait."""
+        ...
+
+    def finish(self) -> None:
+        """Return when all is done that was asked for in steps."""
         ...
 
     def kernel(self, file: str, name: str, **defines: int) -> Kernel:

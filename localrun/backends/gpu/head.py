@@ -14,6 +14,7 @@ from localrun.backends.gpu.forms import Form
 from localrun.backends.gpu.logits import AdjustTensors, FoundCandidates, finish
 from localrun.backends.gpu.passes import Pass
 from localrun.backends.gpu.scratch import power_of_two
+from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.gpu.translator import Translator
 from localrun.ops.instructions import LogitsOf
 from localrun.ops.interface import Logits, StepInput
@@ -42,25 +43,26 @@ class LogitsHead:
         self.launches: dict[int, list[Launch]] = {}
         self.buffers: HeadBuffers | None = None
 
-    def begin(self, n_logits: int) -> None:
-        """Make room for a step's rows of logits."""
-        self.n_logits, self.rows = n_logits, power_of_two(n_logits)
+    def begin(self, step: StepInput) -> None:
+        """Make room for a step's rows of logits, and tell the device how they change before anything is launched."""
+        self.n_logits = len(step.logits_rows)
+        self.rows = power_of_two(self.n_logits)
         self.now = self.buffers_for(self.rows)
+        if self.n_logits and self.now.adjust.fill(step.adjust, self.n_logits):
+            self.launches.clear()
 
-    def gather(self, one: Pass, logits_rows: Tensor) -> None:
-        """Take what the last norm gave of the rows of a pass. `logits_rows`: int32, of the pass on the device."""
+    def gather(self, one: Pass, step: StepTensors) -> None:
+        """Take what the last norm gave of the rows of a pass. `step`: the pass on the device."""
         read, n, into = self.read.x(one.rows), len(one.wanted), self.now.gathered.x(self.rows)
         if n and n == self.n_logits:
-            chosen = logits_rows[: self.rows]  # with padding, as far as there is any
+            chosen = step.logits_rows[: self.rows]  # with padding, as far as there is any
             torch.index_select(read, 0, chosen, out=into[: len(chosen)])
         elif n:
-            into[torch.from_numpy(one.wanted).to(into.device)] = read[logits_rows[:n]]
+            into[step.logits_places[:n]] = read[step.logits_rows[:n]]
 
-    def run(self, step: StepInput) -> Callable[[], Logits]:
+    def run(self) -> Callable[[], Logits]:
         """Go on with what was gathered; what is given waits for the device."""
         n, rows, buffers = self.n_logits, self.rows, self.now
-        if n and buffers.adjust.fill(step.adjust, n):
-            self.launches.clear()
         if rows not in self.launches:
             self.launches[rows] = self.bind(buffers, rows)
         if n:

@@ -1,4 +1,4 @@
-"""Limits of an Apple GPU, measured by torch: copies, and products of matrices of fp16."""
+"""Limits of a GPU, measured by torch: copies, and products of matrices of fp16."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.staging import Staging
 from localrun.ops.interface import LogitAdjust, Logits
 from localrun.ops.largest_step import MAX_CANDIDATES
 
@@ -22,17 +23,22 @@ ADJUST = np.dtype(
 
 
 class AdjustTensors:
-    """How requests change their rows of logits, on the device."""
+    """How requests change their rows of logits, on the device. `rows` and `entries` point into one memory."""
 
     def __init__(self, max_rows: int, device: torch.device) -> None:
-        self.rows = torch.zeros(max_rows * ADJUST.itemsize, dtype=torch.uint8, device=device)
-        self.entries = torch.zeros(1024, dtype=torch.int32, device=device)
-        self.max_rows = max_rows
+        self.max_rows, self.device = max_rows, device
+        self.make_room(1024)
         self.fill((), 0)
+
+    def make_room(self, n_entries: int) -> None:
+        n_rows = self.max_rows * ADJUST.itemsize // 4
+        self.memory = Staging(n_rows + n_entries, self.device)
+        self.rows, self.entries = self.memory.on_device.split((n_rows, n_entries))
+        self.sent = np.empty(0, np.int32)
 
     def fill(self, adjust: Sequence[LogitAdjust | None], n_rows: int) -> bool:
         """Take in the changes of a step with these rows of logits -> whether entries have moved: launches that
-        were bound before read those of the step before."""
+        were bound before read those of the step before. What is there already is not copied again."""
         rows = np.zeros(self.max_rows, ADJUST)
         rows["temperature"] = 1.0
         lists: list[np.ndarray] = []
@@ -40,12 +46,15 @@ class AdjustTensors:
             if change is not None:
                 row["begin"] = sum(map(len, lists))
                 lists += take(row, change)
-        entries = torch.from_numpy(np.concatenate(lists)) if lists else torch.empty(0, dtype=torch.int32)
-        grows = len(entries) > len(self.entries)
+        numbers = np.concatenate([rows.view(np.int32), *lists])
+        grows = len(numbers) > len(self.memory.staged)
         if grows:
-            self.entries = torch.empty(2 * len(entries), dtype=torch.int32, device=self.rows.device)
-        self.entries[: len(entries)].copy_(entries)
-        self.rows.copy_(torch.from_numpy(rows.view(np.uint8)))
+            self.make_room(2 * len(numbers))
+        if not np.array_equal(numbers, self.sent):
+            self.memory.wait()
+            self.memory.staged[: len(numbers)] = torch.from_numpy(numbers)
+            self.memory.send(len(numbers))
+            self.sent = numbers
         return grows
 
 

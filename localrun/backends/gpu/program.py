@@ -8,6 +8,7 @@ from localrun.backends.gpu.buffers import Buffer, GpuBuffers, place
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.forms import slot_forms
 from localrun.backends.gpu.head import LogitsHead
+from localrun.backends.gpu.lost_device import told_when_lost
 from localrun.backends.gpu.passes import Pass, passes
 from localrun.backends.gpu.scratch import SPLIT_ROWS, bucket_units, power_of_two
 from localrun.backends.gpu.step_tensors import StepBuffer, StepShape, rows_alone
@@ -20,18 +21,21 @@ from localrun.ops.largest_step import max_rows
 from localrun.ops.program import Handle
 from localrun.ops.recording import Recorded
 
+COMMITS = (16, 64, 160)  # launches of a step after which the device is to begin, if it has not: it catches up
 LEAST_TABLE = 4096  # numbers of block tables that steps have room for at first
 
 
 class DeviceHandle(Handle):
     """A step that the device may still be computing; asking for its result waits for it."""
 
-    def __init__(self, read: Callable[[], Logits]) -> None:
-        self._read = read
+    def __init__(self, device: Device, read: Callable[[], Logits]) -> None:
+        self._device, self._read = device, read
         self._found: Logits | None = None
 
     def result(self) -> Logits:
-        self._found = self._found or self._read()
+        if self._found is None:
+            with told_when_lost(), self._device.steps():
+                self._found = self._read()
         return self._found
 
 
@@ -66,18 +70,18 @@ class GpuProgram:
     def run(self, step: StepInput) -> Handle:
         """Begin a step; the one before it has been read. Raises StepCancelled."""
         buffer = self.step_buffer(step)
-        self.head.begin(len(step.logits_rows))
+        self.head.begin(step)
         for one in passes(step, self.span, self.max_rows):
             self.run_pass(one, buffer)
-            self.head.gather(one, buffer.tensors(one.rows).logits_rows)
-        return DeviceHandle(self.head.run(step))
+            self.head.gather(one, buffer.tensors(one.rows))
+        return DeviceHandle(self.device, self.head.run())
 
     def run_pass(self, one: Pass, buffer: StepBuffer) -> None:
         """Begin the launches of some rows of a step. Raises StepCancelled."""
         n_units = bucket_units(max(sequence.length for sequence in one.step.sequences))
         n_alone = bucket_alone(len(rows_alone(one.step))) if one.rows > SPLIT_ROWS else 0
         bucket = Bucket(one.rows, n_units, n_alone, one.span)
-        buffer.fill(one.step, one.rows, one.places)
+        buffer.fill(one.step, one.rows, one.places, one.wanted)
         if self.by_torch:
             self.reference.begin(one.step)
         if bucket not in self.launches:
@@ -91,7 +95,10 @@ class GpuProgram:
         """Make the launches of a bucket. Scratch memory that is too small for it goes, with all that points there."""
         if self.translator.reserve_partial(bucket):
             self.launches.clear()
-        self.launches[bucket] = self.translator.launches(self.body, bucket, buffer.tensors(bucket.rows))
+        launches = self.translator.launches(self.body, bucket, buffer.tensors(bucket.rows))
+        for n in reversed(COMMITS):
+            launches[n:n] = [self.device.commit] if n < len(launches) else []
+        self.launches[bucket] = launches
 
     def step_buffer(self, step: StepInput) -> StepBuffer:
         """Memory for steps like this one; reallocated, with everything that points there, when tables outgrow it."""

@@ -32,6 +32,19 @@ def why_not(title: str, cases: Mapping[str, Callable[[D], str]], device: D, iden
     passed = _mark(title, identity)
     if passed and passed.exists():
         return ""
+    try:
+        with device.steps():
+            wrong = first_failure(cases, device)
+    except Exception as error:  # whatever a driver may raise: the caller has other devices
+        wrong = _words(error)
+    if wrong:
+        return f"the self-test of the {title} kernels failed: {wrong}"
+    _keep(passed, "")
+    return ""
+
+
+def first_failure(cases: Mapping[str, Callable[[D], str]], device: D) -> str:
+    """The first case that fails, and how; every kernel of all cases is asked for before."""
     asking: Any = _Asking(device)
     for case in cases.values():
         with suppress(Exception):  # comes again below
@@ -39,12 +52,15 @@ def why_not(title: str, cases: Mapping[str, Callable[[D], str]], device: D, iden
     for name, case in cases.items():
         try:
             wrong = case(device)
-        except Exception as error:  # whatever a driver or compiler may raise: the caller has other devices
-            wrong = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        except Exception as error:  # or a compiler
+            wrong = _words(error)
         if wrong:
-            return f"the self-test of the {title} kernels failed: {name}: {wrong}"
-    _keep(passed, "")
+            return f"{name}: {wrong}"
     return ""
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def found_out(title: str, identity: str, find: Callable[[], bool]) -> bool:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from localrun.backends.gpu.scratch import SPLIT_ROWS
+from localrun.backends.gpu.staging import Staging
 from localrun.ops.interface import Angles, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS
 
@@ -22,7 +23,8 @@ PADDING = -1
 NEIGHBOURS = 8  # rows of one text that are worth going through its keys together
 PER_GROUP = ("slots", "table_at", "first", "sink")
 OF_RINGS = ("ring_slots", "ring_sink")  # of every group too, where keys and values are kept in a ring of 16-bit blocks
-SINGLE = ("token_ids", "positions", "row_sequence", "alone", "is_alone", "logits_rows", "query_scale")
+SINGLE = ("token_ids", "positions", "row_sequence", "alone", "is_alone", "query_scale")
+OF_LOGITS = ("logits_rows", "logits_places")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class StepTensors:
     alone: Tensor  # [R]: the rows that are alone (rows_alone), then -1
     is_alone: Tensor  # [R]: 1 for those, else 0
     logits_rows: Tensor  # [L]; 0 beyond those that are wanted
+    logits_places: Tensor  # [L]: where they go among those of the whole step, of which this may be a part
     slots: tuple[Tensor, ...]  # [groups] of [R]: block · 64 + position % 64, or -1 where the row stores nothing
     table_at: tuple[Tensor, ...]  # [groups] of [S]
     first: tuple[Tensor, ...]  # [groups] of [S]: the first logical block that is there, but for block 0
@@ -65,7 +68,7 @@ class StepShape:
         """How many parts of a name there are in a bucket, and the numbers of each."""
         counts = (
             dict.fromkeys(SINGLE, (1, rows))
-            | {"logits_rows": (1, 2 * rows)}
+            | dict.fromkeys(OF_LOGITS, (1, 2 * rows))
             | dict.fromkeys(PER_GROUP, (self.n_groups, rows))
         )
         return counts | dict.fromkeys(OF_RINGS, (self.n_groups * self.rings, rows))
@@ -82,19 +85,16 @@ class StepBuffer:
     def __init__(self, shape: StepShape, max_rows: int, table_numbers: int, device: torch.device) -> None:
         """`table_numbers`: of all block tables of a step together, at most."""
         self.shape, self.table_numbers = shape, table_numbers
-        n = shape.numbers(max_rows) + table_numbers
-        self.on_device = torch.zeros(n, dtype=torch.int32, device=device)
-        self.staged = torch.zeros(n, dtype=torch.int32, pin_memory=device.type == "cuda")
-        self.copied = torch.cuda.Event() if device.type == "cuda" else None
+        self.memory = Staging(shape.numbers(max_rows) + table_numbers, device)
         self.host: dict[int, dict[str, Any]] = {}  # by bucket: arrays of main memory, named as in StepTensors
 
     @property
     def nbytes(self) -> int:
-        return self.on_device.nbytes
+        return self.memory.on_device.nbytes
 
     def tensors(self, rows: int) -> StepTensors:
         """Where launches of a bucket find the parts of its steps."""
-        return StepTensors(**self.parts(self.on_device, rows))
+        return StepTensors(**self.parts(self.memory.on_device, rows))
 
     def parts(self, memory: Tensor, rows: int) -> dict[str, Any]:
         """`memory` cut into the parts of a step."""
@@ -114,12 +114,13 @@ class StepBuffer:
             parts[name] = tuple(take(rows * half, is_float=True).view(rows, half) for half in halves)
         return parts | {"table": memory[at:]}
 
-    def fill(self, step: StepInput, rows: int, places: np.ndarray | None = None) -> None:
-        """Copy a step to the device, as one of `rows` rows, once the copy before is done: it may be of a step that was
-        cut short, for whose result nobody waited. `places`: where its rows lie among those; None: they come first."""
-        if self.copied is not None:
-            self.copied.synchronize()
-        host = self.host.get(rows) or self.host.setdefault(rows, arrays(self.parts(self.staged, rows)))
+    def fill(
+        self, step: StepInput, rows: int, places: np.ndarray | None = None, wanted: np.ndarray | None = None
+    ) -> None:
+        """Copy a step to the device, as one of `rows` rows. `places`: where its rows lie among those; None: they come
+        first. `wanted`: which of the logits of a whole step its own are; None: all."""
+        self.memory.wait()
+        host = self.host.get(rows) or self.host.setdefault(rows, arrays(self.parts(self.memory.staged, rows)))
         at = np.arange(step.n_rows) if places is None else places
         for name, padding in (("token_ids", 0), ("row_sequence", 0), ("positions", PADDING)):
             host[name][:] = padding
@@ -128,17 +129,16 @@ class StepBuffer:
         host["alone"][:], host["is_alone"][:] = PADDING, 0
         host["alone"][: len(alone)], host["is_alone"][alone] = alone, 1
         host["logits_rows"][:] = 0
-        host["logits_rows"][: len(step.logits_rows)] = at[np.asarray(step.logits_rows, dtype=np.int64)]
+        n_logits = len(step.logits_rows)
+        host["logits_rows"][:n_logits] = at[np.asarray(step.logits_rows, dtype=np.int64)]
+        host["logits_places"][:n_logits] = np.arange(n_logits) if wanted is None else wanted
         self.fill_angles(host, "", step.cos_sin, at)
         self.fill_angles(host, "sink_", step.sink_cos_sin, at)
         host["query_scale"][at] = 1.0 if step.query_scale is None else step.query_scale
         n_table = self.fill_tables(host, step.sequences)
         fill_slots(host, step, at)
         fill_ring_slots(host, step, at)
-        used = self.shape.numbers(rows) + n_table
-        self.on_device[:used].copy_(self.staged[:used], non_blocking=self.copied is not None)
-        if self.copied is not None:
-            self.copied.record()
+        self.memory.send(self.shape.numbers(rows) + n_table)
 
     def fill_angles(self, host: dict[str, Any], prefix: str, kinds: Sequence[Angles], at: np.ndarray) -> None:
         for kind, (cos, sin) in enumerate(kinds):

@@ -12,6 +12,7 @@ from localrun.backends.metal import system
 from localrun.backends.reference.backend import why_torch_cannot_use
 from localrun.base.macos import sysctl_number
 
+FAST_MATH = "PYTORCH_MPS_FAST_MATH"  # 1: torch lets the compiler reorder sums, and take it that nothing is NaN
 EMULATE = "LOCALRUN_EMULATE_MPS"  # 1: kernels run on the processor, hundreds of times slower, to be tested
 OLDEST_MACOS = 14  # with Metal 3.1
 OLDEST_TORCH = (2, 7)  # the first with torch.mps.compile_shader
@@ -36,6 +37,8 @@ def why_unavailable() -> str:
         return f"this is Python for {platform.machine()}: install one for Apple silicon (arm64)"
     if (found := system.macos()) and found[0] < OLDEST_MACOS:
         return f"macOS {'.'.join(map(str, found))} is older than {OLDEST_MACOS}, the first with Metal 3.1: update it"
+    if os.environ.get(FAST_MATH, "0") not in ("", "0"):
+        return f"{FAST_MATH} is set, by which kernels would compute other numbers: unset it"
     return why_torch_is_too_old()
 
 

@@ -5,15 +5,16 @@ With LOCALRUN_EMULATE_MPS=1 the same kernels run on the processor, to be tested 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from localrun.backends.gpu.backend import GpuBackend
+from localrun.backends.gpu.limits import TorchLimitProbe
 from localrun.backends.gpu.scratch import arena_bytes
 from localrun.backends.metal import availability, system
-from localrun.backends.metal.limits import TorchLimitProbe
 from localrun.backends.metal.memory import gpu_memory, usual_limit
 from localrun.base.machine import Memory, peak_rss
 from localrun.base.macos import sysctl_number
@@ -74,7 +75,8 @@ class MetalBackend(GpuBackend):
         """The chip, and all that decides what kernels become on it."""
         from localrun.backends.metal.source import KERNELS
 
-        return " ".join((self.chip, *self.versions().values(), KERNELS.kernels_hash()))
+        fast = f"fast math {os.environ.get(availability.FAST_MATH, '')}"
+        return " ".join((self.chip, *self.versions().values(), fast, KERNELS.kernels_hash()))
 
     def why_unavailable(self) -> str:
         return availability.why_unavailable()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -39,6 +40,11 @@ class MetalKernel:
         """
         if math.prod(block) > MOST_THREADS or math.prod(block) % 32 or not math.prod(block):
             raise ValueError(f"{self.name}: a threadgroup has 32, 64 … {MOST_THREADS} threads, not {block}")
+        most = getattr(self.shader, "max_threads_per_threadgroup", MOST_THREADS)
+        if math.prod(block) > most:  # registers decide, of kernels without LR_THREADS
+            raise ValueError(f"{self.name}: this GPU runs at most {most} threads of it in a threadgroup, not {block}")
+        if (width := getattr(self.shader, "thread_execution_width", 32)) != 32:
+            raise ValueError(f"{self.name}: a simdgroup has {width} threads on this GPU, where kernels count on 32")
         if shared:
             raise ValueError(f"{self.name}: Metal kernels declare the threadgroup memory they use")
         if len(arguments) > MOST_ARGUMENTS:
@@ -82,15 +88,31 @@ class MetalDevice:
     ) -> None:
         import torch
 
+        from localrun.backends.gpu.staging import event_of
+
         self.torch_device: torch.device = torch.device(torch_device)
         self.arch = family
         self.processors = processors
         self.exact_matrices = False  # until a self-test has found that products of 8 x 8 matrices are chains of fma
         self.nothing = torch.zeros(4, device=self.torch_device)  # bound in place of a missing tensor
+        self._event = event_of(self.torch_device)
         self._compile = compile_shader
         self._replace = replace or {}
         self._libraries: dict[str, Any] = {}  # by text
         self._kernels: dict[object, MetalKernel] = {}
+
+    def steps(self) -> AbstractContextManager[None]:
+        return nullcontext()  # torch has one queue for all threads
+
+    def commit(self) -> None:
+        if self._event is not None:
+            self._event.record()  # commits what has been encoded, which otherwise waits for the step's end
+
+    def finish(self) -> None:
+        if self.torch_device.type == "mps":
+            import torch
+
+            torch.mps.synchronize()
 
     def kernel(self, file: str, name: str, **defines: int) -> MetalKernel:
         """Kernel `name` of kernels/metal/`file`, compiled with these macros; the same one when it is asked for again.

@@ -25,7 +25,6 @@ _INTEGERS: dict[str, type[ctypes.c_int32 | ctypes.c_int64]] = {"i": ctypes.c_int
 class EmulatedShader:
     """One kernel, called as torch calls it."""
 
-    max_threads_per_threadgroup = MOST_THREADS
     thread_execution_width = 32
 
     def __init__(self, compiler: EmulatedCompiler, library: ctypes.CDLL, name: str) -> None:
@@ -33,6 +32,7 @@ class EmulatedShader:
         self.library = library
         self.name = name
         self.start = getattr(library, f"emu_start_{name}")
+        self.max_threads_per_threadgroup: int = ctypes.c_int.in_dll(library, f"emu_most_threads_of_{name}").value
         parameters = getattr(library, f"emu_parameters_of_{name}")
         parameters.restype = library.emu_error.restype = ctypes.c_char_p
         self.parameters: str = parameters().decode()  # a letter each: p (a pointer), else of the struct module
@@ -78,8 +78,8 @@ class EmulatedShader:
         group = _dimensions(group_size) if group_size is not None else (MOST_THREADS, 1, 1)[: len(total)]
         if len(group) != len(total):
             raise RuntimeError("threads and group_size must have the same number of dimensions")
-        if math.prod(group) > MOST_THREADS:
-            raise ValueError(f"Threadgroup size exceeds {MOST_THREADS} limit")
+        if math.prod(group) > self.max_threads_per_threadgroup:
+            raise ValueError(f"Threadgroup size exceeds {self.max_threads_per_threadgroup} limit")
         if group_size is None and len(total) == 1:
             group = (min(group[0], total[0]),)
         if any(part < 1 for part in group) or any(n % part for n, part in zip(total, group, strict=True)):

@@ -12,7 +12,10 @@ from localrun.backends.gpu.emulated_build import entry
 from localrun.base.errors import LocalrunError
 
 _HEADER_ENDS = "struct emu_metal_ends_here;"  # metal.h's last line: what follows is the kernels'
-_KERNEL = re.compile(r"\bkernel\s+void\s+(\w+)\s*\(")
+_KERNEL = re.compile(
+    r"(?:\[\[\s*max_total_threads_per_threadgroup\s*\((?P<threads>[^\]]*)\)\s*\]\]\s*)?\bkernel\s+void\s+(?P<name>\w+)\s*\("
+)
+MOST_THREADS = "1024"  # of a threadgroup, where a kernel names none
 _ATTRIBUTE = re.compile(r"\[\[([^\[\]]*)\]\]")
 _PARAMETER = re.compile(
     r"(?P<type>.+?)(?P<name>\w+)\s*\[\[\s*(?P<attribute>\w+)\s*(?:\(\s*(?P<place>\d+)\s*\))?\s*\]\]", re.S
@@ -26,7 +29,11 @@ _SHARED = 'static __attribute__((section("lr_shared"), used))'
 def cpp_of(text: str) -> str:
     """Preprocessed MSL as C++, with what the host calls for each kernel; LocalrunError for what cannot be bound."""
     header, ends, kernels = text.rpartition(_HEADER_ENDS)
-    entries = [_entry(match[1], _parameters(kernels, match.end())) for match in _KERNEL.finditer(kernels)]
+    entries = [
+        _entry(match["name"], _parameters(kernels, match.end()))
+        + f'extern "C" int emu_most_threads_of_{match["name"]} = {match["threads"] or MOST_THREADS};\n'
+        for match in _KERNEL.finditer(kernels)
+    ]
     kernels = _ATTRIBUTE.sub("", kernels)
     kernels = re.sub(r"\bkernel\b", "static", kernels)
     kernels = _VARIABLE.sub(lambda v: f"{_SHARED}{v[1]} emu_takes(sizeof {v[2]});", kernels)

@@ -59,6 +59,16 @@ def test_what_is_in_the_way_is_named(
     assert bool(backend.degraded_reason()) == is_a_fault
 
 
+def test_fast_math_of_torch_is_refused(mac: pytest.MonkeyPatch) -> None:
+    identity = MetalBackend().identity
+    mac.setenv(availability.FAST_MATH, "0")
+    assert MetalBackend().why_unavailable() == ""
+    mac.setenv(availability.FAST_MATH, "1")
+    assert "PYTORCH_MPS_FAST_MATH is set" in MetalBackend().why_unavailable()
+    assert MetalBackend().degraded_reason() != ""
+    assert MetalBackend().identity != identity
+
+
 def test_memory_is_told_before_torch_has_found_the_gpu(mac: pytest.MonkeyPatch) -> None:
     """By the limit that somebody set, else by the one that macOS has."""
     main = Memory(16 << 30, 15 << 30)

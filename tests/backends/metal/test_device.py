@@ -1,11 +1,15 @@
 """What torch is asked, by a library of ours that writes its calls down."""
 
+import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
-from localrun.backends.metal.device import MetalDevice
+from localrun.backends.metal.device import MetalDevice, MetalKernel
+from localrun.backends.metal.emulated_shader import EmulatedCompiler
+from localrun.backends.metal.source import KERNELS
 
 TEXTS = {"one.metal": '#include "two.metal"\nkernel void a() {}\n', "two.metal": "#pragma once\n// two\n"}
 BLOCK = (32, 2, 1)
@@ -71,6 +75,35 @@ def test_a_text_is_compiled_once_with_its_macros_and_includes(compiler: Compiler
     assert library.text.count("// two") == 1
     gpu.kernel("one.metal", "a", N=3)
     assert len(compiler.libraries) == 2
+
+
+def test_every_kernel_says_how_many_threads_it_has_at_most() -> None:
+    """Else registers decide, and a launch may fail in the middle of an answer on some GPU."""
+    for path in KERNELS.folder().glob("*.metal"):
+        text = path.read_text()
+        assert len(re.findall(r"^LR_THREADS\(.+\)\nkernel void ", text, re.MULTILINE)) == text.count("kernel void ")
+
+
+@pytest.mark.parametrize(
+    ("shader", "says"),
+    [
+        (SimpleNamespace(max_threads_per_threadgroup=32), "at most 32 threads"),
+        (SimpleNamespace(max_threads_per_threadgroup=64, thread_execution_width=16), "16 threads on this GPU"),
+    ],
+)
+def test_a_gpu_that_runs_fewer_threads_is_noticed_before_a_launch(shader: Any, says: str, compiler: Compiler) -> None:
+    kernel = MetalKernel(device(compiler), "a", shader)
+    with pytest.raises(ValueError, match=says):
+        kernel.bind((1, 1, 1), BLOCK)
+
+
+def test_the_emulator_refuses_more_threads_than_a_kernel_names() -> None:
+    text = "#include <metal_stdlib>\nkernel void a(device int* x [[buffer(0)]]) {}\n"
+    for words, most in (("", 1024), ("[[max_total_threads_per_threadgroup(2 * 32)]] ", 64)):
+        shader = EmulatedCompiler().compile_shader(text.replace("kernel", words + "kernel")).a
+        assert shader.max_threads_per_threadgroup == most
+        with pytest.raises(ValueError, match=f"{most} limit"):
+            shader(torch.zeros(1, dtype=torch.int32), threads=2 * most, group_size=2 * most)
 
 
 @pytest.mark.parametrize(

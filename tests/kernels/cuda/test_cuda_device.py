@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +17,9 @@ from localrun_testing import REPOSITORY
 
 from localrun.backends.cuda import cuda_device
 from localrun.backends.cuda.compiler import why_no_compiler
-from localrun.backends.cuda.cuda_device import CudaDevice, CudaKernel
+from localrun.backends.cuda.cuda_device import CudaDevice, CudaKernel, OfThread
 from localrun.backends.cuda.emulated_device import EmulatedDevice
+from localrun.backends.gpu.device import Dim
 from localrun.base.errors import LocalrunError
 
 core = pytest.importorskip("cuda.core", reason="CUDA: no cuda-core")
@@ -35,15 +37,44 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     seen: list[Any] = []
     monkeypatch.setattr(core, "launch", lambda *given: seen.append(given))
     monkeypatch.setattr(core, "LaunchConfig", lambda **given: given)
-    monkeypatch.setattr(cuda_device, "_current_stream", lambda: STREAM)
-    monkeypatch.setattr(cuda_device, "_stream", lambda handle: handle)
+    monkeypatch.setattr(cuda_device, "current_stream", lambda: STREAM)
+    monkeypatch.setattr(cuda_device, "stream_of", lambda handle: handle)
     return seen
+
+
+@pytest.fixture
+def a_gpu(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, object]]:
+    """A torch with a GPU; gives what threads ask of contexts and streams."""
+    asked: list[tuple[str, object]] = []
+
+    class Stream:
+        cuda_stream = 555
+
+        def __init__(self, _: object) -> None: ...
+        def wait_stream(self, other: object) -> None:
+            asked.append(("wait for", other))
+
+        def synchronize(self) -> None:
+            asked.append(("finish", threading.current_thread().name))
+
+    def set_current() -> None:
+        asked.append(("context", threading.current_thread().name))
+
+    monkeypatch.setattr(torch, "empty", lambda *_, **__: None)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (8, 9))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(multi_processor_count=3))
+    monkeypatch.setattr(torch.cuda, "set_device", lambda _: None)
+    monkeypatch.setattr(torch.cuda, "Stream", Stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: "the usual")
+    monkeypatch.setattr(torch.cuda, "stream", lambda _: nullcontext())
+    monkeypatch.setattr(core, "Device", lambda _: SimpleNamespace(set_current=set_current))
+    return asked
 
 
 def kernel(*sizes: int) -> CudaKernel:
     file: Future[Any] = Future()
     file.set_result(SimpleNamespace(get_kernel=lambda _: SimpleNamespace(arguments_info=[(0, n) for n in sizes])))
-    return CudaKernel("k", file)
+    return CudaKernel(OfThread(), "k", file)
 
 
 def on_gpu(*shape: int) -> torch.Tensor:
@@ -68,6 +99,23 @@ def test_a_grid_of_no_block_launches_nothing(launched: list[Any]) -> None:
     run((0, 1, 1), (64, 1, 1), c, c, c, 1)()
 
 
+@pytest.mark.parametrize(
+    ("grid", "block"),
+    [
+        ((1, 1 << 16, 1), (32, 1, 1)),
+        ((1, 1, 1 << 16), (32, 1, 1)),
+        ((1 << 31, 1, 1), (32, 1, 1)),
+        ((1, 1, 1), (33, 32, 1)),
+    ],
+)
+def test_more_than_a_gpu_launches_is_not_bound(grid: Dim, block: Dim, launched: list[Any]) -> None:
+    c = torch.zeros(1, dtype=torch.int32)
+    for bind in (kernel(8).bind, EmulatedDevice(seed=5).kernel("intrinsics.cu", "check_dp4a").bind):
+        with pytest.raises(ValueError, match=r"blocks, not|threads, not"):
+            bind(grid, block, c, c, c, 1)
+    assert launched == []
+
+
 @pytest.mark.parametrize("bad", ["elsewhere", "strided", "wide", "missing"])
 def test_wrong_arguments_are_not_launched(bad: str, launched: list[Any]) -> None:
     x = on_gpu(4, 4)
@@ -82,6 +130,7 @@ def test_wrong_arguments_are_not_launched(bad: str, launched: list[Any]) -> None
     assert launched == []
 
 
+@pytest.mark.usefixtures("a_gpu")
 def test_files_are_compiled_side_by_side_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     both = threading.Barrier(2)
     asked: list[tuple[Any, ...]] = []
@@ -94,10 +143,6 @@ def test_files_are_compiled_side_by_side_and_once(monkeypatch: pytest.MonkeyPatc
         return SimpleNamespace(get_kernel=lambda name: f"{name} of {file}")
 
     monkeypatch.setattr(cuda_device, "compile_kernels", compile_kernels)
-    monkeypatch.setattr(torch, "empty", lambda *_, **__: None)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (8, 9))
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(multi_processor_count=3))
-    monkeypatch.setattr(core, "Device", lambda _: SimpleNamespace(set_current=lambda: None))
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     device = CudaDevice(0)
     assert (device.torch_device, device.arch, device.processors) == (torch.device("cuda", 0), 89, 3)
@@ -108,6 +153,31 @@ def test_files_are_compiled_side_by_side_and_once(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(LocalrunError, match="does not compile"):
         print(broken.kernel)
     assert sorted(asked, key=str) == [("embed.cu", 89, {"A": 1}), ("norm.cu", 89, {})]
+
+
+def test_a_thread_may_begin_with_a_launch(
+    monkeypatch: pytest.MonkeyPatch, launched: list[Any], a_gpu: list[tuple[str, object]]
+) -> None:
+    """A driver has one context for each thread, and torch's usual stream may still pack the weights."""
+    code = SimpleNamespace(get_kernel=lambda _: SimpleNamespace(arguments_info=[(0, 4)]))
+    monkeypatch.setattr(cuda_device, "compile_kernels", lambda *_: code)
+    device = CudaDevice(0)
+    launch = device.kernel("embed.cu", "embed").bind((1, 1, 1), (32, 1, 1), 7)
+    a_gpu.clear()
+
+    def step() -> None:
+        with device.steps():
+            launch()
+            with device.steps():
+                launch()
+            launch()
+        launch()
+
+    thread = threading.Thread(target=step, name="engine")
+    thread.start()
+    thread.join()
+    assert a_gpu == [("context", "engine"), ("wait for", "the usual")]
+    assert [given[0] for given in launched] == [555, 555, 555, STREAM]
 
 
 @pytest.mark.parametrize("bad", ["strided", "wide", "missing", "float for int"])
@@ -138,5 +208,5 @@ def test_the_driver_is_told_what_was_bound(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     tensor, *lines = done.stdout.splitlines()
     plain = f"grid 3 2 1 block 32 1 1 shared %d stream %d: {tensor.split()[1]} 0 -5 1.5"
-    first, *later = [plain % (shared, stream) for stream in (0, 777) for shared in (0, 70_000)]
+    first, *later = [plain % (shared, stream) for stream in (555, 777) for shared in (0, 70_000)]
     assert lines == ["kernel check_dp4a", first, "attribute 8 is 70000", *later]
