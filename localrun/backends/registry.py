@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from localrun.backends.cpu.backend import CpuBackend
+from localrun.backends.cuda import chosen_gpu
 from localrun.backends.cuda.backend import CudaBackend
 from localrun.backends.interface import Backend
 from localrun.backends.metal.backend import MetalBackend
@@ -65,3 +66,8 @@ def backends_for(
             raise UsageError(f"the {wish} backend cannot run this: {reason}", HINT)
         elif not missing or backend.degraded_reason():
             notes.append(f"slow: the {name} backend cannot run this: {reason}")
+
+
+def choose_gpu(number: int | None) -> None:
+    """Have this one of several NVIDIA GPUs compute in this process; None: as before. Raises UsageError."""
+    chosen_gpu.choose_gpu(number)

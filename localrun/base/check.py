@@ -75,7 +75,7 @@ def check_load(options: LoadOptions) -> None:
     check(isinstance(options.draft, str), "draft", options.draft, "a text is needed")
     if options.draft not in DRAFTERS and not Path(options.draft).exists():
         check_choice("draft", options.draft, (*DRAFTERS, "the path of a smaller model"))
-    for name in ("threads", "ctx", "window"):
+    for name in ("device", "threads", "ctx", "window"):
         check_number(name, getattr(options, name))
     is_count = isinstance(options.parallel, int) and not isinstance(options.parallel, bool) and options.parallel > 0
     check(options.parallel is None or is_count, "parallel", options.parallel, "a number from 1 on is needed")

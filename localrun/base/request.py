@@ -31,6 +31,7 @@ class LoadOptions:
     name: str = ""
     precision: str = ""  # as the user knows it, such as Q4_K_M; empty: named after the commonest type in the file
     backend: BackendName = "auto"
+    device: int | None = None  # which NVIDIA GPU of several, as CUDA counts them; None: the first
     threads: int | None = None
     ctx: int | None = None
     kv: KVCodecName = "auto"

@@ -39,6 +39,7 @@ class Settings:
     window: int | None = None
     threads: int | None = None
     backend: str | None = None
+    device: int | None = None
     isa: str | None = None
     draft: str | None = None
     system: str | None = None
@@ -106,6 +107,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "threads": Setting("CPU threads to compute with", whole(1, 1024), "one a core"),
     "backend": Setting("what to compute on", one_of(*get_args(BackendName)), "auto"),
+    "device": Setting("which NVIDIA GPU, as `localrun doctor` numbers them", whole(0, 63), "0"),
     "isa": Setting("CPU instruction set of the native library", text, "the best this CPU has"),
     "draft": Setting(
         "guess tokens by lookup in the text, by a layer of the model (mtp) or by a smaller model, and verify several in"
@@ -150,7 +152,7 @@ SETTINGS: dict[str, Setting] = {
 _told: set[tuple[Path | None, str]] = set()  # keys of files that were looked at already
 _ASIDE = ContextVar("settings aside", default=False)
 _TYPED: dict[str, Any] = {}  # with the command, for as long as it runs
-IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "isa")
+IN_ENVIRONMENT = ("model", "ctx", "kv", "threads", "backend", "device", "isa")
 
 assert set(SETTINGS) == {field.name for field in fields(Settings)}
 

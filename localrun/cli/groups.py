@@ -145,6 +145,7 @@ class MachineFlags(CacheFlags):
     """Where it is computed, too; None leaves a choice to LOCALRUN_*, config.toml or the default."""
 
     backend: Annotated[str | None, _setting("backend", "NAME", _MACHINE)] = None
+    device: Annotated[int | None, _setting("device", "N", _MACHINE)] = None
     threads: Annotated[int | None, _setting("threads", "N", _MACHINE)] = None
 
 

@@ -31,7 +31,7 @@ def tui(
     if is_plain():
         raise UsageError("this terminal shows plain lines only", "use localrun chat, or set TERM")
     typed = asdict(machine)
-    set_for_this_run({name: typed.pop(name) for name in ("backend", "threads")} | asdict(answers))
+    set_for_this_run({name: typed.pop(name) for name in ("backend", "device", "threads")} | asdict(answers))
     name, held = named or model.model, typed
     if server is not None:
         return open_app(choice=on_server(server, name, {"precision": model.precision, **asdict(machine)}))

@@ -78,6 +78,7 @@ class LLM:
         server: str | None = None,
         precision: str = "auto",
         backend: BackendName = "auto",
+        device: int | None = None,
         threads: int | None = None,
         ctx: int | None = None,
         kv: KVCodecName = "auto",
@@ -97,6 +98,7 @@ class LLM:
         `packed_weights`: those that weights may take as the kernels read them, for the next start, None: an eighth of
         what is free. `draft`: guess tokens ("lookup", "mtp", or the path of a smaller model), and verify several in a
         step, which changes no answer.
+        `device`: which NVIDIA GPU of several, as CUDA counts them; one for each process.
         `lora`: adapters beside its weights, FILE or FILE:SCALE each.
         """
         check(model is None or isinstance(model, str | Path), "model", model, "a name or a path is needed")
@@ -106,6 +108,7 @@ class LLM:
         self.options = LoadOptions(
             Path(),
             backend=backend,
+            device=device,
             threads=threads,
             ctx=ctx,
             kv=kv,

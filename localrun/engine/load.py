@@ -6,7 +6,7 @@ from functools import partial
 
 from localrun.backends.executor import CachePlan, Executor, ExecutorRequest
 from localrun.backends.interface import Backend
-from localrun.backends.registry import backends_for
+from localrun.backends.registry import backends_for, choose_gpu
 from localrun.base.check import check_load
 from localrun.base.errors import DoesNotFitError
 from localrun.base.events import ModelInfo
@@ -100,6 +100,7 @@ def load(options: LoadOptions, progress: ProgressCallback = lambda done, total: 
     """
     started = time.perf_counter()
     check_load(options)
+    choose_gpu(options.device)
     opened = open_model(options)
     opened = replace(opened, draft=open_draft(options, opened))
     refused: list[str] = []

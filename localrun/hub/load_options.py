@@ -28,6 +28,7 @@ def load_options(
         name=stored.name,
         precision=precision or stored.precision,
         backend=cast(BackendName, settings.backend or "auto"),
+        device=settings.device,
         threads=settings.threads,
         ctx=settings.ctx or None,
         kv=cast(KVCodecName, settings.kv or "auto"),

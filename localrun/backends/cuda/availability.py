@@ -16,6 +16,7 @@ from localrun.base.units import gib
 EMULATE = "LOCALRUN_EMULATE_CUDA"  # 1: kernels run on the processor, hundreds of times slower, to be tested
 OLDEST_ARCH, NEEDED_CUDA = 75, 13000  # Turing; what the kernels are compiled with
 MODULES = ("cuda.core", "cuda.bindings")
+PACKAGES = (("cuda-core", (1, 2), (2,)), ("cuda-bindings", (13,), (14,)))  # versions, as in pyproject.toml
 LEAST_FREE = 1 << 30  # bytes of a GPU's memory; CUDA and torch take more than half of them
 INSTALL = "pip install 'localrun[cuda]'"
 
@@ -24,10 +25,16 @@ def is_emulated() -> bool:
     return os.environ.get(EMULATE) == "1"
 
 
-@cache
+chosen = 0  # the number of the GPU of this process (chosen_gpu.py)
+is_in_use = False  # once it computes
+
+
 def gpu() -> Gpu | str:
     """The GPU as first found by this process; free memory is asked for again by `CudaBackend.memory`."""
-    return find_gpu()
+    return first_found(chosen)
+
+
+first_found = cache(find_gpu)
 
 
 def why_unavailable() -> str:
@@ -71,7 +78,25 @@ def torch_folder() -> Path:
 
 def why_packages_are_missing() -> str:
     missing = [name for name in MODULES if not has_module(name)]
-    return f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not installed: {INSTALL}" if missing else ""
+    if missing:
+        return f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not installed: {INSTALL}"
+    from importlib.metadata import version as installed  # asked where there is a GPU only
+
+    for package, least, below in PACKAGES:
+        found = installed(package)
+        if not least <= numbers(found) < below:
+            needed = f"{dotted(least)} or newer, but below {dotted(below)}"
+            return f"{package} {found} is installed, where the kernels need {needed}: {INSTALL}"
+    return ""
+
+
+def numbers(found: str) -> tuple[int, ...]:
+    """The first two numbers of a version."""
+    return tuple(int(number) for number in re.findall(r"\d+", found)[:2])
+
+
+def dotted(numbers: tuple[int, ...]) -> str:
+    return ".".join(map(str, numbers))
 
 
 @cache

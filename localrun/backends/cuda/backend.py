@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from localrun.backends.cuda import availability
 from localrun.backends.cuda.bulk import memory_bytes, span_of
-from localrun.backends.cuda.driver import Gpu, free_now
+from localrun.backends.cuda.driver import Gpu, all_gpus, free_now, spared_bytes
 from localrun.backends.cuda.limits import DriverLimitProbe
 from localrun.backends.gpu.backend import GpuBackend
 from localrun.backends.gpu.coverage import left_to_torch
+from localrun.backends.gpu.limits import TorchLimitProbe
 from localrun.backends.gpu.scratch import arena_bytes
 from localrun.base.errors import LocalrunError
 from localrun.base.machine import Memory
+from localrun.base.units import gib
 from localrun.ops.kv import KVCodec
 from localrun.ops.largest_step import max_rows
 from localrun.ops.types import NUMERICS_VERSION
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class CudaBackend(GpuBackend):
-    """The first GPU that CUDA names."""
+    """The GPU of this process: the first that CUDA names, or the one that was chosen."""
 
     name = "cuda"
 
@@ -41,7 +43,7 @@ class CudaBackend(GpuBackend):
 
     @property
     def torch_name(self) -> str:
-        return "cpu" if self.is_emulated else "cuda"
+        return "cpu" if self.is_emulated else f"cuda:{availability.chosen}"
 
     @property
     def gpu(self) -> Gpu:
@@ -71,7 +73,8 @@ class CudaBackend(GpuBackend):
             return EmulatedDevice()
         from localrun.backends.cuda.cuda_device import CudaDevice
 
-        return CudaDevice()
+        availability.is_in_use = True
+        return CudaDevice(availability.chosen)
 
     @property
     def rounding(self) -> str:
@@ -99,11 +102,16 @@ class CudaBackend(GpuBackend):
         except LocalrunError as error:
             return f"{error.message}; {error.hint}"
 
+    def summary(self) -> str:
+        gpus = [] if self.is_emulated else all_gpus()
+        others = ", ".join(f"{number} {gpu.name} ({gib(gpu.total)})" for number, gpu in enumerate(gpus))
+        return super().summary() + (f"; --device N takes one of {others}" if len(gpus) > 1 else "")
+
     def details(self) -> dict[str, Any]:
         found = availability.gpu()
         if not isinstance(found, Gpu):
             return {"device": None, "arch": None, "driver_cuda": None}
-        return {"device": found.name, "arch": f"sm_{found.arch}", "driver_cuda": availability.version(found.cuda)}
+        return {"device": found.name, "arch": compiled_for(found), "driver_cuda": availability.version(found.cuda)}
 
     def versions(self) -> dict[str, str]:
         """Versions of everything that determines compiled kernels."""
@@ -121,11 +129,11 @@ class CudaBackend(GpuBackend):
         if self.is_emulated:
             return main
         if (torch := sys.modules.get("torch")) is None or not torch.cuda.is_initialized():
-            free = free_now()
-            return Memory(self.gpu.total, self.gpu.total if free is None else free)
+            free, total = free_now(availability.chosen), self.gpu.total
+            return Memory(total, max(0, (total if free is None else free) - spared_bytes(total)))
         kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         free, total = torch.cuda.mem_get_info(self.device)
-        return Memory(int(total), int(free) + kept)
+        return Memory(int(total), max(0, int(free) + kept - spared_bytes(int(total))))
 
     def peak_bytes(self) -> int:
         if self.is_emulated:
@@ -143,7 +151,13 @@ class CudaBackend(GpuBackend):
         return bulk + arena_bytes(model, ctx, codecs, sequences, coded=True, all_codecs=self.all_codecs, span=span)
 
     def limit_probe(self, threads: int) -> LimitProbe:
-        return super().limit_probe(threads) if self.is_emulated else DriverLimitProbe(self.gpu)
+        if self.is_emulated:
+            return super().limit_probe(threads)
+        if self.gpu.read_bytes:
+            return DriverLimitProbe(self.gpu)
+        import torch  # a board that shares main memory names no clock of its own
+
+        return TorchLimitProbe(self.device, torch.cuda.synchronize)
 
     def layout(self, dense_bytes: int, budget: int, threads: int) -> Layout:
         from localrun.backends.gpu.layouts import GpuLayout
@@ -155,3 +169,11 @@ class CudaBackend(GpuBackend):
         from localrun.backends.gpu.executor import GpuExecutor
 
         return GpuExecutor(CudaTranslator, self.kernel_device, request, span_of(self.arch))
+
+
+def compiled_for(gpu: Gpu) -> str:
+    """Its generation, and where NVRTC does not know that yet, what its kernels are compiled as."""
+    from localrun.backends.cuda.compiler import known_arch
+
+    known = known_arch(gpu.arch)
+    return f"sm_{gpu.arch}" if known == gpu.arch else f"sm_{gpu.arch}, by PTX of sm_{known}"

@@ -1,4 +1,4 @@
-"""Facts about the first GPU from NVIDIA's driver, through ctypes: no torch, no context, milliseconds."""
+"""Facts about GPUs from NVIDIA's driver, through ctypes: no torch, no context, milliseconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROCESSORS, CLOCK_KHZ, MEMORY_KHZ, BUS_BITS, MAJOR, MINOR = 16, 13, 36, 37, 75, 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """The device that CUDA counts as number 0. Bytes; `free` is None where the driver does not tell."""
+    """A device. Bytes; `free` is None where the driver does not tell."""
 
     name: str
     arch: int  # as in sm_90: 90
@@ -28,8 +28,8 @@ class Gpu:
     read_bytes: float  # a second, by its memory's clock and width
 
 
-def find_gpu() -> Gpu | str:
-    """The GPU, or why there is none that can be used."""
+def find_gpu(number: int = 0) -> Gpu | str:
+    """The GPU that CUDA counts as `number`, or why there is none that can be used."""
     try:
         driver = library(DRIVER)
     except OSError:
@@ -40,34 +40,49 @@ def find_gpu() -> Gpu | str:
         return "there is no NVIDIA GPU that CUDA may use"
     if code != 0:
         return f"the NVIDIA driver does not start (error {code}): restart the machine, or reinstall the driver"
-    return describe(driver)
+    if number >= count_of(driver):
+        return f"there is no GPU {number}: CUDA counts {count_of(driver)}, from 0 on"
+    return describe(driver, number)
 
 
-def free_now() -> int | None:
-    """Bytes of the GPU's memory that no program uses; None where unknown."""
-    found = find_gpu()
+def count_of(driver: Any) -> int:
+    """GPUs that a driver counts, once it has been initialised."""
+    count = ctypes.c_int()
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    return count.value
+
+
+def all_gpus() -> list[Gpu]:
+    """Every GPU that CUDA names, in its order; empty where none can be used."""
+    found = [find_gpu()]
+    while isinstance(found[-1], Gpu):
+        found.append(find_gpu(len(found)))
+    return [gpu for gpu in found if isinstance(gpu, Gpu)]
+
+
+def free_now(number: int = 0) -> int | None:
+    """Bytes of a GPU's memory that no program uses; None where unknown."""
+    found = find_gpu(number)
     return found.free if isinstance(found, Gpu) else None
 
 
-def describe(driver: Any) -> Gpu:
-    """Device 0 of a driver that has been initialised."""
+def describe(driver: Any, number: int) -> Gpu:
+    """A device of a driver that has been initialised."""
     device, name, version, total = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.c_int(), ctypes.c_size_t()
-    driver.cuDeviceGet(ctypes.byref(device), 0)
+    driver.cuDeviceGet(ctypes.byref(device), number)
     driver.cuDeviceGetName(name, len(name), device)
     driver.cuDriverGetVersion(ctypes.byref(version))
     driver.cuDeviceTotalMem_v2(ctypes.byref(total), device)
-    number = {
-        key: attribute(driver, device, key) for key in (PROCESSORS, CLOCK_KHZ, MEMORY_KHZ, BUS_BITS, MAJOR, MINOR)
-    }
+    has = {key: attribute(driver, device, key) for key in (PROCESSORS, CLOCK_KHZ, MEMORY_KHZ, BUS_BITS, MAJOR, MINOR)}
     return Gpu(
         name=name.value.decode(errors="replace"),
-        arch=10 * number[MAJOR] + number[MINOR],
+        arch=10 * has[MAJOR] + has[MINOR],
         cuda=version.value,
         total=total.value,
         free=free_bytes(driver, device),
-        processors=number[PROCESSORS],
-        clock_hz=1e3 * number[CLOCK_KHZ],
-        read_bytes=2e3 * number[MEMORY_KHZ] * number[BUS_BITS] / 8,  # both edges of the clock
+        processors=has[PROCESSORS],
+        clock_hz=1e3 * has[CLOCK_KHZ],
+        read_bytes=2e3 * has[MEMORY_KHZ] * has[BUS_BITS] / 8,  # both edges of the clock
     )
 
 
@@ -84,7 +99,27 @@ class MemoryInfo(ctypes.Structure):
 
 
 def free_bytes(driver: Any, device: ctypes.c_int) -> int | None:
-    """Bytes free now, as the management library reports them: the driver answers inside a context only."""
+    """Bytes free now, as the management library reports them; of a board that shares main memory, of which it reports
+    nothing, and where it is missing, as the driver does."""
+    found = managed_bytes(driver, device)
+    return free_in_context(driver, device) if found is None else found
+
+
+def free_in_context(driver: Any, device: ctypes.c_int) -> int | None:
+    """The driver answers inside a context only, which takes memory itself and a moment."""
+    context, free, total = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+    if driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device):
+        return None
+    failed = driver.cuCtxPushCurrent_v2(context)
+    if not failed:
+        failed = driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+        driver.cuCtxPopCurrent_v2(ctypes.byref(context))
+    driver.cuDevicePrimaryCtxRelease_v2(device)
+    return None if failed else free.value
+
+
+def managed_bytes(driver: Any, device: ctypes.c_int) -> int | None:
+    """Bytes free now by the management library, which needs no context."""
     bus, handle, found = ctypes.create_string_buffer(64), ctypes.c_void_p(), MemoryInfo()
     with suppress(OSError):
         management = library(MANAGEMENT)
@@ -96,6 +131,12 @@ def free_bytes(driver: Any, device: ctypes.c_int) -> int | None:
         )
         return None if failed else int(found.free)
     return None
+
+
+def spared_bytes(total: int) -> int:
+    """Bytes to leave free: on Windows a driver moves memory to the processor's, instead of failing, when nearly all of
+    its own is taken, and every step crawls."""
+    return max(total * 8 // 100, 768 << 20) if sys.platform == "win32" else 0
 
 
 @cache

@@ -11,7 +11,9 @@ import pytest
 
 from localrun.backends.cuda import availability, driver
 from localrun.backends.cuda.backend import CudaBackend
+from localrun.backends.cuda.chosen_gpu import choose_gpu
 from localrun.backends.cuda.driver import Gpu, find_gpu
+from localrun.base.errors import UsageError
 from localrun.base.machine import Memory
 
 DRIVER = """
@@ -34,6 +36,15 @@ int cuDeviceGetAttribute(int* value, int key, int device) {
   }
   return 1;
 }
+static int inside;
+int cuDevicePrimaryCtxRetain(void** context, int device) { *context = (void*)9; return CONTEXT; }
+int cuCtxPushCurrent_v2(void* context) { inside += context == (void*)9; return 0; }
+int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  *free = 18ull << 30, *total = 24ull << 30;
+  return inside == 1 ? 0 : 201;
+}
+int cuCtxPopCurrent_v2(void** context) { inside--; return 0; }
+int cuDevicePrimaryCtxRelease_v2(int device) { return inside; }
 int cuDeviceGetPCIBusId(char* name, int n, int device) { strncpy(name, "0000:01:00.0", n); return 0; }
 """
 MANAGEMENT = """
@@ -75,8 +86,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return put
 
 
-def answering(init: int = 0, count: int = 1) -> str:
-    return DRIVER.replace("INIT", str(init)).replace("COUNT", str(count))
+def answering(init: int = 0, count: int = 1, context: int = 0) -> str:
+    return DRIVER.replace("INIT", str(init)).replace("COUNT", str(count)).replace("CONTEXT", str(context))
 
 
 def test_a_gpu_is_what_its_driver_says(install: Install) -> None:
@@ -94,11 +105,28 @@ def test_a_gpu_is_what_its_driver_says(install: Install) -> None:
 
 
 @pytest.mark.parametrize("management", [None, MANAGEMENT.replace("STATUS", "3")])
-def test_free_memory_is_unknown_without_a_management_library(install: Install, management: str | None) -> None:
+def test_without_a_management_library_the_driver_tells_free_memory(install: Install, management: str | None) -> None:
+    """So it is on boards that share main memory."""
     install({driver.DRIVER: answering(), driver.MANAGEMENT: management})
+    for _ in range(2):
+        found = find_gpu()
+        assert isinstance(found, Gpu)
+        assert found.free == 18 << 30
+
+
+def test_free_memory_is_unknown_where_nobody_tells_it(install: Install) -> None:
+    install({driver.DRIVER: answering(context=2), driver.MANAGEMENT: None})
     found = find_gpu()
     assert isinstance(found, Gpu)
     assert found.free is None
+
+
+def test_windows_keeps_a_margin(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(availability, "gpu", lambda: GPU)
+    install({driver.DRIVER: answering(), driver.MANAGEMENT: MANAGEMENT.replace("STATUS", "0")})
+    monkeypatch.setattr("sys.platform", "win32")
+    assert CudaBackend().memory(Memory(1 << 30, 1 << 30)) == Memory(24 << 30, (20 << 30) - (24 << 30) * 8 // 100)
+    assert driver.spared_bytes(6 << 30) == 768 << 20
 
 
 def test_free_memory_is_asked_each_time(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +151,38 @@ def test_why_there_is_no_gpu(install: Install, text: str | None, said: str) -> N
     found = find_gpu()
     assert isinstance(found, str)
     assert said in found
+
+
+def test_gpus_are_numbered_as_cuda_does(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    install({driver.DRIVER: answering(count=2), driver.MANAGEMENT: None})
+    assert [gpu.name for gpu in driver.all_gpus()] == ["GeForce 1", "?"]
+    assert find_gpu(2) == "there is no GPU 2: CUDA counts 2, from 0 on"
+    monkeypatch.delenv(availability.EMULATE, raising=False)
+    monkeypatch.setattr(availability, "chosen", 0)
+    monkeypatch.setattr(availability, "is_in_use", False)
+    with pytest.raises(UsageError, match="GPU 2 cannot compute: there is no GPU 2"):
+        choose_gpu(2)
+    choose_gpu(None)
+    choose_gpu(1)
+    assert CudaBackend().torch_name == "cuda:1"
+    assert CudaBackend().gpu_name == "?"
+    assert "--device N takes one of 0 GeForce 1 (24.0 GiB), 1 ? (24.0 GiB)" in CudaBackend().summary()
+    choose_gpu(None)
+    assert availability.chosen == 1
+    monkeypatch.setattr(availability, "is_in_use", True)
+    choose_gpu(1)
+    with pytest.raises(UsageError, match="computes on another GPU"):
+        choose_gpu(0)
+
+
+def test_no_gpu_can_be_chosen_where_there_is_none(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    install({driver.DRIVER: None})
+    monkeypatch.delenv(availability.EMULATE, raising=False)
+    with pytest.raises(UsageError, match="GPU 1 cannot compute: there is no NVIDIA driver"):
+        choose_gpu(1)
+    monkeypatch.setenv(availability.EMULATE, "1")
+    with pytest.raises(UsageError, match="the emulated GPU has no number"):
+        choose_gpu(1)
 
 
 GPU = Gpu("GeForce 1", 89, 13010, 24 << 30, 20 << 30, 128, 2.52e9, 1e12)
@@ -184,7 +244,41 @@ def test_packages_that_are_missing_are_named_with_the_command(monkeypatch: pytes
     assert said == "localrun.none and none.at.all are not installed: pip install 'localrun[cuda]'"
 
 
+@pytest.mark.parametrize(
+    ("core", "bindings", "said"),
+    [
+        ("1.2.2", "13.5.0", ""),
+        ("1.10.0rc1", "13.0", ""),
+        (
+            "0.3.1",
+            "13.5.0",
+            "cuda-core 0.3.1 is installed, where the kernels need 1.2 or newer, but below 2: pip install",
+        ),
+        ("2.0", "13.5.0", "cuda-core 2.0 is installed"),
+        ("1.2.2", "12.9.1", "cuda-bindings 12.9.1 is installed, where the kernels need 13 or newer, but below 14"),
+    ],
+)
+def test_packages_of_other_versions_are_named(
+    core: str, bindings: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"cuda-core": core, "cuda-bindings": bindings}
+    monkeypatch.setattr(availability, "MODULES", ())
+    monkeypatch.setattr("importlib.metadata.version", found.get)
+    assert availability.why_packages_are_missing().startswith(said)
+    assert bool(availability.why_packages_are_missing()) == bool(said)
+
+
 def test_an_installed_package_has_no_emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert availability.why_not_emulated() == ""
     monkeypatch.setattr(availability, "RUNTIME", tmp_path)
     assert "needs a checkout of localrun" in availability.why_not_emulated()
+
+
+def test_a_board_that_names_no_clock_of_its_memory_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.delenv(availability.EMULATE, raising=False)
+    monkeypatch.setattr("localrun.backends.cuda.backend.TorchLimitProbe", lambda *given: asked.append(given))
+    for read_bytes in (1e12, 0.0):
+        monkeypatch.setattr(availability, "gpu", lambda n=read_bytes: replace(GPU, read_bytes=n))
+        CudaBackend().limit_probe(1)
+    assert len(asked) == 1

@@ -29,6 +29,7 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Machine": {
         "backend": "Compute on",
+        "device": "NVIDIA GPU",
         "threads": "CPU threads",
         "isa": "Instruction set",
         "draft": "Drafts",
@@ -66,4 +67,4 @@ CHOICES: dict[str, dict[str, str]] = {
     },
 }
 UNITS = {"disk_cache": "GiB", "packed_weights": "GiB"}
-RELOADED = frozenset(["ctx", "kv", "window", "backend", "threads", "isa"])  # count when a model is loaded
+RELOADED = frozenset(["ctx", "kv", "window", "backend", "device", "threads", "isa"])  # count when a model is loaded
