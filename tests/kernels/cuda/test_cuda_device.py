@@ -16,7 +16,7 @@ import torch
 from localrun_testing import REPOSITORY
 
 from localrun.backends.cuda import cuda_device
-from localrun.backends.cuda.compiler import why_no_compiler
+from localrun.backends.cuda.compiler import known_arch, why_no_compiler
 from localrun.backends.cuda.cuda_device import CudaDevice, CudaKernel, OfThread
 from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.gpu.device import Dim
@@ -209,4 +209,5 @@ def test_the_driver_is_told_what_was_bound(tmp_path: Path) -> None:
     tensor, *lines = done.stdout.splitlines()
     plain = f"grid 3 2 1 block 32 1 1 shared %d stream %d: {tensor.split()[1]} 0 -5 1.5"
     first, *later = [plain % (shared, stream) for stream in (555, 777) for shared in (0, 70_000)]
-    assert lines == ["kernel check_dp4a", first, "attribute 8 is 70000", *later]
+    ptx = f"ptx ['.target sm_{known_arch(999)}']"  # of a GPU that the compiler does not know
+    assert lines == ["kernel check_dp4a", first, "attribute 8 is 70000", *later, ptx]

@@ -11,7 +11,9 @@ from unittest.mock import patch
 import torch
 
 from localrun.backends.cuda import cuda_device
+from localrun.backends.cuda.compiler import compile_kernels
 from localrun.backends.cuda.cuda_device import CudaDevice
+from localrun.backends.cuda.source import source
 
 
 class OnGpu(torch.Tensor):
@@ -48,6 +50,8 @@ def main() -> None:
     with patch.object(cuda_device, "current_stream", lambda: cuda_device.stream_of(777)):
         for launch in launches:
             launch()
+    newer = compile_kernels(source("intrinsics.cu"), "intrinsics.cu", 999, {}, keep=False)
+    print(newer.code_type, [line for line in bytes(newer.code).decode().splitlines() if line.startswith(".target")])
 
 
 if __name__ == "__main__":
