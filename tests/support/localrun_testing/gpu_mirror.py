@@ -4,7 +4,7 @@
 
 Tensors stay in main memory, where tests made them: a launch takes whole storages to the GPU, runs the kernel that
 NVRTC compiled for it, waits, and brings them back. So cases, shapes, references and comparisons bit by bit are the
-emulator's. Tests of the emulator itself (sanitizers, replaced texts, other generations than this GPU's) keep it.
+emulator's. Tests of the emulator itself (sanitizers, replaced texts, cut sums, other generations) keep it.
 LOCALRUN_MIRROR=copy tries the plugin where there is no GPU: the emulator computes on copies.
 """
 
@@ -41,7 +41,8 @@ def install(patch: pytest.MonkeyPatch, on_copies: bool) -> None:
     emulated = EmulatedDevice.kernel
 
     def kernel(self: EmulatedDevice, file: str, name: str, **defines: int) -> Kernel:
-        is_own = self.replace or self.sanitizer or (self.arch == OLD and not on_copies and gpu().arch != OLD)
+        is_own = self.replace or self.sanitizer or self.extra_bits is not None
+        is_own = is_own or (self.arch == OLD and not on_copies and gpu().arch != OLD)
         if is_own:
             return emulated(self, file, name, **defines)
         source = emulated(self, file, name, **defines) if on_copies else gpu().kernel(file, name, **defines)
