@@ -130,7 +130,8 @@ kernel void rope_append(
       const int pair = d < pairs ? d : d - pairs;
       float value = plain[d];
       if (!is_v && d < 2 * pairs)
-        value = fma(plain[d], cosines[pair], d < pairs ? -(plain[d + pairs] * sines[pair]) : plain[pair] * sines[pair]);
+        value = d < pairs ? plain[d] * cosines[pair] - plain[d + pairs] * sines[pair]
+                          : plain[d] * cosines[pair] + plain[pair] * sines[pair];
       x[d] = !is_k ? value * query_scale[row] : KEY_BITS == 32 ? value : lr_clamped(value);
     }
     if (ROTATES) lr_rotate(x, at);

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import torch
 
     from localrun.backends.gpu.device import Argument, Dim, Launch
+    from localrun.backends.gpu.staging import Event
 
 Compile: TypeAlias = Callable[[str], Any]  # torch.mps.compile_shader: a text, a library with kernels for attributes
 MOST_THREADS = 1024  # of a threadgroup, on every Apple GPU
@@ -88,14 +89,12 @@ class MetalDevice:
     ) -> None:
         import torch
 
-        from localrun.backends.gpu.staging import event_of
-
         self.torch_device: torch.device = torch.device(torch_device)
         self.arch = family
         self.processors = processors
         self.exact_matrices = False  # until a self-test has found that products of 8 x 8 matrices are chains of fma
         self.nothing = torch.zeros(4, device=self.torch_device)  # bound in place of a missing tensor
-        self._event = event_of(self.torch_device)
+        self._event: Event | None = None
         self._compile = compile_shader
         self._replace = replace or {}
         self._libraries: dict[str, Any] = {}  # by text
@@ -105,6 +104,9 @@ class MetalDevice:
         return nullcontext()  # torch has one queue for all threads
 
     def commit(self) -> None:
+        from localrun.backends.gpu.staging import event_of
+
+        self._event = self._event or event_of(self.torch_device)
         if self._event is not None:
             self._event.record()  # commits what has been encoded, which otherwise waits for the step's end
 
