@@ -1,4 +1,4 @@
-"""An NVIDIA GPU: torch has its memory and streams, cuda-core launches kernels on them."""
+"""An NVIDIA GPU: memory and streams are torch's, and cuda-core launches kernels on them."""
 
 from __future__ import annotations
 
