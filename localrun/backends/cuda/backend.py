@@ -172,7 +172,7 @@ class CudaBackend(GpuBackend):
 
 
 def compiled_for(gpu: Gpu) -> str:
-    """Its generation, and where NVRTC does not know that yet, what its kernels are compiled as."""
+    """The generation of a GPU, and where NVRTC does not know that yet, the one that its kernels are compiled for."""
     from localrun.backends.cuda.compiler import known_arch
 
     known = known_arch(gpu.arch)

@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 
 
-class Event(Protocol):
+class DeviceEvent(Protocol):
     """A place in the order of a device's work; torch's."""
 
     def record(self) -> None: ...
@@ -37,7 +37,7 @@ class Staging:
             self.is_under_way = True
 
 
-def event_of(device: torch.device) -> Event | None:
+def event_of(device: torch.device) -> DeviceEvent | None:
     """An event of a device that works on its own; None of main memory."""
     if device.type == "cuda":
         return torch.cuda.Event()

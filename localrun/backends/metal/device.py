@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
 
     from localrun.backends.gpu.device import Argument, Dim, Launch
-    from localrun.backends.gpu.staging import Event
+    from localrun.backends.gpu.staging import DeviceEvent
 
 Compile: TypeAlias = Callable[[str], Any]  # torch.mps.compile_shader: a text, a library with kernels for attributes
 MOST_THREADS = 1024  # of a threadgroup, on every Apple GPU
@@ -94,7 +94,7 @@ class MetalDevice:
         self.processors = processors
         self.exact_matrices = False  # until a self-test has found that products of 8 x 8 matrices are chains of fma
         self.nothing = torch.zeros(4, device=self.torch_device)  # bound in place of a missing tensor
-        self._event: Event | None = None
+        self._event: DeviceEvent | None = None
         self._compile = compile_shader
         self._replace = replace or {}
         self._libraries: dict[str, Any] = {}  # by text
