@@ -50,7 +50,7 @@ PARTS: Mapping[str, tuple[int, tuple[str, ...]]] = {  # seconds at most, and the
     "card": (15, ("nvidia-smi", FACTS, "--format=csv")),
     "cases": (90, (*CASES, "--save", "{folder}")),
     "decode": (100, (*CHECK, "--only", "decode", "--save", "{folder}/decode")),
-    "bits": (150, (*MIRRORED, "-n", "6", *TESTS)),
+    "bits": (150, (*MIRRORED, "-n", str(min(6, os.cpu_count() or 1)), *TESTS)),
     "kernels": (110, (*CHECK, "--only", "kernels", "--save", "{folder}/kernels")),
     "models": (100, (*CHECK, "--only", "models", "--save", "{folder}/models")),
     "engine": (80, (*PYTEST, "tests/engine/test_gpu.py", "-k", "not pretended")),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from localrun.backends.cuda.driver import Gpu, find_gpu
-from localrun.backends.gpu.emulated_build import RUNTIME
+from localrun.backends.gpu.emulation import why_not_emulated
 from localrun.base.units import gib
 
 EMULATE = "LOCALRUN_EMULATE_CUDA"  # 1: kernels run on the processor, hundreds of times slower, to be tested
@@ -40,7 +39,7 @@ first_found = cache(find_gpu)
 def why_unavailable() -> str:
     """The first thing in the way, with what to do; empty where there is none."""
     if is_emulated():
-        return why_not_emulated()
+        return why_not_emulated(EMULATE)
     found = gpu()
     if isinstance(found, str):
         return found
@@ -116,12 +115,6 @@ def has_module(name: str) -> bool:
         return find_spec(name) is not None
     except ModuleNotFoundError:  # not even the package around it
         return False
-
-
-def why_not_emulated() -> str:
-    if not (RUNTIME / "emulator.h").is_file():
-        return f"{EMULATE}=1 needs a checkout of localrun: its emulator is not in the package"
-    return "" if shutil.which("g++") else f"{EMULATE}=1 needs g++, which compiles the kernels for this processor"
 
 
 def version(number: int) -> str:

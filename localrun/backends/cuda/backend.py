@@ -15,6 +15,7 @@ from localrun.backends.cuda.driver import Gpu, all_gpus, free_now, spared_bytes
 from localrun.backends.cuda.limits import DriverLimitProbe
 from localrun.backends.gpu.backend import GpuBackend
 from localrun.backends.gpu.coverage import left_to_torch
+from localrun.backends.gpu.emulation import emulated_device
 from localrun.backends.gpu.limits import TorchLimitProbe
 from localrun.backends.gpu.scratch import arena_bytes
 from localrun.base.errors import LocalrunError
@@ -68,9 +69,8 @@ class CudaBackend(GpuBackend):
     def kernel_device(self) -> Device:
         """The seam to the GPU or its emulator."""
         if self.is_emulated:
-            from localrun.backends.cuda.emulated_device import EmulatedDevice
-
-            return EmulatedDevice()
+            device: Device = emulated_device("cuda")
+            return device
         from localrun.backends.cuda.cuda_device import CudaDevice
 
         availability.is_in_use = True

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import sys
 
-from localrun.backends.gpu.emulated_build import RUNTIME
+from localrun.backends.gpu.emulation import why_not_emulated
 from localrun.backends.metal import system
 from localrun.backends.reference.backend import why_torch_cannot_use
 from localrun.base.macos import sysctl_number
@@ -30,7 +29,7 @@ def has_apple_gpu() -> bool:
 def why_unavailable() -> str:
     """The first thing in the way, with what to do; empty where there is none."""
     if is_emulated():
-        return why_not_emulated()
+        return why_not_emulated(EMULATE)
     if not has_apple_gpu():
         return "this machine has no Apple GPU"
     if platform.machine() != "arm64":
@@ -61,9 +60,3 @@ def why_torch_has_no_mps() -> str:
     if not torch.backends.mps.is_built():
         return "the PyTorch that is installed is built without MPS: see pytorch.org for the command for macOS"
     return why_torch_cannot_use("mps", "Apple GPU", torch.backends.mps.is_available())
-
-
-def why_not_emulated() -> str:
-    if not (RUNTIME / "emulator.h").is_file():
-        return f"{EMULATE}=1 needs a checkout of localrun: its emulator is not in the package"
-    return "" if shutil.which("g++") else f"{EMULATE}=1 needs g++, which compiles the kernels for this processor"

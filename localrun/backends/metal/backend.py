@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from localrun.backends.gpu.backend import GpuBackend
+from localrun.backends.gpu.emulation import emulated_device
 from localrun.backends.gpu.limits import TorchLimitProbe
 from localrun.backends.gpu.scratch import arena_bytes
 from localrun.backends.metal import availability, system
@@ -57,9 +58,8 @@ class MetalBackend(GpuBackend):
     def kernel_device(self) -> MetalDevice:
         """The seam to the GPU or its emulator."""
         if self.is_emulated:
-            from localrun.backends.metal.emulated_shader import emulated_device
-
-            return emulated_device()
+            device: MetalDevice = emulated_device("metal")
+            return device
         import torch
 
         from localrun.backends.metal.device import MetalDevice

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from localrun_testing.cuda_linear import run
 from localrun_testing.emulated_cuda import CudaStepper, emulated_device
+from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.gpu_weights import packed, random_rows
 from localrun_testing.kv_cases import nmse
 from localrun_testing.sequence_inputs import sequence_input
@@ -20,7 +21,6 @@ from localrun.backends.cuda import bulk, bulk_linears
 from localrun.backends.cuda.availability import EMULATE
 from localrun.backends.cuda.backend import CudaBackend
 from localrun.backends.cuda.bulk_linears import BulkMemory
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.gpu.passes import passes
 from localrun.backends.registry import BACKENDS
 from localrun.base.events import Completion, Done

@@ -1,7 +1,9 @@
 """What the driver is asked and how its answers are read, with a driver of our own that answers in C."""
 
 import ctypes
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +15,7 @@ from localrun.backends.cuda import availability, driver
 from localrun.backends.cuda.backend import CudaBackend
 from localrun.backends.cuda.chosen_gpu import choose_gpu
 from localrun.backends.cuda.driver import Gpu, find_gpu
+from localrun.backends.gpu import emulation
 from localrun.base.errors import UsageError
 from localrun.base.machine import Memory
 
@@ -269,9 +272,20 @@ def test_packages_of_other_versions_are_named(
 
 
 def test_an_installed_package_has_no_emulator(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert availability.why_not_emulated() == ""
-    monkeypatch.setattr(availability, "RUNTIME", tmp_path)
-    assert "needs a checkout of localrun" in availability.why_not_emulated()
+    monkeypatch.setenv(availability.EMULATE, "1")
+    assert availability.why_unavailable() == ""
+    monkeypatch.setattr(emulation, "PARTS", (tmp_path, tmp_path / "not there"))
+    said = "LOCALRUN_EMULATE_CUDA=1 needs a checkout of localrun: its emulator is not in the package"
+    assert availability.why_unavailable() == said
+
+
+@pytest.mark.parametrize(("name", "variable"), [("cuda", "LOCALRUN_EMULATE_CUDA"), ("mps", "LOCALRUN_EMULATE_MPS")])
+def test_a_checkout_finds_its_emulator_wherever_it_is_started(name: str, variable: str, tmp_path: Path) -> None:
+    """Without the tests among the folders that Python looks in."""
+    code = f"from localrun.backends.registry import BACKENDS; print(BACKENDS[{name!r}].kernel_device.torch_device)"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {variable: "1"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout == "cpu\n", done.stderr
 
 
 def test_a_board_that_names_no_clock_of_its_memory_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from localrun_testing.emulator.cuda import EmulatedDevice
 
 from benchmarks import gpu_minutes
 from benchmarks.gpu_cases import errors_told
@@ -15,7 +16,6 @@ from benchmarks.gpu_check import step_lines
 from benchmarks.gpu_parts import DecodePart, DecodeStep
 from benchmarks.gpu_report import ROWS, Report
 from localrun.backends.cuda.availability import EMULATE
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.self_test import CASES
 from localrun.backends.cuda.source import file_hashes
 

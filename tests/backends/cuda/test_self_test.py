@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from localrun_testing.emulator.cuda import EmulatedDevice
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.self_test import CASES, why_not
 from localrun.backends.cuda.source import folder
 from localrun.backends.gpu.device import Device, Launch

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 from localrun_testing.emulated_cuda import CudaStepper
+from localrun_testing.emulator.cuda import EmulatedKernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from localrun.backends.cuda.emulated_device import EmulatedKernel
 from localrun.backends.gpu.logits import AdjustTensors
 from localrun.backends.gpu.staging import Staging
 from localrun.base.resources import resource

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from localrun_testing.emulator.metal import EmulatedCompiler
 
 from localrun.backends.metal.device import MetalDevice, MetalKernel
-from localrun.backends.metal.emulated_shader import EmulatedCompiler
 from localrun.backends.metal.source import KERNELS
 
 TEXTS = {"one.metal": '#include "two.metal"\nkernel void a() {}\n', "two.metal": "#pragma once\n// two\n"}

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
+from localrun_testing.emulator.metal import emulated_device
 
 from localrun.backends.metal import availability, system
 from localrun.backends.metal.backend import MetalBackend
 from localrun.backends.metal.device import MetalDevice
-from localrun.backends.metal.emulated_shader import emulated_device
 from localrun.backends.metal.self_test import why_not
 from localrun.backends.metal.source import KERNELS
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import torch
 from localrun_testing import REPOSITORY
+from localrun_testing.emulator.cuda import EmulatedDevice
 
 from localrun.backends.cuda import cuda_device
 from localrun.backends.cuda.compiler import known_arch, why_no_compiler
 from localrun.backends.cuda.cuda_device import CudaDevice, CudaKernel, OfThread
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.gpu.device import Dim
 from localrun.base.errors import LocalrunError
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 from localrun_testing import fragments
+from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.fragments import split
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.self_test_attention import CLOSE_WHEN_CUT, error_of_few, error_of_many
 from localrun.backends.cuda.source import folder
 from localrun.backends.gpu.device import Device

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from localrun_testing.emulator.build import EmulatedFault
+from localrun_testing.emulator.cuda import EmulatedDevice
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.gpu.device import Argument
-from localrun.backends.gpu.emulated_build import EmulatedFault
 from localrun.base.errors import LocalrunError
 
 TEXT = """#include "device.cuh"
@@ -144,7 +144,6 @@ def test_a_lane_outside_the_mask_has_nothing_to_give() -> None:
         ("different_places", 32, r"different places \(the others at sample\.cu:402\) at sample\.cu:401"),
         ("no_wait", 1, "returned with copies under way"),
         ("many_copies", 1, r"too many copies under way at sample\.cu:502"),
-        ("places", 1025, "a block of 1025 threads"),
     ],
 )
 def test_a_fault_is_named_and_leaves_the_device_in_order(name: str, block: int, says: str) -> None:
@@ -152,6 +151,11 @@ def test_a_fault_is_named_and_leaves_the_device_in_order(name: str, block: int, 
     with pytest.raises(EmulatedFault, match=says):
         run(name, x, block=block, shared=16)
     test_what_was_written_before_a_barrier_is_read_after_it(0)
+
+
+def test_a_block_of_too_many_threads_is_refused_when_it_is_bound() -> None:
+    with pytest.raises(ValueError, match="a block has 1 to 1024 threads"):
+        run("places", numbers(1024), block=1025, shared=16)
 
 
 def test_a_kernel_that_is_not_there_and_one_that_does_not_compile() -> None:

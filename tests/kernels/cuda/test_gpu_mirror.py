@@ -3,8 +3,8 @@
 import pytest
 import torch
 from localrun_testing import gpu_mirror
+from localrun_testing.emulator.cuda import EmulatedDevice
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.self_test import CASES
 from localrun.backends.gpu import elementwise
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from localrun_testing import fragments
+from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.fragments import split
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.gpu.device import Argument
 
 WARP = (32, 1, 1)

@@ -5,12 +5,12 @@ import torch
 import torch.nn.functional as F
 from localrun_testing.broken_kernels import SCHEDULES, report, runtime
 from localrun_testing.cuda_linear import ERROR, LAYOUT_CASES, Exact, quantized, run, run_twin
+from localrun_testing.emulator.build import Sanitizer
+from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.gpu_weights import CODES, FLOATS, GRIDS, columns, packed, packed_floats, random_rows
 from localrun_testing.native_ops import nmse
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.linears import dequantize, linear
-from localrun.backends.gpu.emulated_build import Sanitizer
 from localrun.backends.gpu.layouts import GpuLayout
 from localrun.backends.gpu.matrices import embed
 from localrun.backends.reference.ops import activate

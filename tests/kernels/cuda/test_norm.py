@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from localrun_testing.emulator.cuda import EmulatedDevice
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.norms import norm, quantize
 from localrun.backends.gpu.q8 import Q8
 from localrun.backends.reference.norm import rms_norm

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.gpu_platforms import CUDA, EVERY_ROUNDING, METAL, PLATFORMS, TURING, Platform, lost_at_most
 from localrun_testing.gpu_steps import Heads, Text, on_device, reference, step_of
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.scratch import partial_numbers
 from localrun.backends.gpu.step_tensors import rows_alone

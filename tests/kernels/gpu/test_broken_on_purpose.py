@@ -5,13 +5,12 @@ import re
 import pytest
 from _pytest.mark import ParameterSet
 from localrun_testing.broken_kernels import SCHEDULES, Mutant, Schedule, report, runtime
+from localrun_testing.emulator.build import Sanitizer
 from localrun_testing.gpu_cases import CASES, Name, device_of
 from localrun_testing.kernel_mutants import ATTENTION
 from localrun_testing.kernel_mutants import MUTANTS as CUDA_MUTANTS
 from localrun_testing.metal_attention_mutants import MUTANTS as METAL_ATTENTION_MUTANTS
 from localrun_testing.metal_linear_mutants import MUTANTS as METAL_LINEAR_MUTANTS
-
-from localrun.backends.gpu.emulated_build import Sanitizer
 
 MUTANTS = (*CUDA_MUTANTS, *METAL_LINEAR_MUTANTS, *METAL_ATTENTION_MUTANTS)
 # Everybody who is to notice each mutant; `make test` has one a platform that a plain run notices, and one race.

@@ -4,11 +4,11 @@ from typing import TypedDict
 
 import pytest
 import torch
+from localrun_testing.emulator.build import EmulatedFault
+from localrun_testing.emulator.metal import EmulatedCompiler, emulated_device
 from localrun_testing.metal_lint import clang, lint
 
 from localrun.backends.gpu.device import Argument
-from localrun.backends.gpu.emulated_build import EmulatedFault
-from localrun.backends.metal.emulated_shader import EmulatedCompiler, emulated_device
 
 HEAD = "#include <metal_stdlib>\nusing namespace metal;\n"
 TEXT = (

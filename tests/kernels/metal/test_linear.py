@@ -3,12 +3,12 @@
 import pytest
 import torch
 from localrun_testing.broken_kernels import SCHEDULES, report, runtime
+from localrun_testing.emulator.build import Sanitizer
+from localrun_testing.emulator.metal import emulated_device
 from localrun_testing.gpu_weights import CODES, FLOATS, GRIDS, columns, packed, packed_floats, random_rows
 from localrun_testing.metal_linear import ERROR, LAYOUT_CASES, error, matrix_device, run
 
-from localrun.backends.gpu.emulated_build import Sanitizer
 from localrun.backends.gpu.matrices import embed
-from localrun.backends.metal.emulated_shader import emulated_device
 from localrun.backends.metal.linears import linear
 from localrun.backends.metal.norms import norm
 from localrun.backends.metal.self_test_linears import has_exact_matrices

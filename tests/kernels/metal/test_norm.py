@@ -2,8 +2,8 @@
 
 import pytest
 import torch
+from localrun_testing.emulator.metal import emulated_device
 
-from localrun.backends.metal.emulated_shader import emulated_device
 from localrun.backends.metal.norms import norm
 from localrun.backends.reference.norm import rms_norm
 

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
-from localrun.backends.gpu.emulated_build import Sanitizer
 from localrun_testing import REPOSITORY
+from localrun_testing.emulator.build import Sanitizer
 from localrun_testing.gpu_cases import TEXTS, Name, platform_of
 
 Schedule: TypeAlias = tuple[int, int]  # seed, poison

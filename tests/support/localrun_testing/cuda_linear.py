@@ -9,7 +9,6 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.linears import dequantize, linear, reads_q8
 from localrun.backends.cuda.self_test import CudaCase
 from localrun.backends.gpu.device import Device
@@ -19,6 +18,7 @@ from localrun.backends.gpu.q8 import Q8
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
+from localrun_testing.emulator.cuda import EmulatedDevice
 
 from .gpu_weights import BEYOND, CODES, FLOATS, columns, packed, random_rows
 

@@ -3,7 +3,6 @@
 from functools import cache
 from pathlib import Path
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.translator import CudaTranslator
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.gpu.executor import GpuExecutor
@@ -13,6 +12,7 @@ from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
 from localrun.model.load import load_model, read_config
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
+from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.stepper import RunnerStepper
 
 

@@ -7,13 +7,13 @@ from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.gpu.executor import GpuExecutor
 from localrun.backends.gpu.layouts import MetalLayout
 from localrun.backends.metal.device import MetalDevice
-from localrun.backends.metal.emulated_shader import emulated_device
 from localrun.backends.metal.translator import MetalTranslator
 from localrun.engine.runner import Runner, cache_layers
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
 from localrun.model.load import load_model, read_config
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
+from localrun_testing.emulator.metal import emulated_device
 from localrun_testing.stepper import RunnerStepper
 
 

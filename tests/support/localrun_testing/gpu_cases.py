@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.cuda.self_test import CASES as CUDA
 from localrun.backends.cuda.source import KERNELS as CUDA_KERNELS
 from localrun.backends.gpu.source import KernelTexts
-from localrun.backends.metal.emulated_shader import emulated_device
 from localrun.backends.metal.linears import MatrixDevice
 from localrun.backends.metal.self_test import CASES as METAL_CASES
 from localrun.backends.metal.self_test_linears import has_exact_matrices
 from localrun.backends.metal.source import KERNELS as METAL_KERNELS
+from localrun_testing.emulator.cuda import EmulatedDevice
+from localrun_testing.emulator.metal import emulated_device
 
 Name: TypeAlias = Literal["cuda", "metal"]
 Case: TypeAlias = Callable[[Any], str]  # a device of the platform -> what is wrong

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from localrun.backends.cuda import compiler
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.gpu.device import Argument, Dim, Kernel, Launch
+from localrun_testing.emulator.cuda import EmulatedDevice
 
 MIRROR = "LOCALRUN_MIRROR"
 CUBINS = Path(gettempdir()) / "localrun-cubins"  # of all tests and processes: the home of a test is a folder of its own

@@ -10,13 +10,13 @@ import pytest
 from torch import Tensor
 
 from localrun.backends.cuda import attentions as on_cuda
-from localrun.backends.cuda.emulated_device import EmulatedDevice
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.metal import attentions as on_metal
-from localrun.backends.metal.emulated_shader import emulated_device
 from localrun.backends.reference.pool import KVPool
 from localrun.ops.instructions import Attention, RopeAppend
+from localrun_testing.emulator.cuda import EmulatedDevice
+from localrun_testing.emulator.metal import emulated_device
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from localrun.backends.gpu.matrices import embed
-from localrun.backends.metal.emulated_shader import emulated_device
 from localrun.backends.metal.linears import MatrixDevice, NormWeight, linear
 from localrun.backends.metal.self_test_linears import MetalCase
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
+from localrun_testing.emulator.metal import emulated_device
 
 from .gpu_weights import BEYOND, CODES, FLOATS, columns, packed, random_rows
 

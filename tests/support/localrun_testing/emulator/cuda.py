@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from localrun.backends.cuda.limits import shared_bytes
 from localrun.backends.cuda.source import ENDING, source, with_includes
 from localrun.backends.gpu.arguments import NAMES, check_launch, letter
-from localrun.backends.gpu.emulated_build import EmulatedFault, Sanitizer, compiled
 from localrun.base.errors import LocalrunError
+from localrun_testing.emulator.build import EmulatedFault, Sanitizer, compiled
 
 if TYPE_CHECKING:
     import torch
@@ -122,6 +122,11 @@ class EmulatedDevice:
     def bf16_product(self, a: Tensor, b: Tensor, out: Tensor) -> Launch:
         """Torch's in float32, in which products of bf16 numbers are exact."""
         return lambda: void(out.copy_(a.float() @ b.float().T))
+
+
+def emulated_device() -> EmulatedDevice:
+    """The device of `--backend cuda` where it is emulated."""
+    return EmulatedDevice()
 
 
 def void(_: object) -> None:

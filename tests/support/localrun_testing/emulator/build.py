@@ -1,7 +1,4 @@
-"""Kernels as C++: the same text through g++, with kernels/emulator in the place of CUDA.
-
-That needs a checkout and g++; a wheel has neither need nor means for it.
-"""
+"""Kernels as C++: the same text through g++, with kernels/emulator in the place of CUDA."""
 
 from __future__ import annotations
 
@@ -19,10 +16,11 @@ from typing import Literal, TypeAlias
 
 from localrun.base.errors import LocalrunError
 from localrun.base.lock import locked
+from localrun_testing import REPOSITORY
 
 Sanitizer: TypeAlias = Literal["", "address", "thread"]
 
-RUNTIME = Path(__file__).parents[3] / "kernels" / "emulator"
+RUNTIME = REPOSITORY / "kernels" / "emulator"
 _COMPILE = ("g++", "-std=c++17", "-march=native", "-fPIC", "-w")
 _KERNEL = ("-O2", "-ffp-contract=off")
 _SANITIZE: Mapping[Sanitizer, tuple[str, ...]] = {

@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from localrun.backends.gpu.emulated_build import EmulatedFault, Sanitizer, compiled
-from localrun.backends.metal.msl import cpp_of
 from localrun.base.errors import LocalrunError
+from localrun_testing.emulator.build import EmulatedFault, Sanitizer, compiled
+from localrun_testing.emulator.msl import cpp_of
 
 if TYPE_CHECKING:
     from torch import Tensor

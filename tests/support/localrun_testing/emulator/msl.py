@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from localrun.backends.gpu.emulated_build import entry
 from localrun.base.errors import LocalrunError
+from localrun_testing.emulator.build import entry
 
 _HEADER_ENDS = "struct emu_metal_ends_here;"  # metal.h's last line: what follows is the kernels'
 _KERNEL = re.compile(
