@@ -175,7 +175,7 @@ class ModelConfig:
     per_layer_size: int = 0  # width of the per-layer embedding, which has a table of its own; 0: none
     n_draft_layers: int = 0  # multi-token-prediction layers in a GGUF, after those of the model
     draft: LayerSpec | None = field(default=None, repr=False)  # the first of these, where it can draft
-    reads_hidden: bool = False  # it is such a layer by itself: see `drafting`
+    reads_hidden: bool = field(default=False, repr=False)  # it is such a layer by itself: see `drafting`
     n_added: int = field(default=0, repr=False)  # first layers after which rows of images get an addition; text none
 
     @property

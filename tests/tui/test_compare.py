@@ -118,6 +118,9 @@ def test_where_the_other_model_fails_the_first_comes_back() -> None:
         await command(pilot, "/retry-with builtin")
         await until_text(pilot, "there is no memory for it")
         await until(pilot, lambda: app.session.info and not app.session.model.loading)
+        editor = chat_screen(pilot).composer.editor
+        await until(pilot, lambda: editor.text == "/retry-with builtin")  # it can be mended
+        editor.clear()
         await ask(pilot, "and on?")
         assert sources(pilot) == ["why tides?", "By the large one.", "and on?", "By the large one."]
 
