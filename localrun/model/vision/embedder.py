@@ -12,13 +12,13 @@ import numpy as np
 from localrun.formats.source import TensorSource
 from localrun.model.vision.embedder_config import LAYER_EPS, EmbedderConfig
 from localrun.model.vision.loader import EncoderLoader, check_refs
-from localrun.model.vision.shapes import BytesOf, EncoderBytes, TypeOf
+from localrun.model.vision.shapes import BytesOf, EncoderBytes, EncoderShapes, TypeOf
 from localrun.model.vision.tower import NormWeights
 from localrun.model.weight_ref import WeightRef
 from localrun.ops.encoder import LayerNorm
 from localrun.ops.encoder_program import EncoderRecording, record_encoder
 from localrun.ops.instructions import Linear, LinearWeight, Norm
-from localrun.ops.layouts import FILE, Layout, Packed, Vector
+from localrun.ops.layouts import Layout, Vector
 from localrun.ops.recording import Ops
 from localrun.ops.types import Value
 
@@ -165,21 +165,8 @@ def embedder_working_bytes(
     return max(needs) + 4 * n_rows * (2 * config.patch_values + 3 * config.hidden_size)
 
 
-class EmbedderShapes(EmbedderLoader):
+class EmbedderShapes(EncoderShapes, EmbedderLoader):
     """Weights with shapes and no numbers."""
-
-    def __init__(self, refs: dict[str, WeightRef]) -> None:
-        self.refs, self.opened = refs, ()
-
-    def matrix(self, name: str) -> Packed:
-        n_rows, n_cols = self.refs[name].shape
-        return Packed(FILE, "", n_rows, n_cols, ())
-
-    def required_vector(self, name: str) -> Vector:
-        return range(*self.refs[name].shape)
-
-    def ones(self, n: int) -> Vector:
-        return range(n)
 
     def tables(self) -> np.ndarray:
         return np.zeros(0, np.float32)  # in main memory: no program reads it

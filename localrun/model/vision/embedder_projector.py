@@ -1,7 +1,5 @@
 """The projector of a model with Gemma 4's embedder of images (12B): plans of images, and their rows."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from localrun.images.open import open_image
@@ -9,8 +7,7 @@ from localrun.images.patches import patches_by_line, pixels_of
 from localrun.images.sizes import ScaledSize
 from localrun.model.vision.embedder import Embedder
 from localrun.model.vision.embedder_config import EmbedderConfig
-from localrun.model.vision.encoding import EncoderPart, MakeEncoder
-from localrun.model.vision.gemma_projector import MARKS, places_by_line
+from localrun.model.vision.gemma_projector import GemmaPart, places_by_line
 from localrun.ops.encoder_program import EncoderInput
 from localrun.ops.image_rows import EncodeProgress, ImagePlan, ImageRows
 from localrun.ops.interface import CancelFlag
@@ -18,26 +15,8 @@ from localrun.ops.interface import CancelFlag
 ZEROS, ONES = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)  # mean and deviation: pixels lie between 0 and 1
 
 
-class EmbedderProjector(EncoderPart[Embedder]):
+class EmbedderProjector(GemmaPart[EmbedderConfig, Embedder]):
     """An embedder on a backend."""
-
-    marks = MARKS
-    n_added = 0
-
-    def __init__(
-        self,
-        config: EmbedderConfig,
-        load: Callable[[], Embedder],
-        make_encoder: MakeEncoder,
-        identify: Callable[[], str],
-        weight_bytes: int,
-    ) -> None:
-        super().__init__(load, make_encoder, identify, str(config), weight_bytes)
-        self.config = config
-
-    def plan(self, width: int, height: int, most_rows: int) -> ImagePlan:
-        size = self.config.sizes.scaled(width, height, most_rows)
-        return ImagePlan(size.width, size.height, size.n_rows, None, self.config.tflop(size.n_rows))
 
     def encode(self, data: bytes, plan: ImagePlan, progress: EncodeProgress, cancel: CancelFlag) -> ImageRows:
         side = self.config.patch_size

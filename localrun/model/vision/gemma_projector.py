@@ -1,12 +1,13 @@
 """The projector of a model with a tower of Gemma 4: plans of images, and their rows."""
 
 from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from localrun.images.open import open_image
 from localrun.images.patches import patches_by_line, pixels_of
-from localrun.images.sizes import ScaledSize
+from localrun.images.sizes import FillBudget, ScaledSize
 from localrun.model.vision.encoding import EncoderPart, MakeEncoder
 from localrun.model.vision.gemma_config import GemmaTowerConfig
 from localrun.model.vision.gemma_tower import GemmaTower
@@ -19,16 +20,31 @@ MARKS = ImageMarks("<|image|>", before="<|image>", after="<image|>")
 HALF = (0.5, 0.5, 0.5)  # mean and deviation: pixels lie between -1 and 1
 
 
-class GemmaProjector(EncoderPart[GemmaTower]):
-    """A tower on a backend."""
+T = TypeVar("T")
+
+
+class GemmaConfig(Protocol):
+    """Sizes of images, and their cost."""
+
+    @property
+    def sizes(self) -> FillBudget: ...
+
+    def tflop(self, n_rows: int) -> float: ...
+
+
+C = TypeVar("C", bound=GemmaConfig)
+
+
+class GemmaPart(EncoderPart[T], Generic[C, T]):
+    """Common part of Gemma 4's projectors, by config `C`."""
 
     marks = MARKS
     n_added = 0
 
     def __init__(
         self,
-        config: GemmaTowerConfig,
-        load: Callable[[], GemmaTower],
+        config: C,
+        load: Callable[[], T],
         make_encoder: MakeEncoder,
         identify: Callable[[], str],
         weight_bytes: int,
@@ -37,9 +53,12 @@ class GemmaProjector(EncoderPart[GemmaTower]):
         self.config = config
 
     def plan(self, width: int, height: int, most_rows: int) -> ImagePlan:
-        config = self.config
-        size = config.sizes.scaled(width, height, most_rows)
-        return ImagePlan(size.width, size.height, size.n_rows, None, config.tflop(size.n_rows))
+        size = self.config.sizes.scaled(width, height, most_rows)
+        return ImagePlan(size.width, size.height, size.n_rows, None, self.config.tflop(size.n_rows))
+
+
+class GemmaProjector(GemmaPart[GemmaTowerConfig, GemmaTower]):
+    """A tower on a backend."""
 
     def encode(self, data: bytes, plan: ImagePlan, progress: EncodeProgress, cancel: CancelFlag) -> ImageRows:
         return self.rows_of(patches_of(data, plan, self.config), plan, progress, cancel)

@@ -8,7 +8,7 @@ import numpy as np
 from localrun.model.vision.gemma_config import GemmaTowerConfig
 from localrun.model.vision.gemma_tower import GemmaTower
 from localrun.model.vision.gemma_weights import GemmaLoader
-from localrun.model.vision.shapes import BytesOf, EncoderBytes, TypeOf
+from localrun.model.vision.shapes import BytesOf, EncoderBytes, EncoderShapes, TypeOf
 from localrun.model.weight_ref import WeightRef
 from localrun.ops.layouts import FILE, Packed, Vector
 
@@ -38,38 +38,25 @@ def gemma_working_bytes(
     return max(needs) + 4 * n_patches * between
 
 
-class GemmaShapes(GemmaLoader):
+class GemmaShapes(EncoderShapes, GemmaLoader):
     """Weights with shapes and no numbers."""
 
     def __init__(self, refs: dict[str, WeightRef], config: GemmaTowerConfig) -> None:
-        self.refs, self.opened, self.head_dim = refs, (), config.head_dim
-
-    def matrix(self, name: str) -> Packed:
-        return self.shaped(*self.refs[name].shape)
+        super().__init__(refs)
+        self.head_dim = config.head_dim
 
     def packed(self, rows: np.ndarray) -> Packed:
-        return self.shaped(*rows.shape)
-
-    def shaped(self, n_rows: int, n_cols: int) -> Packed:
+        n_rows, n_cols = rows.shape
         return Packed(FILE, "", n_rows, n_cols, ())
-
-    def required_vector(self, name: str) -> Vector:
-        return range(*self.refs[name].shape)
 
     def norm(self, name: str) -> Vector:
         return self.required_vector(name)
-
-    def ones(self, n: int) -> Vector:
-        return range(n)
 
     def floats(self, name: str) -> np.ndarray:
         return self.whole(name)
 
     def bound(self, name: str) -> float:
         return -1.0 if name.endswith("min") else 1.0
-
-    def whole(self, name: str) -> np.ndarray:
-        return np.broadcast_to(np.float32(0.0), self.refs[name].shape)
 
     def positions(self, config: GemmaTowerConfig) -> np.ndarray:
         return self.whole("positions")

@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 
 from localrun.model.vision.config import TowerConfig
+from localrun.model.vision.loader import EncoderLoader
 from localrun.model.vision.tower import Tower
 from localrun.model.vision.weights import TowerLoader
 from localrun.model.weight_ref import WeightRef
@@ -46,8 +47,8 @@ def mergers(tower: Tower) -> Iterator[EncoderRecording]:
     yield from map(tower.tap, tower.weights.taps)
 
 
-class ShapeLoader(TowerLoader):
-    """Weights with shapes and no numbers."""
+class EncoderShapes(EncoderLoader):
+    """Weights with shapes and no numbers: named before the loader of a family, whose reading it takes the place of."""
 
     def __init__(self, refs: dict[str, WeightRef]) -> None:
         self.refs, self.opened = refs, ()
@@ -59,8 +60,15 @@ class ShapeLoader(TowerLoader):
     def required_vector(self, name: str) -> Vector:
         return range(*self.refs[name].shape)
 
-    def patch(self, config: TowerConfig) -> LinearWeight:
-        return LinearWeight(Packed(FILE, "", config.hidden_size, config.patch_values, ()), range(config.hidden_size))
+    def ones(self, n: int) -> Vector:
+        return range(n)
 
     def whole(self, name: str) -> np.ndarray:
         return np.broadcast_to(np.float32(0.0), self.refs[name].shape)
+
+
+class ShapeLoader(EncoderShapes, TowerLoader):
+    """Weights of a tower of Qwen with shapes and no numbers."""
+
+    def patch(self, config: TowerConfig) -> LinearWeight:
+        return LinearWeight(Packed(FILE, "", config.hidden_size, config.patch_values, ()), range(config.hidden_size))
