@@ -237,7 +237,7 @@ class Engine:
             plan = self.scheduler.schedule()
             self.generations.announce()
         if plan.work:
-            self._compute(plan)
+            self._compute(self.scheduler.drafted(plan, self.lock))
         with self.lock:
             self.generations.choose_late()
         self.generations.wait_for_forced()

@@ -5,7 +5,8 @@ Ints only, no tensors.
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from localrun.backends.executor import Executor
@@ -91,9 +92,15 @@ class Scheduler:
                 room -= n - 1
         decoding = placed(decoding)
         reading = self._chunks(self.max_rows - sum(w.n for w in decoding), [w.sequence for w in decoding], scored)
-        if not reading and self.speculation is not None:
-            decoding = self._drafted(decoding, self.speculation)
         return StepPlan(tuple(placed([*decoding, *reading])))
+
+    def drafted(self, plan: StepPlan, lock: AbstractContextManager[object]) -> StepPlan:
+        """The same step with drafts to verify. A program may run for these; `lock` is held while they get blocks."""
+        speculation, is_reading = self.speculation, any(work.sequence.prefilling for work in plan.work)
+        if speculation is None or is_reading or not any(drafts := speculation.propose(plan.work)):
+            return plan
+        with lock:
+            return StepPlan(tuple(self._with_draft(*both) for both in zip(plan.work, drafts, strict=True)))
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record what a step has taken."""
@@ -230,20 +237,17 @@ class Scheduler:
         half = max(self.block_tokens, n // 2 // self.block_tokens * self.block_tokens)
         return sequence.whole(half, n - 1)
 
-    def _drafted(self, decoding: Sequence[StepWork], speculation: Speculation) -> list[StepWork]:
-        """Decodes with drafts, as far as there is room for these: nothing gives way to them."""
-        drafted = []
-        for work, drafts in zip(decoding, speculation.propose(decoding), strict=True):
-            cache, start = work.sequence.cache, work.sequence.n_computed
-            assert cache is not None
-            try:
-                if drafts:
-                    self.store.extend(cache, start, start + work.n + len(drafts))
-                drafted.append(replace(work, drafts=drafts))
-            except OutOfBlocks:
-                self.store.extend(cache, start, start + work.n)
-                drafted.append(work)
-        return drafted
+    def _with_draft(self, work: StepWork, drafts: tuple[int, ...]) -> StepWork:
+        """Work with its drafts, where there is room: nothing gives way to them."""
+        cache, start = work.sequence.cache, work.sequence.n_computed
+        assert cache is not None
+        try:
+            if drafts:
+                self.store.extend(cache, start, start + work.n + len(drafts))
+            return replace(work, drafts=drafts)
+        except OutOfBlocks:
+            self.store.extend(cache, start, start + work.n)
+            return work
 
     def _preempt(self, sequence: GenerationState) -> None:
         self._give_back(sequence)

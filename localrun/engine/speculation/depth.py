@@ -121,7 +121,11 @@ class Depths:
         """Record what guessing has taken, whatever becomes of the guesses."""
         self.guessing.observe(depth, seconds)
         for one in sequences:
-            self.records[one.number].purse -= seconds / len(sequences)
+            self.lose(one, seconds / len(sequences))
+
+    def lose(self, sequence: GenerationState, seconds: float) -> None:
+        """Record time that was taken for the drafts of an answer."""
+        self.records[sequence.number].purse -= seconds
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step; those that read prompts, too, say nothing, and have no drafts."""

@@ -35,6 +35,13 @@ class DraftProgram:
         self.store.close(cache, ())
         return DraftText(self.store.open_private(), self.lead, first=start)
 
+    def restart(self, text: DraftText, most: int) -> DraftText:
+        """A text of the newest `most` hidden rows that wait; of the old one the tree keeps the entries."""
+        waiting = np.concatenate(text.waiting)[-most:]
+        first = text.end + text.n_waiting - len(waiting)
+        self.close(text)
+        return DraftText(self.store.open_private(), self.lead, first=first, waiting=[waiting])
+
     def close(self, text: DraftText) -> None:
         """Let go of a text; the tree keeps its entries."""
         self.store.close(text.cache, text.keys[: text.n])

@@ -14,7 +14,7 @@ from localrun.engine.speculation.draft_text import DraftText, Guess
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.step_plan import StepPlan
 
-FLUSH = 64  # hidden rows that wait, at which they are read
+MOST_WAITING = 512  # hidden rows of a text that are kept to be read; up to twice as many until some are left out
 CHUNK = 256  # entries that a text which is behind reads at once
 BESIDE = 16  # likewise in the pass that drafts
 MOST_TEXTS = 31  # that are drafted for at once
@@ -28,9 +28,14 @@ class ModelDrafts:
         """`name`: of the drafter, for people."""
         self.program, self.name = program, name
         self.texts: dict[int, DraftText | None] = {}  # by number of the sequence; None: there was no room for it
+        self.ended: list[tuple[GenerationState, DraftText]] = []  # answers that may be gone on with
 
     def follow(self, plan: StepPlan, starts: Sequence[int], hidden: np.ndarray | None) -> None:
-        """Keep the hidden rows of a step whose tokens are chosen; its work began at the tokens `starts`."""
+        """Keep the hidden rows of a step whose tokens are chosen; its work began at the tokens `starts`.
+
+        They are read once a draft is wished for: a prompt takes no longer for it. Of long ones the newest rows count.
+        """
+        self._read_ended()
         if not self.program.hidden_size or hidden is None:
             return
         row = 0
@@ -39,11 +44,25 @@ class ModelDrafts:
             n_right = common_prefix(list(work.drafts), sequence.token_ids[end : end + len(work.drafts)])
             if sequence.cache is not None and (text := self._text(sequence, start)) is not None:
                 text.keep(start, hidden[row : row + work.n + n_right])
-                self._read_waiting(sequence, text, FLUSH)
+                if text.n_waiting >= 2 * MOST_WAITING:
+                    self._make_room(sequence, text)
             row += work.n_rows
 
+    def catch_up(self, sequence: GenerationState) -> bool:
+        """Read on in a text that is far behind -> whether what was read is part of the answer, not of its prompt."""
+        program, text = self.program, self._opened(sequence)
+        n_missing = 0 if text is None else self._n_missing(sequence, text)
+        if text is None or n_missing <= BESIDE:
+            return False
+        is_answer = text.end + program.lead >= sequence.n_prompt
+        try:
+            program.read(text, sequence.token_ids, min(CHUNK, n_missing - 1))
+        except OutOfBlocks:
+            self._give_up(sequence)
+        return is_answer
+
     def draft(self, sequences: Sequence[GenerationState], depth: int) -> list[DraftedTokens]:
-        """At most `depth` tokens after each sequence; none after one whose text is behind, which reads on."""
+        """At most `depth` tokens after each sequence; none after one whose text is far behind."""
         ready = [s for s in sequences if self._is_ready(s)][:MOST_TEXTS]
         texts = {s.number: text for s in ready if (text := self.texts[s.number]) is not None}
         try:
@@ -65,15 +84,42 @@ class ModelDrafts:
             return
         if sequence.stop_reason is None:
             self.program.store.abandon(text.cache)
-            return
-        self.texts[sequence.number] = text
-        self._read_waiting(sequence, text, 1)
-        if self.texts.pop(sequence.number) is not None:
-            self.program.close(text)
+        else:
+            self.ended.append((sequence, text))
 
     def close(self) -> None:
         """Give memory back, before the model's threads end."""
+        for _, text in self.ended:
+            self.program.close(text)
+        self.ended.clear()
         self.program.runner.executor.close()
+
+    def _read_ended(self) -> None:
+        """Read the rest of answers that ended, where drafts were made for them: the next turn goes on there."""
+        while self.ended:
+            sequence, text = self.ended.pop()
+            try:
+                if text.guess is not None or sequence.is_warm_up:
+                    self._read_waiting(sequence, text)
+            except OutOfBlocks:
+                self.program.store.abandon(text.cache)
+            else:
+                self.program.close(text)
+
+    def _make_room(self, sequence: GenerationState, text: DraftText) -> None:
+        """Leave out the oldest of the hidden rows that wait; a warm-up has the time to read all of them."""
+        if not sequence.is_warm_up:
+            self.texts[sequence.number] = self.program.restart(text, MOST_WAITING)
+            return
+        try:
+            self._read_waiting(sequence, text)
+        except OutOfBlocks:
+            self._give_up(sequence)
+
+    def _read_waiting(self, sequence: GenerationState, text: DraftText) -> None:
+        """Read all entries whose hidden rows wait, but the one after the newest token. Raises OutOfBlocks."""
+        while n := min(text.n_waiting, len(text.missing(sequence.token_ids)), CHUNK):
+            self.program.read(text, sequence.token_ids, n)
 
     def _go_on(self, texts: dict[int, DraftText], guesses: dict[int, list[Guess]], depth: int) -> None:
         """Add guesses after guesses, as long as all of one text are likely to be right."""
@@ -94,31 +140,20 @@ class ModelDrafts:
                 self.texts[sequence.number] = None
         return self.texts.get(sequence.number)
 
-    def _is_ready(self, sequence: GenerationState) -> bool:
-        """Whether the entries up to its newest token can be read now; else read some more."""
-        program = self.program
-        text = self.texts.get(sequence.number) if program.hidden_size else self._text(sequence, 0)
-        if text is None:
-            return False
-        n_missing = sequence.n_tokens - program.lead - text.end
-        if program.hidden_size and text.n_waiting < n_missing:
-            return False
-        if n_missing > BESIDE:
-            try:
-                program.read(text, sequence.token_ids, min(CHUNK, n_missing - 1))
-            except OutOfBlocks:
-                self._give_up(sequence)
-                return False
-        return sequence.n_tokens - program.lead - text.end <= BESIDE
+    def _opened(self, sequence: GenerationState) -> DraftText | None:
+        """The text of a sequence, as far as it can be read: a layer reads what the model has computed."""
+        if not self.program.hidden_size:
+            return self._text(sequence, 0)
+        text = self.texts.get(sequence.number)
+        return None if text is None or text.n_waiting < self._n_missing(sequence, text) else text
 
-    def _read_waiting(self, sequence: GenerationState, text: DraftText, least: int) -> None:
-        """Read the entries whose hidden rows wait, where they are as many as `least`."""
-        n = min(text.n_waiting, len(text.missing(sequence.token_ids)))
-        try:
-            if n >= least:
-                self.program.read(text, sequence.token_ids, n)
-        except OutOfBlocks:
-            self._give_up(sequence)
+    def _n_missing(self, sequence: GenerationState, text: DraftText) -> int:
+        return sequence.n_tokens - self.program.lead - text.end
+
+    def _is_ready(self, sequence: GenerationState) -> bool:
+        """Whether the entries up to its newest token can be read in the pass that drafts."""
+        text = self._opened(sequence)
+        return text is not None and self._n_missing(sequence, text) <= BESIDE
 
     def _give_up(self, sequence: GenerationState) -> None:
         """Draft nothing more for a sequence, for lack of room."""

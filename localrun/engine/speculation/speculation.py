@@ -91,6 +91,7 @@ class Speculation:
         depth = min(max(wanting.values(), default=0), self.depths.wish(sequences, decoding, rows_left))
         if depth <= 0:
             return drafts
+        self._catch_up(model, sequences)
         started = time.perf_counter()
         guesses = model.draft(sequences, depth)
         self.depths.guessed(sequences, depth, time.perf_counter() - started)
@@ -98,6 +99,13 @@ class Speculation:
             if guess.tokens:
                 drafts[index] = guess._replace(tokens=guess.tokens[:most])
         return drafts
+
+    def _catch_up(self, model: ModelDrafts, sequences: Sequence[GenerationState]) -> None:
+        """Let a program read what it is behind by: in an answer that is time lost on drafts; a prompt is read once."""
+        for sequence in sequences:
+            started = time.perf_counter()
+            if model.catch_up(sequence):
+                self.depths.lose(sequence, time.perf_counter() - started)
 
     def _most(self, work: StepWork, rows: int) -> int:
         """Tokens that are worth guessing after a sequence."""

@@ -21,6 +21,7 @@ from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
+from localrun.engine.speculation import model_drafts
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.model_drafts import ModelDrafts
 
@@ -114,6 +115,81 @@ def test_answers_are_the_same(name: str, codec: str, made: Made) -> None:
     ]
     answers = [list(answered(opened(folder, kv=codec, draft=draft), requests)) for draft in ("off", "mtp")]
     assert answers[0] == answers[1]
+
+
+def passes_of(guesses: ModelDrafts, monkeypatch: pytest.MonkeyPatch, told: list[str]) -> None:
+    """Note every pass of a program in `told`: its rows."""
+    run = guesses.program._run
+
+    def watched(texts: Any, ids: Sequence[Sequence[int]], *rest: Any) -> Any:
+        told.append(f"pass of {sum(map(len, ids))}")
+        return run(texts, ids, *rest)
+
+    monkeypatch.setattr(guesses.program, "_run", watched)
+
+
+@pytest.mark.parametrize("most", [512, 64])
+def test_a_prompt_is_read_after_its_first_token(most: int, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it, or the newest tokens of a long one, and answers go on being drafted."""
+    monkeypatch.setattr(model_drafts, "MOST_WAITING", most)
+    model, told, n = opened(made("qwen3.5")[0]), list[str](), 300
+    passes_of(guesses_of(model.engine), monkeypatch, told)
+    append = GenerationState.append
+
+    def appended(self: GenerationState, token_id: int, now: float) -> None:
+        told.append("token")
+        append(self, token_id, now)
+
+    monkeypatch.setattr(GenerationState, "append", appended)
+    try:
+        done = finish(model.engine.submit(greedy(token_ids(n, VOCAB_SIZE), 30)))
+        assert told[0] == "token"
+        n_read = sum(int(one.rpartition(" ")[2]) for one in told if one != "token")
+        assert n <= n_read < n + 120 if most > n else most <= n_read < most + 190
+        assert done.figures.n_drafted > 20
+        n_before = len(told)
+        finish(model.engine.submit(greedy([*done.token_ids, *token_ids(9, VOCAB_SIZE)], 4)))
+        assert told[n_before : n_before + 2] != ["token"] * 2
+    finally:
+        model.close()
+
+
+def test_texts_that_nothing_is_drafted_for_take_no_pass(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warm-ups do: they have the time."""
+    monkeypatch.setattr(model_drafts, "MOST_WAITING", 64)
+    model, told = opened(made("qwen3.5")[0]), list[str]()
+    passes_of(guesses_of(model.engine), monkeypatch, told)
+    try:
+        for seed in range(1, 4):
+            finish(model.engine.submit(greedy(token_ids(200, VOCAB_SIZE, seed), 1)))
+        assert told == []
+        warm = model.engine.warm(token_ids(400, VOCAB_SIZE))
+        assert warm is not None
+        finish(warm)
+        finish(model.engine.submit(greedy(token_ids(410, VOCAB_SIZE), 8)))
+    finally:
+        model.close()
+    assert sum(int(one.rpartition(" ")[2]) for one in told) > 400
+
+
+def test_nobody_waits_for_a_pass(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache can be looked at while a program drafts."""
+    model, told = opened(made("qwen3.5")[0]), list[bool]()
+    guesses = guesses_of(model.engine)
+    run = guesses.program._run
+
+    def watched(*parts: Any) -> Any:
+        told.append(model.engine.lock.locked())
+        return run(*parts)
+
+    monkeypatch.setattr(guesses.program, "_run", watched)
+    try:
+        for _ in range(2):
+            finish(model.engine.submit(greedy(token_ids(100, VOCAB_SIZE), 20)))
+    finally:
+        model.close()
+    assert told
+    assert not any(told)
 
 
 def answered(model: LoadedModel, requests: Sequence[GenerationRequest]) -> Iterator[list[int]]:

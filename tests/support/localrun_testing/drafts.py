@@ -38,6 +38,9 @@ class Guessing(Deepest):
     def guessed(self, sequences: Sequence[GenerationState], depth: int, seconds: float) -> None:
         pass
 
+    def lose(self, sequence: GenerationState, seconds: float) -> None:
+        pass
+
 
 class Guesses:
     """Drafts of 0 … `most` tokens of one of these texts, each right with some probability, else any token."""
