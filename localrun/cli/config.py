@@ -55,7 +55,7 @@ def config(
 
 def _check_model(name: str) -> None:
     """A default that nothing is called would end every later call. One that can be downloaded is said to be missing."""
-    from localrun.hub.compatibility import stored_obstacle  # no other key waits for them
+    from localrun.hub.obstacles import stored_obstacle  # no other key waits for them
     from localrun.hub.preview import find_on_hub
     from localrun.hub.resolve import resolve
 

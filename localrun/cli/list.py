@@ -7,9 +7,9 @@ from localrun.base.units import gib
 from localrun.cli.console import note, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch
 from localrun.hub.aliases import without_aliases
-from localrun.hub.compatibility import sees_images, stored_obstacle
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.library import scan, unfinished
+from localrun.hub.obstacles import sees_images, stored_obstacle
 from localrun.hub.partial import is_alive
 from localrun.hub.stored import StoredModel
 

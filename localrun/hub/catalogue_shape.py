@@ -7,7 +7,7 @@ from pathlib import Path
 from localrun.fit.shape import ModelShape, shape_of
 from localrun.formats.metadata import Metadata
 from localrun.hub.catalogue import CatalogueModel
-from localrun.hub.remote import RemoteModel
+from localrun.hub.header_model import HeaderModel
 
 
 def catalogue_shape(model: CatalogueModel) -> ModelShape | None:
@@ -21,4 +21,4 @@ def catalogue_shape(model: CatalogueModel) -> ModelShape | None:
 def _shape(repo: str, config: str) -> ModelShape:
     path = Path(repo) / "config.json"
     metadata = Metadata({"rms_norm_eps": 1e-6, **json.loads(config)}, path)
-    return shape_of(RemoteModel(path, "safetensors", metadata, fetched=0))
+    return shape_of(HeaderModel(path, "safetensors", metadata, fetched=0))

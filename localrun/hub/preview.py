@@ -25,11 +25,12 @@ from localrun.hub.api import read_repo
 from localrun.hub.candidates import by_tensors, estimated, in_memory, offered, quantised
 from localrun.hub.catalogue import CatalogueModel, read_catalogue
 from localrun.hub.catalogue_shape import catalogue_shape
+from localrun.hub.header_model import without_rope_tensors
 from localrun.hub.hf_cache import missing_bytes
 from localrun.hub.http import Http, NetworkError
 from localrun.hub.names import RECOMMENDED, parse_hub_name, same_precision
 from localrun.hub.projectors import cost_on_disk, sight_of
-from localrun.hub.remote import read_headers, read_remote, without_rope_tensors
+from localrun.hub.remote import read_headers, read_remote
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.stored import StoredModel, config_precision
 from localrun.hub.suggest import catalogue_name, near_names

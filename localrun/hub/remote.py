@@ -1,7 +1,6 @@
 """A model before its download: the header of a GGUF or a config.json, read by a few small requests."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,59 +11,21 @@ from localrun.formats.checkpoints.registry import join_quantised, with_joined
 from localrun.formats.files import Fetch, fetch_from
 from localrun.formats.gguf_header import read_header
 from localrun.formats.gguf_names import is_gguf, is_weights
-from localrun.formats.gguf_skim import skim_gguf
 from localrun.formats.json_files import parse_json
 from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors_header import read_header as read_safetensors_header
 from localrun.formats.source import TensorInfo
 from localrun.hub.api import file_url, patiently, read_small_file
 from localrun.hub.connection import MIRROR_HINT
+from localrun.hub.header_model import HeaderModel, read_key_values
 from localrun.hub.hf_cache import find_stored
 from localrun.hub.http import Http
 from localrun.hub.http_errors import check_status
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.url_origin import host_of
 from localrun.hub.variants import Variant
-from localrun.model.rope import LONGROPE
 
 MAX_HEADER_BYTES = 64 << 20
-MAX_TENSOR_BYTES = 1 << 16
-_TOKENS = "tokenizer.ggml.tokens"
-
-
-@dataclass(frozen=True)
-class RemoteModel:
-    """A model known by its headers. With `fetches`, one per file, small tensors can be read too.
-
-    `fetched`: bytes that the headers took. There are no tensors where only key-values were read.
-    """
-
-    path: Path
-    format: str
-    metadata: Metadata
-    fetched: int
-    tensors: Mapping[str, TensorInfo] = field(default_factory=dict)
-    fetches: Mapping[Path, Fetch] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-    def read(self, name: str, first_row: int = 0, n_rows: int | None = None) -> bytearray:
-        """Read a whole small tensor, such as the divisors of a rope. Raises HubError."""
-        info = self.tensors[name]
-        assert first_row == 0, "parts are of interest of weights only"
-        assert n_rows is None
-        if info.file not in self.fetches or info.nbytes > MAX_TENSOR_BYTES:
-            raise HubError(f"{self.path} is not downloaded")
-        return bytearray(self.fetches[info.file](info.offset, info.nbytes))
-
-    def mapped(self, name: str) -> memoryview:
-        raise HubError(f"{self.path} is not downloaded")
-
-    def read_turned(self, name: str, matrix: int, columns: slice) -> bytearray:
-        raise HubError(f"{self.path} is not downloaded")
-
-    def same(self, name: str, other: str) -> bool:
-        """Always False: tensors count as different until the files are on disk, which takes more memory."""
-        return False
 
 
 class RangeReader:
@@ -96,23 +57,17 @@ class RangeReader:
         return data
 
 
-def read_remote(http: Http, repo: RemoteRepo, variant: Variant) -> RemoteModel:
+def read_remote(http: Http, repo: RemoteRepo, variant: Variant) -> HeaderModel:
     """Read the key-values of a model on the hub. Raises HubError, and ModelFileError for a malformed file."""
     file = variant.files[0]
     path = Path(repo.name) / file.path
     if variant.format == "safetensors":
-        return RemoteModel(path, "safetensors", *_read_config(http, repo))
+        return HeaderModel(path, "safetensors", *_read_config(http, repo))
     reader = RangeReader(http, repo, file)
-    return RemoteModel(path, "gguf", read_key_values(reader, file.size, path), reader.fetched)
+    return HeaderModel(path, "gguf", read_key_values(reader, file.size, path), reader.fetched)
 
 
-def read_key_values(fetch: Fetch, size: int, path: Path) -> Metadata:
-    """Read the key-values of a GGUF; of the vocabulary only the length where that is enough."""
-    values = skim_gguf(fetch, size, path)
-    return Metadata(values if _is_enough(values) else read_header(fetch, size, path).metadata, path)
-
-
-def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> RemoteModel:
+def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> HeaderModel:
     """Read all key-values and tensors of a model, from disk where they are there. Raises like read_remote."""
     weights = [file for file in files if is_weights(file.path)]
     path = Path(repo.name) / weights[0].path
@@ -131,7 +86,7 @@ def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> R
         tensors |= header.tensors if form == "gguf" else read_safetensors_header(fetch, file.size, place)
     metadata = Metadata(values, path) if form == "gguf" else _read_config(http, repo)[0]
     joined = join_quantised(tensors, metadata) if form == "safetensors" else {}
-    return RemoteModel(path, form, metadata, 0, with_joined(tensors, joined), fetches)
+    return HeaderModel(path, form, metadata, 0, with_joined(tensors, joined), fetches)
 
 
 def _read_config(http: Http, repo: RemoteRepo) -> tuple[Metadata, int]:
@@ -146,24 +101,3 @@ def _read_config(http: Http, repo: RemoteRepo) -> tuple[Metadata, int]:
 
     config = with_declared(read("config.json"), {file.path for file in repo.files}, read)
     return Metadata(config, Path(repo.name) / "config.json"), n_bytes
-
-
-def _is_enough(values: Mapping[str, Any]) -> bool:
-    """Whether the hyperparameters came before the vocabulary, as most converters write them."""
-    arch = values.get("general.architecture")
-    needed = ["block_count", "embedding_length", "attention.head_count", "context_length"]
-    if f"{arch}.rope.scaling.type" in values:
-        needed.append("rope.scaling.factor")
-    return (_TOKENS in values or f"{arch}.vocab_size" in values) and all(f"{arch}.{key}" in values for key in needed)
-
-
-def without_rope_tensors(model: RemoteModel) -> RemoteModel:
-    """The model without its rope scaling, for a question that positions do not matter to.
-
-    The divisors of a GGUF's longrope lie in tensors, which key-values alone do not have.
-    """
-    scaling = f"{model.metadata.get('general.architecture')}.rope.scaling."
-    if model.format != "gguf" or model.metadata.get(scaling + "type") not in LONGROPE:
-        return model
-    values = {key: value for key, value in model.metadata.items() if not key.startswith(scaling)}
-    return replace(model, metadata=Metadata(values, model.path))

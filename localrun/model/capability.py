@@ -1,10 +1,7 @@
 """Whether this version can run a model, for lists, `fit`, `show`, downloads and the app. Torch-free."""
 
-import numpy as np
-
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
-from localrun.formats.finite import first_not_finite
 from localrun.formats.source import TensorSource
 from localrun.model.archs import ARCHS, arch_of
 from localrun.model.archs.base import NO_MIXTURE
@@ -52,6 +49,10 @@ def flaw(source: TensorSource) -> str:
 
     For matrices the loader reports NaN and infinity.
     """
+    import numpy as np  # takes a while to import
+
+    from localrun.formats.finite import first_not_finite
+
     try:
         check_loadable(source)
     except ModelFileError as error:

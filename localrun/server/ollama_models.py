@@ -20,7 +20,7 @@ from localrun.formats.chat_templates import gguf_templates
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
 from localrun.formats.safetensors import SafetensorsFolder
-from localrun.hub.compatibility import sees_images
+from localrun.hub.obstacles import sees_images
 from localrun.hub.stored import StoredModel
 from localrun.model.archs import arch_of
 from localrun.server.models import ModelHost, model_id

@@ -18,10 +18,11 @@ from localrun.formats.detect import open_model_file
 from localrun.formats.safetensors import open_safetensors
 from localrun.hub.access import Access
 from localrun.hub.api import read_repo
-from localrun.hub.compatibility import require_runnable, stored_obstacle
+from localrun.hub.compatibility import require_runnable
 from localrun.hub.http import Http
 from localrun.hub.library import scan
 from localrun.hub.model_files import files_of_folder
+from localrun.hub.obstacles import stored_obstacle
 from localrun.hub.stored import stored_at
 from localrun.model.load import read_config, read_weight_refs
 

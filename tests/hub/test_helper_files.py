@@ -30,10 +30,11 @@ from localrun.formats.helper_files import (
 )
 from localrun.hub.access import Access
 from localrun.hub.api import read_repo
-from localrun.hub.compatibility import require_runnable, stored_obstacle
+from localrun.hub.compatibility import require_runnable
 from localrun.hub.http import Http
 from localrun.hub.library import scan
 from localrun.hub.model_files import files_of_folder
+from localrun.hub.obstacles import stored_obstacle
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.removal import plan_removal
 from localrun.hub.resolve import resolve, resolve_all

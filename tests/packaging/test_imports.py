@@ -224,6 +224,7 @@ def test_asking_what_would_run_takes_neither_torch_nor_numpy(module: str) -> Non
         ("localrun_tui.start", ("localrun.backends.registry", "numpy", "pathspec", "typer")),
         ("localrun_tui.screens.first_run", ("localrun.backends.registry", "localrun.model", "http.client")),
         ("localrun.hub.resolve", ("localrun.fit", "localrun.model", "http.client")),
+        ("localrun.cli.list", ("localrun.hub.http", "http.client", "localrun.fit", "numpy")),
         ("localrun.cli.app", ("localrun.cli.run", "localrun.hub", "localrun.backends")),
         ("localrun.cli.run", ("localrun.hub.http", "localrun.fit.estimate", "localrun.diagnose.bench")),
         ("localrun.tools.mcp.servers", ("mcp", "httpx2", "pydantic", "asyncio")),

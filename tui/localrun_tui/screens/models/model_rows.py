@@ -9,9 +9,9 @@ from localrun.client.endpoint import Endpoint
 from localrun.fit.estimate import FitRow, Verdict, speed_mark
 from localrun.hub.aliases import without_aliases
 from localrun.hub.api import FoundModel
-from localrun.hub.compatibility import sees_images, stored_obstacle
 from localrun.hub.duplicates import find_duplicates, reclaimable
 from localrun.hub.library import scan
+from localrun.hub.obstacles import sees_images, stored_obstacle
 from localrun.hub.stored import StoredModel
 from localrun.hub.verdicts import rough_verdict
 from localrun.model.capability import obstacle_of

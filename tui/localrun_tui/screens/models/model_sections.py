@@ -16,9 +16,9 @@ from localrun.client.endpoints import read_endpoints
 from localrun.hub import api
 from localrun.hub.access import read_access
 from localrun.hub.catalogue_rows import CatalogueRow, catalogue_rows, first_model, unmeasured_rows
-from localrun.hub.compatibility import stored_obstacle
 from localrun.hub.http import Http
 from localrun.hub.library import scan
+from localrun.hub.obstacles import stored_obstacle
 from localrun.hub.precision_offer import Subject
 from localrun.hub.preview import find_on_hub
 from localrun.hub.resolve import resolve
