@@ -103,6 +103,10 @@ class HubError(LocalrunError):
     kind = "hub"
 
 
+class TokenError(HubError):
+    """The hub wants a token, or one with access."""
+
+
 class StorageError(LocalrunError):
     """Something of ours could not be written: the disk is full, or failed."""
 

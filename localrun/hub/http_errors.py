@@ -2,7 +2,7 @@
 
 import math
 
-from localrun.base.errors import HubError, LocalrunError, NotFoundError
+from localrun.base.errors import HubError, LocalrunError, NotFoundError, TokenError
 from localrun.base.sanitize import clean
 from localrun.hub.access import Access
 from localrun.hub.connection import MIRROR_HINT
@@ -40,9 +40,9 @@ def refusal(response: Response, access: Access, repo: str, file: str) -> Localru
         hint = wait if access.token else f"{wait}; with HF_TOKEN set the limit is higher"
         return NetworkError(f"{host} asks localrun to slow down (too many requests)", hint, seconds or math.inf)
     if status == 401:
-        return HubError(f"{host} does not accept the token" if access.token else f"{host} wants a token", _TOKEN_PAGE)
+        return TokenError(f"{host} does not accept the token" if access.token else f"{host} wants a token", _TOKEN_PAGE)
     if status == 403:
-        return HubError(
+        return TokenError(
             f"{host} does not allow this" + (f": {repo}" if repo else ""), f"{_TOKEN_PAGE}; it may need more rights"
         )
     if status == 404:
@@ -63,10 +63,10 @@ def _in_a_while(seconds: float | None) -> str:
     return f"in {minutes} minutes" if minutes <= 120 else f"in {math.ceil(minutes / 60)} hours"
 
 
-def _gated(repo: str, access: Access) -> HubError:
+def _gated(repo: str, access: Access) -> TokenError:
     page = f"{access.endpoint}/{repo}"
     if access.token:
-        return HubError(f"{repo} is gated, and your token has no access to it", f"ask for access at {page}")
-    return HubError(
+        return TokenError(f"{repo} is gated, and your token has no access to it", f"ask for access at {page}")
+    return TokenError(
         f"{repo} is gated: its authors want you to accept a licence", f"do so at {page}; then {_TOKEN_PAGE}"
     )

@@ -9,6 +9,7 @@ from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, live_vie
 from localrun_testing.pilots import drive, until
 from localrun_testing.scripted_client import ANSWER, Script
 from textual._compositor import ChopsUpdate, Compositor
+from textual.app import App
 from textual.content import Content
 from textual.geometry import Region
 from textual.pilot import Pilot
@@ -221,5 +222,29 @@ def test_what_differs_further_up_or_waits_to_be_painted_is_painted_too(monkeypat
         view.document.feed(" and")
         view.changed()
         assert {paper.text[row].split()[-1] for row in paper.last_rows} == {"and"}, "one word, one line"
+
+    drive(app, steps)
+
+
+def test_what_is_painted_while_updates_are_held_back_is_painted_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = chat_app()
+    rows: set[int] = set()
+
+    def display(app: App[Any], screen: object, update: object) -> None:
+        if isinstance(update, ChopsUpdate):
+            rows.update(y for y, _, _ in update.spans)
+        elif update is not None:
+            rows.update(range(24))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        screen = chat_screen(pilot)
+        monkeypatch.setattr(App, "_display", display)
+        with app.batch_update():
+            screen._compositor._dirty_regions.add(screen.size.region)
+            screen._compositor_refresh()  # as Textual does after a layout
+            assert not screen._compositor._dirty_regions
+            assert not rows
+        await until(pilot, lambda: rows == {*range(24)})
 
     drive(app, steps)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 from localrun_testing.fake_hub import FakeHub
 from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine
@@ -81,7 +82,7 @@ def test_offline_the_catalogue_is_enough() -> None:
         assert rows[-1][4:6] == ["◌", "disk"]
         assert "offline: sizes are estimated" in shown
         assert "HERE is for 8,192 tokens" in shown
-        assert "KV of 8,192 tokens 1.1" in shown  # the gauge of the highlighted row
+        assert "KV of 8,192 tokens + spare 1.1" in shown  # the gauge of the highlighted row
         await pilot.press("right")
         await until_text(pilot, "HERE is for 4,096 tokens")
         await pilot.press("left", "left", "k")
@@ -205,6 +206,28 @@ def test_what_cannot_be_offered_says_why(hub: FakeHub, name: str, says: str) -> 
     drive(app, steps)
 
 
+def test_a_token_is_asked_for_where_one_is_wanted(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.token = "hf_" + "a1B2" * 8
+
+    def login(token: str, add_to_git_credential: bool) -> None:
+        monkeypatch.setenv("HF_TOKEN", token)
+
+    monkeypatch.setattr(huggingface_hub, "login", login)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "t Token")
+        assert "c Compare" not in screen_text(pilot.app)
+        await pilot.press("t", *"hf_short")
+        await until_text(pilot, "•" * len("hf_short"))
+        await pilot.press("escape")
+        await until_text(pilot, "is gated")
+        await pilot.press("t", *hub.token, "enter")
+        await until_text(pilot, "LONGEST")
+        assert "t Token" not in screen_text(pilot.app)
+
+    drive(ScreenApp(menu("org/locked-GGUF")), steps)
+
+
 def test_the_context_that_is_set_is_the_first_and_auto_can_be_chosen_over_it(hub: FakeHub) -> None:
     fetch("org/tiny-GGUF", "tiny-F32.gguf")
     write_setting("ctx", "5000")
@@ -213,7 +236,7 @@ def test_the_context_that_is_set_is_the_first_and_auto_can_be_chosen_over_it(hub
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "‹ 5,000 ›")
         assert "HERE is for 5,000 tokens" in screen_text(pilot.app)
-        assert "KV of 5,000 tokens" in screen_text(pilot.app)
+        assert "KV of 5,000 tokens + spare" in screen_text(pilot.app)
         if ctx:
             await pilot.press("left", "left")
             await until_text(pilot, "‹ auto ›")

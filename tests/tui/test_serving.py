@@ -73,6 +73,31 @@ def test_requests_are_seen_and_ended() -> None:
     drive(app, steps)
 
 
+def test_the_first_line_says_that_a_model_is_served_and_how_many_ask() -> None:
+    app, _ = chat_app(ENDS)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        def first_line() -> str:
+            return screen_text(app).splitlines()[0]
+
+        await ready(pilot)
+        assert "served" not in first_line()
+        await send(pilot, "/serve 0")
+        await until(pilot, lambda: first_line().endswith(f"served :{address(app).rpartition(':')[2]}"))
+        asked = asyncio.ensure_future(ask(address(app)))
+        await until(pilot, lambda: first_line().endswith("· 1 asking"))
+        await pilot.click("ServerBadge")
+        await until_text(pilot, "Requests")
+        await pilot.press("x")
+        await asked
+        await pilot.press("escape")
+        await until(pilot, lambda: not first_line().endswith("asking"))
+        await send(pilot, "/serve stop")
+        await until(pilot, lambda: "served" not in first_line())
+
+    drive(app, steps)
+
+
 def test_quitting_while_others_are_answered_asks_first() -> None:
     app, _ = chat_app(ENDS)
 

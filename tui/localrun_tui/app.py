@@ -72,6 +72,9 @@ class LocalrunApp(PlainEnd):
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         """Write only the cells that changed."""
+        if self._batch_count and renderable is not None:  # Textual drops it, and would not paint these regions again
+            screen.refresh()
+            return
         if isinstance(renderable, CompositorUpdate):
             renderable = MinimalUpdate(renderable, self._paper, self.size)
         super()._display(screen, renderable)

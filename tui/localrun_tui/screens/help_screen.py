@@ -5,13 +5,14 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Static
 
-from localrun_tui.widgets.fact import Fact
+from localrun_tui.widgets.fact_list import FactList, FactSection
 from localrun_tui.widgets.leaving import Dialog
 
 KeyGroup = tuple[str, Iterable[BindingType]]
+_KEYS_WIDTH = 15  # cells of the column of keys
 _NAMES = {"ctrl+": "Ctrl+", "shift+": "Shift+", "alt+": "Alt+", "escape": "Esc", "slash": "/", "question_mark": "?"}
 _NAMES |= {
     "less_than_sign": "<",
@@ -45,18 +46,11 @@ class HelpScreen(Dialog[None]):
             yield Static("Keys and commands", id="question")
             with Horizontal(id="columns"):
                 for column in in_two_columns(self._sections):
-                    with Vertical(classes="column"):
-                        for title, rows in column:
-                            yield Static(title, classes="label")
-                            for keys, description in rows:
-                                yield Fact(keys, description)
+                    yield Static(FactList(column, _KEYS_WIDTH), classes="column")
             yield Static("Ctrl+P finds all of these by name. Text is selected with the mouse.", classes="label")
 
 
-HelpSection = tuple[str, list[tuple[str, str]]]
-
-
-def in_two_columns(sections: Sequence[HelpSection]) -> tuple[list[HelpSection], list[HelpSection]]:
+def in_two_columns(sections: Sequence[FactSection]) -> tuple[list[FactSection], list[FactSection]]:
     """Cut where the longer of the two columns is shortest; the order is kept."""
     heights = [len(rows) + 2 for _, rows in sections]
     cut = min(range(len(sections) + 1), key=lambda n: max(sum(heights[:n]), sum(heights[n:])))

@@ -84,6 +84,7 @@ class OwnCommands:
         await use_prompt(self._screen.app, self._session, self._composer, name)
 
     async def serve(self, wanted: str) -> None:
+        from localrun_tui.screens.requests.server_badge import ServerBadge
         from localrun_tui.state.app_server import port_in
 
         server = self._session.server
@@ -95,6 +96,7 @@ class OwnCommands:
             self._screen.notify(f"{server.url}/v1 · /requests shows who asks", title="This model is served", timeout=10)
             return
         url = await server.start(port_in(wanted))
+        await self._screen.query_one("#bar").mount(ServerBadge(server))
         self._screen.notify(
             f"{url}/v1, until the app ends · /requests shows who asks, /serve stop ends it",
             title="This model is served",

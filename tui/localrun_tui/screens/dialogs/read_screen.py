@@ -106,6 +106,8 @@ class ReadScreen(Dialog[FilePart | None]):
 
         if self._looking is not None:
             self._looking.cancel()
+        if question.strip():
+            self._cost(say("counting what it takes to read that…", "$foreground-muted"))
         self._looking = run_in_background(self, work, self._show, self._fail)
 
     def _show(self, found: _Found) -> None:

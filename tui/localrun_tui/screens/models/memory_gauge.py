@@ -1,4 +1,5 @@
-"""A bar of memory: weights, the KV cache of one chat, and the rest, against what is free."""
+"""A bar of memory: weights, the KV cache of one chat with the blocks that a load keeps spare, and the rest, against
+what is free."""
 
 from textual.content import Content
 
@@ -14,7 +15,7 @@ def gauge(row: FitRow) -> Content:
     needed = row.total_bytes - row.mapped_bytes
     parts = [
         ("weights", row.weights_bytes - row.mapped_bytes, "$primary", "█"),
-        (f"KV of {row.ctx:,} tokens", row.kv_bytes, "$accent", "▓"),
+        (f"KV of {row.ctx:,} tokens + spare", row.kv_bytes, "$accent", "▓"),
         ("program", rest, "$secondary", "▒"),
     ]
     scale = max(row.budget_bytes, needed, 1)

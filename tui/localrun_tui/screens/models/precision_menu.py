@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.widgets import Static
 
-from localrun.base.errors import LocalrunError
+from localrun.base.errors import LocalrunError, TokenError
 from localrun.base.request import KVCodecName
 from localrun.base.units import gib
 from localrun.client.choice import ModelChoice
@@ -23,6 +23,7 @@ from localrun_tui.screens.models.memory_gauge import gauge
 from localrun_tui.screens.models.model_rows import FLOOR_WORDS
 from localrun_tui.screens.models.precision_compare import compare
 from localrun_tui.screens.models.precision_items import COLUMNS, precision_item
+from localrun_tui.screens.settings.token_question import ask_for_token
 from localrun_tui.state.background import Task, run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_bar import KeyBar
@@ -47,6 +48,7 @@ class PrecisionMenu(Page[ModelChoice | str | None]):
         Binding("k", "codec", "KV cache", id="precision.codec"),
         Binding("c", "compare", "Compare", id="precision.compare"),
         Binding("r", "retry", "Try again", id="precision.retry"),
+        Binding("t", "token", "Token", id="precision.token"),
     ]
 
     def __init__(self, subject: Subject, budget: Callable[[], int]) -> None:
@@ -57,7 +59,7 @@ class PrecisionMenu(Page[ModelChoice | str | None]):
         self.kv = "auto"
         self.offer: Offer | None = None
         self._asking: Task | None = None
-        self._has_failed = False
+        self._failure: LocalrunError | None = None
         self._beside: str | None = None  # key of the one that the highlighted one is compared with
 
     def compose(self) -> ComposeResult:
@@ -90,7 +92,7 @@ class PrecisionMenu(Page[ModelChoice | str | None]):
         self._asking = run_in_background(self, self._read, self._ready, self._failed)
 
     def _failed(self, error: LocalrunError) -> None:
-        self._has_failed = True
+        self._failure = error
         self.refresh_bindings()
         self._list.show([], "\n".join(part for part in (error.message, error.hint) if part))
 
@@ -151,14 +153,25 @@ class PrecisionMenu(Page[ModelChoice | str | None]):
         self.dismiss(None)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return {"retry": self._has_failed, "context": not self._has_failed, "codec": not self._has_failed}.get(
+        if action == "token":
+            return isinstance(self._failure, TokenError)
+        has_failed = self._failure is not None
+        return {"retry": has_failed, "context": not has_failed, "codec": not has_failed, "compare": not has_failed}.get(
             action, True
         )
 
     def action_retry(self) -> None:
-        self._has_failed = False
+        self._failure = None
         self.refresh_bindings()
         self._ask()
+
+    def action_token(self) -> None:
+        self.run_worker(self._ask_for_token())
+
+    async def _ask_for_token(self) -> None:
+        """Ask for a token of the hub, and the hub again once there is one."""
+        if await ask_for_token(self.app):
+            self.action_retry()
 
     def action_context(self, step: int) -> None:
         if self.offer is not None:

@@ -13,14 +13,15 @@ from localrun_tui.widgets.toast import toast, toast_error
 _HINT = f"from {TOKENS_PAGE} · Enter checks and keeps it, Escape leaves"
 
 
-async def ask_for_token(app: App[Any]) -> None:
-    """Ask for a token and keep it, where it is good."""
+async def ask_for_token(app: App[Any]) -> bool:
+    """Ask for a token and keep it, where it is good: whether there is one now."""
     token = await app.push_screen_wait(AskText("Token for Hugging Face", hint=_HINT, is_secret=True))
     if token is None:
-        return
+        return False
     try:
         await asyncio.to_thread(keep_token, token)
     except LocalrunError as error:
         toast_error(app, error)
-    else:
-        toast(app, "The token is kept", "Models whose authors gave you access can be downloaded now.")
+        return False
+    toast(app, "The token is kept", "Models whose authors gave you access can be downloaded now.")
+    return True
