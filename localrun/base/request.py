@@ -15,6 +15,7 @@ Think = Literal["on", "off", "auto"]
 Overflow = Literal["stop", "roll"]
 ToolChoice = Literal["auto", "none", "required"]  # whether the model may or must call tools; it is told of them anyway
 Priority = Literal["interactive", "api", "background"]  # somebody watches, a program waits, nobody does
+RANKS: dict[Priority, int] = {"interactive": -1, "api": 0, "background": 1}  # as numbers, the least first, for servers
 IMAGE_ROWS = 1024  # tokens of an image at most, unless more are wished for: encoding more takes minutes on a CPU
 GATHER_MS = 120  # for people, who read no faster; every journey from a worker process wakes a core
 ProgressCallback = Callable[[int, int], None]  # bytes done, bytes in all; may raise to give up

@@ -11,7 +11,7 @@ from localrun.base.constraint import Constraint
 from localrun.base.content import with_files_as_text
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.events import Done, Event, Loop, ModelInfo, Prefill
-from localrun.base.request import Json, Request, RequestMessage, Think
+from localrun.base.request import RANKS, Json, Request, RequestMessage, Think
 from localrun.base.views import CacheView, PromptView, ServerLoad
 from localrun.client.chat_salt import chat_salt, home_secret
 from localrun.client.endpoint import Endpoint, place_of
@@ -93,7 +93,13 @@ class RemoteClient:
         """Fields that this engine takes beyond the protocol."""
         chat = {self._engine.chat: chat_salt(self._secret, request.chat_id)} if self._engine.chat else {}
         effort = {"reasoning_effort": _effort(request)} if self._engine.efforts and request.think != "auto" else {}
-        return self._engine.streaming | chat | effort | self._going_on(request)
+        return self._engine.streaming | chat | effort | self._rank(request) | self._going_on(request)
+
+    def _rank(self, request: Request) -> Json:
+        """Place of a request in the queue there, unless that is the usual one, or the engine says that it heeds none."""
+        rank = RANKS[request.priority]
+        heeds = self._engine.ranks and self._profile.abilities.get("priorities") is not False
+        return {"priority": rank} if rank and heeds else {}
 
     def _going_on(self, request: Request) -> Json:
         """Fields of a request for the rest of an answer that was cut. Raises UsageError."""

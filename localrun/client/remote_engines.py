@@ -10,13 +10,14 @@ _CONTINUES: Json = {"continue_final_message": True, "add_generation_prompt": Fal
 @dataclass(frozen=True, slots=True)
 class RemoteEngine:
     """`streaming` are fields for a streamed answer; `continues` those that ask for the end of the last message. By the
-    field `chat` its cache tells chats apart."""
+    field `chat` its cache tells chats apart. `ranks`: it takes `priority`, of which the least goes first."""
 
     name: str = ""
     streaming: Json = field(default_factory=dict)
     continues: Json | None = None
     chat: str = ""
     efforts: bool = False
+    ranks: bool = False
     counts_by: str = ""
 
 
@@ -29,12 +30,13 @@ VLLM = RemoteEngine(
     _CONTINUES,
     "cache_salt",
     efforts=True,
+    ranks=True,
     counts_by="--enable-prompt-tokens-details",
 )
 LLAMA_CPP = RemoteEngine("llama.cpp", {"return_progress": True}, _CONTINUES)
 SGLANG = RemoteEngine("SGLang", chat="cache_salt", efforts=True, counts_by="--enable-cache-report")
 OLLAMA = RemoteEngine("Ollama")
-LOCALRUN = RemoteEngine("localrun", chat="prompt_cache_key")
+LOCALRUN = RemoteEngine("localrun", continues=_CONTINUES, chat="prompt_cache_key", ranks=True)
 
 _BY_OWNER = {"vllm": VLLM, "llamacpp": LLAMA_CPP, "sglang": SGLANG}
 

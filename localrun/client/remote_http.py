@@ -37,6 +37,7 @@ _OPTIONAL = (
         "cache_salt",
         "prompt_cache_key",
         "reasoning_effort",
+        "priority",
     ),
 )
 _PROGRESS = re.compile(

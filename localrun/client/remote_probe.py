@@ -16,6 +16,12 @@ from localrun.client.remote_profile import Ability, EngineProfile
 ONE_BY_ONE = (OLLAMA, LOCALRUN)  # their models differ, so that each is asked for
 MOST_ASKED = 16  # of these, as each is a request
 _LONGEST = 80  # characters of a name
+_TEXT: Json = {"type": "text", "text": "Hi"}
+_WHITE = (  # a PNG of 64 by 64 pixels
+    "iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAS0lEQVR42u3PMQ0AAAwDoPo33UrYvQQckD4XAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB"
+    "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAYHLAMpT0sIcNbcEAAAAAElFTkSuQmCC"
+)
+_IMAGE: Json = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_WHITE}"}}
 # As llama.cpp numbers its kinds of vocabularies.
 _VOCABULARIES = {1: "SentencePiece", 2: "BPE", 3: "WordPiece", 4: "Unigram", 5: "RWKV", 6: "PLaMo 2"}
 
@@ -50,10 +56,24 @@ def probe_all(endpoint: Endpoint, models: Sequence[OfferedModel]) -> list[Engine
 
 
 def _vllm(endpoint: Endpoint, model: OfferedModel) -> EngineProfile:
-    """vLLM shows its tokenizer with --enable-tokenizer-info-endpoint only; an adapter is a model with a parent."""
+    """vLLM shows its tokenizer with --enable-tokenizer-info-endpoint only, and the policy of its queue in its mode for
+    developers; an adapter is a model with a parent. A model that sees is one for which it counts an image's tokens."""
     version = root_json(endpoint, "/version").get("version")
     tokenizer = root_json(endpoint, "/tokenizer_info").get("tokenizer_class")
-    return EngineProfile(VLLM, _word(version), 0, _word(tokenizer), {"LoRA": True} if model.said.get("parent") else {})
+    options = _inner(root_json(endpoint, "/server_info?config_format=json"), "vllm_config")
+    policy = _inner(options, "scheduler_config").get("policy")
+    abilities = _said(
+        images=_counts(endpoint, model, _IMAGE) or (False if _counts(endpoint, model, _TEXT) else None),
+        LoRA=bool(model.said.get("parent")) or None,
+        priorities=policy == "priority" if isinstance(policy, str) else None,
+    )
+    return EngineProfile(VLLM, _word(version), 0, _word(tokenizer), abilities)
+
+
+def _counts(endpoint: Endpoint, model: OfferedModel, part: Json) -> bool:
+    """Whether vLLM counts the tokens of a message of this part."""
+    asked = {"model": model.id, "messages": [{"role": "user", "content": [part]}]}
+    return count_of(root_json(endpoint, "/tokenize", asked), "count") > 0
 
 
 def _llama_cpp(endpoint: Endpoint, model: OfferedModel) -> EngineProfile:
@@ -109,6 +129,8 @@ def _ollama(endpoint: Endpoint, model: OfferedModel) -> EngineProfile:
             embeddings="embedding" in known,
         )
     )
+    if ours:
+        abilities["priorities"] = True
     tokenizer = _word(_inner(about, "model_info").get("tokenizer.ggml.model"))
     return EngineProfile(engine, ours or theirs, 0, tokenizer, abilities)
 

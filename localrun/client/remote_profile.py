@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from localrun.base.constraint import Constraint
 from localrun.base.errors import UsageError
 from localrun.base.request import Request, RequestMessage
 from localrun.client.remote_engines import UNKNOWN, RemoteEngine
 
-Ability = Literal["tools", "schemas", "images", "reasoning", "logprobs", "LoRA", "embeddings"]
-ABILITIES: tuple[Ability, ...] = ("tools", "schemas", "images", "reasoning", "logprobs", "LoRA", "embeddings")
+Ability = Literal["tools", "schemas", "images", "reasoning", "logprobs", "LoRA", "embeddings", "priorities"]
+ABILITIES: tuple[Ability, ...] = get_args(Ability)
 
 
 @dataclass(frozen=True, slots=True)

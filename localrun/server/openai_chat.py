@@ -1,6 +1,6 @@
 """POST /v1/chat/completions: OpenAI's chat, as most clients speak it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import assert_never
@@ -51,8 +51,9 @@ def read_chat(body: Body) -> InferenceRequest:
     for name in REFUSED:
         if name in body:
             raise body.wrong(name, "localrun has none of this")
+    messages = read_messages(body)
     request = Request(
-        messages=read_messages(body),
+        messages=messages,
         sampling=sampling(body),
         max_tokens=max_tokens(body, "max_completion_tokens", "max_tokens"),
         stop=stops(body),
@@ -60,6 +61,7 @@ def read_chat(body: Body) -> InferenceRequest:
         tools=tuple(tool.values for tool in body.objects("tools")),
         logprobs=_logprobs(body),
         constraint=response_format(body),
+        continues=continues(body, messages),
     )
     return replace(openai_request(body, (with_tool_choice(request, body),), IGNORED), n=answers(body))
 
@@ -70,6 +72,15 @@ def read_messages(body: Body) -> tuple[RequestMessage, ...]:
     if not messages:
         raise body.wrong("messages", "at least one message is needed")
     return tuple(_message(message) for message in messages)
+
+
+def continues(body: Body, messages: Sequence[RequestMessage]) -> bool:
+    """Whether the last message is the beginning of the answer, to go on with. Raises Refusal where it cannot be."""
+    if not body.flag("continue_final_message"):
+        return False
+    if messages[-1]["role"] != "assistant" or not messages[-1]["content"] or "tool_calls" in messages[-1]:
+        raise body.wrong("continue_final_message", "the last message has to be text of the assistant")
+    return True
 
 
 def _logprobs(body: Body) -> int | None:

@@ -13,6 +13,7 @@ from localrun.server.request_fields import inference_request
 MAX_ANSWERS = 8
 MAX_STOPS = 16
 MAX_TOKENS = 1 << 24
+MAX_RANK = (1 << 63) - 1  # as in vLLM
 _EFFORT: dict[str, Think] = {"none": "off", "minimal": "off", "low": "on", "medium": "on", "high": "on", "xhigh": "on"}
 
 
@@ -53,8 +54,11 @@ def max_tokens(body: Body, *names: str) -> int | None:
 
 
 def priority(body: Body) -> Priority:
-    """Priority of a request: `background` for the flexible tier."""
-    return "background" if body.values.get("service_tier") == "flex" else "api"
+    """Priority of a request: by a number, of which the least goes first, else `background` for the flexible tier."""
+    rank = body.whole("priority", None, -MAX_RANK, MAX_RANK)
+    if rank is None:
+        return "background" if body.values.get("service_tier") == "flex" else "api"
+    return "interactive" if rank < 0 else "background" if rank else "api"
 
 
 def stops(body: Body) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from localrun.base.request import Json, Request
 from localrun.base.views import PromptView
 from localrun.server.json_body import Body
-from localrun.server.openai_chat import read_messages
+from localrun.server.openai_chat import continues, read_messages
 from localrun.server.openai_completions import is_ids
 from localrun.server.openai_fields import think
 from localrun.server.refusal import Refusal
@@ -21,7 +21,9 @@ async def tokenize(service: Service, body: Body) -> Json:
     """
     if "messages" in body:
         tools = tuple(tool.values for tool in body.objects("tools"))
-        request = with_images(Request(messages=read_messages(body), tools=tools, think=think(body)))
+        messages = read_messages(body)
+        begun = continues(body, messages)
+        request = with_images(Request(messages=messages, tools=tools, think=think(body), continues=begun))
     elif "prompt" in body:
         request = Request(prompt=body.text("prompt"), add_bos=body.flag("add_special_tokens", True))
     elif "content" in body:

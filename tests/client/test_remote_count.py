@@ -41,6 +41,7 @@ def last_body(server: FakeChatServer) -> dict[str, Any]:
 def test_vllm_counts_a_chat(server: FakeChatServer) -> None:
     answer = {"count": 3, "max_model_len": 1024, "tokens": [1, 2, 3], "token_strs": ["<s>", "Ġé", "Ċ"]}
     client = client_of(server, "vllm", tokenize=answer, detokenize={"prompt": "<s> é\n"})
+    server.probed.clear()
     request = replace(HI, tools=(TOOL,), think="off", max_tokens=5, sampling=Sampling(temperature=0.0))
     assert client.preview(request) == PromptView(3, None)
     assert client.preview(request, pieces=True) == PromptView(3, None, (1, 2, 3), ("<s>", "Ġé", "Ċ"), "<s> é\n")

@@ -9,7 +9,7 @@ from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta
 from localrun.base.constraint import of_schema
 from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Done, Event, Prefill, Token
-from localrun.base.request import Request, Think
+from localrun.base.request import Priority, Request, Think
 from localrun.client.endpoint import Endpoint
 from localrun.client.remote import RemoteClient
 
@@ -104,6 +104,19 @@ def test_the_wish_to_think_in_all_its_spellings(server: FakeChatServer, think: T
         wish = {"enable_thinking": think == "on", "reasoning_effort": effort} if effort else None
         assert body.get("chat_template_kwargs") == wish
         assert body.get("reasoning_effort") == (effort if owner else None)
+
+
+@pytest.mark.parametrize(("priority", "rank"), [("interactive", -1), ("api", None), ("background", 1)])
+def test_a_class_goes_to_the_queues_that_may_heed_it(
+    server: FakeChatServer, priority: Priority, rank: int | None
+) -> None:
+    request = replace(HI, priority=priority)
+    ask(client_of(server, "vllm"), server, WHOLE, request=request)
+    assert server.seen[-1].body.get("priority") == rank
+    server.pages = {"/server_info?config_format=json": {"vllm_config": {"scheduler_config": {"policy": "fcfs"}}}}
+    for owner in ("vllm", "llamacpp", ""):
+        ask(client_of(server, owner), server, WHOLE, request=request)
+        assert "priority" not in server.seen[-1].body
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ HI = Request(messages=({"role": "user", "content": "Hi"},))
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
 IMAGE = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]}
 
+VLLM_MODEL = {"id": "smol", "owned_by": "vllm", "root": "/x", "parent": None, "max_model_len": 1024}
 # llama-server, build 1 of 0c1e570, with a chat template that knows no tools
 LLAMA_CPP_MODEL = {
     "id": "tiny",
@@ -69,19 +70,37 @@ def profile_of(server: FakeChatServer, model: dict[str, Any], pages: dict[str, A
 
 
 def test_vllm_says_its_version_and_little_else(server: FakeChatServer) -> None:
-    model = {"id": "smol", "owned_by": "vllm", "root": "/x", "parent": None, "max_model_len": 1024}
-    found = profile_of(server, model, {"/version": {"version": "0.32.0"}})
+    found = profile_of(server, VLLM_MODEL, {"/version": {"version": "0.32.0"}})
     assert (found.title, found.ctx, found.tokenizer, dict(found.abilities)) == ("vLLM 0.32.0", 1024, "", {})
     shown = {"/version": {"version": "0.32.0"}, "/tokenizer_info": {"tokenizer_class": "GPT2Tokenizer"}}
-    adapter = profile_of(server, {**model, "parent": "smol"}, shown)
+    adapter = profile_of(server, {**VLLM_MODEL, "parent": "smol"}, shown)
     assert (adapter.tokenizer, dict(adapter.abilities)) == ("GPT2Tokenizer", {"LoRA": True})
+
+
+@pytest.mark.parametrize(("policy", "heeds"), [("priority", True), ("fcfs", False), (7, None)])
+def test_the_order_of_vllms_queue_as_far_as_it_is_said(server: FakeChatServer, policy: Any, heeds: bool | None) -> None:
+    options = {"vllm_config": {"scheduler_config": {"policy": policy}}, "vllm_env": {}}
+    found = profile_of(server, VLLM_MODEL, {"/server_info?config_format=json": options})
+    assert found.abilities.get("priorities") is heeds
+
+
+@pytest.mark.parametrize(("counted", "sees"), [("image_url", True), ("text", False), ("", None)])
+def test_a_model_of_vllm_sees_if_the_tokens_of_an_image_are_counted(
+    server: FakeChatServer, counted: str, sees: bool | None
+) -> None:
+    def tokenize(body: Any) -> Any:
+        (part,) = body["messages"][0]["content"]
+        return {"count": 9} if part["type"] == counted else failure(400, "At most 0 image(s) may be provided")
+
+    found = profile_of(server, VLLM_MODEL, {"/tokenize": tokenize})
+    assert found.abilities.get("images") is sees
 
 
 def test_llama_cpp(server: FakeChatServer) -> None:
     found = profile_of(server, LLAMA_CPP_MODEL, LLAMA_CPP)
     assert (found.title, found.ctx, found.tokenizer) == ("llama.cpp b1-0c1e570", 1024, "BPE")
     assert found.abilities == {"tools": False, "images": False}
-    assert found.named(None) == "schemas, reasoning, logprobs, LoRA, embeddings"
+    assert found.named(None) == "schemas, reasoning, logprobs, LoRA, embeddings, priorities"
 
 
 def test_the_context_of_the_training_is_not_that_of_the_server(server: FakeChatServer) -> None:

@@ -168,3 +168,14 @@ def test_an_engine_that_was_loaded_again_is_told_of_as_it_is_now() -> None:
     assert whole["system_fingerprint"] == "life 1"
     assert {chunk["system_fingerprint"] for chunk in frames(stream)} == {"life 2"}
     assert loaded["ctx"] == 102
+
+
+def test_an_answer_that_the_client_begins_is_gone_on_with(fake: FakeClient, client: openai.OpenAI) -> None:
+    begun: list[ChatCompletionMessageParam] = [*user("count"), {"role": "assistant", "content": "1, 2,"}]
+    asked = {"continue_final_message": True, "add_generation_prompt": False}
+    client.chat.completions.create(model="", messages=begun, extra_body=asked)
+    assert fake.requests[-1].continues
+    client.chat.completions.create(model="", messages=begun)
+    assert not fake.requests[-1].continues
+    with pytest.raises(openai.BadRequestError, match="continue_final_message"):
+        client.chat.completions.create(model="", messages=user("count"), extra_body=asked)

@@ -29,6 +29,10 @@ def asked(fake: FakeClient, http: httpx.Client, headers: dict[str, str], **field
         ("", {"service_tier": "flex"}, "background"),
         ("", {"service_tier": "auto"}, "api"),
         ("", {"service_tier": 5}, "api"),
+        ("", {"priority": -1}, "interactive"),
+        ("", {"priority": 0, "service_tier": "flex"}, "api"),
+        ("", {"priority": 7}, "background"),
+        ("high", {"priority": 7}, "interactive"),
     ],
 )
 def test_priority(fake: FakeClient, http: httpx.Client, header: str, fields: dict[str, Any], priority: str) -> None:

@@ -7,6 +7,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -33,11 +34,16 @@ TEMPLATE = (
 
 @dataclass(frozen=True, slots=True)
 class RealEngine:
-    """An engine that runs: its address, and the name of its model."""
+    """An engine that runs: its address, the name of its model, and the process that leads its group."""
 
     name: str
     url: str
     model: str
+    pid: int
+
+    def kill(self) -> None:
+        """End it, and what it has started, as if the machine had failed."""
+        os.killpg(self.pid, signal.SIGKILL)
 
 
 @contextmanager
@@ -57,10 +63,10 @@ def running(name: str, folder: Path) -> Iterator[RealEngine | None]:
         environment(**offline, **home) if name != "localrun" else environment(LOCALRUN_HOME=home["LOCALRUN_HOME"])
     )
     with (folder / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=variables)
+        process = subprocess.Popen(command, stdout=log, stderr=log, env=variables, start_new_session=True)
         try:
             _wait(f"http://127.0.0.1:{port}{page}", process)
-            yield RealEngine(name, f"http://127.0.0.1:{port}/v1", model)
+            yield RealEngine(name, f"http://127.0.0.1:{port}/v1", model, process.pid)
         finally:
             process.terminate()
             process.wait(30)

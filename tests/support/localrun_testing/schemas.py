@@ -707,6 +707,7 @@ HOST_SHOW = record(
                         ("logprobs", "logprobs of tokens"),
                         ("lora", "adapters"),
                         ("embeddings", "embeddings"),
+                        ("priorities", "requests of people before those of programs"),
                     )
                 },
             ),
