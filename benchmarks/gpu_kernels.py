@@ -194,7 +194,7 @@ def attention_case(platform: Platform, timer: Timer, length: int, rows: int) -> 
     cache = (store.keys.codes, store.values.codes)
     for part in cache:
         part.copy_(torch.randn(part.shape, device=where))
-    buffer = StepBuffer(StepShape(1, (), sinks=False), bucket, n_blocks, where)
+    buffer = StepBuffer(StepShape(1, (), sinks=False), bucket, n_blocks, platform.device)
     positions = range(length - rows, length)
     view = SequenceInput(length, (tuple(range(n_blocks)),), (0,))
     buffer.fill(StepInput([0] * rows, positions, [0] * rows, [view], [0]), bucket)
@@ -237,8 +237,8 @@ def row_cases(platform: Platform, timer: Timer, quick: bool) -> Iterator[Measure
         yield Measured("norm", "f32", f"{width}", rows, 1e6 * seconds, rate, 0.0, error)
     logits, adjust, found = (
         torch.randn(1, vocab, device=where),
-        AdjustTensors(1, where),
-        FoundCandidates.empty(1, where),
+        AdjustTensors(1, platform.device),
+        FoundCandidates(1, platform.device),
     )
     expected_best = exactly(logits[0]).topk(16).values.cpu()
     launches = finish(platform.device, logits, adjust, found, 1)

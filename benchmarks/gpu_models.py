@@ -135,8 +135,8 @@ class Text:
         codecs = (codec,) * shape.n_layers
         self.n_blocks, self.length = max(-(-ctx // BLOCK_TOKENS), 2 * SIDE_BY_SIDE), 0
         cache = CachePlan(cache_layers(config, codecs), KVPlan(codecs), [self.n_blocks], [0])
-        executor = GpuExecutor(translator, device, ExecutorRequest.of(self.model.forward, cache), span)
-        self.runner = Runner(config, executor, codecs)
+        self.executor = GpuExecutor(translator, device, ExecutorRequest.of(self.model.forward, cache), span)
+        self.runner = Runner(config, self.executor, codecs)
 
     def step(self, n_tokens: int) -> None:
         """Read so many tokens, in bulk where that is what the GPU does, and wait for the logits of the last."""
@@ -145,6 +145,10 @@ class Text:
         view = SequenceInput(end, (table,), (0,), n_bulk=n_bulk)
         self.runner.compute([([7] * n_tokens, self.length)], [view], [n_tokens - 1])
         self.length += n_tokens
+
+    def forget_graphs(self) -> None:
+        """Have the next step launch its kernels one by one."""
+        self.executor.program.graphs.clear()
 
     def step_of_many(self) -> None:
         """A token for each of SIDE_BY_SIDE short texts."""

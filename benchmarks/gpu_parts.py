@@ -52,21 +52,29 @@ class NamedLaunch:
 
 
 class WatchedDevice:
-    """A device that writes down every launch as it is asked for, in `asked`."""
+    """A device that writes down in `asked` every launch that it is asked for by itself."""
 
     def __init__(self, device: Device) -> None:
         self.device, self.asked = device, list[NamedLaunch]()
+        self.is_recording = False
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.device, name)
 
+    def record(self, launches: Sequence[Launch]) -> Launch | None:
+        self.is_recording = True
+        try:
+            return self.device.record(launches)
+        finally:
+            self.is_recording = False
+
     def kernel(self, file: str, name: str, **defines: int) -> WatchedKernel:
-        return WatchedKernel(self.asked, self.device.kernel(file, name, **defines), name)
+        return WatchedKernel(self, self.device.kernel(file, name, **defines), name)
 
 
 class WatchedKernel:
-    def __init__(self, asked: list[NamedLaunch], kernel: Kernel, name: str) -> None:
-        self.asked, self.kernel, self.name = asked, kernel, name
+    def __init__(self, device: WatchedDevice, kernel: Kernel, name: str) -> None:
+        self.device, self.kernel, self.name = device, kernel, name
 
     def bind(self, grid: Dim, block: Dim, *arguments: Argument, shared: int = 0) -> Launch:
         launch = self.kernel.bind(grid, block, *arguments, shared=shared)
@@ -75,7 +83,8 @@ class WatchedKernel:
         named = NamedLaunch(f"{self.name} {'×'.join(map(str, grid))}{size}", blobs, launch)
 
         def run() -> None:
-            self.asked.append(named)
+            if not self.device.is_recording:
+                self.device.asked.append(named)
             launch()
 
         return run
@@ -92,6 +101,7 @@ def decode_step(platform: Platform, timer: Timer, shape: Shape, n_prompt: int, n
     for _ in range(2):
         text.step(1)
     times = sorted(token_times(text, platform.wait) for _ in range(n_tokens))
+    text.forget_graphs()
     device.asked.clear()
     text.step(1)
     launches = list(device.asked)

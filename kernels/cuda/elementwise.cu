@@ -22,3 +22,10 @@ extern "C" __global__ void __launch_bounds__(256) scale(const float* x, float* o
   const int64_t at = (int64_t)blockIdx.y * n + i;
   if (i < n) out[at] = x[at] * factor;
 }
+
+// Row rows[i] of `from` -> row places[i] of `to`, for row i of the grid; -1: nowhere.
+extern "C" __global__ void __launch_bounds__(256) gather_rows(const float* from, const int* rows, const int* places,
+    float* to, int n) {
+  const int i = blockIdx.x * 256 + threadIdx.x, place = places[blockIdx.y];
+  if (i < n && place >= 0) to[(int64_t)place * n + i] = __ldcg(from + (int64_t)rows[blockIdx.y] * n + i);
+}

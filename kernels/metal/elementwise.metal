@@ -31,3 +31,13 @@ kernel void scale(device const float* x [[buffer(0)]], device float* out [[buffe
   const long at = long(group.y) * n + i;
   if (i < n) out[at] = x[at] * factor;
 }
+
+// Row rows[i] of `from` -> row places[i] of `to`, for row i of the grid; -1: nowhere.
+LR_THREADS(256)
+kernel void gather_rows(device const float* from [[buffer(0)]], device const int* rows [[buffer(1)]],
+                        device const int* places [[buffer(2)]], device float* to [[buffer(3)]],
+                        constant int& n [[buffer(4)]], uint3 group [[threadgroup_position_in_grid]],
+                        uint thread_at [[thread_index_in_threadgroup]]) {
+  const int i = int(group.x) * 256 + int(thread_at), place = places[group.y];
+  if (i < n && place >= 0) to[long(place) * n + i] = from[long(rows[group.y]) * n + i];
+}

@@ -1,14 +1,15 @@
 """Counts of launches and of operations of torch in a decode step, beside those that are really asked for."""
 
 import random
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from localrun_testing import tiny_models
+from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.sequence_inputs import sequence_input
 from localrun_testing.stepper import Stepper
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -109,13 +110,12 @@ def test_decoding_a_matrix() -> None:
     assert count.n_bytes / 512**2 == pytest.approx(module.DECODE_BYTES, rel=0.25)
 
 
-class CountingDevice:
+class CountingDevice(EmulatedDevice):
     """A device whose kernels do nothing but count."""
 
-    torch_device, arch, ending, shared_bytes, processors = torch.device("cpu"), 89, ".cu", 99 << 10, 128
     n_launches = 0
 
-    def kernel(self, file: str, name: str, **defines: int) -> "CountingDevice":
+    def kernel(self, file: str, name: str, **defines: int) -> Any:
         return self
 
     def bind(self, grid: Dim, block: Dim, *arguments: Argument, shared: int = 0) -> Launch:
@@ -124,14 +124,8 @@ class CountingDevice:
     def launch(self) -> None:
         self.n_launches += 1
 
-    def steps(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def commit(self) -> None:
-        pass
-
-    def finish(self) -> None:
-        pass
+    def record(self, launches: Sequence[Launch]) -> Any:
+        return None
 
 
 @pytest.mark.parametrize("model", ["", "qwen2-window", "olmo3"], ids=["builtin", "qwen2-window", "olmo3"])

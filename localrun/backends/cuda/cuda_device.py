@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from localrun.backends.cuda.compiler import compile_kernels
+from localrun.backends.cuda.copies import CudaEvent, read, upload
 from localrun.backends.cuda.limits import shared_bytes
 from localrun.backends.cuda.source import ENDING, source
 from localrun.backends.gpu.arguments import check_launch, letter
@@ -34,8 +35,9 @@ class OfThread(threading.local):
 class CudaKernel:
     """A kernel that is being compiled; the first of its launches waits for that."""
 
-    def __init__(self, thread: OfThread, name: str, file: Future[Any]) -> None:
-        self.thread = thread
+    def __init__(self, thread: OfThread, name: str, file: Future[Any], where: str = "cuda") -> None:
+        """`where`: torch's word for the device that tensors are on."""
+        self.thread, self.where = thread, where
         self.name = name
         self.file = file
         self.most_shared = _SHARED_WITHOUT_ASKING
@@ -57,7 +59,7 @@ class CudaKernel:
         check_launch(self.name, grid, block)
         if 0 in grid:
             return lambda: None
-        values = [packed(a, f"argument {place} of {self.name}") for place, a in enumerate(arguments)]
+        values = [packed(a, self.where, f"argument {place} of {self.name}") for place, a in enumerate(arguments)]
         config = LaunchConfig(grid=grid, block=block, shmem_size=shared)
         kernel, thread = None, self.thread
 
@@ -111,7 +113,8 @@ class CudaDevice:
         self.thread = OfThread()
         self._join_context()
         self._own = torch.cuda.Stream(self.torch_device)
-        self._launches_on = stream_of(self._own.cuda_stream)
+        self.stream = stream_of(self._own.cuda_stream)
+        self.has_graphs = True  # unless a self-test finds otherwise
 
     def _join_context(self) -> None:
         """Make the context of the GPU current in this thread: the driver knows one for each."""
@@ -141,12 +144,47 @@ class CudaDevice:
             self._join_context()
             self._own.wait_stream(torch.cuda.current_stream(self.torch_device))
             self.thread.has_stepped = True
-        before, self.thread.stream = self.thread.stream, self._launches_on
+        before, self.thread.stream = self.thread.stream, self.stream
         try:
             with torch.cuda.stream(self._own):
                 yield
         finally:
             self.thread.stream = before
+
+    def event(self) -> CudaEvent:
+        return CudaEvent(self.stream)
+
+    def upload(self, source: Tensor, target: Tensor, n: int) -> None:
+        upload(source.data_ptr(), target.data_ptr(), 4 * n, self.stream)
+
+    def read(self, source: Tensor, target: Tensor, n: int) -> None:
+        read(source.data_ptr(), target.data_ptr(), 4 * n, self.stream)
+
+    def record(self, launches: Sequence[Launch]) -> Launch | None:
+        """A CUDA graph of these."""
+        try:
+            return self._captured(launches) if self.has_graphs else None
+        except Exception as error:  # cuda-core's own
+            if "OUT_OF_MEMORY" not in str(error):
+                raise
+        return None
+
+    def _captured(self, launches: Sequence[Launch]) -> Launch:
+        """Other threads may ask the driver for anything meanwhile."""
+        builder = self.stream.create_graph_builder()
+        with self.steps():
+            builder.begin_building("thread_local")
+            try:
+                for launch in launches:
+                    launch()
+            finally:
+                builder.end_building()
+        graph = builder.complete()
+
+        def run(keep: object = tuple(launches)) -> None:
+            graph.launch(self.stream)
+
+        return run
 
     def commit(self) -> None:
         pass  # launches begin as soon as they are asked for
@@ -162,7 +200,7 @@ class CudaDevice:
             self._files[of_file] = self._compilers.submit(compile_kernels, *given)
         key = (name, of_file)
         if key not in self._kernels:
-            self._kernels[key] = CudaKernel(self.thread, name, self._files[of_file])
+            self._kernels[key] = CudaKernel(self.thread, name, self._files[of_file], self.torch_device.type)
         return self._kernels[key]
 
     def bf16_product(self, a: Tensor, b: Tensor, out: Tensor) -> Launch:
@@ -180,12 +218,12 @@ class CudaDevice:
         return run
 
 
-def packed(argument: Argument, where: str) -> Any:
+def packed(argument: Argument, device_type: str, where: str) -> Any:
     """Pack arguments for cuda-core: a Python int is an 8-byte pointer, 4-byte numbers are numpy's."""
     import numpy as np
     import torch
 
-    kind = letter(argument, "cuda", where)
+    kind = letter(argument, device_type, where)
     if isinstance(argument, torch.Tensor):
         return argument.data_ptr()
     if argument is None:

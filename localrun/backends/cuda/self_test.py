@@ -14,13 +14,14 @@ from torch import Tensor
 from localrun.backends.cuda import norms, self_test_attention, self_test_linears
 from localrun.backends.cuda.self_test_intrinsics import intrinsics
 from localrun.backends.cuda.source import kernels_hash
-from localrun.backends.gpu import self_test
+from localrun.backends.gpu import elementwise, self_test
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.self_test_cases import gates, ranking
 from localrun.backends.gpu.synthetic import between_ones, far
 
 CudaCase: TypeAlias = Callable[[Device], str]
+
 
 EPS = 1e-6
 
@@ -72,5 +73,31 @@ CASES: Mapping[str, CudaCase] = {
 
 
 def why_not(device: Device, identity: str) -> str:
-    """Why this device is not to be trusted; `identity`: it, its driver and the compiler, in words."""
-    return self_test.why_not("CUDA", CASES, device, f"{identity} {kernels_hash()}")
+    """Why this device is not to be trusted; empty where it is, and then it knows whether it has graphs.
+
+    identity: the device, its driver and the compiler, in words.
+    """
+    identity = f"{identity} {kernels_hash()}"
+    wrong = self_test.why_not("CUDA", CASES, device, identity)
+    if not wrong:
+        device.has_graphs = self_test.found_out("CUDA", f"graphs {identity}", lambda: replays(device))
+    return wrong
+
+
+def replays(device: Device) -> bool:
+    """Whether recorded launches do what they do one by one, on numbers that have changed since."""
+    x = between_ones(1, 300).to(device.torch_device)
+    once, twice = torch.zeros_like(x), torch.zeros_like(x)
+    launches = [elementwise.scale(device, x, 0.5, once), elementwise.scale(device, once, -3.0, twice)]
+    try:
+        with device.steps():
+            for launch in launches:
+                launch()
+            recorded = device.record(launches)
+            x += 1
+            if recorded is not None:
+                recorded()
+            device.finish()
+    except Exception:  # whatever a driver may raise: launches one by one have passed
+        return False
+    return recorded is not None and torch.equal(twice, x * 0.5 * -3.0)

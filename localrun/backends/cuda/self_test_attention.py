@@ -27,7 +27,7 @@ PLACE = CacheLayer(group=0, index=1, n_heads=4, n_kv_heads=2, head_dim=128)  # m
 def rope_append(device: Device) -> str:
     """Norms of heads, half of each turned, keys and values stored."""
     n, heads, dim = 3, PLACE.n_heads, PLACE.head_dim
-    step = step_of([70], n, device.torch_device)
+    step = step_of([70], n, device)
     q, k, v = (between_ones(n, width * dim) + shift for width, shift in ((heads, 0), (2, 0.5), (2, 1)))
     weight = between_ones(dim)
     op = RopeAppend(q, k, v, 1, 0, "head", weight.to(device.torch_device), weight.to(device.torch_device), EPS)
@@ -75,7 +75,7 @@ def error_of_many(device: Device) -> float:
 def attention_error(device: Device, length: int, n: int, cells: torch.dtype = torch.float16) -> float:
     """Error of the last n rows of a text, of the greatest number."""
     heads, dim = PLACE.n_heads, PLACE.head_dim
-    step = step_of([length], n, device.torch_device)
+    step = step_of([length], n, device)
     n_blocks = -(-length // 64)
     cache = between_ones(2, n_blocks, 2, 64, 2, dim).to(cells)
     q = 4 * between_ones(n, heads * dim)

@@ -5,7 +5,7 @@ Everything above it (buffers, arguments, grids, buckets of rows) runs in every t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -29,8 +29,32 @@ class Kernel(Protocol):
         ...
 
 
+class DeviceEvent(Protocol):
+    """A place in the order of a device's work."""
+
+    def record(self) -> None:
+        """Put it after what the device was asked for so far in its steps."""
+        ...
+
+    def synchronize(self) -> None:
+        """Return when the device has come to where it was put last; at once where it never was."""
+        ...
+
+
+class NoEvent:
+    """In the place of an event, on a device whose work is done as soon as it was asked for."""
+
+    def record(self) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        pass
+
+
 class Device(Protocol):
-    """A GPU or its emulator."""
+    """A GPU or its emulator. has_graphs: whether `record` gives anything."""
+
+    has_graphs: bool
 
     @property
     def torch_device(self) -> torch.device:
@@ -59,6 +83,26 @@ class Device(Protocol):
 
     def steps(self) -> AbstractContextManager[None]:
         """Within it, this thread's launches and what torch is asked for on the device are done in one order."""
+        ...
+
+    def event(self) -> DeviceEvent: ...
+    def upload(self, source: Tensor, target: Tensor, n: int) -> None:
+        """Copy the first n int32 numbers of main memory to the device, in the order of its steps.
+
+        `source` must not change before an event after it.
+        """
+        ...
+
+    def read(self, source: Tensor, target: Tensor, n: int) -> None:
+        """Likewise the other way; `target` has them after an event that is recorded later."""
+        ...
+
+    def record(self, launches: Sequence[Launch]) -> Launch | None:
+        """One launch in the place of these, in their order; None where the device has no graphs, or no room for one.
+
+        Each has run before and is of a kernel: nothing else can be recorded. Addresses and numbers stay those that were
+        bound; what lies there is read when it runs.
+        """
         ...
 
     def commit(self) -> None:

@@ -27,6 +27,12 @@ def scale(device: Device, x: Tensor, factor: float, out: Tensor) -> Launch:
     return launch(device, "scale", out, x, out, out.shape[-1], factor)
 
 
+def gather_rows(device: Device, x: Tensor, rows: Tensor, places: Tensor, out: Tensor) -> Launch:
+    """Row rows[i] of x -> row places[i] of `out`; places of -1 leave it as it is. rows, places: int32 [n]"""
+    kernel, n = device.kernel("elementwise" + device.ending, "gather_rows"), x.shape[-1]
+    return kernel.bind((-(-n // THREADS), len(rows), 1), (THREADS, 1, 1), x, rows, places, out, n)
+
+
 def launch(device: Device, name: str, out: Tensor, *arguments: Argument) -> Launch:
     rows, n = out.shape
     return device.kernel("elementwise" + device.ending, name).bind(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,9 +9,9 @@ from torch import Tensor
 
 from localrun.backends.gpu.buffers import Buffer, GpuBuffers
 from localrun.backends.gpu.device import Launch
+from localrun.backends.gpu.elementwise import gather_rows
 from localrun.backends.gpu.forms import Form
 from localrun.backends.gpu.logits import AdjustTensors, FoundCandidates, finish
-from localrun.backends.gpu.passes import Pass
 from localrun.backends.gpu.scratch import power_of_two
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.gpu.translator import Translator
@@ -43,42 +42,51 @@ class LogitsHead:
         self.launches: dict[int, list[Launch]] = {}
         self.buffers: HeadBuffers | None = None
 
-    def begin(self, step: StepInput) -> None:
-        """Make room for a step's rows of logits, and tell the device how they change before anything is launched."""
+    def begin(self, step: StepInput) -> bool:
+        """Make room for a step's rows of logits, and tell the device how they change, before anything is launched ->
+        whether anything has moved that launches were bound to before."""
         self.n_logits = len(step.logits_rows)
-        self.rows = power_of_two(self.n_logits)
+        self.rows = power_of_two(self.n_logits)  # with padding
+        before = self.buffers
         self.now = self.buffers_for(self.rows)
+        moved = self.now is not before
         if self.n_logits and self.now.adjust.fill(step.adjust, self.n_logits):
+            moved = True
+        if moved:
             self.launches.clear()
+        return moved
 
-    def gather(self, one: Pass, step: StepTensors) -> None:
-        """Take what the last norm gave of the rows of a pass. `step`: the pass on the device."""
-        read, n, into = self.read.x(one.rows), len(one.wanted), self.now.gathered.x(self.rows)
-        if n and n == self.n_logits:
-            chosen = step.logits_rows[: self.rows]  # with padding, as far as there is any
-            torch.index_select(read, 0, chosen, out=into[: len(chosen)])
-        elif n:
-            into[step.logits_places[:n]] = read[step.logits_rows[:n]]
+    def gather(self, rows: int, step: StepTensors) -> Launch:
+        """Take what the last norm gave of a pass of so many rows. `step`: the pass on the device."""
+        n = min(self.rows, len(step.logits_rows))
+        into = self.now.gathered.x(self.rows)
+        return gather_rows(self.device, self.read.x(rows), step.logits_rows[:n], step.logits_places[:n], into)
 
-    def run(self) -> Callable[[], Logits]:
-        """Go on with what was gathered; what is given waits for the device."""
-        n, rows, buffers = self.n_logits, self.rows, self.now
-        if rows not in self.launches:
-            self.launches[rows] = self.bind(buffers, rows)
+    def finish(self) -> list[Launch]:
+        """Launches that go on with what was gathered."""
+        if self.rows not in self.launches:
+            self.launches[self.rows] = self.bind(self.now, self.rows)
+        return self.launches[self.rows]
+
+    def send(self, n: int) -> None:
+        """Have the device copy what it finds of n rows to main memory."""
         if n:
-            for launch in self.launches[rows]:
-                launch()
-        return lambda: buffers.found.read(buffers.rows[:n])
+            self.now.found.begin(n)
+
+    def result(self) -> Logits:
+        """The logits of the step, once the device has computed them."""
+        return self.now.found.logits(self.now.rows[: self.n_logits])
 
     def buffers_for(self, rows: int) -> HeadBuffers:
         if self.buffers is None or len(self.buffers.rows) < rows:
-            most, where = max(rows, FEWEST), self.device.torch_device
+            most, device = max(rows, FEWEST), self.device
             self.launches.clear()
             self.buffers = None  # before there are others
             coded = self.translator.reads_codes(self.op.weight)
+            where = device.torch_device
             gathered = GpuBuffers(most, where).make(Form(self.op.weight.n_cols, plain=True, coded=coded))
             logits = torch.empty(most, self.op.weight.n_rows, device=where)
-            self.buffers = HeadBuffers(gathered, logits, AdjustTensors(most, where), FoundCandidates.empty(most, where))
+            self.buffers = HeadBuffers(gathered, logits, AdjustTensors(most, device), FoundCandidates(most, device))
         return self.buffers
 
     def bind(self, buffers: HeadBuffers, rows: int) -> list[Launch]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from localrun.backends.gpu.device import Device, Launch
-from localrun.backends.gpu.staging import Staging
+from localrun.backends.gpu.staging import Readback, Staging
 from localrun.ops.interface import LogitAdjust, Logits
 from localrun.ops.largest_step import MAX_CANDIDATES
 
@@ -25,7 +24,7 @@ ADJUST = np.dtype(
 class AdjustTensors:
     """How requests change their rows of logits, on the device. `rows` and `entries` point into one memory."""
 
-    def __init__(self, max_rows: int, device: torch.device) -> None:
+    def __init__(self, max_rows: int, device: Device) -> None:
         self.max_rows, self.device = max_rows, device
         self.make_room(1024)
         self.fill((), 0)
@@ -70,19 +69,20 @@ def take(row: np.void, change: LogitAdjust) -> list[np.ndarray]:
     return [seen, ids, numbers, biased, bias.view(np.int32)]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundCandidates:
+class FoundCandidates(Readback):
     """Candidates of the logits: int32 [rows, 2 · 256 + 2], ids, values, logsumexp and whether all is finite."""
 
-    numbers: Tensor
-
-    @classmethod
-    def empty(cls, max_rows: int, device: torch.device) -> FoundCandidates:
-        return cls(torch.empty(max_rows, 2 * BEST + 2, dtype=torch.int32, device=device))
+    def __init__(self, max_rows: int, device: Device) -> None:
+        super().__init__(max_rows, 2 * BEST + 2, device)
 
     def read(self, rows: Tensor) -> Logits:
-        """Logits in main memory, of the rows in `rows`, f32 [n, vocab]; waits for the device."""
-        numbers = self.numbers[: len(rows)].cpu().numpy()
+        """Logits of `rows`, f32 [n, vocab]; waits for the device."""
+        self.begin(len(rows))
+        return self.logits(rows)
+
+    def logits(self, rows: Tensor) -> Logits:
+        """Likewise, once the copy that was begun is there."""
+        numbers = self.wait()[: len(rows)].numpy()
         ids, values, rest = numbers[:, :BEST], numbers[:, BEST : 2 * BEST], numbers[:, 2 * BEST :]
         n = min(BEST, rows.shape[-1])
         return Logits(rows, ids[:, :n], values[:, :n].view(np.float32), rest[:, 0].view(np.float32), rest[:, 1] != 0)
@@ -121,4 +121,4 @@ def finish(
         rest = torch.empty(n_rows, -(-n // part), BEST, dtype=torch.int64, device=where)
         launches.append(launch("best_of_best", rest.shape[1], best, rest, n))
         best = rest
-    return [*launches, launch("write_found", 1, best, sums, finite, found.numbers, n_parts, threads=BEST)]
+    return [*launches, launch("write_found", 1, best, sums, finite, found.on_device, n_parts, threads=BEST)]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from localrun.backends.gpu.buffers import Buffer, GpuBuffers, place
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.forms import slot_forms
+from localrun.backends.gpu.graphs import Graphs, StepKey
 from localrun.backends.gpu.head import LogitsHead
 from localrun.backends.gpu.lost_device import told_when_lost
 from localrun.backends.gpu.passes import Pass, passes
@@ -65,40 +66,63 @@ class GpuProgram:
             self.translator.make_room(in_bulk, self.max_rows, span)
         self.head = LogitsHead(self.translator, recorded[-1])
         self.step: StepBuffer | None = None
-        self.launches: dict[Bucket, Sequence[Launch]] = {}
+        self.launches: dict[Bucket, Sequence[Launch]] = {}  # of bodies
+        self.graphs = Graphs(device)
 
     def run(self, step: StepInput) -> Handle:
         """Begin a step; the one before it has been read. Raises StepCancelled."""
         buffer = self.step_buffer(step)
-        self.head.begin(step)
-        for one in passes(step, self.span, self.max_rows):
-            self.run_pass(one, buffer)
-            self.head.gather(one, buffer.tensors(one.rows))
-        return DeviceHandle(self.device, self.head.run())
+        if self.head.begin(step):
+            self.graphs.clear()
+        *before, last = passes(step, self.span, self.max_rows)
+        for one in before:
+            self.run_pass(one, buffer, ends=False)
+        self.run_pass(last, buffer, ends=bool(step.logits_rows))
+        self.head.send(len(step.logits_rows))
+        return DeviceHandle(self.device, self.head.result)
 
-    def run_pass(self, one: Pass, buffer: StepBuffer) -> None:
-        """Begin the launches of some rows of a step. Raises StepCancelled."""
+    def run_pass(self, one: Pass, buffer: StepBuffer, *, ends: bool) -> None:
+        """Begin the launches of some rows of a step, and with `ends` those of its logits. Raises StepCancelled."""
         n_units = bucket_units(max(sequence.length for sequence in one.step.sequences))
         n_alone = bucket_alone(len(rows_alone(one.step))) if one.rows > SPLIT_ROWS else 0
         bucket = Bucket(one.rows, n_units, n_alone, one.span)
         buffer.fill(one.step, one.rows, one.places, one.wanted)
         if self.by_torch:
             self.reference.begin(one.step)
-        if bucket not in self.launches:
-            self.bind(bucket, buffer)
-        for launch in self.launches[bucket]:
+        key = StepKey(bucket, self.head.rows if len(one.wanted) else 0, ends)
+        if (graph := self.graphs.get(key)) is not None:
+            launches: Sequence[Launch] = [graph]
+        else:
+            launches = self.launches_of(key, buffer)
+        for launch in launches:
             if one.step.cancel.is_set():
                 raise StepCancelled
             launch()
+        if graph is None and not self.by_torch:
+            self.graphs.add(key, launches)
+
+    def launches_of(self, key: StepKey, buffer: StepBuffer) -> list[Launch]:
+        """All launches of a pass, one by one."""
+        if key.bucket not in self.launches:
+            self.bind(key.bucket, buffer)
+        launches = [*self.launches[key.bucket]]
+        if key.logits:
+            launches.append(self.head.gather(key.bucket.rows, buffer.tensors(key.bucket.rows)))
+        return launches + self.head.finish() if key.ends else launches
 
     def bind(self, bucket: Bucket, buffer: StepBuffer) -> None:
         """Make the launches of a bucket. Scratch memory that is too small for it goes, with all that points there."""
         if self.translator.reserve_partial(bucket):
-            self.launches.clear()
+            self.forget()
         launches = self.translator.launches(self.body, bucket, buffer.tensors(bucket.rows))
         for n in reversed(COMMITS):
             launches[n:n] = [self.device.commit] if n < len(launches) else []
         self.launches[bucket] = launches
+
+    def forget(self) -> None:
+        """Let go of everything that points to memory which is about to go."""
+        self.launches.clear()
+        self.graphs.clear()
 
     def step_buffer(self, step: StepInput) -> StepBuffer:
         """Memory for steps like this one; reallocated, with everything that points there, when tables outgrow it."""
@@ -107,8 +131,8 @@ class GpuProgram:
             halves = tuple(cos.shape[-1] for cos, _ in step.cos_sin)
             rings = any(ring is not None for ring in self.pool.ring)
             shape = StepShape(len(self.pool.coded), halves, bool(step.sink_cos_sin), rings)
-            self.launches.clear()
-            self.step = StepBuffer(shape, self.max_rows, max(LEAST_TABLE, 2 * n_table), self.device.torch_device)
+            self.forget()
+            self.step = StepBuffer(shape, self.max_rows, max(LEAST_TABLE, 2 * n_table), self.device)
         return self.step
 
 

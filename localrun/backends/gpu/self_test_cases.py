@@ -32,7 +32,7 @@ def ranking(device: Device) -> str:
     raw = 9 * between_ones(2, 5000)
     counts = TokenCounts([9, 7, 9])
     change = LogitAdjust(counts, counts, repeat=1.5, presence=0.5, frequency=0.25, bias={4: 30.0}, temperature=0.5)
-    adjust, found = logits.AdjustTensors(2, device.torch_device), logits.FoundCandidates.empty(2, device.torch_device)
+    adjust, found = logits.AdjustTensors(2, device), logits.FoundCandidates(2, device)
     adjust.fill((None, change), 2)
     rows = raw.to(device.torch_device, copy=True)
     for launch in logits.finish(device, rows, adjust, found, 2):

@@ -6,13 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.step_tensors import StepBuffer, StepShape, StepTensors
 from localrun.ops.interface import SequenceInput, StepInput
 
 HALF = 16  # pairs that turn
 
 
-def step_of(lengths: list[int], n: int, device: torch.device, *, rings: bool = False) -> StepTensors:
+def step_of(lengths: list[int], n: int, device: Device, *, rings: bool = False) -> StepTensors:
     """The last n rows of every text, whose blocks are numbered from its end; 32 dims turn.
 
     rings: keys and values are there in 16 bits too, in blocks of the same numbers.

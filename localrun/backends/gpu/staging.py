@@ -1,46 +1,56 @@
-"""Memory of a device beside the main memory it is filled from, which nobody waits for."""
+"""Memory of a device beside main memory that is copied to it, or from it; both keep their addresses."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import torch
+from torch import Tensor
+
+from localrun.backends.gpu.device import Device, DeviceEvent
 
 
-class DeviceEvent(Protocol):
-    """A place in the order of a device's work; torch's."""
-
-    def record(self) -> None: ...
-    def synchronize(self) -> None: ...
+def pinned(n: int, device: Device) -> Tensor:
+    """int32 [n] in main memory, which the device copies by itself."""
+    return torch.zeros(n, dtype=torch.int32, pin_memory=device.torch_device.type == "cuda")
 
 
 class Staging:
-    """int32 [n] in main memory and on a device; both keep their addresses."""
+    """int32 [n], written in main memory and copied to the device."""
 
-    def __init__(self, n: int, device: torch.device) -> None:
-        self.on_device = torch.zeros(n, dtype=torch.int32, device=device)
-        self.staged = torch.zeros(n, dtype=torch.int32, pin_memory=device.type == "cuda")
-        self.copied = event_of(device)
+    def __init__(self, n: int, device: Device) -> None:
+        self.device = device
+        self.on_device = torch.zeros(n, dtype=torch.int32, device=device.torch_device)
+        self.staged = pinned(n, device)
+        self.copied: DeviceEvent = device.event()
         self.is_under_way = False
 
     def wait(self) -> None:
         """Return when `staged` may change: it may be on its way for a step that was cut short, which nobody read."""
-        if self.is_under_way and self.copied is not None:
+        if self.is_under_way:
             self.copied.synchronize()
         self.is_under_way = False
 
     def send(self, n: int) -> None:
         """Have the device take in the first `n` numbers, in the order of its work."""
-        self.on_device[:n].copy_(self.staged[:n], non_blocking=self.copied is not None)
-        if self.copied is not None:
-            self.copied.record()
-            self.is_under_way = True
+        self.device.upload(self.staged, self.on_device, n)
+        self.copied.record()
+        self.is_under_way = True
 
 
-def event_of(device: torch.device) -> DeviceEvent | None:
-    """An event of a device that works on its own; None of main memory."""
-    if device.type == "cuda":
-        return torch.cuda.Event()
-    if device.type == "mps":
-        return torch.mps.Event()
-    return None
+class Readback:
+    """int32 [rows, n] that the device writes, and a copy in main memory."""
+
+    def __init__(self, rows: int, n: int, device: Device) -> None:
+        self.device = device
+        self.on_device = torch.zeros(rows, n, dtype=torch.int32, device=device.torch_device)
+        self.staged = pinned(rows * n, device).view(rows, n)
+        self.copied: DeviceEvent = device.event()
+
+    def begin(self, rows: int) -> None:
+        """Have the device copy the first `rows`, in the order of its work."""
+        self.device.read(self.on_device, self.staged, rows * self.staged.shape[1])
+        self.copied.record()
+
+    def wait(self) -> Tensor:
+        """All of it, once what was begun is there; it changes with the next."""
+        self.copied.synchronize()
+        return self.staged

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.scratch import SPLIT_ROWS
 from localrun.backends.gpu.staging import Staging
 from localrun.ops.interface import Angles, SequenceInput, StepInput
@@ -40,7 +41,7 @@ class StepTensors:
     alone: Tensor  # [R]: the rows that are alone (rows_alone), then -1
     is_alone: Tensor  # [R]: 1 for those, else 0
     logits_rows: Tensor  # [L]; 0 beyond those that are wanted
-    logits_places: Tensor  # [L]: where they go among those of the whole step, of which this may be a part
+    logits_places: Tensor  # [L]: where they go among those of the whole step, of which this may be a part; then -1
     slots: tuple[Tensor, ...]  # [groups] of [R]: block · 64 + position % 64, or -1 where the row stores nothing
     table_at: tuple[Tensor, ...]  # [groups] of [S]
     first: tuple[Tensor, ...]  # [groups] of [S]: the first logical block that is there, but for block 0
@@ -82,7 +83,7 @@ class StepShape:
 class StepBuffer:
     """One step after another, in the same memory of the device."""
 
-    def __init__(self, shape: StepShape, max_rows: int, table_numbers: int, device: torch.device) -> None:
+    def __init__(self, shape: StepShape, max_rows: int, table_numbers: int, device: Device) -> None:
         """`table_numbers`: of all block tables of a step together, at most."""
         self.shape, self.table_numbers = shape, table_numbers
         self.memory = Staging(shape.numbers(max_rows) + table_numbers, device)
@@ -128,7 +129,7 @@ class StepBuffer:
         alone = at[rows_alone(step)]
         host["alone"][:], host["is_alone"][:] = PADDING, 0
         host["alone"][: len(alone)], host["is_alone"][alone] = alone, 1
-        host["logits_rows"][:] = 0
+        host["logits_rows"][:], host["logits_places"][:] = 0, PADDING
         n_logits = len(step.logits_rows)
         host["logits_rows"][:n_logits] = at[np.asarray(step.logits_rows, dtype=np.int64)]
         host["logits_places"][:n_logits] = np.arange(n_logits) if wanted is None else wanted

@@ -13,7 +13,7 @@ from localrun.backends.gpu import elementwise, matrices
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.coverage import KERNELS, gathers, has_head_dim
 from localrun.backends.gpu.device import Device, Launch
-from localrun.backends.gpu.scratch import partial_numbers
+from localrun.backends.gpu.scratch import SPLIT_ROWS, partial_numbers
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.ops.cache_layer import CacheLayer
@@ -63,9 +63,10 @@ class Translator(ABC):
         self.partial = torch.empty(0, device=device.torch_device)  # scratch memory of attention
 
     def reserve_partial(self, bucket: Bucket) -> bool:
-        """Make sure that attention finds its scratch memory -> whether there is another one now."""
+        """Make sure that attention finds its scratch memory, for all the rows that are ever split -> whether there is
+        another one now, for longer texts."""
         shapes = {(place.n_heads, place.head_dim) for place in self.layers}
-        n = max(partial_numbers(bucket.rows, bucket.n_units, *shape) for shape in shapes)
+        n = max(partial_numbers(SPLIT_ROWS, bucket.n_units, *shape) for shape in shapes)
         if n <= len(self.partial):
             return False
         self.partial = torch.empty(n, device=self.device.torch_device)

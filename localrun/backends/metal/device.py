@@ -6,19 +6,20 @@ What compiles is a parameter, so the same lines run on a Mac and, with a twin of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from localrun.backends.gpu.arguments import letter
+from localrun.backends.gpu.device import NoEvent
 from localrun.backends.metal.source import text_of
 
 if TYPE_CHECKING:
     import torch
+    from torch import Tensor
 
-    from localrun.backends.gpu.device import Argument, Dim, Launch
-    from localrun.backends.gpu.staging import DeviceEvent
+    from localrun.backends.gpu.device import Argument, DeviceEvent, Dim, Launch
 
 Compile: TypeAlias = Callable[[str], Any]  # torch.mps.compile_shader: a text, a library with kernels for attributes
 MOST_THREADS = 1024  # of a threadgroup, on every Apple GPU
@@ -77,6 +78,7 @@ class MetalDevice:
 
     ending = ".metal"
     shared_bytes = 32 << 10
+    has_graphs = False  # torch encodes every launch anew
 
     def __init__(
         self,
@@ -103,12 +105,26 @@ class MetalDevice:
     def steps(self) -> AbstractContextManager[None]:
         return nullcontext()  # torch has one queue for all threads
 
-    def commit(self) -> None:
-        from localrun.backends.gpu.staging import event_of
+    def event(self) -> DeviceEvent:
+        import torch
 
-        self._event = self._event or event_of(self.torch_device)
-        if self._event is not None:
-            self._event.record()  # commits what has been encoded, which otherwise waits for the step's end
+        if self.torch_device.type != "mps":
+            return NoEvent()
+        event: DeviceEvent = torch.mps.Event()
+        return event
+
+    def upload(self, source: Tensor, target: Tensor, n: int) -> None:
+        target.view(-1)[:n].copy_(source.view(-1)[:n], non_blocking=True)
+
+    def read(self, source: Tensor, target: Tensor, n: int) -> None:
+        target.view(-1)[:n].copy_(source.view(-1)[:n])  # waits: torch promises no address that stays
+
+    def record(self, launches: Sequence[Launch]) -> None:
+        return None
+
+    def commit(self) -> None:
+        self._event = self._event or self.event()
+        self._event.record()  # commits what has been encoded, which otherwise waits for the step's end
 
     def finish(self) -> None:
         if self.torch_device.type == "mps":

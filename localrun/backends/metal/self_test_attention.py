@@ -33,7 +33,7 @@ def stored(device: Device, codec: str, tolerance: float) -> str:
     """Whether queries, keys and values are what they should be."""
     n, heads, dim = 3, PLACE.n_heads, PLACE.head_dim
     pool = pool_of(codec, 2, device.torch_device)
-    step = step_of([70], n, device.torch_device, rings=pool.ring[0] is not None)
+    step = step_of([70], n, device, rings=pool.ring[0] is not None)
     q, k, v = (between_ones(n, width * dim) + shift for width, shift in ((heads, 0), (2, 0.5), (2, 1)))
     weight = between_ones(dim)
     op = RopeAppend(q, k, v, 1, 0, "head", weight.to(device.torch_device), weight.to(device.torch_device), EPS)
@@ -94,7 +94,7 @@ def attention(device: Device, length: int, n: int, codec: str = "f16") -> str:
             torch.where(own.view(-1, 1, 1, 1), exact[1], seen[1]),
         )
         n = min(n, length - 64 * (n_blocks - 1))  # rows of the last block alone
-    step = step_of([length], n, device.torch_device, rings=ring is not None)
+    step = step_of([length], n, device, rings=ring is not None)
     q = 4 * between_ones(n, heads * dim)
     op = Attention(q, 1, dim**-0.5)
     out = torch.zeros(n, heads * dim, device=device.torch_device)

@@ -69,12 +69,12 @@ def test_logits_and_what_is_found_of_them() -> None:
     program = one.executor.program
     head = program.head.buffers
     assert head is not None
-    found = [head.rows, head.gathered.plain, head.gathered.coded, head.found.numbers, program.translator.partial]
+    found = [head.rows, head.gathered.plain, head.gathered.coded, head.found.on_device, program.translator.partial]
     taken = program.buffers.nbytes + sum(tensor.nbytes for tensor in found if tensor is not None)
     model, codecs = record_shapes(one.config), (KV_CODECS["f16"],) * one.config.n_layers
     arena = scratch.arena_bytes(model, 512, codecs, n, coded=True, all_codecs=False)
     counted = arena - scratch.WORKSPACE_BYTES
-    assert 1 < counted / taken < 1.1
+    assert 1 <= counted / taken < 1.1
 
 
 def test_a_first_step_with_logits_of_four_rows() -> None:

@@ -1,5 +1,6 @@
 """The self-test passes on the emulated device, is not run twice, and says what differs where something does."""
 
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,9 +9,9 @@ from typing import Any
 import pytest
 from localrun_testing.emulator.cuda import EmulatedDevice
 
-from localrun.backends.cuda.self_test import CASES, why_not
+from localrun.backends.cuda.self_test import CASES, replays, why_not
 from localrun.backends.cuda.source import folder
-from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.device import Device, Launch, NoEvent
 
 
 class Untouched:
@@ -21,9 +22,16 @@ class Untouched:
     ending = ".cu"
     shared_bytes = 99 << 10
     processors = 1
+    has_graphs = True
 
     steps = staticmethod(nullcontext)
 
+    def event(self) -> NoEvent:
+        return NoEvent()
+
+    def upload(self, *_: Any) -> None: ...
+    def read(self, *_: Any) -> None: ...
+    def record(self, launches: Sequence[Launch]) -> Launch | None: ...
     def commit(self) -> None: ...
     def finish(self) -> None: ...
 
@@ -107,3 +115,27 @@ def test_every_file_is_asked_for_before_the_first_is_waited_for() -> None:
 def test_a_case_passes_for_every_generation(case: str, arch: int, extra_bits: int | None) -> None:
     """Their instructions, and how many bits of a sum they keep."""
     assert CASES[case](EmulatedDevice(arch, extra_bits=extra_bits)) == ""
+
+
+class Replaying(EmulatedDevice):
+    """A device that records in another way."""
+
+    def __init__(self, record: Callable[[Sequence[Launch]], Launch | None]) -> None:
+        super().__init__()
+        self.record = record  # type: ignore[method-assign, assignment]
+
+
+def refuses(_: Sequence[Launch]) -> Launch:
+    raise RuntimeError("CUDA error: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED")
+
+
+def test_graphs_are_used_where_they_do_what_their_launches_do() -> None:
+    device = EmulatedDevice()
+    device.has_graphs = False
+    assert why_not(device, "a device") == ""
+    assert device.has_graphs
+    ways: tuple[Callable[[Sequence[Launch]], Launch | None], ...] = (
+        *(refuses, lambda _: None, lambda _: lambda: None, lambda launches: launches[-1]),
+        lambda launches: launches[0],
+    )
+    assert not any(replays(Replaying(way)) for way in ways)

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
+from localrun_testing.emulator.cuda import EmulatedDevice
 
 from localrun.backends.gpu.step_tensors import PADDING, StepBuffer, StepShape, StepTensors
 from localrun.ops.interface import SequenceInput, StepInput
 
 SHAPE = StepShape(n_groups=2, rope_halves=(4, 2), sinks=True)
-CPU = torch.device("cpu")
 
 
 def random_step(rng: np.random.Generator, n_rows: int) -> StepInput:
@@ -42,7 +41,7 @@ def random_step(rng: np.random.Generator, n_rows: int) -> StepInput:
 @pytest.mark.parametrize(("n_rows", "bucket"), [(1, 1), (3, 4), (8, 8), (70, 128), (65, 128)])
 def test_a_step_arrives(n_rows: int, bucket: int) -> None:
     rng = np.random.default_rng(n_rows)
-    buffer = StepBuffer(SHAPE, 128, 1000, CPU)
+    buffer = StepBuffer(SHAPE, 128, 1000, EmulatedDevice())
     tensors = buffer.tensors(bucket)
     for _ in range(3):  # nothing of the step before stays
         step = random_step(rng, n_rows)
@@ -81,7 +80,7 @@ def check_blocks(step: StepInput, group: int, tensors: StepTensors) -> None:
 
 
 def test_queries_are_not_scaled_where_nothing_says_so() -> None:
-    buffer = StepBuffer(StepShape(1, (), sinks=False), 4, 10, CPU)
+    buffer = StepBuffer(StepShape(1, (), sinks=False), 4, 10, EmulatedDevice())
     tensors = buffer.tensors(2)
     tensors.query_scale.fill_(5)
     buffer.fill(StepInput([3], [0], [0], [SequenceInput(1, ((2,),), (0,))], [0]), 2)

@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
 from localrun_testing.emulated_cuda import CudaStepper
-from localrun_testing.emulator.cuda import EmulatedKernel
+from localrun_testing.emulator.cuda import EmulatedDevice, EmulatedKernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from localrun.backends.gpu.logits import AdjustTensors
@@ -104,7 +103,7 @@ def test_changes_of_logits_are_sent_only_where_they_differ(told: Told) -> None:
 
 
 def test_more_entries_than_there_is_room_for_are_sent_to_a_larger_place() -> None:
-    tensors = AdjustTensors(2, torch.device("cpu"))
+    tensors = AdjustTensors(2, EmulatedDevice())
     many = penalty(*range(4000))
     assert tensors.fill((None, many), 2)
     assert not tensors.fill((None, many), 2)

@@ -1,20 +1,18 @@
 """What CudaKernel hands to cuda-core, beside a kernel that only writes it down: no GPU, no driver."""
 
+import json
 import os
-import subprocess
-import sys
 import threading
 from concurrent.futures import Future
 from contextlib import nullcontext
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from localrun_testing import REPOSITORY
 from localrun_testing.emulator.cuda import EmulatedDevice
+from localrun_testing.stub_gpu import OWN_STREAM, run_on_stub
 
 from localrun.backends.cuda import cuda_device
 from localrun.backends.cuda.compiler import known_arch, why_no_compiler
@@ -195,19 +193,24 @@ def test_the_emulated_device_refuses_them_too(bad: str) -> None:
 
 
 @pytest.mark.skipif(bool(why_no_compiler()), reason=f"CUDA: {why_no_compiler()}")
-def test_the_driver_is_told_what_was_bound(tmp_path: Path) -> None:
-    driver = [str(REPOSITORY / "tests" / "support" / "stub_driver.cpp"), "-o", str(tmp_path / "libcuda.so.1")]
-    subprocess.run(["g++", "-shared", "-fPIC", *driver], check=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "localrun_testing.stub_gpu"],
-        env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(REPOSITORY / "tests" / "support")},
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    tensor, *lines = done.stdout.splitlines()
-    plain = f"grid 3 2 1 block 32 1 1 shared %d stream %d: {tensor.split()[1]} 0 -5 1.5"
-    first, *later = [plain % (shared, stream) for stream in (555, 777) for shared in (0, 70_000)]
+def test_the_driver_is_told_what_was_bound() -> None:
+    """Also by a graph, which is captured on the device's own stream: the stand-in refuses others, as a driver does."""
+    tensor, *lines = run_on_stub("localrun_testing.stub_launches").splitlines()
+    told = f"launch scale grid 3 2 1 block 32 1 1 shared %d stream %d: {tensor.split()[1]} 0 0xfffffffb 0x3fc00000"
+    first, second, *later = [told % (shared, stream) for stream in (OWN_STREAM, 777) for shared in (0, 70_000)]
     ptx = f"ptx ['.target sm_{known_arch(999)}']"  # of a GPU that the compiler does not know
-    assert lines == ["kernel check_dp4a", first, "attribute 8 is 70000", *later, ptx]
+    eager, graph = [first, "attribute 8 is 70000", second], ["graph of 2", "graph", first, second]
+    assert lines == ["kernel scale", *eager, *graph, *later, ptx]
+
+
+@pytest.mark.skipif(bool(why_no_compiler()), reason=f"CUDA: {why_no_compiler()}")
+def test_a_token_is_one_graph_between_an_upload_and_a_read() -> None:
+    """After the first, whose launches the graph has one by one; positions are those of each token."""
+    first, *later = json.loads(run_on_stub("localrun_testing.stub_decode", "tiny"))
+    launches = [line for line in first["journal"] if line.startswith("launch ")]
+    for n, token in enumerate(later, 1):
+        assert token["position"] == n
+        assert token["counts"] == {"launch": 0, "graph": 1, "node": len(launches), "upload": 1, "read": 1, "wait": 2}
+        assert [line for line in token["journal"] if line.startswith("launch ")] == launches
+    kinds = {line.split()[1] for line in launches}
+    assert {"embed", "rms_norm", "linear", "rope_append", "attend_units", "gather_rows", "write_found"} <= kinds

@@ -24,3 +24,13 @@ def test_like_torch(platform: Platform, width: int) -> None:
     torch.testing.assert_close(out.double(), want, rtol=2e-6, atol=3e-6, equal_nan=True)
     elementwise.scale(device, x, 0.37, out)()
     assert torch.equal(out, x * 0.37)
+
+
+@pytest.mark.parametrize("width", [1, 255, 600])
+@pytest.mark.parametrize("platform", PLATFORMS, ids=str)
+def test_rows_are_gathered(platform: Platform, width: int) -> None:
+    x, out = torch.randn(5, width), torch.full((4, width), 7.0)
+    rows, places = (torch.tensor(numbers, dtype=torch.int32) for numbers in ([4, 0, 4, 2, 1], [2, 0, 1, -1, -1]))
+    elementwise.gather_rows(platform.usual, x, rows, places, out)()
+    assert torch.equal(out[:3], x[[0, 4, 4]])
+    assert (out[3] == 7).all()

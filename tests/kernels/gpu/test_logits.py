@@ -11,7 +11,6 @@ from localrun.backends.reference.logits import finish_logits
 from localrun.ops.interface import LogitAdjust, Logits
 from localrun.ops.token_counts import TokenCounts
 
-CPU = torch.device("cpu")
 INFINITY, NAN = float("inf"), float("nan")
 
 
@@ -25,7 +24,7 @@ def run(
 ) -> Logits:
     """What kernels find, in a bucket of one row more."""
     n, room = len(rows), torch.cat((rows, rows[:1]))
-    changes, found = AdjustTensors(n + 1, CPU), FoundCandidates.empty(n + 1, CPU)
+    changes, found = AdjustTensors(n + 1, platform.usual), FoundCandidates(n + 1, platform.usual)
     changes.fill(adjust, n)
     launches = finish(device or platform.usual, room, changes, found, n + 1, scale=scale, softcap=softcap)
     for launch in launches:
@@ -126,7 +125,7 @@ def test_penalties_and_bias_by_id(platform: Platform) -> None:
 def test_one_step_after_another(platform: Platform) -> None:
     """Launches that are bound once read what each step brings."""
     room = torch.empty(2, 3000)
-    tensors, found = AdjustTensors(2, CPU), FoundCandidates.empty(2, CPU)
+    tensors, found = AdjustTensors(2, platform.usual), FoundCandidates(2, platform.usual)
     launches = finish(platform.usual, room, tensors, found, 2)
     many = LogitAdjust(seen=TokenCounts(range(2900)), repeat=1.5)
     for adjust in ((None, many), (), (changes(3000, seed=3, temperature=1.0), None)):

@@ -15,6 +15,7 @@ from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.rope import RopeKind, query_scales
+from localrun_testing.emulator.cuda import EmulatedDevice
 
 CPU = torch.device("cpu")
 
@@ -71,11 +72,11 @@ def step_of(
     return step, n_blocks
 
 
-def on_device(step: StepInput, rows: int, device: torch.device = CPU, *, rings: bool = False) -> StepTensors:
+def on_device(step: StepInput, rows: int, *, rings: bool = False) -> StepTensors:
     """A step as kernels see it, in a bucket of `rows`."""
     halves = tuple(cos.shape[-1] for cos, _ in step.cos_sin)
     n_table = sum(len(table) for sequence in step.sequences for table in sequence.table)
-    buffer = StepBuffer(StepShape(1, halves, bool(step.sink_cos_sin), rings), rows, n_table, device)
+    buffer = StepBuffer(StepShape(1, halves, bool(step.sink_cos_sin), rings), rows, n_table, EmulatedDevice())
     buffer.fill(step, rows)
     return buffer.tensors(rows)
 

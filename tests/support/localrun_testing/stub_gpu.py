@@ -1,58 +1,109 @@
-"""Launches by the real cuda-core on a driver that only writes them down (stub_driver.cpp), in a process of its own.
+"""CUDA by the real cuda-core on a driver that computes nothing and writes down what it is told (stub_driver.cpp).
 
-Run with LD_LIBRARY_PATH naming the driver's folder; prints what the driver is told, and before it where the tensor is.
+Libraries load a driver when they are first asked for one, so all of this runs in a process of its own: `run_on_stub`.
 """
 
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
-import torch
+from localrun_testing import REPOSITORY
+from localrun_testing.kept import kept
 
-from localrun.backends.cuda import cuda_device
-from localrun.backends.cuda.compiler import compile_kernels
-from localrun.backends.cuda.cuda_device import CudaDevice
-from localrun.backends.cuda.source import source
-
-
-class OnGpu(torch.Tensor):
-    """A tensor that says it is on a GPU."""
-
-    device: Any = torch.device("cuda", 0)
+SUPPORT = REPOSITORY / "tests" / "support"
+SOURCE = SUPPORT / "stub_driver.cpp"
+OWN_STREAM, USUAL_STREAM = 555, 0  # handles of the device's own, and of torch's default
 
 
-class OwnStream:
-    """In the place of torch's."""
+def run_on_stub(module: str, *arguments: str) -> str:
+    """What `python -m module` prints where the stand-in is the driver; RuntimeError where it fails."""
+    library = kept(build, SOURCE.read_text())
+    folder = library.with_name(f"{library.name}.driver")
+    folder.mkdir(exist_ok=True)
+    if not (driver := folder / "libcuda.so.1").exists():
+        (waiting := folder / f"{os.getpid()}").write_bytes(library.read_bytes())
+        waiting.replace(driver)
+    path = os.pathsep.join((str(SUPPORT), str(REPOSITORY)))
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        env={**os.environ, "LD_LIBRARY_PATH": str(folder), "PYTHONPATH": path},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return done.stdout
 
-    cuda_stream = 555
 
-    def __init__(self, _: object) -> None: ...
+def build(path: Path) -> None:
+    subprocess.run(["g++", "-O1", "-shared", "-fPIC", str(SOURCE), "-o", str(path)], check=True)
+
+
+class StubDriver:
+    """What the driver of this process was told."""
+
+    COUNTED = ("launch", "graph", "node", "upload", "read", "wait")
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL("libcuda.so.1")
+        self.library.stub_journal.restype = ctypes.c_char_p
+        self.library.stub_count.restype = ctypes.c_size_t
+        self.library.stub_seconds.restype = ctypes.c_double
+
+    def journal(self) -> list[str]:
+        """Line by line, since it was asked for last."""
+        text: bytes = self.library.stub_journal()
+        return text.decode().splitlines()
+
+    def counts(self) -> dict[str, int]:
+        """Since the process began."""
+        return {what: int(self.library.stub_count(what.encode())) for what in self.COUNTED}
+
+    def seconds(self) -> float:
+        """Of the thread that asks, between the first and the last call since it was asked for last."""
+        return float(self.library.stub_seconds())
+
+    def quiet(self) -> None:
+        """Only count from now on."""
+        self.library.stub_quiet(1)
+
+
+class TorchStream:
+    """In the place of torch's streams."""
+
+    def __init__(self, _: object = None, handle: int = OWN_STREAM) -> None:
+        self.cuda_stream = handle
+
     def wait_stream(self, _: object) -> None: ...
+    def synchronize(self) -> None: ...
 
 
-def main() -> None:
-    with (
-        patch("torch.empty"),
-        patch("torch.cuda.get_device_capability", lambda _: (9, 0)),
-        patch("torch.cuda.get_device_properties", lambda _: SimpleNamespace(multi_processor_count=3)),
-        patch("torch.cuda.set_device"),
-        patch("torch.cuda.Stream", OwnStream),
-    ):
+def stub_device(arch: int = 90) -> Any:
+    """A CudaDevice for this process, whose tensors are in main memory; torch learns of no GPU but its streams."""
+    import torch
+
+    from localrun.backends.cuda.cuda_device import CudaDevice
+
+    cuda: Any = torch.cuda
+    cuda.get_device_capability = lambda _: divmod(arch, 10)
+    cuda.get_device_properties = lambda _: SimpleNamespace(multi_processor_count=132)
+    cuda.set_device = lambda _: None
+    cuda.Stream = TorchStream
+    cuda.stream = lambda _: nullcontext()
+    cuda.current_stream = lambda *_: TorchStream(handle=USUAL_STREAM)
+    empty = torch.empty
+    torch.empty = lambda *_, **__: None  # type: ignore[assignment]
+    try:
         device = CudaDevice(0)
-    x = torch.zeros(4).as_subclass(OnGpu)
-    print("tensor", x.data_ptr(), flush=True)
-    kernel = device.kernel("intrinsics.cu", "check_dp4a")
-    launches = [kernel.bind((3, 2, 1), (32, 1, 1), x, None, -5, 1.5, shared=shared) for shared in (0, 70_000)]
-    with patch("torch.cuda.current_stream"), patch("torch.cuda.stream", lambda _: nullcontext()), device.steps():
-        for launch in launches:
-            launch()
-    with patch.object(cuda_device, "current_stream", lambda: cuda_device.stream_of(777)):
-        for launch in launches:
-            launch()
-    newer = compile_kernels(source("intrinsics.cu"), "intrinsics.cu", 999, {}, keep=False)
-    print(newer.code_type, [line for line in bytes(newer.code).decode().splitlines() if line.startswith(".target")])
-
-
-if __name__ == "__main__":
-    main()
+    finally:
+        torch.empty = empty
+    device.torch_device = torch.device("cpu")
+    return device

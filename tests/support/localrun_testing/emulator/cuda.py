@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from localrun.backends.cuda.limits import shared_bytes
 from localrun.backends.cuda.source import ENDING, source, with_includes
 from localrun.backends.gpu.arguments import NAMES, check_launch, letter
+from localrun.backends.gpu.device import NoEvent
 from localrun.base.errors import LocalrunError
 from localrun_testing.emulator.build import EmulatedFault, Sanitizer, compiled
 
@@ -73,6 +74,7 @@ class EmulatedDevice:
     """
 
     ending = ENDING
+    has_graphs = True
 
     def __init__(
         self,
@@ -103,6 +105,25 @@ class EmulatedDevice:
 
     def steps(self) -> AbstractContextManager[None]:
         return nullcontext()  # every launch has run when it returns
+
+    def event(self) -> NoEvent:
+        return NoEvent()
+
+    def upload(self, source: Tensor, target: Tensor, n: int) -> None:
+        target.view(-1)[:n] = source.view(-1)[:n]
+
+    def read(self, source: Tensor, target: Tensor, n: int) -> None:
+        target.view(-1)[:n] = source.view(-1)[:n]
+
+    def record(self, launches: Sequence[Launch]) -> Launch:
+        """All of them, at the addresses they were bound to."""
+        every = tuple(launches)
+
+        def run() -> None:
+            for launch in every:
+                launch()
+
+        return run
 
     def commit(self) -> None:
         pass

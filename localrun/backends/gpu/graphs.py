@@ -1,0 +1,48 @@
+"""Steps of few rows as one launch each: a decode step has hundreds, which take longer to ask for than small models take
+to compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.translator import Bucket
+
+GRAPH_ROWS = 8  # of a step, at most: larger ones compute for longer than they take to ask for
+MOST_GRAPHS = 32  # kept; each is some hundred kilobytes of the device
+
+
+@dataclass(frozen=True, slots=True)
+class StepKey:
+    """Everything that decides which launches a pass over the model has."""
+
+    bucket: Bucket
+    logits: int  # rows of logits of the step, padding included; 0: none are of this pass
+    ends: bool  # whether the logits are computed after it
+
+
+class Graphs:
+    """Recorded launches by their keys; the newest of them."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.kept: dict[StepKey, Launch] = {}
+
+    def get(self, key: StepKey) -> Launch | None:
+        return self.kept.get(key)
+
+    def add(self, key: StepKey, launches: Sequence[Launch]) -> None:
+        """Record launches that have just run, where there are few rows and the device can."""
+        if key.bucket.rows > GRAPH_ROWS or key.bucket.span:
+            return
+        recorded = self.device.record(launches)
+        if recorded is None:
+            return
+        if len(self.kept) == MOST_GRAPHS:
+            self.kept.pop(next(iter(self.kept)))
+        self.kept[key] = recorded
+
+    def clear(self) -> None:
+        """Forget all: what they point to is about to go."""
+        self.kept.clear()
