@@ -113,7 +113,7 @@ SETTINGS: dict[str, Setting] = {
         "guess tokens by lookup in the text, by a layer of the model (mtp) or by a smaller model, and verify several in"
         " a step: answers stay the same",
         one_of_or_file(*DRAFTERS),
-        "auto, which is lookup",
+        "auto: lookup, and mtp where the model has it and there is room",
     ),
     "system": Setting("system message at the start of every chat", text, "none"),
     "max_tokens": Setting("longest answer in tokens", whole(1, 1 << 24), "to the end of the context"),
@@ -159,7 +159,10 @@ assert set(SETTINGS) == {field.name for field in fields(Settings)}
 
 def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
     """Read LOCALRUN_* and config.toml. UsageError names the variable, or the file and line, that is wrong."""
-    return Settings(**{key: value for key, (value, _) in read_sources(environ).items()})
+    found = read_sources(environ)
+    if found.get("draft") == ("mtp", FILE_NAME):  # a preference: models without such a layer answer, too
+        found["draft"] = "auto", FILE_NAME
+    return Settings(**{key: value for key, (value, _) in found.items()})
 
 
 def read_sources(environ: Mapping[str, str] = os.environ) -> dict[str, tuple[Any, str]]:

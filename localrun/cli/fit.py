@@ -18,7 +18,7 @@ from localrun.cli.completion import complete_any_model, complete_precision
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.failure import DOES_NOT_FIT
-from localrun.cli.groups import JsonSwitch, LoraOption, OfflineSwitch, adapters_named, switch
+from localrun.cli.groups import DraftOption, JsonSwitch, LoraOption, OfflineSwitch, adapters_named, switch
 from localrun.cli.handover import as_json, print_hint, usual_plan
 from localrun.fit.estimate import FLOOR_MEANING, USUAL_CONTEXT, Fit, FitRow, speed_mark
 from localrun.fit.machine_rates import machine_rates
@@ -63,6 +63,7 @@ def fit(
     ctx: ContextOption = None,
     parallel: Parallel = 1,
     lora: LoraOption = None,
+    draft: DraftOption = None,
     memory: MemoryOption = None,
     check: Check = False,
     offline: OfflineSwitch = False,
@@ -74,7 +75,7 @@ def fit(
     name = named or model or read_settings().model or BUILTIN
     adapters = adapters_named(lora) or ()
     what_if = parse_size(memory) if memory else None
-    table, images = _table(name, precision, what_if, ctx, parallel, offline, adapters)
+    table, images = _table(name, precision, what_if, ctx, parallel, offline, adapters, draft or "auto")
     if table.elsewhere:
         note(table.elsewhere)
     machine = _machine(what_if, table.backend)
@@ -138,6 +139,7 @@ def _table(
     parallel: int,
     offline: bool,
     adapters: Sequence[AdapterChoice],
+    draft: str,
 ) -> "tuple[Fit, ImageCost | None]":
     """Table from the disk for a path or a name found only there; else from the hub, or offline the catalogue. Also what
     images cost, where the model sees."""
@@ -150,8 +152,10 @@ def _table(
             raise
         stored = []
     with open_hub(offline) as http:
-        if wanted is None or (stored and (http.access.offline or stored[0].source == "path")):
-            return fit_stored(stored, *asked), images_on_disk(stored[0])
+        if wanted is None or (stored and (draft != "auto" or http.access.offline or stored[0].source == "path")):
+            return fit_stored(stored, *asked, draft), images_on_disk(stored[0])
+        if draft != "auto":
+            raise UsageError("what drafts is counted for a model on disk", "leave --draft out")
         try:
             found = preview(http, wanted) if stored else preview_or_guess(http, wanted)
         except NetworkError as error:

@@ -164,11 +164,14 @@ class LoadOptionFlags(MachineFlags):
         return adapters_named(self.lora)
 
 
+DraftOption = Annotated[str | None, _setting("draft", "HOW", _MACHINE)]
+
+
 @dataclass(frozen=True, slots=True)
 class AnsweringFlags(LoadOptionFlags):
     """How to hold it, and how it answers."""
 
-    draft: Annotated[str | None, _setting("draft", "HOW", _MACHINE)] = None
+    draft: DraftOption = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,9 +93,9 @@ def open_engine(choice: ModelChoice, flags: EngineFlags, program: str) -> Engine
     )
 
 
-def open_measured(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":
+def open_measured(stored: StoredModel, flags: LoadOptionFlags, draft: str = "off") -> "LocalClient":
     """Open an engine in this process for measurements; nothing that it computes is stored, and a step decodes a token,
-    unless drafts are asked for."""
+    unless a `draft` is asked for."""
     options = load_options(
         stored,
         settings_with(flags),
@@ -103,7 +103,7 @@ def open_measured(stored: StoredModel, flags: LoadOptionFlags) -> "LocalClient":
         disk_cache=False,
         adapters=flags.adapters or (),
     )
-    return open_local(stored, replace(options, draft="off") if options.draft == "auto" else options)
+    return open_local(stored, replace(options, draft=draft))
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,7 @@ def _note_what_is_special(source: TensorSource) -> None:
 def _shape(config: ModelConfig | None) -> dict[str, Any]:
     if config is None:
         names = ("n_heads", "n_kv_heads", "head_dim", "hidden_size", "ffn_size", "vocab_size", "max_context")
-        return dict.fromkeys(("layers", *names, "sliding_window", "kv_bytes_per_token", "state_bytes"))
+        return dict.fromkeys(("layers", *names, "sliding_window", "kv_bytes_per_token", "state_bytes", "drafts"))
     from localrun.fit.bytes import kv_bytes_by_codec, state_bytes
 
     layer = next((spec for spec in config.layers if spec.has_attention), config.layers[0])  # that has heads
@@ -186,6 +186,7 @@ def _shape(config: ModelConfig | None) -> dict[str, Any]:
         "sliding_window": config.window,
         "kv_bytes_per_token": kv_bytes_by_codec(config),
         "state_bytes": state_bytes(config) or None,
+        "drafts": "mtp" if config.drafting else None,
     }
 
 
@@ -232,6 +233,8 @@ def _shown(name: str, value: Any) -> str:
         return cost_words(value)
     if name == "n_params":
         return count(value)
+    if name == "drafts":
+        return "by a layer of its own (MTP), which is loaded where there is room"
     if name == "layouts":
         return ", ".join(f"{qtype} as {layout}" for qtype, layout in value.items())
     if name == "kv_bytes_per_token":

@@ -66,13 +66,14 @@ class FileDraft:
 
 
 def open_draft(options: LoadOptions, opened: OpenedModel) -> OpenedDraft | None:
-    """Open what a load wishes for. Raises UsageError for what cannot draft, or ModelFileError."""
-    if options.draft == "mtp":
-        drafting = opened.config.drafting
-        if drafting is None:
-            told = f"{options.name or options.path.stem} has no layer that drafts tokens (MTP)"
-            raise UsageError(told, LOOKUP_HINT)
+    """Open what a load wishes for, or by itself the layer of the model. Raises UsageError for what cannot draft, or
+    ModelFileError."""
+    drafting = opened.config.drafting
+    if options.draft in ("auto", "mtp") and drafting is not None:
         return LayerDraft(opened.source, drafting, read_draft_refs(opened.source, opened.config))
+    if options.draft == "mtp":
+        told = f"{options.name or options.path.stem} has no layer that drafts tokens (MTP)"
+        raise UsageError(told, LOOKUP_HINT)
     if options.draft in DRAFTERS:
         return None
     path = Path(options.draft)

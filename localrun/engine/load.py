@@ -10,9 +10,7 @@ from localrun.backends.registry import backends_for, choose_gpu
 from localrun.base.check import check_load
 from localrun.base.errors import DoesNotFitError
 from localrun.base.events import ModelInfo
-from localrun.base.machine import memory, resident
 from localrun.base.paths import writable_folder
-from localrun.base.processors import most_threads, usual_threads
 from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.base.units import gib
 from localrun.base.views import MemoryPart
@@ -22,8 +20,9 @@ from localrun.engine.describe import describe
 from localrun.engine.draft_load import open_draft, start_drafts
 from localrun.engine.engine import Engine
 from localrun.engine.image_encoder import ImageEncoder
+from localrun.engine.load_plan import PlannedLoad, plan_on
 from localrun.engine.opened_model import OpenedModel, open_model
-from localrun.engine.packed_weights import changed_note, files_of, kept_weights, mappable_weights
+from localrun.engine.packed_weights import changed_note, files_of, kept_weights
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.speculation.lookup import lookup_in
 from localrun.engine.speculation.model_drafts import ModelDrafts
@@ -31,17 +30,15 @@ from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.view import StoreView
 from localrun.fit.fastest import why_slower
 from localrun.fit.memory_plan import MemoryPlan
-from localrun.fit.plan import LoadRequest, plan_with_sight
 from localrun.formats.requantize import RequantizedSource, encode_on_one_thread_each
 from localrun.model.decoder import Model
 from localrun.model.load import allocated_bytes, files_in_use, load_model, work_per_token
 from localrun.model.recording import record_shapes
 from localrun.ops.kv import KVPlan
 from localrun.ops.largest_step import max_sequences
-from localrun.ops.layouts import F32, Layout
+from localrun.ops.layouts import Layout
 from localrun.ops.types import NUMERICS_VERSION
 from localrun.storage.block_files import DISK_FOLDER, BlockFiles
-from localrun.storage.chat_codec import codec_before
 from localrun.storage.disk_cache import DiskCache
 from localrun.storage.identity import fingerprint
 from localrun.storage.idle_check import IdleCheck
@@ -132,23 +129,6 @@ def load_on(
     return load_planned(plan_on(backend, options, opened), notes, options, progress, started)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedLoad:
-    """An opened model as a backend takes it, with the memory that is planned for it there."""
-
-    backend: Backend
-    opened: OpenedModel
-    threads: int
-    layout: Layout
-    plan: MemoryPlan
-
-
-def plan_on(backend: Backend, options: LoadOptions, opened: OpenedModel) -> PlannedLoad:
-    """Plan a load on a backend. Raises DoesNotFitError or UsageError."""
-    opened, threads = opened.on(backend), min(options.threads or usual_threads(), most_threads())
-    return PlannedLoad(backend, opened, threads, *plan_memory(options, opened, backend, threads))
-
-
 def load_planned(
     planned: PlannedLoad, notes: tuple[str, ...], options: LoadOptions, progress: ProgressCallback, started: float
 ) -> LoadedModel:
@@ -198,31 +178,6 @@ def open_eyes(
         return ImageRowFiles(disk.files.root, identity, disk.files.label, n_parts, tower.config.out_size, disk.writer)
 
     return ImageEncoder(projector, opened.text.tokenizer, files, sees_itself=opened.config.image_spans), ""
-
-
-def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:
-    """Plan the memory of weights, cache and working memory. Raises DoesNotFitError or UsageError."""
-    now = backend.memory(memory())
-    layout = backend.layout(opened.held_bytes(F32), now.available, threads)
-    request = LoadRequest(
-        opened.config,
-        opened.held_bytes(layout),
-        now.available,
-        backend,
-        ctx=options.ctx,
-        kv=options.kv,
-        window=options.window,
-        resident=resident() if backend.in_main_memory else 0,
-        threads=threads,
-        keep_chats=options.prefix_cache,
-        limit=now.limit,
-        before=codec_before(options) if opened.identity else None,
-        mappable=mappable_weights(opened, backend, layout, now),
-        adapters=opened.adapter_ranks,
-        sight_bytes=0 if (tower := opened.sight.tower) is None else tower.cost(backend, layout, threads).room_bytes,
-        drafting=None if opened.draft is None else opened.draft.config,
-    )
-    return layout, plan_with_sight(request)
 
 
 def start_engine(

@@ -121,6 +121,7 @@ class Question:
     disk: Callable[[], float] | None = None
     added: AddedByAdapters = NO_ADAPTERS
     sight_bytes: int = 0  # that a load keeps free for images; 0: the model sees none
+    drafting: ModelConfig | None = None  # of a program that drafts beside it, whose weights the candidates count
 
 
 def speed_mark(row: FitRow) -> str:
@@ -133,7 +134,9 @@ def fit_table(shape: ModelShape, candidates: Sequence[Candidate], question: Ques
     most, ctx = shape.config.max_context, question.ctx
     usual = [n for n in CONTEXTS if n < most] + [min(most, CONTEXTS[-1])]
     contexts = [min(ctx, most)] if ctx else usual
-    sizes = UnsupportedSizes(shape) if shape.caches else usual_sizes(shape.config, question.added.ranks)
+    sizes = (
+        UnsupportedSizes(shape) if shape.caches else usual_sizes(shape.config, question.added.ranks, question.drafting)
+    )
     codecs = [codec for codec in CODECS if sizes.holds(codec)]
     rows = [
         row

@@ -38,6 +38,9 @@ class UnsupportedSizes:
         return DecodeCost()
 
 
-def usual_sizes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> CacheSizes:
-    """Cache sizes of a model on this machine's default backend."""
-    return CacheShape(config, fastest_backend(record_shapes(config, adapters)), adapters=adapters)
+def usual_sizes(
+    config: ModelConfig, adapters: tuple[Ranks, ...] = (), drafting: ModelConfig | None = None
+) -> CacheSizes:
+    """Cache sizes of a model on this machine's default backend; `drafting`: a program that drafts beside it."""
+    backend = fastest_backend(record_shapes(config, adapters))
+    return CacheShape(config, backend, adapters=adapters, drafting=drafting)

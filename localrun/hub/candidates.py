@@ -7,6 +7,7 @@ from math import prod
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from localrun.fit.draft_memory import draft_bytes
 from localrun.fit.estimate import Candidate
 from localrun.fit.mapped import mappable_parts
 from localrun.fit.precisions import bits_of
@@ -26,10 +27,16 @@ if TYPE_CHECKING:
 
 
 def in_memory(
-    source: GgufFile | SafetensorsFolder, precision: str, shape: ModelShape, adapters: tuple[Ranks, ...] = ()
+    source: GgufFile | SafetensorsFolder,
+    precision: str,
+    shape: ModelShape,
+    adapters: tuple[Ranks, ...] = (),
+    draft: str = "auto",
 ) -> Candidate:
-    """Candidate for a model on disk, with the bytes that loading it with these adapters takes."""
-    found = by_tensors(in_precision(source, precision), precision, shape, source.nbytes, adapters=adapters)
+    """Candidate for a model on disk, with the bytes that loading it with these adapters and `draft` takes."""
+    held_as = in_precision(source, precision)
+    found = by_tensors(held_as, precision, shape, source.nbytes, adapters=adapters)
+    found = replace(found, weights_bytes=found.weights_bytes + draft_bytes(draft, held_as))
     if precision in PRECISIONS:  # a large vocabulary, which stays in 8 bits, does not make the rest better
         return replace(found, bits=bits_of(precision))
     return found

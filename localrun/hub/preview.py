@@ -14,6 +14,7 @@ from localrun.base.machine import memory
 from localrun.base.sanitize import clean
 from localrun.fit.adapters import NO_ADAPTERS, added_by
 from localrun.fit.disk_rate import disk_rate, may_map
+from localrun.fit.draft_memory import draft_config
 from localrun.fit.estimate import Candidate, Fit, Question, fit_table
 from localrun.fit.fastest import fastest_backend, why_not_usual
 from localrun.fit.machine_rates import machine_rates
@@ -152,10 +153,9 @@ def fit_preview(
     the usual backend computes, or, as a `what_if`, wherever this model is computed. Raises like `added_by`."""
     if found.shape is None:
         raise HubError(f"cannot tell what {found.wanted.name} needs: {found.obstacle}", "choose another model")
-    candidates = found.candidates
-    if found.wanted.precision:
-        asked = [one for one in candidates if same_precision(one.precision, found.wanted.precision)]
-        candidates = tuple(asked) or candidates
+    wanted = found.wanted.precision
+    asked = [one for one in found.candidates if not wanted or same_precision(one.precision, wanted)]
+    candidates = tuple(asked) or found.candidates
     readable = [one for one in candidates if one.precision not in found.unreadable]
     if not readable:
         return Fit((), found.obstacle)
@@ -172,24 +172,25 @@ def fit_stored(
     parallel: int = 1,
     adapters: Sequence[AdapterChoice] = (),
     what_if: bool = False,
+    draft: str = "auto",
 ) -> Fit:
     """The table for precisions of one model that are on disk, and for those made of them while they are loaded;
-    `budget` as for `fit_preview`. Raises like `added_by`."""
+    `budget` as for `fit_preview`. Raises like `added_by` and `draft_config`."""
     from localrun.formats.detect import open_model_file
 
-    candidates, shape, added, sight = [], None, NO_ADAPTERS, 0
+    candidates, shape, added, sight, drafting = [], None, NO_ADAPTERS, 0, None
     made: dict[str, Candidate] = {}
     for model in stored:
         source = open_model_file(model.path)
         shape = shape_of(source)
         added, images = added_by(adapters, shape), cost_on_disk(source, shape.config.hidden_size)
-        sight = images.room_bytes if images else 0
-        candidates.append(in_memory(source, model.precision, shape, added.ranks))
+        sight, drafting = images.room_bytes if images else 0, draft_config(draft, source)
+        candidates.append(in_memory(source, model.precision, shape, added.ranks, draft))
         if model.format == "safetensors" and _is_wide(candidates[-1]):
-            made |= {precision: in_memory(source, precision, shape, added.ranks) for precision in PRECISIONS}
+            made |= {precision: in_memory(source, precision, shape, added.ranks, draft) for precision in PRECISIONS}
     if shape is None:
         raise NotFoundError("there is no model to fit")
-    question = Question(budget, machine_rates(), ctx, parallel, added=added, sight_bytes=sight)
+    question = Question(budget, machine_rates(), ctx, parallel, added=added, sight_bytes=sight, drafting=drafting)
     return _fit(shape, [*candidates, *made.values()], question, what_if)
 
 

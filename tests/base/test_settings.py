@@ -259,6 +259,15 @@ def test_of_two_writers_at_once_none_loses_what_the_other_set(home: Path, monkey
     assert read_settings({}) == Settings(ctx=512, seed=5)
 
 
+def test_a_layer_that_drafts_is_preferred_by_the_file_and_demanded_by_a_command(home: Path) -> None:
+    """What is shown of the file stays as it was written."""
+    write_setting("draft", "mtp")
+    assert read_settings({}).draft == "auto"
+    assert read_sources({})["draft"][0] == "mtp"
+    write_setting("draft", "lookup")
+    assert read_settings({}).draft == "lookup"
+
+
 def test_what_drafts_is_a_word_or_a_model_that_is_there(tmp_path: Path) -> None:
     """A relative path means the same wherever the program goes."""
     parse = SETTINGS["draft"].parse

@@ -15,9 +15,13 @@ from localrun.backends.cpu.library import load_library
 from localrun.base.errors import UsageError
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
+from localrun.engine import load_plan
 from localrun.engine.handle import NewToken
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.speculation.model_drafts import ModelDrafts
+from localrun.fit.estimate import FitRow
+from localrun.hub.preview import fit_stored
+from localrun.hub.stored import StoredModel
 
 pytestmark = pytest.mark.skipif(load_library() is None, reason="no native library")
 BUILTIN = Path(str(resource("localrun/builtin/localrun-tiny.gguf")))
@@ -48,7 +52,15 @@ def opened(path: Path, draft: str | Path) -> LoadedModel:
     return load(LoadOptions(path, draft=str(draft), ctx=512, threads=1))
 
 
+def fitted(path: Path, draft: str) -> FitRow:
+    """The row of `fit` for the same load."""
+    table = fit_stored([StoredModel(path.name, "F32", path, 0, "safetensors", "path")], 1 << 34, 512, draft=draft)
+    return next(row for row in table.rows if row.precision == "F32" and row.kv_codec == "f16")
+
+
 def test_a_model_without_the_layer_is_refused_by_name(llama: Path) -> None:
+    with pytest.raises(UsageError, match="has no layer that drafts"):
+        fitted(llama, "mtp")
     with pytest.raises(UsageError, match=f"{llama.name} has no layer that drafts"):
         opened(llama, "mtp")
 
@@ -70,6 +82,22 @@ def test_where_rows_are_not_exact_a_note_says_that_nothing_is_drafted(drafting: 
         model.close()
 
 
+def test_a_layer_is_loaded_unasked_where_there_is_room(
+    drafting: Path, llama: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the load is the same as without, and says so; nothing is said of models that have none."""
+    told = []
+    for path, share in ((drafting, 0.75), (drafting, 2.0), (llama, 2.0)):
+        monkeypatch.setattr(load_plan, "LEAST_SHARE", share)
+        model = opened(path, "auto")
+        speculation = model.engine.scheduler.speculation
+        assert speculation is not None
+        assert speculation.new_drafter is not None
+        told.append((speculation.model is not None, load_plan.NO_ROOM in model.info.notes, model.plan.draft is None))
+        model.close()
+    assert told == [(True, False, False), (False, True, True), (False, False, True)]
+
+
 def test_its_memory_is_planned(drafting: Path) -> None:
     plain, with_layer = (opened(drafting, draft) for draft in ("off", "mtp"))
     try:
@@ -80,6 +108,10 @@ def test_its_memory_is_planned(drafting: Path) -> None:
         assert plans[1].draft is not None
         assert plans[1].needed_kv_bytes > plans[0].needed_kv_bytes
         assert plans[1].scratch_bytes > plans[0].scratch_bytes
+        found = [fitted(drafting, draft) for draft in ("auto", "mtp")]
+        more = plans[1].weights_bytes - plans[0].weights_bytes
+        assert found[1].weights_bytes - found[0].weights_bytes == more
+        assert found[1].kv_bytes - found[0].kv_bytes == plans[1].needed_kv_bytes - plans[0].needed_kv_bytes
     finally:
         plain.close()
         with_layer.close()

@@ -22,6 +22,7 @@ from localrun.base.machine import Memory
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
 from localrun.engine import load as load_module
+from localrun.engine import load_plan
 from localrun.engine.generation import GenerationRequest
 from localrun.engine.handle import Finished
 from localrun.engine.load import LoadedModel, load
@@ -50,7 +51,7 @@ pytestmark = pytest.mark.skipif(load_library() is None, reason="weights are mapp
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(load_module, "resident", lambda: RESIDENT)
+    monkeypatch.setattr(load_plan, "resident", lambda: RESIDENT)
     monkeypatch.setattr("localrun.engine.packed_weights.disk_rate", lambda: 1e9)
     return tmp_path / "home" / "cache" / "weights"
 
@@ -60,7 +61,7 @@ def options(path: Path = BUILTIN) -> LoadOptions:
 
 
 def with_free(monkeypatch: pytest.MonkeyPatch, nbytes: int, counts_files: bool = False) -> None:
-    monkeypatch.setattr(load_module, "memory", lambda: Memory(1 << 40, nbytes, counts_files=counts_files))
+    monkeypatch.setattr(load_plan, "memory", lambda: Memory(1 << 40, nbytes, counts_files=counts_files))
 
 
 def least_free(monkeypatch: pytest.MonkeyPatch, path: Path = BUILTIN) -> int:
@@ -71,7 +72,7 @@ def least_free(monkeypatch: pytest.MonkeyPatch, path: Path = BUILTIN) -> int:
     def loads(free: int) -> bool:
         with_free(monkeypatch, free)
         try:
-            load_module.plan_memory(options(path), opened, BACKENDS["cpu"], 2)
+            load_plan.plan_memory(options(path), opened, BACKENDS["cpu"], 2)
         except DoesNotFitError:
             return False
         return True
@@ -172,7 +173,7 @@ def test_files_of_a_model_that_changes_while_it_loads_are_never_found_again(
     opened = open_model(options(path))
     os.utime(path, (1, 1))
     backend = BACKENDS["cpu"]
-    layout, plan = load_module.plan_memory(options(path), opened, backend, 2)
+    layout, plan = load_plan.plan_memory(options(path), opened, backend, 2)
     found = [next(iter(files_of(plan, options(path), opened, layout).values())).path.parent for _ in range(2)]
     assert found[0] != found[1]
     with pytest.raises(ModelFileError, match="the file changed after it was opened"):
@@ -237,10 +238,10 @@ BOTH = """
 import sys
 from pathlib import Path
 from localrun.base.machine import Memory
-from localrun.engine import load as load_module
+from localrun.engine import load as load_module, load_plan
 from localrun.base.request import LoadOptions
-load_module.memory = lambda: Memory(1 << 40, int(sys.argv[2]))
-load_module.resident = lambda: 1 << 28
+load_plan.memory = lambda: Memory(1 << 40, int(sys.argv[2]))
+load_plan.resident = lambda: 1 << 28
 sys.stdin.readline()
 loaded = load_module.load(LoadOptions(Path(sys.argv[1]), threads=2, ctx=256, kv="f16"))
 networks = [linear for layer in loaded.model.weights.layers for linear in (layer.gate, layer.up, layer.down)]
@@ -285,7 +286,7 @@ def test_fit_says_before_what_a_load_does(kind: str, tmp_path: Path, monkeypatch
     path = BUILTIN if kind == "builtin" else save(kind, tmp_path)
     monkeypatch.setattr(preview, "machine_rates", lambda: Rates(40e9, 200e9))
     monkeypatch.setattr(preview, "disk_rate", lambda: 1e9)
-    monkeypatch.setattr(load_module, "resident", lambda: 0)
+    monkeypatch.setattr(load_plan, "resident", lambda: 0)
     monkeypatch.setattr(estimate, "USUAL_THREADS", 2)
     least, verdicts = least_free(monkeypatch, path), set()
     for free in (least - 4096, least, least + (1 << 20), least + (16 << 20), least + (64 << 20)):

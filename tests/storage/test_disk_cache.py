@@ -22,7 +22,7 @@ from localrun.cache.groups import Group
 from localrun.cache.kinds.attention import AttentionCache
 from localrun.cache.store import CacheStore
 from localrun.client.local import LocalClient
-from localrun.engine import load as load_module
+from localrun.engine import load_plan
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import LoadRequest, plan_load
 from localrun.storage.block_file import BlockKey
@@ -143,8 +143,8 @@ PLENTY = 1 << 30  # bytes
 
 def resumed(monkeypatch: pytest.MonkeyPatch, free: int, kv: KVCodecName = "auto") -> tuple[Completion, tuple[str, ...]]:
     """The chat, after a restart with so much memory; and what the user is told."""
-    monkeypatch.setattr(load_module, "memory", lambda: Memory(1 << 40, free))
-    monkeypatch.setattr(load_module, "resident", lambda: 1 << 28)
+    monkeypatch.setattr(load_plan, "memory", lambda: Memory(1 << 40, free))
+    monkeypatch.setattr(load_plan, "resident", lambda: 1 << 28)
     path = resource("localrun/builtin/localrun-tiny.gguf")
     with LocalClient(LoadOptions(path, kv=kv, disk_cache=BUDGET, chat_id="a")) as one:
         return ask(one, CHAT), one.info.notes
@@ -159,7 +159,7 @@ def least_for(kv: KVCodecName, monkeypatch: pytest.MonkeyPatch) -> int:
         return plan_load(request)
 
     with monkeypatch.context() as patch:
-        patch.setattr(load_module, "plan_with_sight", watched)
+        patch.setattr(load_plan, "plan_with_sight", watched)
         client(kv, ctx=None, disk_cache=0).close()
     request = replace(asked[0], resident=1 << 28)
 

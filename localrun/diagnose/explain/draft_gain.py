@@ -25,8 +25,8 @@ def report(seconds: dict[int, float], is_measured: bool) -> TopicReport:
     gain = rates[best] / rates["0 guessed"]
     said = (
         f"With {best} a step, four of five right, an answer comes {gain:.1f} times as fast. Guesses come "
-        "from the text so far, which pays where an answer quotes, or with `--draft mtp` from a layer that some models "
-        "have; the answer is the same, whatever is guessed."
+        "from the text so far, which pays where an answer quotes, and from a layer that some models have (MTP); the "
+        "answer is the same, whatever is guessed."
         if best != "0 guessed"
         else "Here guesses gain nothing: further rows cost as much as further steps."
     )

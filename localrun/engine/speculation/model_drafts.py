@@ -35,7 +35,7 @@ class ModelDrafts:
 
         They are read once a draft is wished for: a prompt takes no longer for it. Of long ones the newest rows count.
         """
-        self._read_ended()
+        self.read_ended()
         if not self.program.hidden_size or hidden is None:
             return
         row = 0
@@ -87,14 +87,7 @@ class ModelDrafts:
         else:
             self.ended.append((sequence, text))
 
-    def close(self) -> None:
-        """Give memory back, before the model's threads end."""
-        for _, text in self.ended:
-            self.program.close(text)
-        self.ended.clear()
-        self.program.runner.executor.close()
-
-    def _read_ended(self) -> None:
+    def read_ended(self) -> None:
         """Read the rest of answers that ended, where drafts were made for them: the next turn goes on there."""
         while self.ended:
             sequence, text = self.ended.pop()
@@ -105,6 +98,13 @@ class ModelDrafts:
                 self.program.store.abandon(text.cache)
             else:
                 self.program.close(text)
+
+    def close(self) -> None:
+        """Give memory back, before the model's threads end."""
+        for _, text in self.ended:
+            self.program.close(text)
+        self.ended.clear()
+        self.program.runner.executor.close()
 
     def _make_room(self, sequence: GenerationState, text: DraftText) -> None:
         """Leave out the oldest of the hidden rows that wait; a warm-up has the time to read all of them."""

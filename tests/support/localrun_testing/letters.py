@@ -77,9 +77,9 @@ LANGUAGES = {
 }
 
 
-def letter_constraints() -> Constraints:
-    """Constraints on texts of these letters; close them."""
-    return Constraints(cast(ModelText, LetterText()), n_logits=97)
+def letter_constraints(n_logits: int = 97) -> Constraints:
+    """Constraints on texts of these letters, for a model with so many logits; close them."""
+    return Constraints(cast(ModelText, LetterText()), n_logits)
 
 
 def held(

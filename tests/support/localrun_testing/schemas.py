@@ -21,8 +21,9 @@ def record(text: str, /, **fields: Schema) -> Schema:
     return {**shape, "description": text}
 
 
-def rows(text: str, item: Schema) -> Schema:
-    return {"type": "array", "items": item, "description": text}
+def rows(text: str, item: Schema, optional: bool = False) -> Schema:
+    schema: Schema = {"type": "array", "items": item, "description": text}
+    return schema | ({"optional": True} if optional else {})
 
 
 def counts(kind: str, text: str) -> Schema:
@@ -265,6 +266,19 @@ BENCH = record(
         "measured between the rounds: copy_gbps, read_gbps (10^9 bytes/s), int8_gmacs, bf16_gmacs (10^9/s)",
     ),
     weights_bytes=field(WHOLE, "weights as held in memory"),
+    drafts=rows(
+        "with --draft: answers with drafts beside the same answers without",
+        record(
+            "answers to a text",
+            text={"enum": ["quoting", "prose"], "description": "a table to repeat, or a story to go on with"},
+            n=field(WHOLE, "tokens of an answer"),
+            tps=field(NUMBER, "tokens per second with drafts, median of the rounds"),
+            plain_tps=field(NUMBER, "the same without"),
+            drafted_tokens=field(WHOLE, "in all rounds"),
+            accepted_tokens=field(WHOLE, "of these, part of the answer"),
+        ),
+        optional=True,
+    ),
 )
 
 EXPLAIN = record(
@@ -333,6 +347,7 @@ SHOW = record(
     sliding_window=field([WHOLE, "null"], "tokens its windowed layers see"),
     kv_bytes_per_token=field(["object", "null"], "KV cache a token, bytes, by codec"),
     state_bytes=field([WHOLE, "null"], "state of a chat's recurrent layers, bytes; null where there are none"),
+    drafts=field(["string", "null"], "how the model drafts tokens by itself: mtp; null where it does not"),
     chat_template_sha256=field([TEXT, "null"], "SHA-256 of its chat template"),
     tokenizer=field([TEXT, "null"], "kind of tokenizer"),
     repo=field(TEXT, "before a download: the repository it would come from", optional=True),
