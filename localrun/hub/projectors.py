@@ -49,7 +49,7 @@ def with_file(variant: Variant, file: RemoteFile) -> Variant:
 
 def cost_of_projector(http: Http, repo: RemoteRepo, file: RemoteFile, hidden_size: int) -> ImageCost | None:
     """Cost of images by a projector's header; None where localrun does not read it."""
-    from localrun.engine.sight import first_fitting
+    from localrun.engine.tower import first_fitting
 
     try:
         tower = first_fitting([read_headers(http, repo, [file])], hidden_size).tower

@@ -28,7 +28,7 @@ from localrun.chat.turn import TurnOptions, begin_turn, preview_request
 from localrun.client.codec import codec
 from localrun.client.local import LocalClient
 from localrun.engine.image_cost import ImageCost
-from localrun.engine.sight import OpenedTower
+from localrun.engine.tower import OpenedTower
 from localrun.model.vision.config import TowerConfig
 from localrun.model.vision.tower import TowerWeights
 from localrun.model.vision.weights import TowerLoader
