@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def main() -> None:
     """Run the command line, or at once the app."""
     interrupt = _Interrupt()
-    from localrun.base.startup import leave_deleted_folder, look_less_often
+    from localrun.base.startup import keep_garbage, leave_deleted_folder, look_less_often
 
     look_less_often()
     leave_deleted_folder()
@@ -34,6 +34,7 @@ def main() -> None:
         open_streams()
         code = report(error, sys.argv[1:])
     interrupt.leave_to_system()
+    keep_garbage()
     sys.exit(code)
 
 

@@ -1,4 +1,4 @@
-"""The first steps of a process: look for garbage less often, leave a folder that was deleted."""
+"""The first steps of a process, and its last: look for garbage less often, leave a folder that was deleted."""
 
 import gc
 import os
@@ -15,6 +15,15 @@ def look_less_often() -> None:
     fifth of the time to the first token. Only cycles wait longer to be freed.
     """
     gc.set_threshold(CONTAINERS)
+
+
+def keep_garbage() -> None:
+    """Make the garbage collector pass over everything, for a process that ends.
+
+    Its memory goes to the system as a whole; looking once more through all objects took a sixth of
+    the time of a short answer.
+    """
+    gc.freeze()
 
 
 def leave_deleted_folder() -> None:

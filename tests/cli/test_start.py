@@ -20,6 +20,37 @@ def test_a_start_hardly_looks_for_garbage() -> None:
     assert int(done.stderr.splitlines()[-1]) < 30  # as Python comes it is hundreds
 
 
+ENDED = """
+import atexit, gc, runpy, sys
+atexit.register(lambda: print(len(gc.get_objects()), gc.get_freeze_count(), file=sys.stderr))
+sys.argv = ["localrun", "tokenize", "hello"]
+runpy.run_module("localrun", run_name="__main__")
+"""
+
+
+def test_an_end_leaves_garbage_to_the_system() -> None:
+    done = subprocess.run([sys.executable, "-c", ENDED], capture_output=True, text=True, check=True)
+    n_watched, n_frozen = map(int, done.stderr.splitlines()[-1].split())
+    assert n_watched < 1000 < n_frozen
+
+
+IMPORTED = """
+import atexit, runpy, sys
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+sys.argv = ["localrun", "run", "--no-stdin", "--max-tokens", "1", "hello"]
+runpy.run_module("localrun", run_name="__main__")
+"""
+UNUSED = ("localrun.model.vision", "localrun.images", "localrun.formats.checkpoints", "PIL", "torch", "jinja2", "textual")
+
+
+def test_a_text_from_a_gguf_imports_nothing_of_images_and_checkpoints(tmp_path: Path) -> None:
+    environ = {**os.environ, "LOCALRUN_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, env=environ, check=True)
+    imported = done.stderr.splitlines()[-1].split()
+    assert "localrun.engine.load" in imported
+    assert not [name for name in imported if name.startswith(UNUSED)]
+
+
 APP = """
 import localrun.__main__
 import localrun.cli.open_app
