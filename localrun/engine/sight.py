@@ -30,4 +30,5 @@ def find_sight(source: TensorSource, hidden_size: int) -> Sight:
         return BLIND
     from localrun.engine.tower import find_tower  # a GGUF of text starts without it
 
-    return find_tower(source, hidden_size)
+    tower, why_not = find_tower(source, hidden_size)
+    return Sight(tower, why_not or NO_EYES)

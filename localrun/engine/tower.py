@@ -17,7 +17,6 @@ from localrun.base.sanitize import clean
 from localrun.base.units import gib
 from localrun.engine.image_cost import USUAL_IMAGES, ImageCost
 from localrun.engine.image_encoder import KEPT_BYTES
-from localrun.engine.sight import NO_EYES, Sight
 from localrun.fit.plan import USUAL_THREADS
 from localrun.formats.gguf import GgufFile, open_gguf
 from localrun.formats.helper_files import PROJECTOR, named_helper
@@ -105,9 +104,9 @@ class OpenedTower:
         return self.family.projector(self.config, load, encoder, lambda: f"{self.identity()} {arithmetic}", n_bytes)
 
 
-def find_tower(source: TensorSource, hidden_size: int) -> Sight:
-    """The tower in a checkpoint, or of the projector beside a GGUF that makes rows of this size. One that cannot be
-    read is none: the text side of the model works without."""
+def find_tower(source: TensorSource, hidden_size: int) -> tuple[OpenedTower | None, str]:
+    """The tower in a checkpoint, or of the projector beside a GGUF that makes rows of this size; or why there is none,
+    where a file is to blame. One that cannot be read is none: the text side of the model works without."""
     if source.format != "gguf":
         return first_fitting([source] if family_of(source) else [], hidden_size)
     arch = str(source.metadata.get("general.architecture"))
@@ -130,19 +129,21 @@ def projectors_beside(path: Path) -> list[Path]:
     return sorted(found, key=likeness)
 
 
-def first_fitting(sources: Iterable[TensorSource], hidden_size: int, arch: str | None = None) -> Sight:
-    """The first that makes rows of this size and, beside a GGUF, goes along with its architecture."""
-    why = NO_EYES
+def first_fitting(
+    sources: Iterable[TensorSource], hidden_size: int, arch: str | None = None
+) -> tuple[OpenedTower | None, str]:
+    """The first that makes rows of this size and, beside a GGUF, goes along with its architecture; or why none does."""
+    why = ""
     try:
         for source in sources:
             family = required_family(source)
             config = family.config(source)
             if config.out_size == hidden_size and goes_along(family, config, arch):
-                return Sight(OpenedTower(source, family, config, family.refs(config, source)))
+                return OpenedTower(source, family, config, family.refs(config, source)), ""
             why = f"{clean(source.path.name)} is the projector of another model: put the right one beside it"
     except ModelFileError as error:
         why = clean(error.message)
-    return Sight(None, why)
+    return None, why
 
 
 def goes_along(family: Family[Any, Any], config: VisionConfig, arch: str | None) -> bool:

@@ -52,7 +52,7 @@ def cost_of_projector(http: Http, repo: RemoteRepo, file: RemoteFile, hidden_siz
     from localrun.engine.tower import first_fitting
 
     try:
-        tower = first_fitting([read_headers(http, repo, [file])], hidden_size).tower
+        tower, _ = first_fitting([read_headers(http, repo, [file])], hidden_size)
     except ModelFileError:
         return None
     return tower.cost(backend_in_main_memory()) if tower else None

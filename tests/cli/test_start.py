@@ -40,7 +40,7 @@ atexit.register(lambda: print(*sys.modules, file=sys.stderr))
 sys.argv = ["localrun", "run", "--no-stdin", "--max-tokens", "1", "hello"]
 runpy.run_module("localrun", run_name="__main__")
 """
-UNUSED = ("localrun.model.vision", "localrun.images", "localrun.formats.checkpoints", "PIL", "torch", "jinja2", "textual")
+UNUSED = ("localrun.model.vision", "localrun.images", "localrun.formats.checkpoints", "PIL", "torch", "jinja2")
 
 
 def test_a_text_from_a_gguf_imports_nothing_of_images_and_checkpoints(tmp_path: Path) -> None:
