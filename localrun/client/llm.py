@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypedDict, Unpack, assert_never
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, assert_never
 
 from localrun.base.adapter_choice import AdapterChoice, read_adapter
 from localrun.base.check import check, check_load, check_request
@@ -37,6 +37,9 @@ from localrun.base.tool_choice import names_of, tool_wish
 from localrun.chat.images import attach_image, image_part
 from localrun.client.interface import EngineClient, Generation
 from localrun.client.schemas import schema_of
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Options(TypedDict, total=False):
@@ -141,6 +144,18 @@ class LLM:
         with python_spelling():
             return texts(self._begin(*seen_message(prompt, images), options))
 
+    def hidden(self, text: str | Sequence[int]) -> "np.ndarray":
+        """Hidden rows after the last norm, f32 [n_tokens, hidden_size], of token ids, or of a text after the BOS token
+        that the model may want: `last_hidden_state` in transformers. Raises UsageError for a model elsewhere."""
+        from localrun.client.local import LocalClient
+
+        is_ids = isinstance(text, Sequence) and all(isinstance(one, int) for one in text)
+        check(isinstance(text, str) or is_ids, "text", text, "a text or token ids are needed")
+        with python_spelling():
+            if not isinstance(client := self._opened(), LocalClient):
+                raise UsageError("a model on a server tells no hidden rows", "name a model of this machine")
+            return client.hidden(text)
+
     def close(self) -> None:
         """Free the model; the next call loads it again."""
         if self._client is not None:
@@ -167,10 +182,12 @@ class LLM:
     def _begin(
         self, messages: Sequence[RequestMessage], images: Sequence[RequestImage], options: Options
     ) -> Generation:
-        request = replace(request_for(messages, options), images=tuple(images))
+        return self._opened().generate(replace(request_for(messages, options), images=tuple(images)))
+
+    def _opened(self) -> EngineClient:
         if self._client is None:
             self._client = self._open()
-        return self._client.generate(request)
+        return self._client
 
     def _open(self) -> "EngineClient":
         if self.server is not None:

@@ -4,7 +4,7 @@ import secrets
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -28,12 +28,14 @@ from localrun.engine.handle import GenerationHandle
 from localrun.engine.image_encoder import NO_IMAGES, SeenImages
 from localrun.engine.images import RequestImages
 from localrun.engine.load import LoadedModel, load
-from localrun.engine.sampler import MAX_SEED, resolve_settings
+from localrun.engine.sampler import MAX_SEED, SamplerSettings, resolve_settings
 from localrun.fit.machine_rates import learn
 from localrun.storage.mapped_files import DamagedWeightsError
 from localrun.text.model_text import PromptIds
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from localrun.diagnose.explain.topic_report import TopicReport
 
 
@@ -81,6 +83,19 @@ class LocalClient:
         is_single = held is None and not request.parallel_tool_calls  # else the constraint sees to it
         answer = AnswerStream(text.parser(request, prompt.ids), text.stops(request), is_single)
         return Generation(self._events(request, prompt, seen, handle, answer, watch), handle.cancel)
+
+    def hidden(self, text: str | Sequence[int]) -> "np.ndarray":
+        """Hidden rows of a text, or of token ids, after the last norm: f32 [n_tokens, hidden]. Raises UsageError."""
+        import numpy as np
+
+        rows = list[np.ndarray]()
+        token_ids = self.model.text.tokenizer.encode(text, bos=True) if isinstance(text, str) else text
+        settings = SamplerSettings(temperature=0.0)
+        request = GenerationRequest(tuple(token_ids), 0, frozenset(), settings, seed=0, take_hidden=rows.append)
+        for _ in self._submit(replace(request, priority="api")):
+            pass
+        found = np.concatenate(rows)
+        return found[-len(token_ids) :]
 
     def _see(self, request: Request) -> SeenImages:
         """The images of a request, planned. Raises UsageError where the model sees none."""

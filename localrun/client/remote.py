@@ -96,7 +96,7 @@ class RemoteClient:
         return self._engine.streaming | chat | effort | self._rank(request) | self._going_on(request)
 
     def _rank(self, request: Request) -> Json:
-        """Place of a request in the queue there, unless that is the usual one, or the engine says that it heeds none."""
+        """Place of a request in the queue there, unless it is the usual one, or the engine says that it heeds none."""
         rank = RANKS[request.priority]
         heeds = self._engine.ranks and self._profile.abilities.get("priorities") is not False
         return {"priority": rank} if rank and heeds else {}

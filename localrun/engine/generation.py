@@ -5,6 +5,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from localrun.base.check import check_bias, check_ids, check_logprobs, check_number, check_sampling
 from localrun.base.errors import UsageError, prompt_too_long
 from localrun.base.events import ImageProgress, StopReason
@@ -47,6 +49,7 @@ class GenerationRequest:
     stop_on_loop: bool = False
     logprobs: int | None = None  # alternatives beside each token of the answer; None: no logprobs
     prompt_logprobs: int | None = None  # likewise of the prompt's, which are all computed
+    take_hidden: Callable[[np.ndarray], None] | None = None  # takes the hidden rows of the prompt, likewise, in order
     chat: str = ""  # the kept chat that this is of: what is computed for it may go to the disk
     rewritten: str = ""  # reason that the prompt does not begin with the earlier chat, for the user
     images: RequestImages | None = None  # those whose rows are among `prompt`
@@ -65,7 +68,8 @@ class GenerationRequest:
         check_logprobs("prompt_logprobs", self.prompt_logprobs)
         if self.prompt_logprobs is not None and has_images(self.prompt):
             raise UsageError("a prompt with an image has no logprobs", "ask for those of the answer, or leave it out")
-        if self.max_tokens != 0 or not (self.is_warm_up or self.prompt_logprobs is not None):  # the prompt may be all
+        wants_prompt = self.is_warm_up or self.prompt_logprobs is not None or self.take_hidden is not None
+        if self.max_tokens != 0 or not wants_prompt:  # the prompt may be all
             check_number("max_tokens", self.max_tokens)
 
     def _check_length(self, ctx: int, can_roll: bool) -> None:
@@ -160,8 +164,9 @@ class GenerationState:
 
     @property
     def reusable(self) -> list[int]:
-        """Keys of what may come from the cache, and of the token after it: rows that logprobs are read of are
-        computed."""
+        """Keys of what may come from the cache, and of the token after it: rows that are told of are computed."""
+        if self.request.take_hidden is not None:
+            return self.keys[:1]
         return self.keys[: self.n_scored + 1] if self.reads_logprobs else self.keys
 
     def whole(self, n: int, most: int) -> int:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from localrun.backends.executor import Executor
+from localrun.base.errors import UsageError
 from localrun.cache.blocks import NO_BLOCK, BlockTable
 from localrun.cache.groups import Group, ring_pools
 from localrun.cache.sequence_cache import SequenceCache
@@ -56,7 +57,21 @@ class Runner:
 
     def run(self, plan: StepPlan, cancel: CancelFlag | None = None) -> Logits:
         """One step -> the rows of logits that the plan says. Raises StepCancelled."""
-        return self.submit(plan, cancel).result()
+        logits = self.submit(plan, cancel).result()
+        if any(work.sequence.request.take_hidden for work in plan.work):
+            self._hand_out_hidden(plan)
+        return logits
+
+    def _hand_out_hidden(self, plan: StepPlan) -> None:
+        """Give the hidden rows of prompts to those who asked for them. Raises UsageError where they are on a device."""
+        hidden, row = self.executor.hidden(plan.n_rows), 0
+        if hidden is None:
+            raise UsageError("hidden rows stay on the device here", "load the model with backend cpu")
+        for work in plan.work:
+            take, n = work.sequence.request.take_hidden, work.sequence.n_prompt - work.sequence.n_computed
+            if take is not None and n > 0:
+                take(hidden[row : row + min(n, work.n)].copy())
+            row += work.n_rows
 
     def submit(self, plan: StepPlan, cancel: CancelFlag | None = None) -> Handle:
         """Begin a step; its result may be read later, and is valid until the next one is submitted.

@@ -23,8 +23,9 @@ class DraftProgram:
 
     def open(self, sequence: GenerationState, start: int) -> DraftText:
         """The text of a sequence whose hidden rows are there from row `start` on. Raises OutOfBlocks."""
-        ids = sequence.token_ids
-        cache = self.store.open(keys_of(ids, self.lead, 0, len(ids)), max(1, sequence.n_prompt - self.lead))
+        ids, n_prompt = sequence.token_ids, max(1, sequence.n_prompt - self.lead)
+        keys = keys_of(ids, self.lead, 0, len(ids))  # none of a single token
+        cache = self.store.open(keys, n_prompt) if keys else self.store.open_empty(n_prompt)
         known = cache.reuse.start
         text = DraftText(cache, self.lead, keys=keys_of(ids, self.lead, 0, known), n=known)
         if not self.hidden_size or start <= known:

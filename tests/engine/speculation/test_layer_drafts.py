@@ -105,7 +105,7 @@ def test_a_layer_that_foresees_is_accepted(file_format: str, tmp_path: Path) -> 
 def test_answers_are_the_same(name: str, codec: str, made: Made) -> None:
     """One at a time, side by side, and gone on with."""
     folder, _ = made(name)
-    prompts = [token_ids(40 + 50 * n, VOCAB_SIZE, seed=n) for n in range(4)]
+    prompts = [token_ids((1, 90, 140, 190)[n], VOCAB_SIZE, seed=n) for n in range(4)]
     plain = [greedy(prompt, 40) for prompt in prompts]
     requests = [
         plain[0],
