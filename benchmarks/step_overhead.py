@@ -1,6 +1,6 @@
 """What a token costs beside the native step: scheduler, step translation, sampler and delivery, in milliseconds.
 
-    python benchmarks/step_overhead.py MODEL.gguf [--rounds 8] [--tokens 96]
+    python benchmarks/step_overhead.py MODEL.gguf [--rounds 8] [--tokens 96] [--draft off]
     python benchmarks/step_overhead.py [--rounds 8]
 
 Greedy answers, and such with temperature, top-k, top-p and all penalties, take turns. Printed are medians. Without a
@@ -74,13 +74,14 @@ def main() -> None:
     parser.add_argument("model", type=Path, nargs="?")
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=96)
+    parser.add_argument("--draft", default="off", help="with drafts a step has several tokens (default: off)")
     asked = parser.parse_args()
     if asked.model is None:
         for vocab in (50_000, 151_936):
             for name, n_rows in itertools.product(CHAINS, (1, 8, 100)):
                 measure_choice(name, n_rows, vocab, asked.rounds)
         return
-    with LocalClient(LoadOptions(asked.model, ctx=1024, backend="cpu")) as client:
+    with LocalClient(LoadOptions(asked.model, ctx=1024, backend="cpu", draft=asked.draft)) as client:
         executor: Any = client.model.engine.runner.executor
         clock = Clock(executor.calls)
         rounds = [
