@@ -59,7 +59,7 @@ class Engine:
         self.resting = threading.Event()  # set while there has been nothing to do for a while
         # None: look what there is to do
         self.inbox: queue.SimpleQueue[GenerationHandle | Stop | None] = queue.SimpleQueue()
-        most = min(parallel or MAX_ROWS, max_sequences(ctx, runner.has_spans))
+        most = min(parallel or MAX_ROWS, max_sequences(ctx))
         wake = partial(self.inbox.put, None)
         self.scheduler = Scheduler(store, most, disk, wake, runner.bulk_span, speculation=speculation)
         self.generations = Generations(self.scheduler, runner.block_sizes, ctx)

@@ -169,6 +169,11 @@ class GenerationState:
             return self.keys[:1]
         return self.keys[: self.n_scored + 1] if self.reads_logprobs else self.keys
 
+    @property
+    def has_spans(self) -> bool:
+        """Whether it has an image that one step computes whole."""
+        return self.images is not None and self.images.has_spans
+
     def whole(self, n: int, most: int) -> int:
         """About `n` of the next tokens, and at most `most`, that may be computed in one step; 0: none may."""
         return n if self.images is None else self.images.whole(self.n_computed, n, most)

@@ -55,6 +55,7 @@ class PromptImages:
             if source is None or source.span.n_rows != n_rows:
                 raise UsageError("the prompt has an image that the request does not bring", "send the image again")
             self.places.append(PlacedImage(start, source))
+        self.has_spans = any(place.source.span.sees_itself for place in self.places)
         self.token_id = images.token_id
         self.token_ids = without_images(prompt, images.token_id)
         self._angles = angles_of(len(prompt), self.places)  # int64 [n_prompt, 3]

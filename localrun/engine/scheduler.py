@@ -18,7 +18,7 @@ from localrun.engine.readiness import Readiness
 from localrun.engine.shared_prefix import SharedPrefixes
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.step_cost import ALONE_SECONDS, LEAST_ROWS, StepCost
-from localrun.engine.step_plan import StepPlan, StepWork, placed
+from localrun.engine.step_plan import StepPlan, StepWork, has_place, placed
 from localrun.engine.waiting_line import WaitingLine, class_of
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, SCORED_ROWS, max_rows
 from localrun.storage.disk_cache import DiskCache
@@ -172,7 +172,7 @@ class Scheduler:
                 level = min(class_of(sequence), self.awaited.get(leader.number, class_of(leader)))
                 self.awaited[leader.number] = level
             elif not is_full:
-                is_full = len(self.running) >= self.max_running or not self._open(sequence)
+                is_full = not has_place(self.max_running, self.running, sequence) or not self._open(sequence)
                 reading += [] if is_full else [sequence]
 
     def _is_ready(self, sequence: GenerationState) -> bool:

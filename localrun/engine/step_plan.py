@@ -1,10 +1,11 @@
 """Plan of a step: the tokens that it computes of every sequence, and the rows of logits that come back. No tensors."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from localrun.engine.generation import GenerationState
+from localrun.ops.largest_step import BESIDE_SPANS
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +67,10 @@ class StepPlan:
 def placed(work: Iterable[StepWork]) -> list[StepWork]:
     """Work whose sequence still has its blocks: one that lost them to an older one waits again."""
     return [one for one in work if one.sequence.cache is not None]
+
+
+def has_place(most: int, running: Sequence[GenerationState], sequence: GenerationState) -> bool:
+    """Whether another sequence may run beside those that do: at most `most` at once, and fewer where one has an image
+    that a step computes whole."""
+    has_spans = any(one.has_spans for one in (sequence, *running))
+    return len(running) < (min(most, BESIDE_SPANS) if has_spans else most)

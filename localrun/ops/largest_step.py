@@ -4,6 +4,7 @@ MAX_ROWS = 512  # decodes and chunks of prompts together
 BULK_SPANS = 4  # of prompts that are read in bulk, which make larger steps
 LEAST_CHUNK = 64  # rows that are left to prompts however many sequences decode
 SPAN_ROWS = 320  # of an image that one step computes whole: 280 are the most that fit into it by the rule of Gemma 4
+BESIDE_SPANS = MAX_ROWS - SPAN_ROWS  # sequences that may run at once where one has such an image
 SCORED_ROWS = 64  # whose logits are wanted as the model gives them, at a time: 39 MB with a vocabulary of 152k
 FEW_SEQUENCES = 16  # that may run side by side in the smallest cache, as far as it has room
 MAX_CANDIDATES = 256  # best tokens of a row that a step finds
@@ -15,9 +16,6 @@ def max_rows(span: int) -> int:
     return max(MAX_ROWS, BULK_SPANS * span)
 
 
-def max_sequences(ctx: int, has_spans: bool = False) -> int:
-    """Sequences that may run at once beside a cache for `ctx` tokens: for each a row of logits finds room in memory.
-
-    `has_spans`: rows of an image are computed in one step, beside those of all sequences.
-    """
-    return min(max(FEW_SEQUENCES, ctx // SEQUENCE_TOKENS), MAX_ROWS - (SPAN_ROWS if has_spans else LEAST_CHUNK))
+def max_sequences(ctx: int) -> int:
+    """Sequences that may run at once beside a cache for `ctx` tokens: for each a row of logits finds room in memory."""
+    return min(max(FEW_SEQUENCES, ctx // SEQUENCE_TOKENS), MAX_ROWS - LEAST_CHUNK)

@@ -2,21 +2,26 @@
 
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from localrun_testing.pretend_engine import PretendEngine
-from localrun_testing.small_model import FULL, WINDOWED
+from localrun_testing.small_model import FULL, WINDOWED, greedy
 
+from localrun.base.image_ids import image_ids
 from localrun.engine.admission import has_room
 from localrun.engine.generation import GenerationState
+from localrun.engine.images import ImageSource, RequestImages
 from localrun.engine.step_cost import LEAST_ROWS
 from localrun.model.config import LayerSpec
+from localrun.ops.image_rows import ImageRows, ImageSpan
+from localrun.ops.interface import CancelFlag
 from localrun.ops.kv import BLOCK_TOKENS
-from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, max_sequences
+from localrun.ops.largest_step import BESIDE_SPANS, LEAST_CHUNK, MAX_ROWS, max_sequences
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -208,3 +213,35 @@ def test_decodes_leave_rows_to_a_prompt(n_running: int) -> None:
 @pytest.mark.parametrize("ctx", [1, 1024, 32_768, 1 << 20])
 def test_sequences_leave_rows_to_prompts(ctx: int) -> None:
     assert 1 <= max_sequences(ctx) <= MAX_ROWS - LEAST_CHUNK
+
+
+def test_texts_alone_are_not_held_back_by_what_an_image_needs() -> None:
+    """An image whose rows see each other both ways is computed in one step, beside all that decode."""
+    engine = PretendEngine(2000)
+    engine.scheduler.cost.rows_per_second = 1e6
+    texts = [engine.add(3, 40) for _ in range(300)]
+    while not all(one.n_generated for one in texts):
+        engine.step()
+        assert engine.n_steps < 100
+    assert len(engine.scheduler.running) == 300
+    span = ImageSpan(b"x" * 16, 280, sees_itself=True)
+    source = ImageSource(span, lambda progress, cancel: ImageRows(np.zeros((280, 1), np.float32)))
+    prompt = (1, *image_ids(span.digest, span.n_rows), 2)
+    asked = replace(greedy(list(prompt), 4), images=RequestImages(7, {span.digest: source}))
+    seeing, late = GenerationState(asked), [engine.add(3, 4) for _ in range(20)]
+    assert seeing.images is not None
+    for place in seeing.images.places:
+        place.rows = source.rows(lambda share: None, CancelFlag())
+    engine.scheduler.add(seeing)
+    late += [engine.add(3, 4) for _ in range(20)]
+    chunks = []
+    while seeing.stop_reason is None:
+        work = engine.step()
+        assert len(work) <= BESIDE_SPANS or all(sequence is not seeing for sequence, _ in work)
+        chunks += [n for sequence, n in work if sequence is seeing]
+        assert engine.n_steps < 500, "it waits for ever"
+    assert max(chunks) >= 280
+    while engine.scheduler.busy:
+        engine.step()
+        assert engine.n_steps < 1000
+    assert all(one.stop_reason for one in (*texts, *late))
