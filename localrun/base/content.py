@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, assert_never
 
+from localrun.base.image_size import IMAGE_ROWS, ImageKey, size_name
 from localrun.base.sanitize import clean
 from localrun.base.units import gib
 
@@ -61,18 +62,32 @@ class ResultPart:
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """An image. Its bytes are kept elsewhere, by their sha256 (hex); the size is in pixels."""
+    """An image. Its bytes are kept elsewhere, by their sha256 (hex); the size is in pixels.
+
+    A model makes at most `most_rows` tokens of it.
+    """
 
     name: str
     sha256: str
     width: int
     height: int
     media_type: str = ""
+    most_rows: int = IMAGE_ROWS
+
+    @property
+    def key(self) -> ImageKey:
+        """The key of the image in a request."""
+        return self.sha256, self.most_rows
 
     @property
     def chip(self) -> str:
         """Name and size, as a face shows them."""
-        return f"{clean(self.name, keep_newlines=False)} {self.width:,} × {self.height:,}"
+        size = "" if self.most_rows == IMAGE_ROWS else f", {size_name(self.most_rows)}"
+        return f"{clean(self.name, keep_newlines=False)} {self.width:,} × {self.height:,}{size}"
+
+    def fields(self) -> dict[str, Any]:
+        """The fields as plain data; `most_rows` where it is not the usual one."""
+        return {name: value for name, value in asdict(self).items() if name != "most_rows" or value != IMAGE_ROWS}
 
 
 def is_sha256(text: str) -> bool:
@@ -177,7 +192,7 @@ def _as_dict(part: Part) -> dict[str, Any]:
         case FilePart(name, text):
             return {"type": "file", "name": name, "text": text}
         case ImagePart():
-            return {"type": "image", **asdict(part)}
+            return {"type": "image", **part.fields()}
         case CallPart() | ResultPart():
             return {"type": "text", "text": _spelled(part)}
     assert_never(part)

@@ -1,8 +1,10 @@
 """Reading of an image file's bytes, within a limit."""
 
+from hashlib import sha256
 from pathlib import Path
 
 from localrun.base.errors import ImageError
+from localrun.base.request import RequestImage
 from localrun.base.sanitize import clean
 from localrun.base.small_file import TooBigError, read_small
 from localrun.base.units import gib
@@ -26,3 +28,11 @@ def read_image(path: Path) -> bytes:
     except OSError as error:
         what = f"{name} cannot be read: {error.strerror or error}"
         raise ImageError("UNREADABLE", what, "check the path and its permissions") from None
+
+
+def bytes_of(image: RequestImage) -> bytes:
+    """The bytes of an image's file. Raises ImageError where it is gone or has become another."""
+    data = image.data or (read_image(image.path) if image.path is not None else b"")
+    if sha256(data).hexdigest() != image.sha256:
+        raise ImageError("CHANGED", "the image is not the one that was attached", "attach it again")
+    return data

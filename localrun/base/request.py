@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.constraint import Constraint
+from localrun.base.content import ImagePart
+from localrun.base.image_size import IMAGE_ROWS, ImageKey
 
 BackendName = Literal["auto", "reference", "cpu", "cuda", "mps"]
 KVCodecName = Literal["auto", "f32", "f16", "q8", "k8v4", "q4"]
@@ -16,7 +18,6 @@ Overflow = Literal["stop", "roll"]
 ToolChoice = Literal["auto", "none", "required"]  # whether the model may or must call tools; it is told of them anyway
 Priority = Literal["interactive", "api", "background"]  # somebody watches, a program waits, nobody does
 RANKS: dict[Priority, int] = {"interactive": -1, "api": 0, "background": 1}  # as numbers, the least first, for servers
-IMAGE_ROWS = 1024  # tokens of an image at most, unless more are wished for: encoding more takes minutes on a CPU
 GATHER_MS = 120  # for people, who read no faster; every journey from a worker process wakes a core
 ProgressCallback = Callable[[int, int], None]  # bytes done, bytes in all; may raise to give up
 Json = dict[str, Any]  # a JSON object
@@ -75,9 +76,10 @@ DEFAULT_SAMPLING: dict[str, float] = {
 
 @dataclass(frozen=True, slots=True)
 class RequestImage:
-    """An image that messages name by its sha256 (hex), with its size in pixels: a file on this machine, or its bytes.
+    """An image that messages name by its sha256 (hex) and `most_rows`: a file on this machine, or its bytes. The size
+    is in pixels.
 
-    They are read only where the image has to be encoded.
+    The bytes are read only where the image has to be encoded.
     """
 
     sha256: str
@@ -86,6 +88,15 @@ class RequestImage:
     path: Path | None = None
     data: bytes = b""
     most_rows: int = IMAGE_ROWS  # tokens that it may take
+
+    @classmethod
+    def of(cls, part: ImagePart, path: Path | None = None, data: bytes = b"") -> "RequestImage":
+        """The image of a message, with its file or its bytes."""
+        return cls(part.sha256, part.width, part.height, path, data, part.most_rows)
+
+    @property
+    def key(self) -> ImageKey:
+        return self.sha256, self.most_rows
 
 
 @dataclass(frozen=True, slots=True)

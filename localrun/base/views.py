@@ -1,5 +1,6 @@
 """Views of an engine that answers when it is asked: its KV cache, its memory, its load, a prompt as it reads it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -64,13 +65,31 @@ class ServerLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class SizeView:
+    """An image in one of the sizes that may be chosen: its tokens, and about the seconds that encoding it takes. 0:
+    it is encoded; None: not known."""
+
+    n_tokens: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageView:
+    """An image of a prompt by its sha256, in every size that it has, by the names of `base.image_size.SIZES`."""
+
+    sha256: str
+    sizes: Mapping[str, SizeView]
+
+
+@dataclass(frozen=True, slots=True)
 class PromptView:
     """A prompt as the model would be given it: how many tokens, and how many of them, from the first on, are computed
     already, None where a server does not say. `ids`, `pieces` with the text of each and `text` with that of all are
-    there where they were asked for."""
+    there where they were asked for. `images` are those that the request brings; none where an engine does not say."""
 
     n_tokens: int
     n_cached: int | None
     ids: tuple[int, ...] = ()
     pieces: tuple[str, ...] = ()
     text: str = ""
+    images: tuple[ImageView, ...] = ()

@@ -8,6 +8,7 @@ from typing import Literal
 
 from localrun.base.adapter_choice import AdapterChoice, read_adapter
 from localrun.base.errors import UsageError
+from localrun.base.image_size import SIZES
 from localrun.base.nearest import did_you_mean
 from localrun.base.settings import SETTINGS
 from localrun.chat.conversation import Policy
@@ -74,6 +75,7 @@ COMMANDS: tuple[Command, ...] = (
         "[FILE]",
         action="attach",
     ),
+    Command("/image", "Size of attached images", f"what each takes, or choose: {', '.join(SIZES)}", "[[NUMBER] SIZE]"),
     Command(
         "/read",
         "Read a long file",

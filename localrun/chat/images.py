@@ -11,7 +11,7 @@ from pathlib import Path
 from localrun.base.content import ImagePart, is_sha256
 from localrun.base.errors import ImageError, StorageError
 from localrun.base.files import make_private, write_whole
-from localrun.base.image_file import read_image
+from localrun.base.image_file import bytes_of, read_image
 from localrun.base.request import RequestImage
 from localrun.base.sanitize import clean
 from localrun.base.units import gib
@@ -46,12 +46,19 @@ class ImageShelf:
     def find(self, part: ImagePart) -> RequestImage | None:
         """The image for a request; None where its bytes are gone."""
         if (data := self._held.get(part.sha256)) is not None:
-            return RequestImage(part.sha256, part.width, part.height, data=data)
+            return RequestImage.of(part, data=data)
         if self.folder is None or not is_sha256(part.sha256):
             return None
         path = (self.folder / part.sha256).absolute()
         is_there = path.is_file() and not path.is_symlink()
-        return RequestImage(part.sha256, part.width, part.height, path) if is_there else None
+        return RequestImage.of(part, path) if is_there else None
+
+    def data(self, part: ImagePart) -> bytes:
+        """The bytes of an image. Raises ImageError where they are gone or have changed."""
+        image = self.find(part)
+        if image is None:
+            raise ImageError("GONE", "the copy of the image is gone", "attach it again")
+        return bytes_of(image)
 
 
 def image_part(name: str, data: bytes) -> ImagePart:
@@ -63,10 +70,13 @@ def image_part(name: str, data: bytes) -> ImagePart:
     return ImagePart(clean(name, keep_newlines=False), sha256(data).hexdigest(), width, height, media_type)
 
 
-def attach_image(path: Path) -> tuple[ImagePart, RequestImage]:
-    """An image file as a part of a message, and for the request. Raises ImageError."""
-    part = image_part(path.name, read_image(path))
-    return part, RequestImage(part.sha256, part.width, part.height, path.absolute())
+def seen_image(given: Path | bytes) -> tuple[ImagePart, RequestImage]:
+    """An image, by its file or the bytes of one, as a part of a message and for the request. Raises ImageError."""
+    if isinstance(given, bytes):
+        part = image_part("image", given)
+        return part, RequestImage.of(part, data=given)
+    part = image_part(given.name, read_image(given))
+    return part, RequestImage.of(part, given.absolute())
 
 
 def erase_images(chats: Path, erased: Path) -> None:

@@ -56,7 +56,7 @@ def _pack(part: Part, at: int, length: int) -> dict[str, Any]:
         case FilePart(name, text):
             return {"type": "file", "name": name, "span": _span_in_fence(part, text, at + length)}
         case ImagePart():
-            return {"type": "image", **asdict(part), "span": [at, at + length]}
+            return {"type": "image", **part.fields(), "span": [at, at + length]}
         case CallPart(arguments=text):
             return {"type": "call", **_fields(part, "arguments"), "span": _span_in_fence(part, text, at + length)}
         case ResultPart(text=text):
@@ -103,7 +103,8 @@ def _with_fields(part: CallPart | ResultPart, record: Mapping[Any, Any]) -> Part
 
 def image_part(record: Mapping[Any, Any]) -> ImagePart | None:
     """The image of a record; None where a field is missing or has the wrong type."""
-    match [record.get(field.name) for field in fields(ImagePart)]:
-        case [str(name), str(sha256), int(width), int(height), str(kind)] if is_sha256(sha256) and width > 0 < height:
-            return ImagePart(name, sha256, width, height, kind)
+    match [record.get(field.name, field.default) for field in fields(ImagePart)]:
+        case [str(name), str(sha256), int(width), int(height), str(kind), int(most)]:
+            is_one = is_sha256(sha256) and min(width, height, most) > 0
+            return ImagePart(name, sha256, width, height, kind, most) if is_one else None
     return None

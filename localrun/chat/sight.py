@@ -27,7 +27,7 @@ def seen_chat(chat: Chat, messages: Sequence[Message], sees: bool = True) -> See
     found = {part: chat.images.find(part) if sees else None for part in parts}
     gone = tuple(part for part, image in found.items() if image is None)
     told = [_without(message, gone) for message in messages]
-    images = {image.sha256: image for image in found.values() if image is not None}
+    images = {image.key: image for image in found.values() if image is not None}
     return SeenChat(tuple(in_turn(request_messages(told, chat.system))), tuple(images.values()), gone)
 
 
@@ -35,6 +35,11 @@ def require_sight(info: ModelInfo | None, content: Content) -> None:
     """Raise UsageError where a message has images that the model does not see."""
     if info is not None and info.why_blind and images_in(content):
         raise UsageError(f"{info.name} sees no images", info.why_blind)
+
+
+def blind_words(info: ModelInfo | None) -> str:
+    """A sentence about a model that sees no images; empty for one that does, or that is not known."""
+    return f"{info.name} sees no images: {info.why_blind}" if info is not None and info.why_blind else ""
 
 
 def unseen_words(chat: Chat, leaf: str, info: ModelInfo) -> str:

@@ -21,7 +21,7 @@ from localrun.chat.export import to_markdown
 from localrun.chat.overflow import POLICIES
 from localrun.chat.turn import preview_request
 from localrun.cli import chat_shelf, chat_shown
-from localrun.cli.chat_files import attach, read_file, take_named
+from localrun.cli.chat_files import attach, read_file, size_images, take_named
 from localrun.cli.chat_prompts import keep_last, use_prompt
 from localrun.cli.console import is_terminal, note, tell
 from localrun.cli.line_chat import LineChat
@@ -165,6 +165,7 @@ HANDLERS: dict[str, Callable[[LineChat, str], None]] = {
     "/branch": chat_shown.branch,
     "/compare": chat_shown.compare,
     "/attach": attach,
+    "/image": size_images,
     "/read": read_file,
     "/copy": _copy,
     "/show": chat_shown.show_all,

@@ -3,12 +3,16 @@
 import re
 from pathlib import Path
 
-from localrun.base.errors import UsageError
+from localrun.base.content import ImagePart, TextPart, images_in
+from localrun.base.errors import LocalrunError, UsageError
+from localrun.base.views import ImageView
 from localrun.chat.attachments import read_text
 from localrun.chat.commands import named_file
 from localrun.chat.files import read_files
+from localrun.chat.image_sizes import cost_of, resized, size_lines, view_of
 from localrun.chat.left_out import Attached
 from localrun.chat.sight import require_sight
+from localrun.chat.turn import preview_request
 from localrun.cli.console import note
 from localrun.cli.line_chat import LineChat
 
@@ -20,6 +24,17 @@ def attach(chat: LineChat, wanted: str) -> None:
     if not wanted:
         raise UsageError("/attach needs a file", "/attach notes.pdf, /attach cat.png, or @notes.pdf inside a message")
     _add(chat, read_files(wanted, Path.cwd(), chat.store.images), "will be sent with the next message")
+
+
+def size_images(chat: LineChat, typed: str) -> None:
+    """Choose the size of attached images if one is given, then tell what they cost in each."""
+    if typed:
+        chat.attachments = resized(chat.attachments, typed)
+    images, costs = images_in(tuple(chat.attachments)), _costs(chat)
+    if not images:
+        raise UsageError("no image is attached", "/attach cat.png attaches one")
+    for number, image in enumerate(images, 1):
+        note("\n".join([f"{number}  {image.chip}", *size_lines(image, view_of(image, costs))]))
 
 
 def take_named(chat: LineChat, text: str) -> str:
@@ -56,8 +71,20 @@ def _take(chat: LineChat, named: re.Match[str]) -> str:
 
 def _add(chat: LineChat, attached: Attached, does: str) -> None:
     require_sight(chat.client.info, tuple(attached.files))
+    chat.attachments = list(dict.fromkeys([*chat.attachments, *attached.files]))
+    costs = _costs(chat) if images_in(tuple(attached.files)) else ()
     for file in attached.files:
-        note(f"({file.chip} {does})")
+        cost = cost_of(file, costs) if isinstance(file, ImagePart) else ""
+        note(f"({file.chip}{cost and f', {cost},'} {does})")
     if attached.left_out:
         note(f"({attached.left_out})")
-    chat.attachments = list(dict.fromkeys([*chat.attachments, *attached.files]))
+
+
+def _costs(chat: LineChat) -> tuple[ImageView, ...]:
+    """Costs of attached images; none where the engine does not say."""
+    request = preview_request(chat.chat, (*chat.attachments, TextPart("")), chat.shared.options(chat.chat))
+    try:
+        view = chat.client.preview(request)
+    except LocalrunError:  # sending the message says so
+        return ()
+    return () if view is None else view.images

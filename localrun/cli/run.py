@@ -14,7 +14,7 @@ from localrun.base.content import Content, ImagePart, TextPart, as_message_conte
 from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request, RequestImage, RequestMessage
-from localrun.chat.images import attach_image
+from localrun.chat.images import seen_image
 from localrun.chat.journal import Chat
 from localrun.chat.sight import require_sight
 from localrun.chat.turn import TurnOptions
@@ -209,7 +209,7 @@ def _stream(output: RunOutput, show_thinking: bool, tools: "ChatTools | None") -
 def _attach(chat: Chat | None, paths: Sequence[str]) -> list[tuple[ImagePart, RequestImage | None]]:
     """Images for a request, or kept with the chat that goes on. Raises ImageError or StorageError."""
     files = [Path(path).expanduser() for path in paths]
-    return [attach_image(file) if chat is None else (chat.images.attach(file), None) for file in files]
+    return [seen_image(file) if chat is None else (chat.images.attach(file), None) for file in files]
 
 
 def _request(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, assert_never
 from localrun.base.adapter_choice import AdapterChoice, read_adapter
 from localrun.base.check import check, check_load, check_request
 from localrun.base.constraint import Constraint, of_schema, one_constraint
-from localrun.base.content import ImagePart, TextPart, as_message_content
+from localrun.base.content import TextPart, as_message_content
 from localrun.base.errors import UsageError
 from localrun.base.events import (
     Accepted,
@@ -34,7 +34,7 @@ from localrun.base.request import (
     Think,
 )
 from localrun.base.tool_choice import names_of, tool_wish
-from localrun.chat.images import attach_image, image_part
+from localrun.chat.images import seen_image
 from localrun.client.interface import EngineClient, Generation
 from localrun.client.schemas import schema_of
 
@@ -266,19 +266,18 @@ def seen_message(prompt: str, images: Sequence[str | Path | bytes]) -> tuple[lis
     """A message of the user with images before its text. Raises ImageError for one that cannot be seen."""
     check(isinstance(prompt, str), "prompt", prompt, "a text is needed")
     check(isinstance(images, list | tuple), "images", images, "a list of paths or of the bytes of files is needed")
-    seen = [seen_image(one) for one in images]
+    seen = [seen_image(given_image(one)) for one in images]
     content = as_message_content((*(part for part, _ in seen), TextPart(prompt)))
     return [{"role": "user", "content": content}], [image for _, image in seen]
 
 
-def seen_image(given: object) -> tuple[ImagePart, RequestImage]:
-    """An image by its path or its bytes. Raises ImageError or UsageError."""
-    if isinstance(given, str | Path):
-        return attach_image(Path(given))
-    check(isinstance(given, bytes), "images", given, "paths of files are needed, or their bytes")
-    assert isinstance(given, bytes)
-    part = image_part("image", given)
-    return part, RequestImage(part.sha256, part.width, part.height, data=given)
+def given_image(given: object) -> Path | bytes:
+    """An image by its path or its bytes. Raises UsageError for anything else."""
+    if isinstance(given, bytes):
+        return given
+    check(isinstance(given, str | Path), "images", given, "paths of files are needed, or their bytes")
+    assert isinstance(given, str | Path)
+    return Path(given)
 
 
 def texts(generation: Generation) -> Iterator[str]:

@@ -143,7 +143,8 @@ class LocalClient:
         check_request(request)
         text = self.model.text
         ids = text.prepare(request, self._room(request), self._see(request).known).ids
-        view = PromptView(len(ids), self.model.engine.n_known(ids))
+        images = () if self.model.images is None else tuple(map(self.model.images.view, request.images))
+        view = PromptView(len(ids), self.model.engine.n_known(ids), images=images)
         if not pieces:
             return view
         tokens = ids if text.image_tokens is None else without_images(ids, text.image_tokens.placeholder)

@@ -1,12 +1,12 @@
 """Compute a chat as the next turn will render it, while the user reads, where a template rewrites history."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from localrun.base.errors import LocalrunError
 from localrun.base.request import Request
-from localrun.text.image_tokens import PromptImage
+from localrun.text.image_tokens import KnownImages
 from localrun.text.model_text import NO_IMAGES, ModelText
 
 
@@ -16,7 +16,7 @@ def rewritten_history(
     answer: str,
     thinking: str,
     known: Sequence[int],
-    images: Mapping[str, PromptImage] = NO_IMAGES,
+    images: KnownImages = NO_IMAGES,
 ) -> list[int]:
     """The ids that the next turn begins with, where the template will have rewritten `known`: prompt and answer so far.
 

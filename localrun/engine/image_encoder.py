@@ -1,23 +1,26 @@
 """The images of requests: planned without their pixels, encoded once, and kept in memory for the next time."""
 
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from hashlib import sha256
 
 import numpy as np
 
 from localrun.base.errors import ImageError
-from localrun.base.image_file import read_image
+from localrun.base.image_file import bytes_of
+from localrun.base.image_size import SIZES
 from localrun.base.request import RequestImage
+from localrun.base.views import ImageView, SizeView
+from localrun.engine.encode_rate import EncodeRate
 from localrun.engine.images import ImageSource, RequestImages
 from localrun.ops.image_rows import EncodeProgress, ImagePlan, ImageRows, ImageSpan, Projector, image_digest
 from localrun.ops.interface import CancelFlag, StepCancelled
 from localrun.ops.largest_step import SPAN_ROWS
 from localrun.storage.image_rows import ImageRowFiles
-from localrun.text.image_tokens import ImageTokens, PromptImage
+from localrun.text.image_tokens import ImageTokens, KnownImages, PromptImage
 from localrun.text.tokenizer import Tokenizer
 
 KEPT_BYTES = 64 << 20  # of encoded images in memory: of Qwen3.5 4B, six of 1,024 tokens
@@ -26,9 +29,9 @@ LOOK_SECONDS = 0.1  # between looks at a cancellation, while another image is en
 
 @dataclass(frozen=True, slots=True)
 class SeenImages:
-    """The images of a request: as a prompt has them, by their sha256, and as the engine does."""
+    """The images of a request: as a prompt has them, by their keys, and as the engine does."""
 
-    known: Mapping[str, PromptImage]
+    known: KnownImages
     sources: RequestImages | None
 
 
@@ -46,10 +49,12 @@ class ImageEncoder:
         open_files: Callable[[], ImageRowFiles | None] = lambda: None,
         kept_bytes: int = KEPT_BYTES,
         sees_itself: bool = False,
+        rate: EncodeRate | None = None,
     ) -> None:
         """`open_files`: called with the first image; None: nothing is kept on disk. `sees_itself`: rows of an image see
         each other both ways, so that one step computes them all."""
         self.projector, self.open_files, self.sees_itself = projector, open_files, sees_itself
+        self.rate = rate or EncodeRate()
         marks = projector.marks
         self.tokens = ImageTokens.of(tokenizer, marks.placeholder, marks.before, marks.after)
         self.kept_bytes = kept_bytes
@@ -76,13 +81,29 @@ class ImageEncoder:
         image of an impossible shape."""
         known, sources = {}, {}
         for image in images:
-            most = min(image.most_rows, SPAN_ROWS) if self.sees_itself else image.most_rows
-            plan = self.projector.plan(image.width, image.height, most)
-            digest = image_digest(image.sha256, self.projector.identity, plan)
-            known[image.sha256] = PromptImage(digest, plan.n_rows)
+            plan, digest = self._planned(image)
+            known[image.key] = PromptImage(digest, plan.n_rows)
             span = ImageSpan(digest, plan.n_rows, plan.grid, self.sees_itself)
             sources[digest] = ImageSource(span, partial(self.rows, image, plan, digest, chat))
         return SeenImages(known, RequestImages(self.tokens.placeholder, sources))
+
+    def view(self, image: RequestImage) -> ImageView:
+        """Tokens and seconds of an image in every size; it has none where it is refused."""
+        sizes = {}
+        for name, most_rows in SIZES.items():
+            try:
+                plan, digest = self._planned(replace(image, most_rows=most_rows))
+            except ImageError:
+                continue
+            is_encoded = digest in self._kept or (self.files is not None and self.files.has(digest, plan.n_rows))
+            sizes[name] = SizeView(plan.n_rows, 0.0 if is_encoded else self.rate.seconds(plan.tflop))
+        return ImageView(image.sha256, sizes)
+
+    def _planned(self, image: RequestImage) -> tuple[ImagePlan, bytes]:
+        """The plan of an image and its digest. Raises ImageError."""
+        most = min(image.most_rows, SPAN_ROWS) if self.sees_itself else image.most_rows
+        plan = self.projector.plan(image.width, image.height, most)
+        return plan, image_digest(image.sha256, self.projector.identity, plan)
 
     def rows(
         self,
@@ -99,8 +120,7 @@ class ImageEncoder:
                 raise StepCancelled
         try:
             if digest not in self._kept:
-                found = self._on_disk(digest, plan)
-                self._keep(digest, found or self.projector.encode(bytes_of(image), plan, progress, cancel))
+                self._keep(digest, self._on_disk(digest, plan) or self._encoded(image, plan, progress, cancel))
             self._kept.move_to_end(digest)
             rows = self._kept[digest]
             if chat and self.files is not None:
@@ -108,6 +128,13 @@ class ImageEncoder:
             return rows
         finally:
             self._lock.release()
+
+    def _encoded(self, image: RequestImage, plan: ImagePlan, progress: EncodeProgress, cancel: CancelFlag) -> ImageRows:
+        data = bytes_of(image)
+        began = time.perf_counter()
+        rows = self.projector.encode(data, plan, progress, cancel)
+        self.rate.note(plan.tflop, time.perf_counter() - began)
+        return rows
 
     def _on_disk(self, digest: bytes, plan: ImagePlan) -> ImageRows | None:
         """The rows of an image as an earlier process encoded them."""
@@ -121,14 +148,6 @@ class ImageEncoder:
         self._kept[digest] = rows
         while len(self._kept) > 1 and sum(map(n_bytes, self._kept.values())) > self.kept_bytes:
             self._kept.popitem(last=False)
-
-
-def bytes_of(image: RequestImage) -> bytes:
-    """The bytes of an image's file. Raises ImageError where it is gone or has become another."""
-    data = image.data or (read_image(image.path) if image.path is not None else b"")
-    if sha256(data).hexdigest() != image.sha256:
-        raise ImageError("CHANGED", "the image is not the one that was attached", "attach it again")
-    return data
 
 
 def n_bytes(rows: ImageRows) -> int:

@@ -18,6 +18,7 @@ from localrun.cache.store import CacheStore
 from localrun.engine.constraints import Constraints
 from localrun.engine.describe import describe
 from localrun.engine.draft_load import open_draft, start_drafts
+from localrun.engine.encode_rate import EncodeRate
 from localrun.engine.engine import Engine
 from localrun.engine.image_encoder import ImageEncoder
 from localrun.engine.load_plan import PlannedLoad, plan_on
@@ -177,7 +178,8 @@ def open_eyes(
         identity, n_parts = f"{weights} {projector.identity}", 1 + projector.n_added
         return ImageRowFiles(disk.files.root, identity, disk.files.label, n_parts, tower.config.out_size, disk.writer)
 
-    return ImageEncoder(projector, opened.text.tokenizer, files, sees_itself=opened.config.image_spans), ""
+    rate, sees_itself = EncodeRate(backend), opened.config.image_spans
+    return ImageEncoder(projector, opened.text.tokenizer, files, sees_itself=sees_itself, rate=rate), ""
 
 
 def start_engine(

@@ -11,8 +11,8 @@ from typing import Any
 
 from localrun.backends.interface import Backend
 from localrun.base.errors import DoesNotFitError, ImageError, ModelFileError
+from localrun.base.image_size import IMAGE_ROWS
 from localrun.base.machine import memory
-from localrun.base.request import IMAGE_ROWS
 from localrun.base.sanitize import clean
 from localrun.base.units import gib
 from localrun.engine.image_cost import USUAL_IMAGES, ImageCost

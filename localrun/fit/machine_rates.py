@@ -13,7 +13,7 @@ from localrun.base.paths import folder, writable_folder
 from localrun.base.processors import cpu_name, usual_threads
 from localrun.base.state_file import change_state, read_state
 from localrun.fit.probe import Probed, probe
-from localrun.fit.rates import Rates
+from localrun.fit.rates import ENCODE, Rates
 
 FILE_NAME = "machine.json"
 IDLE_SECONDS, BUSY_SECONDS = 30 * 86400.0, 600.0  # that figures hold: taken while others computed they may be too low
@@ -35,9 +35,9 @@ def machine_rates(refresh: bool = False, backend: Backend | None = None) -> Rate
     return _keep(backend, known.better(found) if known else found)
 
 
-def known_rates() -> Rates | None:
-    """Stored rates of this machine, without measuring."""
-    return _known(usual_backend())[0]
+def known_rates(backend: Backend | None = None) -> Rates | None:
+    """Stored rates of this machine where `backend` computes, by default the usual one, without measuring."""
+    return _known(backend or usual_backend())[0]
 
 
 def note_limits(found: Probed) -> None:
@@ -62,6 +62,16 @@ def learn(answer: Completion, backend: Backend | None = None) -> None:
     better = better.after("decode", work, answer.n_steps, answer.timings.decode_ms / 1000, kv_bytes)
     before, after = _figures(known), _figures(better)
     if any(value > GAIN * before.get(name, 0.0) for name, value in after.items()):
+        _keep(backend, better, measured_at)
+
+
+def learn_encoding(tflop: float, seconds: float, backend: Backend) -> None:
+    """Store how fast an image was encoded, where that is the fastest so far and there are stored rates."""
+    known, measured_at = _known(backend)
+    if known is None:
+        return
+    better = known.after_encoding(tflop, seconds)
+    if better.reached.get(ENCODE, 0.0) > GAIN * known.reached.get(ENCODE, 0.0):
         _keep(backend, better, measured_at)
 
 

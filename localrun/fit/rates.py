@@ -14,6 +14,7 @@ from localrun.base.events import Work
 READ_SHARE, MAC_SHARE = 0.7, 0.4  # of the peak that is reached in practice, where no answer has shown better
 CACHED_BYTES = 256 << 20  # weights of fewer bytes may come from a cache of the processor
 LEAST_TOKENS, LEAST_SECONDS = 32, 0.5  # of an answer that tells how fast a machine is
+ENCODE = "encode"  # among the shares: of the wider multiply-adds, that encoding of images reaches
 MOST_FOUND = 8.0  # times the measured limit; beyond that an answer was not counted right
 
 InferencePhase = Literal["decode", "prefill"]
@@ -49,6 +50,21 @@ class Rates:
             both,
         )
 
+    def encode_seconds(self, tflop: float) -> float:
+        """About the seconds that encoding an image of so many teraflops takes."""
+        return tflop * 1e12 / (2 * self._wide_macs * self.reached.get(ENCODE, MAC_SHARE))
+
+    def after_encoding(self, tflop: float, seconds: float) -> "Rates":
+        """Rates after an image was encoded; never lower than before."""
+        if seconds < LEAST_SECONDS:
+            return self
+        share = min(tflop * 1e12 / (2 * self._wide_macs * seconds), 1.0)
+        return replace(self, reached={**self.reached, ENCODE: max(self.reached.get(ENCODE, 0.0), share)})
+
+    @property
+    def _wide_macs(self) -> float:
+        return self.wide_macs or self.macs / 2
+
     def after(self, phase: InferencePhase, work: Work, n_tokens: int, seconds: float, kv_bytes: float = 0.0) -> "Rates":
         """Rates after an answer that computed `n_tokens` in `seconds`; never lower than before.
 
@@ -59,8 +75,7 @@ class Rates:
         if phase == "decode":
             found = n_tokens * (work.weight_bytes + kv_bytes) / seconds / self.read_bytes
         else:
-            wide_macs = self.wide_macs or self.macs / 2
-            found = n_tokens * (work.macs / self.macs + work.wide_macs / wide_macs) / seconds
+            found = n_tokens * (work.macs / self.macs + work.wide_macs / self._wide_macs) / seconds
         if not 0 < found <= MOST_FOUND:
             return self
         raised = self

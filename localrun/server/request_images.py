@@ -1,23 +1,24 @@
 """Images in the bodies of requests: their bytes as base64, never an address or a path.
 
-A part of a message has its bytes with it until `with_images` puts those of all messages beside them.
+A part of a message has its image with it until `with_images` puts those of all messages beside them.
 """
 
 import base64
 import binascii
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from localrun.base.errors import ImageError
+from localrun.base.image_size import ImageKey
 from localrun.base.request import Json, Request, RequestImage, RequestMessage
-from localrun.chat.images import image_part
+from localrun.chat.images import seen_image
 from localrun.server.json_body import Body
 from localrun.server.refusal import Refusal
 
 KINDS = ("image_url", "input_image", "image")  # types of parts: chat completions, Responses, Messages
 MAX_IMAGES = 64  # of a request
 _DATA_URL = re.compile(r"data:[\w.+/-]*(;[\w.=+-]+)*;base64,")
-_DATA = "data"  # the key of an image's bytes, next to what a message says of it
+_IMAGE = "request_image"  # the key of an image, next to what a message says of it
 
 
 def is_image(part: Body) -> bool:
@@ -49,14 +50,15 @@ def read_image(where: Body, field: str, encoded: str) -> Json:
     except (binascii.Error, ValueError):
         raise where.wrong(field, "base64 of an image file is needed") from None
     try:
-        return {"type": "image", **asdict(image_part("image", data)), _DATA: data}
+        part, image = seen_image(data)
     except ImageError as error:
         raise where.wrong(field, f"{error.message}: {error.hint}") from None
+    return {"type": "image", **part.fields(), _IMAGE: image}
 
 
 def with_images(request: Request) -> Request:
     """The request with the bytes of its images beside its messages, each image once. Raises Refusal for too many."""
-    images: dict[str, RequestImage] = {}
+    images: dict[ImageKey, RequestImage] = {}
     messages = tuple(_without_bytes(message, images) for message in request.messages)
     if len(images) > MAX_IMAGES:
         raise Refusal(400, f"the messages have {len(images):,} images; {MAX_IMAGES} are the most", param="messages")
@@ -71,14 +73,13 @@ def _of_url(where: Body, field: str) -> Json:
     return read_image(where, field, url[head.end() :])
 
 
-def _without_bytes(message: RequestMessage, images: dict[str, RequestImage]) -> RequestMessage:
+def _without_bytes(message: RequestMessage, images: dict[ImageKey, RequestImage]) -> RequestMessage:
     content = message.get("content")
     if not isinstance(content, list):
         return message
     parts = []
     for part in content:
-        if _DATA in part:
-            sha256 = part["sha256"]
-            images[sha256] = RequestImage(sha256, part["width"], part["height"], data=part[_DATA])
-        parts.append({name: value for name, value in part.items() if name != _DATA})
+        if (image := part.get(_IMAGE)) is not None:
+            images[image.key] = image
+        parts.append({name: value for name, value in part.items() if name != _IMAGE})
     return {**message, "content": parts}

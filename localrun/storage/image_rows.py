@@ -40,6 +40,11 @@ class ImageRowFiles:
         files.touch(key)
         return found
 
+    def has(self, digest: bytes, n_rows: int) -> bool:
+        """Whether an encoded image is on disk, perhaps damaged."""
+        files, _, key = self._place(digest, n_rows)
+        return files.path(key).exists()
+
     def save(self, digest: bytes, n_rows: int, parts: Sequence[bytes], chat: str) -> None:
         """Write an image that a stored chat has, unless that was done; waits while the disk makes progress."""
         if (digest, chat) not in self._saved:

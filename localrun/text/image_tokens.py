@@ -7,6 +7,7 @@ from typing import Any
 from localrun.base.content import is_image_part
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.image_ids import image_ids
+from localrun.base.image_size import ImageKey, image_key
 from localrun.base.sanitize import clean
 from localrun.text.tokenizer import Tokenizer
 
@@ -41,10 +42,13 @@ class PromptImage:
     n_rows: int
 
 
-def image_hashes(messages: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The sha256 of every image in messages, in their order."""
+KnownImages = Mapping[ImageKey, PromptImage]
+
+
+def image_keys(messages: Iterable[Mapping[str, Any]]) -> list[ImageKey]:
+    """The keys of all images in messages, in their order."""
     contents = [message["content"] for message in messages if isinstance(message.get("content"), list)]
-    return [str(part.get("sha256")) for content in contents for part in content if is_image_part(part)]
+    return [image_key(part) for content in contents for part in content if is_image_part(part)]
 
 
 def as_template_parts(message: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -55,13 +59,13 @@ def as_template_parts(message: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**message, "content": [{"type": "image"} if is_image_part(part) else part for part in content]}
 
 
-def placed_images(messages: Iterable[Mapping[str, Any]], known: Mapping[str, PromptImage]) -> list[PromptImage]:
-    """The images of messages, in their order; `known` by their sha256. Raises UsageError for one that is not."""
-    hashes = image_hashes(messages)
-    for sha256 in hashes:
-        if sha256 not in known:
+def placed_images(messages: Iterable[Mapping[str, Any]], known: KnownImages) -> list[PromptImage]:
+    """The images of messages, in their order; `known` by their keys. Raises UsageError for one that is not."""
+    keys = image_keys(messages)
+    for sha256, most_rows in keys:
+        if (sha256, most_rows) not in known:
             raise UsageError(f"the image {clean(sha256[:12])} is not there any more", "attach it again")
-    return [known[sha256] for sha256 in hashes]
+    return [known[key] for key in keys]
 
 
 def with_rows(ids: Sequence[int], images: Sequence[PromptImage], tokens: ImageTokens) -> list[int]:

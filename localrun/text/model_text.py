@@ -20,7 +20,14 @@ from localrun.text.answer_start import AnswerStart, UpToAnswer
 from localrun.text.detokenizer import text_of
 from localrun.text.fewest_tokens import fewest_tokens
 from localrun.text.history import change, note, splice, with_spaces
-from localrun.text.image_tokens import ImageTokens, PromptImage, as_template_parts, placed_images, with_rows
+from localrun.text.image_tokens import (
+    ImageTokens,
+    KnownImages,
+    PromptImage,
+    as_template_parts,
+    placed_images,
+    with_rows,
+)
 from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.message_order import Arranged, arrange, has_calls
 from localrun.text.own_sampling import own_sampling
@@ -32,7 +39,7 @@ from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_
 if TYPE_CHECKING:
     from localrun.text.tool_calls.request_tools import RequestTools
 
-NO_IMAGES: Mapping[str, PromptImage] = MappingProxyType({})
+NO_IMAGES: KnownImages = MappingProxyType({})
 TAIL_TOKENS = 32  # of a prompt, where a template opens a thought for the model
 
 
@@ -74,9 +81,9 @@ class ModelText:
         spared = self.template.spare is not None and self.template.problem
         return (*self.file_notes, left_out(f"{OWN_FILE}: {spared}")) if spared else self.file_notes
 
-    def prepare(self, request: Request, ctx: int = 0, images: Mapping[str, PromptImage] = NO_IMAGES) -> PromptIds:
+    def prepare(self, request: Request, ctx: int = 0, images: KnownImages = NO_IMAGES) -> PromptIds:
         """The ids of a request: `known_ids` stay where the chat continues them. `images`: those of its messages, by
-        their sha256.
+        their keys.
 
         Raises PromptTooLongError before encoding a text that cannot fit a context of `ctx` tokens; 0 for any.
         """
@@ -123,7 +130,7 @@ class ModelText:
         ids = encode_rendered(self.tokenizer, rendered)
         return with_rows(ids, images, self.image_tokens) if images and self.image_tokens is not None else ids
 
-    def _placed(self, messages: Sequence[Mapping[str, Any]], known: Mapping[str, PromptImage]) -> Sequence[PromptImage]:
+    def _placed(self, messages: Sequence[Mapping[str, Any]], known: KnownImages) -> Sequence[PromptImage]:
         """The images of messages, in their order. Raises UsageError for a model that sees none."""
         placed = placed_images(messages, known)
         if placed and self.image_tokens is None:
@@ -227,7 +234,7 @@ class ModelText:
     def _end_of(self, ids: Sequence[int]) -> str:
         return text_of(self.tokenizer, ids[-TAIL_TOKENS:], self.marks)
 
-    def _begun(self, request: Request, ctx: int, images: Mapping[str, PromptImage]) -> PromptIds:
+    def _begun(self, request: Request, ctx: int, images: KnownImages) -> PromptIds:
         """The ids of a continued answer: as the engine had them, else of the prompt and its text."""
         if request.known_ids:
             return PromptIds(list(request.known_ids), len(request.known_ids), "", 0.0, 0.0)

@@ -18,7 +18,7 @@ from transformers.models.gemma4.image_processing_pil_gemma4 import Gemma4ImagePr
 from localrun.base.content import ImagePart, TextPart, as_message_content
 from localrun.base.events import Completion, Done
 from localrun.base.request import LoadOptions, Request, Sampling
-from localrun.chat.images import attach_image
+from localrun.chat.images import seen_image
 from localrun.client.local import LocalClient
 
 
@@ -44,7 +44,7 @@ def asked(*parts: str | Path) -> Request:
     images = []
     for part in parts:
         if isinstance(part, Path):
-            shown, image = attach_image(part)
+            shown, image = seen_image(part)
             content.append(shown)
             images.append(image)
         else:

@@ -22,11 +22,12 @@ from localrun.base.content import TextPart, as_message_content
 from localrun.base.errors import ImageError, UsageError
 from localrun.base.events import Completion, Done, ImageProgress
 from localrun.base.request import BackendName, LoadOptions, Request, Sampling
-from localrun.chat.images import attach_image
+from localrun.chat.images import seen_image
 from localrun.chat.journal import ChatStore
 from localrun.chat.turn import TurnOptions, begin_turn, preview_request
 from localrun.client.codec import codec
 from localrun.client.local import LocalClient
+from localrun.engine import image_encoder as module_of_sizes
 from localrun.engine.image_cost import ImageCost
 from localrun.engine.tower import OpenedTower
 from localrun.model.vision.config import TowerConfig
@@ -56,7 +57,7 @@ def client_of(folder: Path, backend: BackendName = "auto") -> LocalClient:
 
 
 def asked(text: str, *paths: Path) -> Request:
-    seen = [attach_image(path) for path in paths]
+    seen = [seen_image(path) for path in paths]
     content = as_message_content((*(part for part, _ in seen), TextPart(text)))
     messages = ({"role": "user", "content": content},)
     images = tuple(image for _, image in seen)
@@ -176,9 +177,9 @@ def test_a_changed_or_broken_file_is_named(folder: Path, tmp_path: Path) -> None
         assert answered(client, asked("what?", path))[2] == 1
     (tmp_path / "b.png").write_bytes(b"no image")
     with pytest.raises(ImageError):
-        attach_image(tmp_path / "b.png")
+        seen_image(tmp_path / "b.png")
     with pytest.raises(ImageError, match="cannot be read"):
-        attach_image(tmp_path / "none.png")
+        seen_image(tmp_path / "none.png")
 
 
 def test_the_python_surface_takes_paths_and_bytes(folder: Path, tmp_path: Path) -> None:
@@ -260,3 +261,32 @@ def test_a_chat_goes_on_with_its_image_after_a_restart(folder: Path, tmp_path: P
         second, _, n_encoded = answered(client, request)
         assert (second.seen.images, n_encoded) == (1, 1)
         assert answered(client, request)[2] == 0, "and is not encoded again"
+
+
+def test_sizes_cost_what_they_take_and_nothing_where_they_are_encoded(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module_of_sizes, "SIZES", {"small": 8, "full": 1024})
+    request = asked("what?", picture(tmp_path / "a.png", 256, 128))
+    small = replace(request.images[0], most_rows=8)
+    messages = ({"role": "user", "content": [{"type": "image", "sha256": small.sha256, "most_rows": 8}]},)
+    with client_of(folder) as client:
+        n_full = client.preview(request).images[0].sizes["full"].n_tokens
+        assert n_full > 8
+        answered(client, replace(request, messages=messages, images=(small,)))
+        (view,) = client.preview(request).images
+        n_small = view.sizes["small"].n_tokens
+        assert n_small <= 8
+        assert view.sizes["small"].seconds == 0
+        assert (view.sizes["full"].seconds or 0) > 0, "by the rate of the small one"
+        whole, _, n_encoded = answered(client, request)
+        assert (whole.seen.image_tokens, n_encoded) == (n_full, 1), "another size is another image"
+        assert client.preview(request).images[0].sizes["full"].seconds == 0
+
+
+def test_an_image_without_a_size_has_no_costs(folder: Path, tmp_path: Path) -> None:
+    request = asked("what?", picture(tmp_path / "a.png", 300, 1))
+    with client_of(folder) as client:
+        encoder = client.model.images
+        assert encoder is not None
+        assert encoder.view(request.images[0]).sizes == {}

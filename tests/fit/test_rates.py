@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from localrun.backends.registry import usual_backend
 from localrun.base.events import CacheFigures, MemoryFigures, Work
 from localrun.fit import machine_rates as module
-from localrun.fit.machine_rates import known_rates, learn, machine_rates, note_limits
+from localrun.fit.machine_rates import known_rates, learn, learn_encoding, machine_rates, note_limits
 from localrun.fit.probe import MOST_ROUNDS, Clock, Probed, best_of, others, probe
 from localrun.fit.rates import MOST_FOUND, READ_SHARE, Rates
 
@@ -202,3 +202,16 @@ for n in range(40):
     assert found is not None
     assert found.read_bytes > 1e9
     assert [path.name for path in home.rglob("*machine*")] == ["machine.json"]
+
+
+def test_a_faster_encoding_is_kept_and_a_slower_one_is_not(home: Path, measured: list[Probed]) -> None:
+    learn_encoding(1.0, 10.0, usual_backend())
+    assert known_rates() is None, "nothing to compare it with"
+    guess = machine_rates().encode_seconds(1.0)
+    assert guess == pytest.approx(1e12 / 2 / 1e11 / 0.4)
+    learn_encoding(1.0, guess / 2, usual_backend())
+    for seconds in (guess, 0.4, 1e-9):  # slower, and too short to tell
+        learn_encoding(0.01, seconds, usual_backend())
+    found = known_rates()
+    assert found is not None
+    assert found.encode_seconds(3.0) == pytest.approx(1.5 * guess)

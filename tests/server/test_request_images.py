@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from localrun_testing.fake_client import FakeClient
+from localrun_testing.seeing_gemma import save_seeing_gemma
 from localrun_testing.seeing_models import save_seeing
 from localrun_testing.served import serving
 from PIL import Image
@@ -219,6 +220,60 @@ def test_a_model_that_sees_answers_as_without_a_server(tmp_path: Path) -> None:
             assert answer["choices"][0]["message"]["content"] == expected.completion.text
             assert answer["usage"]["prompt_tokens"] == expected.completion.prompt_tokens
             assert not is_again or answer["usage"]["prompt_tokens_details"]["cached_tokens"] >= 64
+
+
+def test_gemma_sees_an_image_between_texts_in_every_protocol(tmp_path: Path) -> None:
+    """Its rows see each other both ways: the answer is that without a server, and is cached from the second on."""
+    client = LocalClient(LoadOptions(save_seeing_gemma("both-ways", tmp_path), ctx=512))
+    content = [text("a " * 60), named(RED), text("b " * 9)]
+    request = Request(
+        messages=({"role": "user", "content": content},),
+        images=(sent(RED),),
+        sampling=Sampling(temperature=0.0),
+        max_tokens=6,
+    )
+    expected = list(client.generate(request))[-1]
+    assert isinstance(expected, Done)
+    assert expected.completion.text
+    before, after = (part["text"] for part in content if "text" in part)
+    bodies = {
+        "/v1/chat/completions": {"messages": user_of(text(before), chat(RED), text(after)), "max_tokens": 6},
+        "/v1/responses": {"input": user_of(words(before), item(RED), words(after)), "max_output_tokens": 6},
+        "/v1/messages": {"messages": user_of(text(before), block(RED), text(after)), "max_tokens": 6},
+    }
+    with serving(lambda choice: client) as running, httpx.Client(base_url=running.url, timeout=60) as http:
+        for path, body in bodies.items():
+            answer = http.post(path, json={**body, "temperature": 0.0}).json()
+            assert said(answer) == expected.completion.text, path
+            assert cached(answer["usage"]) >= 64, path
+        ollama = {"role": "user", "content": after, "images": [encoded(RED)]}
+        first = None
+        for _ in range(2):  # which has images before the text
+            body = {"messages": [ollama], "stream": False, "options": {"temperature": 0, "num_predict": 6}}
+            answer = http.post("/api/chat", json=body).json()
+            assert answer["message"]["content"]
+            assert first in (None, answer["message"]["content"])
+            first = answer["message"]["content"]
+
+
+def user_of(*content: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": list(content)}]
+
+
+def said(answer: dict[str, Any]) -> str:
+    """The text of an answer of chat completions, Responses or Messages."""
+    if "choices" in answer:
+        return str(answer["choices"][0]["message"]["content"])
+    parts = answer["content"] if "content" in answer else answer["output"][-1]["content"]
+    return "".join(part["text"] for part in parts)
+
+
+def cached(usage: dict[str, Any]) -> int:
+    """Tokens of a prompt that were in the cache."""
+    if "cache_read_input_tokens" in usage:
+        return int(usage["cache_read_input_tokens"])
+    details = usage["prompt_tokens_details" if "prompt_tokens_details" in usage else "input_tokens_details"]
+    return int(details["cached_tokens"])
 
 
 def test_a_model_that_sees_nothing_says_so() -> None:

@@ -25,7 +25,12 @@ SEES = (  # as Qwen3.5's
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 CAT, DOG = (ImagePart(f"{name}.png", hash_ * 64, 10, 20, "image/png") for name, hash_ in (("cat", "a"), ("dog", "b")))
-KNOWN = {CAT.sha256: PromptImage(b"c" * 16, 3), DOG.sha256: PromptImage(b"d" * 16, 2)}
+SMALL_CAT = replace(CAT, most_rows=128)
+KNOWN = {
+    CAT.key: PromptImage(b"c" * 16, 3),
+    DOG.key: PromptImage(b"d" * 16, 2),
+    SMALL_CAT.key: PromptImage(b"s" * 16, 1),
+}
 CAT_IDS, DOG_IDS = image_ids(b"c" * 16, 3), image_ids(b"d" * 16, 2)
 
 
@@ -54,6 +59,11 @@ def test_images_stand_where_they_were_written() -> None:
     assert shown(ids) == f"<|im_start|>user\nfirst {around}<|im_end|>\n<|im_start|>assistant\n"
     rows = [one for one in ids if is_image(one)]
     assert rows == [*DOG_IDS, *CAT_IDS]
+
+
+def test_an_image_in_two_sizes_is_two_images() -> None:
+    ids = prepared(user(SMALL_CAT, TextPart(" or "), CAT))
+    assert [one for one in ids if is_image(one)] == [*image_ids(b"s" * 16, 1), *CAT_IDS]
 
 
 def test_files_between_images_are_written_into_the_text() -> None:

@@ -84,7 +84,7 @@ def test_alt_backspace_takes_a_file_back_as_terminals_send_it() -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         composer = chat_screen(pilot).composer
         await ready(pilot)
-        composer.attach_paste("words")
+        composer.attached.add_paste("words")
         composer.write("two words")
         await pilot.press("ctrl+w")
         assert (len(composer.attachments), composer.editor.text) == (1, "two ")

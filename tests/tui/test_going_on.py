@@ -87,10 +87,10 @@ def test_the_size_of_a_draft_is_shown_while_one_types() -> None:
         await ready(pilot)
         await type_text(pilot, "one two three")
         await until_text(pilot, "3 tokens · 8,189 left")
-        composer.attach_paste("four five")
+        composer.attached.add_paste("four five")
         await until(pilot, lambda: "3 tokens" not in str(composer.border_subtitle))
         await pilot.press("ctrl+u")
-        composer.detach()
+        composer.attached.take_back()
         await until(pilot, lambda: not composer.border_subtitle)
 
     drive(app, steps)

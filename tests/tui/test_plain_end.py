@@ -170,7 +170,7 @@ def test_files_and_text_hidden_by_an_edit_are_kept_too() -> None:
         composer = chat_screen(pilot).composer
         await ready(pilot)
         await ask(pilot, "hello")
-        composer.attach_paste("[file: x]\nlong")
+        composer.attached.add_paste("[file: x]\nlong")
         composer.write("the next one")
         composer.edit(views(pilot)[0].message.id, (TextPart("hello again"),))  # type: ignore[union-attr]
         assert keep_draft(app.unsent)

@@ -23,7 +23,7 @@ from localrun.base.events import (
     Work,
 )
 from localrun.base.request import ProgressCallback, Request
-from localrun.base.views import CacheView, GroupView, KVBytes, MemoryPart, PromptView
+from localrun.base.views import CacheView, GroupView, ImageView, KVBytes, MemoryPart, PromptView, SizeView
 from localrun.client.interface import Generation
 from localrun.diagnose.explain.topic_report import Bars, Figure, TopicReport
 from localrun.fit.rates import Rates
@@ -131,6 +131,7 @@ class ScriptedClient:
     closed: bool = False
     measured: list[str] = field(default_factory=list)  # topics; one that is named `hangs` until it is given up
     hangs: str = ""
+    sizes: dict[str, SizeView] = field(default_factory=dict)  # of every image
     _cancelled: threading.Event = field(default_factory=threading.Event)
 
     def generate(self, request: Request) -> Generation:
@@ -188,7 +189,8 @@ class ScriptedClient:
         """A token a word."""
         words = " ".join(str(message["content"]) for message in request.messages).split(" ")
         ids, texts = (tuple(range(len(words))), tuple(f"{word} " for word in words)) if pieces else ((), ())
-        return PromptView(len(words), min(2, len(words)), ids, texts, "".join(texts))
+        images = tuple(ImageView(image.sha256, self.sizes) for image in request.images)
+        return PromptView(len(words), min(2, len(words)), ids, texts, "".join(texts), images)
 
     def view(self) -> CacheView | None:
         return self.cache

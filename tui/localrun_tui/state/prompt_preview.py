@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from localrun.base.content import Content, text_of
 from localrun.base.errors import LocalrunError
 from localrun.base.request import Request
-from localrun.base.views import PromptView
+from localrun.base.views import ImageView, PromptView
 from localrun.chat.attachments import about_tokens
 from localrun.chat.turn import ids_before, preview_request
 from localrun_tui.state.session import Session
@@ -25,6 +25,7 @@ class DraftSize:
     total: int
     ctx: int
     is_exact: bool
+    images: tuple[ImageView, ...] | None = None  # what images of the prompt cost; None: not known now
 
     def __str__(self) -> str:
         """The size in words for the user."""
@@ -65,7 +66,7 @@ async def size_of_draft(session: Session, content: Content, held: int, instead_o
     known = len(ids_before(session.chat, instead_of)) if session.chat else 0
     if session.info is not None and session.info.engine == "remote":  # whose ids we have not
         known = held
-    return DraftSize(max(found.n_tokens - known, 0), found.n_tokens, ctx, is_exact=True)
+    return DraftSize(max(found.n_tokens - known, 0), found.n_tokens, ctx, is_exact=True, images=found.images)
 
 
 def _request(

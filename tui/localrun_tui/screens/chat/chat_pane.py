@@ -81,6 +81,7 @@ class ChatPane(Vertical):
     def on_resize(self) -> None:
         """Keep the text in the middle of a pane that is wider than lines one reads."""
         self.styles.padding = (0, max(self.outer_size.width - _WIDEST, 0) // 2)
+        self.composer.attached.fold.settle()
 
     async def show(self, rebuild: bool = False, at: str | None = None) -> None:
         """Follow the chat; `at` is the message to scroll to if everything is shown again."""
@@ -225,7 +226,7 @@ class ChatPane(Vertical):
         self.run_guarded(self._session.disk.run(keep_draft, self.composer.unsent))
 
     @on(Composer.Drafted)
-    def _count_draft(self) -> None:
+    def count_draft(self) -> None:
         self.transcript.mark(self.composer.edited)
         count: WorkType[None] = self._draft_count.count
         self.run_worker(count, group="count", exclusive=True)
@@ -257,8 +258,7 @@ class ChatPane(Vertical):
 
     @on(WaitingList.Edit)
     def _edit_waiting(self, event: WaitingList.Edit) -> None:
-        content = self._session.waiting.begin_reword(event.index)
-        if content is not None:
+        if (content := self._session.waiting.begin_reword(event.index)) is not None:
             self.composer.edit(WAITING, content)
 
     # ---- messages

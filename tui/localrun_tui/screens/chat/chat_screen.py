@@ -21,6 +21,7 @@ from localrun_tui.screens.chat.panels import Panels
 from localrun_tui.screens.chat.slash import SlashCommands
 from localrun_tui.screens.chat.status_line import StatusLine
 from localrun_tui.screens.chat.top_bar import TopBar
+from localrun_tui.screens.chat.unseen import tell_unseen
 from localrun_tui.state import messages
 from localrun_tui.state.desktop import Desktop
 from localrun_tui.state.session import Session
@@ -97,6 +98,8 @@ class ChatScreen(Screen[None]):
             self.pane.notice.end_of_load()
             self.refresh_bindings()
             self.run_guarded(self.pane.show())
+            self.pane.count_draft()
+            self.run_guarded(tell_unseen(self.session, self.pane.notice))
 
     async def on_model_wanted(self) -> None:
         if self.is_current:

@@ -1,44 +1,35 @@
-"""The files and images attached to the next message."""
+"""Attached files and images as chips."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from textual.message import Message as TextualMessage
 from textual.widgets import Static
 
-from localrun.base.content import Attachment, FilePart, ImagePart
+from localrun.base.content import Attachment, ImagePart
+from localrun.base.views import ImageView
+from localrun.chat.image_sizes import cost_of
+
+MOST_SHOWN = 6  # chips; of more the latest
+HINT = "(Alt+Backspace before the text takes the last one back)"
 
 
 class Chips(Static):
     """One chip for each file; hidden while there are none."""
 
-    class Changed(TextualMessage):
-        """The attached files have changed."""
-
     def __init__(self) -> None:
         super().__init__(id="chips", markup=False)
-        self.attachments: list[Attachment] = []
 
-    def add(self, *attachments: Attachment) -> None:
-        """Attach files; one that is attached already stays the only one."""
-        self.replace(dict.fromkeys([*self.attachments, *attachments]))
-
-    def add_paste(self, text: str) -> None:
-        """A pasted text that is too long for the editor."""
-        self.add(FilePart(f"pasted text {len(self.attachments) + 1}", text))
-
-    def take_back(self) -> None:
-        """Detach the last file, if any."""
-        self.replace(self.attachments[:-1])
-
-    def replace(self, attachments: Iterable[Attachment]) -> None:
-        """Replace the attached files."""
-        self.attachments = list(attachments)
-        names = "  ".join(chip_of(attachment) for attachment in self.attachments)
-        self.update(f"{names}   (Alt+Backspace before the text takes the last one back)" if names else "")
-        self.display = bool(names)
-        self.post_message(self.Changed())
+    def show(self, attachments: Sequence[Attachment], costs: Sequence[ImageView]) -> None:
+        """Show files, and what images among them cost."""
+        n_hidden = max(len(attachments) - MOST_SHOWN, 0)
+        chips = [chip_of(one, costs) for one in attachments[n_hidden:]]
+        before = [f"{n_hidden:,} more"] if n_hidden else []
+        self.update("  ".join([*before, *chips, f" {HINT}"]))
+        self.display = bool(chips)
 
 
-def chip_of(attachment: Attachment) -> str:
-    """A file or an image as a chip."""
-    return f"{'▣' if isinstance(attachment, ImagePart) else '▤'} {attachment.chip}"
+def chip_of(attachment: Attachment, costs: Sequence[ImageView] = ()) -> str:
+    """A file or an image as a chip, with what an image costs."""
+    if not isinstance(attachment, ImagePart):
+        return f"▤ {attachment.chip}"
+    cost = cost_of(attachment, costs)
+    return f"▣ {attachment.chip}{f' · {cost}' if cost else ''}"

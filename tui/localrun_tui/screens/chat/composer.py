@@ -21,7 +21,7 @@ from localrun.chat.files import FoundFile, read_found
 from localrun.chat.images import ImageShelf
 from localrun.chat.left_out import Attached, TooLongError
 from localrun_tui.screens.chat.argument_menu import suggested_arguments, takes_argument
-from localrun_tui.screens.chat.chips import Chips
+from localrun_tui.screens.chat.attached_files import AttachedFiles
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.file_menu import FileMenu, behind_at, dropped_offer
 from localrun_tui.screens.chat.suggestions import SuggestionMenu, suggested_commands
@@ -75,7 +75,7 @@ class Composer(Vertical):
         super().__init__(id="composer")
         self.editor = Editor(self)
         self.menu = SuggestionMenu()
-        self._chips = Chips()
+        self.attached = AttachedFiles(images)
         self._images = images
         self.earlier: Callable[[], list[Content]] = list  # what was sent before, oldest first
         self.edited: str | None = None  # the message that is being edited
@@ -85,12 +85,12 @@ class Composer(Vertical):
 
     def compose(self) -> ComposeResult:
         yield self.menu
-        yield self._chips
+        yield self.attached
         yield self.editor
 
     @property
     def attachments(self) -> list[Attachment]:
-        return self._chips.attachments
+        return self.attached.files
 
     async def choose_file(self) -> None:
         """Let the user choose a file to attach. Waits for the user, so run it as a worker."""
@@ -104,16 +104,9 @@ class Composer(Vertical):
 
     def attach(self, attached: Attached) -> None:
         """Attach files to the next message, and report those that cannot be."""
-        self._chips.add(*attached.files)
+        self.attached.add(*attached.files)
         if attached.left_out:
             self.post_message(self.LeftOut(attached.left_out))
-
-    def attach_paste(self, text: str) -> None:
-        self._chips.add_paste(text)
-
-    def detach(self) -> None:
-        """Detach the last file."""
-        self._chips.take_back()
 
     def edit(self, message_id: str | None, content: Content = (), role: str = "user") -> None:
         """Edit a message; None ends that. The draft comes back afterwards."""
@@ -153,17 +146,13 @@ class Composer(Vertical):
     def has_menu(self) -> bool:
         return self.menu.is_open
 
-    @property
-    def has_files(self) -> bool:
-        return bool(self.attachments)
-
     def choose(self, step: int) -> None:
         self.menu.move(step)
 
     def close_menu(self) -> None:
         self.menu.show([])
 
-    @on(Chips.Changed)
+    @on(AttachedFiles.Changed)
     @on(TextArea.Changed)
     def _tell_of_draft(self) -> None:
         self.post_message(self.Drafted())
@@ -261,7 +250,7 @@ class Composer(Vertical):
 
     def _show(self, content: Content) -> None:
         """Put a message into the editor and its files beside it."""
-        self._chips.replace(attachments_in(content))
+        self.attached.replace(attachments_in(content))
         self.write(clean(typed_text(content)))
 
     def write(self, text: str) -> None:
@@ -287,7 +276,7 @@ class Composer(Vertical):
             self.edit(None)
         else:
             self.editor.text = ""
-            self._chips.replace([])
+            self.attached.replace([])
         self.post_message(self.Submitted(content, edited))
 
     def _run(self, name: str, arguments: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from localrun.chat.sight import blind_words
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.composer import WAITING, Composer
 from localrun_tui.state.prompt_preview import size_of_draft
@@ -25,6 +26,8 @@ class DraftCount:
             await asyncio.sleep(_AT_REST)
         edited = self._composer.edited if self._composer.edited != WAITING else None
         tokens = self._path.tokens_before(edited) if edited else self._path.tokens(self._session.under_way)
-        size = await size_of_draft(self._session, content, tokens, edited) if content else ""
+        size = await size_of_draft(self._session, content, tokens, edited) if content else None
         if self._composer.message == content:
-            self._composer.border_subtitle = str(size)
+            self._composer.border_subtitle = "" if size is None else str(size)
+            if size is not None and size.images is not None:
+                self._composer.attached.show_costs(size.images, blind_words(self._session.info))

@@ -6,6 +6,7 @@ from textual import events
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 
+from localrun_tui.screens.chat.attached_files import AttachedFiles
 from localrun_tui.widgets.fields import TextField, pasted
 
 _NEW_LINE_TOO = "New line, where the terminal distinguishes it from Enter"
@@ -19,7 +20,7 @@ class Writer(Protocol):
     @property
     def has_menu(self) -> bool: ...
     @property
-    def has_files(self) -> bool: ...
+    def attached(self) -> AttachedFiles: ...
     def submit(self) -> None: ...
     def take(self) -> None: ...
     def complete(self) -> None: ...
@@ -28,9 +29,7 @@ class Writer(Protocol):
     def recall(self, back: int) -> bool: ...
     def edit_outside(self) -> None: ...
     def to_end(self) -> None: ...
-    def detach(self) -> None: ...
     def leave(self) -> None: ...
-    def attach_paste(self, text: str) -> None: ...
     def offer_dropped(self, text: str) -> None: ...
 
 
@@ -54,6 +53,7 @@ class Editor(TextField):
         Binding("ctrl+end", "to_end", "To the newest text", show=False, id="composer.to-end"),
         Binding("f4", "edit_outside", "Write in $EDITOR", show=False, id="composer.outside"),
         Binding("ctrl+u", "clear", "Clear", show=False, id="composer.clear"),
+        Binding("f9", "next_size", "Size of the last image", show=False, id="composer.image-size"),
         Binding("ctrl+backspace,alt+backspace,ctrl+w", "detach", _DETACH, show=False, id="composer.detach"),
         Binding("ctrl+backspace,alt+backspace,ctrl+w", "delete_word_left", show=False, id="composer.delete-word"),
     ]
@@ -109,7 +109,10 @@ class Editor(TextField):
         self.text = ""
 
     def action_detach(self) -> None:
-        self._writer.detach()
+        self._writer.attached.take_back()
+
+    def action_next_size(self) -> None:
+        self._writer.attached.take_next_size()
 
     def action_leave(self) -> None:
         self._writer.leave()
@@ -120,7 +123,9 @@ class Editor(TextField):
         if action == "leave":
             return self.below_messages and self.wrapped_document.location_to_offset(self.cursor_location).y == 0
         if action == "detach":  # elsewhere the key takes a word back
-            return self._writer.has_files and self.cursor_location == (0, 0)
+            return bool(self._writer.attached.files) and self.cursor_location == (0, 0)
+        if action == "next_size":
+            return bool(self._writer.attached.images)
         if action == "undo":  # else the key suspends the app, as elsewhere
             return bool(self.history.undo_stack)
         return super().check_action(action, parameters)
@@ -129,6 +134,6 @@ class Editor(TextField):
         if len(event.text) > _LONG_PASTE:
             event.prevent_default()
             event.stop()
-            self._writer.attach_paste(pasted(event.text))
+            self._writer.attached.add_paste(pasted(event.text))
         else:
             self._writer.offer_dropped(pasted(event.text))

@@ -55,6 +55,7 @@ class SlashCommands:
             "/branch": self._versions.branch,
             "/compare": self._versions.compare,
             "/attach": self._attach,
+            "/image": self._image,
             "/read": self._read,
             "/copy": self._copy,
             "/open": self._open,
@@ -149,6 +150,12 @@ class SlashCommands:
             self._composer.attach(await self._session.disk.run(read_files, path, Path.cwd(), shelf))
         except TooLongError as error:
             await attach_long(self._screen.app, self._session, self._composer, error.path)
+
+    async def _image(self, typed: str) -> None:
+        if typed:
+            self._composer.attached.resize(typed)
+        else:
+            self._composer.attached.fold.fold()
 
     async def _read(self, typed: str) -> None:
         name, question = named_file(typed)
