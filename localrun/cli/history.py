@@ -81,16 +81,17 @@ def search_chats(
 def export_chat(
     chat: _CHAT,
     file: Annotated[str | None, typer.Argument(metavar="[FILE]", show_default=False)] = None,
+    keep_metadata: Annotated[bool, switch("--keep-metadata", "of images, such as where a photo was taken")] = False,
     json: JsonSwitch = False,
 ) -> int:
-    """Write a chat as Markdown, or as JSON, to FILE or to stdout. FILE.json is JSON."""
+    """Write a chat as Markdown, or as JSON, to FILE with its images beside it, or to stdout. FILE.json is JSON."""
     store = _store()
     found = store.peek(find_chat(store, chat).id)
     as_json = json or (file or "").endswith(".json")
     if file is None:
         _print(to_json(found) if as_json else to_markdown(found))
     else:
-        write_export(found, Path(file).expanduser(), as_json)
+        write_export(found, Path(file).expanduser(), as_json, keep_metadata)
         note(f"exported to {file}")
     return 0
 

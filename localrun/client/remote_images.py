@@ -1,17 +1,17 @@
-"""Images in the messages for a server: as data, in the shape of the OpenAI protocol."""
+"""Images in the messages for a server: as data without metadata, in the shape of the OpenAI protocol."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localrun.base.content import is_image_part
+from localrun.base.image_file import bytes_of
 from localrun.base.request import RequestImage
+from localrun.images.without_metadata import without_metadata
 
 
 def with_image_data(parts: Sequence[Mapping[str, Any]], images: Sequence[RequestImage]) -> list[dict[str, Any]]:
     """Parts of a message with the bytes of its images in them. Raises ImageError where a file is gone or changed."""
-    from localrun.engine.image_encoder import bytes_of  # with numpy, which text does without
-
     known = {image.sha256: image for image in images}
     told: list[dict[str, Any]] = []
     for part in parts:
@@ -19,7 +19,8 @@ def with_image_data(parts: Sequence[Mapping[str, Any]], images: Sequence[Request
         if image is None:
             told.append(dict(part))
         else:
-            data = b64encode(bytes_of(image)).decode("ascii")
-            url = f"data:{part.get('media_type') or 'image/png'};base64,{data}"
+            bare, suffix = without_metadata(bytes_of(image))
+            kind = "jpeg" if suffix == ".jpg" else suffix[1:]
+            url = f"data:image/{kind};base64,{b64encode(bare).decode('ascii')}"
             told.append({"type": "image_url", "image_url": {"url": url}})
     return told

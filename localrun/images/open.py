@@ -26,6 +26,7 @@ PLUGINS = {  # modules of Pillow by format
     "TIFF": "TiffImagePlugin",
 }
 FORMATS = tuple(PLUGINS)
+SUFFIX_OF = {"JPEG": ".jpg", "MPO": ".jpg", "WEBP": ".webp", "GIF": ".gif", "BMP": ".bmp", "TIFF": ".tif"}  # else .png
 MAX_PIXELS = 52_000_000  # a camera of 50 megapixels; with all copies less than 1 GiB
 MAX_WEBP_PIXELS = 26_000_000  # the decoder holds four copies of its own
 UNREADABLE = {  # formats by how their files begin: at which byte, with what
@@ -67,6 +68,12 @@ def image_size(data: bytes) -> tuple[int, int]:
     with opened(data) as image:
         turn, _ = orientation(image)
         return image.size[::-1] if turn in turns_with_swap() else image.size
+
+
+def format_suffix(data: bytes) -> str:
+    """The suffix of a file of this format, such as `.png`. ImageError where it would not open."""
+    with opened(data) as image:
+        return SUFFIX_OF.get(image.format or "", ".png")
 
 
 @contextmanager

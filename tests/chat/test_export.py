@@ -5,11 +5,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
+from localrun.base.content import TextPart
 from localrun.base.errors import StorageError, UsageError
 from localrun.chat.export import to_json, to_markdown, write_export
-from localrun.chat.journal import ChatStore
+from localrun.chat.journal import Chat, ChatStore
 
 
 def test_markdown_is_the_selected_branch_to_read() -> None:
@@ -88,3 +91,55 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(StorageError, match="No space left"):
         write_export(chat, path, as_json=False)
     assert not path.exists()
+
+
+@pytest.fixture
+def photo(tmp_path: Path) -> Path:
+    """A JPEG with a camera and a place."""
+    exif = Image.Exif()
+    exif[0x010F] = "Leica"
+    gps = exif.get_ifd(0x8825)
+    gps[1], gps[2] = "N", (48.0, 51.0, 30.24)
+    path = tmp_path / "a [photo](x).jpg"
+    Image.fromarray(np.zeros((5, 8, 3), dtype=np.uint8)).save(path, exif=exif)
+    return path
+
+
+def chat_about(photo: Path, store: ChatStore) -> Chat:
+    chat = store.create()
+    chat.add_user((store.images.attach(photo), TextPart("where?")))
+    return chat
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_images_lie_beside_an_export_and_say_no_place_unless_asked(photo: Path, tmp_path: Path, keep: bool) -> None:
+    chat = chat_about(photo, ChatStore(tmp_path / "chats"))
+    write_export(chat, tmp_path / "chat.md", as_json=False, keep_metadata=keep)
+    (image,) = (tmp_path / "chat-images").iterdir()
+    text = (tmp_path / "chat.md").read_text()
+    assert f"![a \\[photo\\](x).jpg 8 × 5](<chat-images/{image.name}>)\n\nwhere?" in text
+    with Image.open(image) as opened:
+        assert bool(opened.getexif().get_ifd(0x8825)) == keep
+        assert opened.size == (8, 5)
+    assert (b"Leica" in image.read_bytes()) == keep
+    write_export(chat, tmp_path / "all.json", as_json=True)
+    (node,) = json.loads((tmp_path / "all.json").read_text())["tree"]
+    assert b"Leica" not in (tmp_path / node["parts"][0]["file"]).read_bytes()
+
+
+def test_an_image_whose_copy_is_gone_is_named(photo: Path, tmp_path: Path) -> None:
+    chat = chat_about(photo, ChatStore(tmp_path / "chats"))
+    for copy in (tmp_path / "chats" / "images").iterdir():
+        copy.unlink()
+    write_export(chat, tmp_path / "chat.md", as_json=False)
+    assert "[image: a [photo](x).jpg 8 × 5]" in (tmp_path / "chat.md").read_text()
+
+
+def test_a_folder_that_is_there_is_left_alone(photo: Path, tmp_path: Path) -> None:
+    chat = chat_about(photo, ChatStore(tmp_path / "chats"))
+    (tmp_path / "chat-images").mkdir()
+    (tmp_path / "chat-images" / "mine").touch()
+    with pytest.raises(UsageError, match="exists already"):
+        write_export(chat, tmp_path / "chat.md", as_json=False)
+    assert not (tmp_path / "chat.md").exists()
+    assert [one.name for one in (tmp_path / "chat-images").iterdir()] == ["mine"]

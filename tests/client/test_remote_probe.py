@@ -5,8 +5,10 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
+import PIL.Image
 import pytest
 from localrun_testing.fake_chat_server import FakeChatServer, Reply, failure, fake_chat_server
 
@@ -206,8 +208,13 @@ def test_what_is_not_said_is_asked_for(server: FakeChatServer) -> None:
 
 
 def test_images_go_as_data_where_the_engine_says_that_the_model_sees(server: FakeChatServer) -> None:
-    """Byte for byte in the place of their part; where it says nothing, none is sent."""
-    data = b"\x89PNG" + bytes(range(256))
+    """Without their metadata in the place of their part; where it says nothing, none is sent."""
+    files = []
+    for comment in (None, b"at home"):
+        file = BytesIO()
+        PIL.Image.new("RGB", (4, 5)).save(file, "JPEG", **({} if comment is None else {"comment": comment}))
+        files.append(file.getvalue())
+    bare, data = files
     image = RequestImage(hashlib.sha256(data).hexdigest(), 4, 5, data=data)
     part = {"type": "image", "name": "cat.png", "sha256": image.sha256, "width": 4, "height": 5, "media_type": ""}
     text = {"type": "text", "text": "what?"}
@@ -219,7 +226,7 @@ def test_images_go_as_data_where_the_engine_says_that_the_model_sees(server: Fak
     list(client.generate(asked))
     seen, words = server.seen[-1].body["messages"][0]["content"]
     head, _, encoded = seen["image_url"]["url"].partition(",")
-    assert (head, base64.b64decode(encoded), words) == ("data:image/png;base64", data, text)
+    assert (head, base64.b64decode(encoded), words) == ("data:image/jpeg;base64", bare, text)
     server.pages = {}
     silent = RemoteClient(Endpoint("lab", server.url))
     assert "does not say whether" in silent.info.why_blind

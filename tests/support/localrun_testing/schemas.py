@@ -624,12 +624,18 @@ HISTORY_SHOW = record(
             role=field(TEXT, "system, user or assistant"),
             content=field(TEXT, "what was said, with files as the model reads them"),
             parts=rows(
-                "where there are files: each of them, and the text",
+                "where there are files or images: each of them, and the text",
                 record(
                     "one part",
-                    type={"enum": ["text", "file"], "description": "what it is"},
-                    name=field(TEXT, "of a file", optional=True),
-                    text=field(TEXT, "what was typed, or what is in the file"),
+                    type={"enum": ["text", "file", "image"], "description": "what it is"},
+                    name=field(TEXT, "of a file or an image", optional=True),
+                    text=field(TEXT, "what was typed, or what is in the file", optional=True),
+                    sha256=field(TEXT, "that of an image's file, as it was attached", optional=True),
+                    width=field(WHOLE, "of an image, in pixels", minimum=1, optional=True),
+                    height=field(WHOLE, "of an image, in pixels", minimum=1, optional=True),
+                    media_type=field(TEXT, "of an image, by the name of its file", optional=True),
+                    most_rows=field(WHOLE, "tokens of an image at most, where they are not 1,024", optional=True),
+                    file=field(TEXT, "an image in the folder beside FILE, with `history export`", optional=True),
                 ),
             )
             | {"optional": True},
