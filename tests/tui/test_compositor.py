@@ -106,6 +106,30 @@ def test_an_answer_that_grew_in_parts_is_on_the_terminal_as_a_whole(
     assert paper.n_parts > 5
 
 
+def test_what_shrinks_while_textual_looks_for_places_leaves_no_frame_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a scroll it makes its map anew, of a composer that is smaller already: then nothing seems to move."""
+    app, _ = chat_app(Script(ANSWER))
+    paper = Paper(monkeypatch)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        screen = chat_screen(pilot)
+        composer, compositor = screen.composer, screen._compositor
+        await ready(pilot)
+        await ask(pilot, "What is a KV cache?")
+        composer.styles.height = 7
+        await until(pilot, lambda: composer.region.height == 7)
+        composer.styles.height = 3
+        for widget in composer.ancestors_with_self:
+            if isinstance(widget, Widget):
+                widget._clear_arrangement_cache()
+        compositor._full_map_invalidated = True  # as a scroll does
+        assert compositor.full_map[composer].region.height == 3
+        await until(pilot, lambda: composer.size.height == 1)
+        assert paper.text == whole(compositor)
+
+    drive(app, steps)
+
+
 def test_a_message_that_is_just_removed_may_be_painted_once_more() -> None:
     app, _ = chat_app(Script("Hello!"))
 

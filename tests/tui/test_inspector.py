@@ -43,6 +43,7 @@ def test_every_block_is_one_sign_and_signs_differ_without_colour() -> None:
     assert title == "4 layers  6 blocks, 6.00 MiB"
     assert picture == "".join(signs[state] for state in group.states) + "░" * 5
     assert form == ["64 tokens a block: 4 quantised (q8), the first and the newest in f16"]
+    assert group_lines(replace(group, states=""), 12, 80, 64)[0].plain.endswith("  no block yet")
     few = group_lines(replace(group, states="c"), 12, 80, 64)
     assert few[-1].plain == "64 tokens a block: those between quantised (q8), the first and the newest in f16"
 

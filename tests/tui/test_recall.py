@@ -13,6 +13,8 @@ from textual.pilot import Pilot
 
 from localrun.base.content import as_content, text_of
 from localrun.base.errors import UsageError
+from localrun.chat.journal import ChatStore
+from localrun_tui import app as app_module
 from localrun_tui.state.external_editor import edit_outside, editor_command
 from localrun_tui.state.recall import Recall
 
@@ -55,6 +57,28 @@ def test_the_arrow_recalls_in_an_empty_editor_only() -> None:
         await pilot.press("up")
         assert editor.text == "mine"
         assert not editor.has_focus  # up to the messages, as ever
+
+    drive(app, steps)
+
+
+def test_prompts_of_the_chats_before_a_restart_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_module, "_QUIET", 0.01)
+    store = ChatStore(tmp_path)
+    for text in ("older", "newer"):
+        store.create().add_user(text)
+    store.close()
+    app, _ = chat_app(folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        editor = chat_screen(pilot).composer.editor
+        await ready(pilot)
+        await until(pilot, lambda: app.session.prompts)
+        await ask(pilot, "now")
+        recalled = []
+        for _ in range(3):
+            await pilot.press("up")
+            recalled.append(editor.text)
+        assert recalled == ["now", "newer", "older"]
 
     drive(app, steps)
 

@@ -31,7 +31,7 @@ from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.screens.chat.welcome import Welcome
 from localrun_tui.screens.downloads.download import Download
 from localrun_tui.screens.settings import settings_screen
-from localrun_tui.state import session, turn
+from localrun_tui.state import long_text, session, turn
 from localrun_tui.themes import DARK, LIGHT
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -211,6 +211,50 @@ def test_the_question_of_a_message_that_is_too_long_looks_as_it_did(
         assert screen_text(app) + "\n" == snapshot(name="too-long-80x24", extension_class=Text)
 
     drive(app, steps, SMALL)
+
+
+@pytest.mark.filterwarnings("ignore:\\s*Can not relate snapshot")
+def test_tools_requests_and_long_files_look_as_they_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+) -> None:
+    (tmp_path / "server.log").write_text("\n".join(f"line {number} is fine" for number in range(1, 90_001)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(long_text, "reading_speed", lambda *_: None)
+    app, _ = chat_app()
+    app.theme = DARK.name
+    app.animation_level = "none"
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        async for screen in through_tools(pilot):
+            await pilot.pause()
+            assert screen_text(app) + "\n" == snapshot(name=f"{screen}-80x24", extension_class=Text)
+
+    drive(app, steps, SMALL)
+
+
+async def through_tools(pilot: Pilot[Any]) -> AsyncIterator[str]:
+    """Through what lets a model, other programs and long files in; at each name its screen is there."""
+    await ready(pilot)
+    await send(pilot, "/tools")
+    await until_text(pilot, "fetch_url")
+    yield "tools"
+    await pilot.press("a")
+    await until_text(pilot, "Name of an MCP server")
+    yield "add-server"
+    await pilot.press("escape", "escape")
+    await send(pilot, "/requests")
+    await until_text(pilot, "Other programs cannot ask")
+    yield "requests"
+    await pilot.press("escape")
+    await send(pilot, "/read server.log Which line is odd?")
+    await until_text(pilot, "parts, ")
+    yield "long-file"
+    await pilot.press("escape")
+    await until(pilot, lambda: chat_screen(pilot).composer.editor.text == "Which line is odd?")
+    await pilot.press("ctrl+u")
+    await send(pilot, "/token")
+    await until_text(pilot, "Token for Hugging Face")
+    yield "token"
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,7 @@ class LocalrunApp(PlainEnd):
         """Read the list of chats while idle; an empty chat says what is not kept."""
         disk, pane = self.session.disk, self._chat_screen.pane
         await disk.run(disk.warm_up)
+        self.session.prompts[:0] = await disk.run(disk.last_prompts)
         if disk.notice and pane.path.is_empty:
             await pane.show(rebuild=True)
 

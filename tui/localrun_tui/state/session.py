@@ -64,6 +64,7 @@ class Session:
         self.waiting = WaitingMessages(self.disk, post)
         self.tools = AppTools(lambda pending: post(ToolAsked(pending)))
         self.chat: Chat | None = None
+        self.prompts: list[Content] = []  # sent in any chat, the oldest first
         self.turn: Turn | None = None
         self.rates: Rates | None = None  # of this machine, where they were measured
         self.present: ModelChoice | None = None  # the last one that was loaded

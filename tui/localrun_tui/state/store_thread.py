@@ -3,15 +3,19 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from localrun.base.errors import LocalrunError
 from localrun.base.settings import read_settings
 
 if TYPE_CHECKING:
+    from localrun.base.content import Content
     from localrun.chat.images import ImageShelf
     from localrun.chat.journal import Chat, ChatStore
 
 T = TypeVar("T")
+_RECALLED_CHATS = 8
 
 
 class StoreThread:
@@ -48,6 +52,15 @@ class StoreThread:
     def warm_up(self) -> None:
         """Read what the list needs of every chat, so that it opens as quickly as ever. On this thread only."""
         self.store().summaries()
+
+    def last_prompts(self) -> "list[Content]":
+        """Messages to the models in the chats that were used last, oldest first. On this thread only."""
+        store, prompts = self.store(), []
+        for summary in reversed(store.summaries()[:_RECALLED_CHATS]):
+            with suppress(LocalrunError):  # one that cannot be read says so when it is opened
+                messages = store.peek(summary.id).tree.messages()
+                prompts += [message.content for message in messages if message.role == "user"]
+        return prompts
 
     def create(self, model: str) -> "Chat":
         """An empty chat; it is on disk from its first message on. On this thread only."""

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 from rich.segment import Segment
-from textual._compositor import ChopsUpdate, Compositor, ReflowResult
+from textual._compositor import ChopsUpdate, Compositor, CompositorMap, ReflowResult
 from textual.color import Color
 from textual.dom import NoScreen
 from textual.geometry import Region, Size
@@ -21,12 +21,41 @@ class LeanCompositor(Compositor):
     def __init__(self) -> None:
         super().__init__()
         self._resized: set[Widget] = set()
+        self._laid_out: CompositorMap = {}  # of which widgets know their sizes
 
     def reflow(self, parent: Widget, size: Size) -> ReflowResult:
         """Remember who has another size: all of their places are painted next, so their own wish for that is void."""
+        painted = self._painted
+        self._full_map = self._laid_out
         result = super().reflow(parent, size)
+        self._laid_out = self._full_map
+        self._paint_moved(painted, self._laid_out)
         self._resized = result.resized
         return result
+
+    @property
+    def full_map(self) -> CompositorMap:
+        """Textual makes this one anew after a scroll, maybe of a layout to come, which would find nothing moved."""
+        painted = self._painted
+        found = super().full_map
+        self._paint_moved(painted, found)
+        return found
+
+    @property
+    def _painted(self) -> CompositorMap:
+        """The places that widgets have on the screen, or will have after the next paint."""
+        return self._full_map if self._visible_map is None else self._visible_map
+
+    def _paint_moved(self, before: CompositorMap, now: CompositorMap) -> None:
+        """Have the places painted where a widget was or is, of those that are elsewhere now."""
+        if before is now:
+            return
+        for widget in before.keys() | now.keys():
+            old, new = before.get(widget), now.get(widget)
+            if old and new and (old.region, old.clip) == (new.region, new.clip):
+                continue
+            regions = [geometry.visible_region for geometry in (old, new) if geometry]
+            self._dirty_regions.update(region for region in regions if region)
 
     def render_update(self, *arguments: Any, **options: Any) -> Any:
         for widget in self._resized:

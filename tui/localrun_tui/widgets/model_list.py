@@ -64,9 +64,11 @@ class ModelList(Vertical, Generic[T]):
     class Highlighted(Message):
         """Another item is highlighted, or it has changed, or there is none."""
 
-    def __init__(self, columns: Sequence[Column], *, id: str | None = None) -> None:
+    def __init__(self, columns: Sequence[Column], *, id: str | None = None, chooses: bool = True) -> None:
+        """`chooses`: whether Enter does something."""
         super().__init__(id=id)
         self.columns = columns
+        self._chooses = chooses
         self.items: list[Item[T]] = []
         self._all: list[Item[T]] = []
         self._words: list[str] = []
@@ -74,7 +76,7 @@ class ModelList(Vertical, Generic[T]):
 
     def compose(self) -> ComposeResult:
         yield Static(header(self.columns), id="head")
-        yield _Options(markup=False)
+        yield _Options(self._chooses)
         yield Static("", id="empty", markup=False)
 
     def on_mount(self) -> None:
@@ -156,6 +158,13 @@ class _Options(MarkedOptions, inherit_bindings=False):
         Binding("home", "first", show=False, id="list.first"),
         Binding("end", "last", show=False, id="list.last"),
     ]
+
+    def __init__(self, chooses: bool) -> None:
+        super().__init__(markup=False)
+        self._chooses = chooses
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self._chooses if action == "select" else super().check_action(action, parameters)
 
 
 def _matches(item: Item[T], words: Sequence[str]) -> bool:

@@ -68,7 +68,6 @@ class ChatPane(Vertical):
         self._guard = WorkGuard(self, self.notice, session)
         self._draft_count = DraftCount(session, self.path, self.composer)
         self._draft_timer: Timer | None = None  # until the draft is on disk
-        self._sent: list[Content] = []  # in any chat
 
     def _earlier(self) -> list[Content]:
         """Prompts that were sent in other chats, then those of this one; none while something waits above the editor,
@@ -76,7 +75,7 @@ class ChatPane(Vertical):
         if self.waiting.display:
             return []
         messages = self._session.chat.tree.messages() if self._session.chat else ()
-        return [*self._sent, *(message.content for message in messages if message.role == "user")]
+        return [*self._session.prompts, *(message.content for message in messages if message.role == "user")]
 
     def on_resize(self) -> None:
         """Keep the text in the middle of a pane that is wider than lines one reads."""
@@ -191,7 +190,7 @@ class ChatPane(Vertical):
         elif event.edited is not None:
             self.run_guarded(self._branches.edit(event.edited, event.content))
         else:
-            self._sent.append(event.content)
+            self._session.prompts.append(event.content)
             self.run_guarded(self._session.send(event.content))
 
     @on(Composer.Command)

@@ -224,7 +224,8 @@ def _cache(view: CacheView | None, is_loaded: bool, width: int) -> list[Content]
         lines += group_lines(group, -(-view.ctx // max(view.block_tokens, 1)), width, view.block_tokens)
     lines += legend(set(counts(view)), width)
     if view.kv.budget:
-        whose = f"{gib(view.kv.chat)} of this chat, {gib(view.kv.kept)} kept of others"
+        chat, kept = gib(view.kv.chat, view.kv.budget), gib(view.kv.kept, view.kv.budget)
+        whose = f"{chat} of this chat, {kept} kept of others"
         lines += wrap(Content(f"{whose}; together they may take {gib(view.kv.budget)}."), width)
     kept = f"Kept for reuse: {view.tree_tokens:,} tokens of all chats"
     if view.disk_bytes:

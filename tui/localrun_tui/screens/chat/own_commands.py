@@ -100,7 +100,7 @@ class OwnCommands:
         self._screen.notify(
             f"{url}/v1, until the app ends · /requests shows who asks, /serve stop ends it",
             title="This model is served",
-            timeout=10,
+            timeout=6,
         )
 
     async def tools(self, wanted: str) -> None:
@@ -108,12 +108,14 @@ class OwnCommands:
         from localrun_tui.screens.tools.tools_screen import ToolsScreen
 
         tools = self._session.tools.tools
+        before = tools.names
         if not wanted:
             await self._screen.app.push_screen_wait(ToolsScreen(tools))
         else:
             await asyncio.to_thread(change_tools, tools, wanted)  # servers take their time to end
-        names = ", ".join(tools.names)
-        self._screen.notify(f"The model may call {names or 'no tools'}", timeout=3, markup=False)
+        if wanted or tools.names != before:
+            names = ", ".join(tools.names)
+            self._screen.notify(f"The model may call {names or 'no tools'}", timeout=3, markup=False)
 
     async def keep(self, name: str) -> None:
         from localrun.chat.prompts import keep_prompt

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from localrun.base.errors import EngineError, NotFoundError
+from localrun.base.errors import EngineError, NotFoundError, UsageError
 from localrun.server.monitor_client import MonitorClient, attached_names
 from localrun.server.request_rows import RequestRow, rows_of
 from localrun_tui.state.app_server import AppServer
@@ -17,13 +17,15 @@ class OwnRequests:
 
     @property
     def address(self) -> str:
-        return self._server.url or "off: /serve starts it"
+        return self._server.url or "off"
 
     @property
     def attached(self) -> Sequence[str]:
         return self._server.programs
 
     async def rows(self) -> Sequence[RequestRow]:
+        if not self._server.url:
+            raise UsageError("Other programs cannot ask this model.", "/serve in a chat lets them.")
         return rows_of(self._server.requests)
 
     async def cancel(self, number: int) -> None:

@@ -25,7 +25,7 @@ COLUMNS = (
     Column("TOK/S", 7, right=True, from_width=70),
     Column("LEFT", 6, right=True, from_width=100),
 )
-NOTHING = "No request is under way.\nOther programs ask at the address above; /serve and `localrun launch` set them up."
+NOTHING = "No request is under way.\nOther programs ask at the address above; `localrun launch` sets them up."
 
 
 class RequestSource(Protocol):
@@ -61,7 +61,7 @@ class RequestsScreen(Page[None]):
         with Horizontal(id="top"):
             yield Static("Requests", id="title")
             yield Static(say(self._source.address), id="address")
-        yield ModelList[RequestRow](COLUMNS)
+        yield ModelList[RequestRow](COLUMNS, chooses=False)
         yield Static("", id="detail")
         yield KeyBar()
 
