@@ -26,6 +26,7 @@ from localrun.formats.chat_templates import gguf_templates
 from localrun.formats.checkpoints.registry import held_as
 from localrun.formats.detect import open_model_file
 from localrun.formats.gguf import GgufFile
+from localrun.formats.helper_files import head_beside
 from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.hub.alternatives import unsupported_message
@@ -149,6 +150,7 @@ def describe(stored: StoredModel, source: ModelFile) -> dict[str, Any]:
         "qtypes": dict(types.most_common()),
         "layouts": _layouts(loaded),
         **_shape(None if why else arch_of(source).config(source)),
+        **({"drafts": "mtp"} if not why and head_beside(stored.path) else {}),
         "chat_template_sha256": hashlib.sha256(template.encode()).hexdigest() if template else None,
         "tokenizer": _tokenizer(source),
         "held_bytes": {stored.precision: weights.nbytes},
@@ -234,7 +236,7 @@ def _shown(name: str, value: Any) -> str:
     if name == "n_params":
         return count(value)
     if name == "drafts":
-        return "by a layer of its own (MTP), which is loaded where there is room"
+        return "by a layer of its own (MTP)"
     if name == "layouts":
         return ", ".join(f"{qtype} as {layout}" for qtype, layout in value.items())
     if name == "kv_bytes_per_token":

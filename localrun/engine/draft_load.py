@@ -14,10 +14,12 @@ from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.speculation.draft_program import DraftProgram
 from localrun.engine.speculation.model_drafts import ModelDrafts
 from localrun.fit.memory_plan import DraftPlan
+from localrun.formats.detect import open_model_file
+from localrun.formats.helper_files import head_beside
 from localrun.formats.source import TensorSource
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
-from localrun.model.draft_weights import load_draft_layer, read_draft_refs
+from localrun.model.draft_weights import config_with_head, load_draft_layer, read_draft_refs
 from localrun.model.load import held_bytes, load_model
 from localrun.model.weight_ref import WeightRef
 from localrun.ops.kv import KVPlan
@@ -72,16 +74,30 @@ def open_draft(options: LoadOptions, opened: OpenedModel) -> OpenedDraft | None:
     if options.draft in ("auto", "mtp") and drafting is not None:
         return LayerDraft(opened.source, drafting, read_draft_refs(opened.source, opened.config))
     if options.draft == "mtp":
+        if (beside := head_beside(options.path)) and (head := open_head(beside, opened.config)):
+            return head
         told = f"{options.name or options.path.stem} has no layer that drafts tokens (MTP)"
         raise UsageError(told, LOOKUP_HINT)
     if options.draft in DRAFTERS:
         return None
     path = Path(options.draft)
+    if head := open_head(path, opened.config):
+        return head
     found = open_model(LoadOptions(path, draft="off"))
     if any(spec.mixer is not None for spec in found.config.layers):
         raise UsageError(f"{path.name} has layers with a state, and cannot draft", LOOKUP_HINT)
     check_same_tokens(opened.text, found.text, path.name)
     return FileDraft(found, path.stem)
+
+
+def open_head(path: Path, config: ModelConfig) -> LayerDraft | None:
+    """Open a layer made for a model in a GGUF of its own; None where the file is something else. Raises
+    ModelFileError."""
+    source = open_model_file(path)
+    with_head = config_with_head(config, source)
+    if with_head is None or with_head.drafting is None:
+        return None
+    return LayerDraft(source, with_head.drafting, read_draft_refs(source, with_head), path.stem)
 
 
 def check_same_tokens(ours: ModelText, theirs: ModelText, name: str) -> None:

@@ -79,6 +79,12 @@ def named_helper(path: str) -> str:
     return ""
 
 
+def head_beside(model: Path) -> Path | None:
+    """The GGUF of a layer that drafts for a model, which lies beside it: NAME-mtp.gguf beside NAME.gguf."""
+    beside = model.with_name(f"{model.stem}-mtp.gguf")
+    return beside if beside.is_file() else None
+
+
 def helper_beside_model(name: str, repo: str) -> str:
     """The helper that a file is by its name where a model lies beside it: `mtp-gem-Q8_0.gguf` beside `gem-Q4_K_M.gguf`.
 
