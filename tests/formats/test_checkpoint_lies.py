@@ -1,15 +1,26 @@
 """Quantised checkpoints whose parts lie: each ends in a ModelFileError that says what does not fit."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from localrun_testing.checkpoint_samples import Change, Tensors, one_more_scheme, sample, unpacked, written
+from localrun_testing.checkpoint_samples import (
+    DIGESTS,
+    Change,
+    Tensors,
+    one_more_scheme,
+    sample,
+    unpacked,
+    written,
+)
 
 from localrun.base.errors import ModelFileError
+from localrun.formats.finite import first_not_finite
 
 
 def config_says(**values: Any) -> Change:
@@ -80,7 +91,10 @@ WORDS, ZEROS = "compressed-00-int4-g64", "compressed-01-int4-g64-zeros"
 ROWS, ROW_ZEROS = "compressed-08-int8-rows", "compressed-09-int8-rows-zeros"
 GEMMA, NF4, INT8 = "gemma-int4", "bitsandbytes-0-nf4", "bitsandbytes-int8"
 NF4_STATE = "weight.quant_state.bitsandbytes__nf4"
+NF4_PLAIN = "bitsandbytes-1-nf4"
 GPTQ, AWQ, GEMV = "gptq-4-int4", "awq-gemm", "awq-gemv"
+GPTQ_ZEROS = "gptq-2-int4-zeros"
+MXFP4, MXFP8 = "mlx-10-mxfp4-4-g32", "mlx-12-mxfp8-8-g32"
 INT4, NVFP4 = "mlx-02-affine-4-g64", "mlx-11-nvfp4-4-g16"
 LIES: dict[str, tuple[str, str, Change]] = {
     "bits": (INT4, "BAD_TENSOR", config_says(bits=7)),
@@ -206,6 +220,11 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "int8 with scales of fewer rows": (INT8, "BAD_TENSOR", put("SCB", lambda tensor: tensor[1:])),
     "int8 with a scale that is no number": (INT8, "NOT_FINITE", put("SCB", nowhere(0x7FC00000))),
     "int8 in another order": (INT8, "BAD_TENSOR", put("weight_format", lambda tensor: tensor + 1)),
+    "zero points of a type that holds none": (GPTQ_ZEROS, "BAD_TENSOR", put("qzeros", lambda tensor: tensor.short())),
+    "a code of mxfp8 that is no number": (MXFP8, "NOT_FINITE", put("weight", nowhere(0x7F))),
+    "a power of two that is no number": (MXFP8, "NOT_FINITE", put("scales", nowhere(0xFF))),
+    "NF4 with an endless offset": (NF4, "NOT_FINITE", put(NF4_STATE, told(nested_offset=math.inf))),
+    "NF4 with an offset that is too large": (NF4, "NOT_FINITE", put(NF4_STATE, told(nested_offset=1e39))),
     "biases of floats": (NVFP4, "BAD_TENSOR", lambda _, tensors: tensors.update({"w.biases": torch.ones(3, 8)})),
 }
 
@@ -218,4 +237,32 @@ def test_parts_that_lie_are_refused(lie: str, tmp_path: Path) -> None:
     change(config, tensors)
     with pytest.raises(ModelFileError, match="w") as caught:
         unpacked(written(tmp_path, config, tensors))
-    assert (caught.value.code, bool(caught.value.hint)) == (code, True)
+    assert (caught.value.code, caught.value.exit_code, bool(caught.value.hint)) == (code, 6, True)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", DIGESTS)
+def test_no_float_of_any_format_may_be_none(name: str, number: float, tmp_path: Path) -> None:
+    """Scales, biases, tables, codes that are floats: the first or the last of each is made into no number, by turns."""
+    for kind, tensor in sample(name)[1].items():
+        if not tensor.is_floating_point() or kind in ("expected", "embed_tokens.weight"):
+            continue
+        for place in (0, -1):
+            config, tensors = sample(name)
+            del tensors["expected"]
+            changed = tensor.flatten().clone()
+            changed[place] = torch.tensor(number).to(tensor.dtype)
+            if changed[place].float().isfinite():  # a type without infinity
+                continue
+            tensors[kind] = changed.reshape(tensor.shape)
+            assert is_refused(tmp_path, config, tensors), (kind, place)
+
+
+def is_refused(folder: Path, config: dict[str, Any], tensors: Tensors) -> bool:
+    """Whether a checkpoint is, by its reader or by the check of what it reads, which every load makes."""
+    model = written(folder, config, tensors)
+    try:
+        read = [(info.qtype, np.frombuffer(model.read(name), np.uint8)) for name, info in model.tensors.items()]
+    except ModelFileError as error:
+        return error.code == "NOT_FINITE" and error.exit_code == 6 and bool(error.hint)
+    return any(first_not_finite(qtype, values) is not None for qtype, values in read)
