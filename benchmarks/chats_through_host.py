@@ -21,7 +21,10 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http import HTTPStatus
+from urllib.error import URLError
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 from benchmarks.kv_quality import machine
 from benchmarks.llama_server import llama_server
@@ -60,17 +63,22 @@ def steady_engine() -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "benchmarks.steady_engine", str(port), str(GAP_MS)]
+    url = f"http://127.0.0.1:{port}/v1"
     with subprocess.Popen(command) as process:
         try:
-            while True:
-                try:
-                    socket.create_connection(("127.0.0.1", port)).close()
-                    break
-                except OSError:
-                    time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}/v1"
+            while not answers(f"{url}/models"):
+                time.sleep(0.05)
+            yield url
         finally:
             process.terminate()
+
+
+def answers(page: str) -> bool:
+    try:
+        with urlopen(page) as answer:
+            return bool(answer.status == HTTPStatus.OK)
+    except URLError:
+        return False
 
 
 def measure(name: str, url: str, options: argparse.Namespace) -> None:

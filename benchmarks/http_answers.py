@@ -44,6 +44,11 @@ class Heard:
         """Tokens of the prompt that were not cached."""
         return int(self.figures["computed"] if "computed" in self.figures else self.figures["prompt_n"])
 
+    @property
+    def read_ms(self) -> float:
+        """Milliseconds of reading them."""
+        return float(self.figures["prefill_ms"] if "prefill_ms" in self.figures else self.figures["prompt_ms"])
+
 
 async def ask(
     client: httpx.AsyncClient,

@@ -136,22 +136,26 @@ async def first_bytes(client: httpx.AsyncClient, rounds: int) -> None:
 
 
 async def cached_turns(client: httpx.AsyncClient, rounds: int) -> None:
-    """A conversation that goes on: what was said is not read again."""
-    seconds, steps, shares = [], [], []
+    """A conversation that goes on: what was said is not read again; what is new is, at the pace of any prompt."""
+    seconds, steps, reads, computed, shares = [], [], [], [], []
     messages = [{"role": "user", "content": QUESTION}]
     for number in range(rounds + 1):
         heard = await ask(client, messages)
         if number:
             seconds.append(heard.first)
             steps.append(statistics.median(heard.gaps))
-            shares.append(heard.figures["cached"] / heard.usage["prompt_tokens"])
+            reads.append(heard.read_ms)
+            computed.append(heard.computed)
+            shares.append(1 - heard.computed / heard.usage["prompt_tokens"])
         messages += [
             {"role": "assistant", "content": heard.text},
             {"role": "user", "content": f"And then, point {number}?"},
         ]
-    over = 1000 * (statistics.median(seconds) - statistics.median(steps))
-    print(f"next turn: first token         {1000 * statistics.median(seconds):.0f} ms, a step and {over:.0f} ms"
-          f" (wanted: 60), {100 * statistics.median(shares):.0f} % cached")  # fmt: skip
+    first, step, read = (statistics.median(figures) for figures in (seconds, steps, reads))
+    rest = statistics.median(1000 * one - reading for one, reading in zip(seconds, reads, strict=True))
+    print(f"next turn: first token         {1000 * first:.0f} ms, a step and {1000 * (first - step):.0f} ms;"
+          f" {read:.0f} read its {statistics.median(computed):.0f} new tokens, all else takes {rest:.0f} (wanted: 60);"
+          f" {100 * statistics.median(shares):.0f} % cached")  # fmt: skip
 
 
 async def shared_prefix(client: httpx.AsyncClient, tokens: int) -> None:
@@ -211,6 +215,11 @@ async def beside_llama_server(ours: httpx.AsyncClient, options: argparse.Namespa
             async with httpx.AsyncClient(base_url=address, timeout=None) as theirs:
                 await streams(ours, theirs, options.rounds)
                 await new_prompts(ours, theirs, options.rounds)
+    if "turns" in options.parts:
+        with llama_server(*start, 1, NEW_TOKENS + ROOM) as address:
+            async with httpx.AsyncClient(base_url=address, timeout=None) as theirs:
+                print("llama-server:")
+                await cached_turns(theirs, options.rounds)
     if "agents" in options.parts:
         with llama_server(*start, AGENTS, options.prefix + ROOM) as address:
             async with httpx.AsyncClient(base_url=address, timeout=None) as theirs:
