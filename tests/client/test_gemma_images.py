@@ -1,5 +1,6 @@
 """A model of Gemma 4 that sees, from a file to its answer: that of transformers, whether cached or not."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,9 @@ import pytest
 import torch
 from localrun_testing.seeing_gemma import (
     IMAGE,
+    POOL,
     build_seeing_gemma,
+    padded,
     save_seeing_gemma,
     save_seeing_gemma_gguf,
 )
@@ -16,10 +19,11 @@ from PIL import Image
 from transformers.models.gemma4.image_processing_pil_gemma4 import Gemma4ImageProcessorPil
 
 from localrun.base.content import ImagePart, TextPart, as_message_content
-from localrun.base.events import Completion, Done
+from localrun.base.events import Completion, Done, Token, TokenLogprob
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.chat.images import seen_image
 from localrun.client.local import LocalClient
+from localrun.images.patches import patches_by_line
 
 
 def picture(path: Path, width: int, height: int) -> Path:
@@ -28,7 +32,7 @@ def picture(path: Path, width: int, height: int) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["causal", "both-ways"])
+@pytest.fixture(scope="module", params=["causal", "both-ways", "unified"])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -59,25 +63,51 @@ def answered(client: LocalClient, request: Request) -> tuple[Completion, Done]:
     return done.completion, done
 
 
-def test_an_answer_about_images_is_that_of_transformers(name: str, folder: Path, tmp_path: Path) -> None:
-    """Images between texts, in the order they were written."""
-    paths = [picture(tmp_path / "a.png", 70, 41), picture(tmp_path / "b.png", 24, 90)]
-    with LocalClient(LoadOptions(folder, ctx=512, kv="f32", backend="reference")) as client:
-        found, done = answered(client, asked("now", paths[0], "and then", paths[1], "what?"))
+def of_transformers(name: str, prompt_ids: Sequence[int], paths: Sequence[Path]) -> list[int]:
+    """The answer to a prompt with all these images in it."""
     processor = Gemma4ImageProcessorPil(patch_size=4, max_soft_tokens=70)
     seen = processor([Image.open(path).convert("RGB") for path in paths], return_tensors="pt")
-    assert found.seen.image_tokens == sum(seen["num_soft_tokens_per_image"])
-    prompt = torch.tensor([[IMAGE if one >> 32 else one for one in done.prompt_ids]])
+    prompt = torch.tensor([[IMAGE if one >> 32 else one for one in prompt_ids]])
+    assert int((prompt == IMAGE).sum()) == sum(seen["num_soft_tokens_per_image"])
+    pixels, places = seen["pixel_values"], seen["image_position_ids"]
+    if name == "unified":
+        pixels, places = merged(pixels.numpy(), places.numpy())
     answer = build_seeing_gemma(name).generate(
         input_ids=prompt,
         max_new_tokens=12,
         do_sample=False,
         mm_token_type_ids=(prompt == IMAGE).int(),
-        pixel_values=seen["pixel_values"],
-        image_position_ids=seen["image_position_ids"],
+        pixel_values=pixels,
+        image_position_ids=places,
     )
+    found: list[int] = answer[0, prompt.shape[1] :].tolist()
+    return found
+
+
+def merged(patches: np.ndarray, places: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+    """Patches of a tower as those of an embedder, POOL times as wide and high. Its processor needs torchvision."""
+    found, grids = [], []
+    for one, place in zip(patches, places, strict=True):
+        columns, lines = place.max(axis=0) + 1
+        pixels = one[place[:, 0] >= 0].reshape(lines, columns, 4, 4, 3).transpose(0, 2, 1, 3, 4)
+        found.append(patches_by_line(pixels.reshape(4 * lines, 4 * columns, 3), 4 * POOL))
+        grids.append((lines // POOL, columns // POOL))
+    return padded(found, grids)
+
+
+def logprobs(client: LocalClient, request: Request) -> list[TokenLogprob]:
+    """What the model made of every token of an answer, to the bit."""
+    events = list(client.generate(replace(request, logprobs=5)))
+    return [event.logprob for event in events if isinstance(event, Token) and event.logprob is not None]
+
+
+def test_an_answer_about_images_is_that_of_transformers(name: str, folder: Path, tmp_path: Path) -> None:
+    """Images between texts, in the order they were written."""
+    paths = [picture(tmp_path / "a.png", 70, 41), picture(tmp_path / "b.png", 24, 90)]
+    with LocalClient(LoadOptions(folder, ctx=512, kv="f32", backend="reference")) as client:
+        found, done = answered(client, asked("now", paths[0], "and then", paths[1], "what?"))
     assert len(found.token_ids) > 4
-    assert list(found.token_ids) == answer[0, prompt.shape[1] :].tolist()[: len(found.token_ids)]
+    assert list(found.token_ids) == of_transformers(name, done.prompt_ids, paths)[: len(found.token_ids)]
 
 
 def test_a_projector_beside_a_gguf_answers_as_the_checkpoint(name: str, tmp_path: Path) -> None:
@@ -104,5 +134,22 @@ def test_what_is_cached_is_answered_as_what_is_not(folder: Path, tmp_path: Path)
         again = replace(request, messages=(*request.messages, *more))
         cached, _ = answered(client, again)
         assert (cached.cached_tokens or 0) >= len(done.prompt_ids) - 1
+        warm = logprobs(client, again)
     with LocalClient(LoadOptions(folder, ctx=512)) as client:
+        assert logprobs(client, again) == warm
         assert answered(client, again)[0].token_ids == cached.token_ids
+
+
+def test_an_image_over_the_border_of_a_step_is_seen_whole(name: str, folder: Path, tmp_path: Path) -> None:
+    """Steps have 512 rows: those that see each other both ways are computed in one, whatever comes before them."""
+    path = picture(tmp_path / "a.png", 70, 41)
+    for n_before in (118, 126):  # words of four tokens
+        request = asked("now " * n_before, path, "what?")
+        with LocalClient(LoadOptions(folder, ctx=1024, kv="f32", backend="reference")) as client:
+            found, done = answered(client, request)
+            rows = [number for number, one in enumerate(done.prompt_ids) if one >> 32]
+            assert rows[0] < 512 <= rows[-1]
+            assert list(found.token_ids) == of_transformers(name, done.prompt_ids, [path])[: len(found.token_ids)]
+        with LocalClient(LoadOptions(folder, ctx=1024)) as client:
+            cold = logprobs(client, request)
+            assert logprobs(client, request) == cold, "as from the cache"

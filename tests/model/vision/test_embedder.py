@@ -6,11 +6,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import gguf
 import numpy as np
 import pytest
 import torch
 from localrun_testing.instruction_sets import all_here, using
+from localrun_testing.tiny_gemma_towers import write_gemma_embedder
 from localrun_testing.tiny_models import randomise
 from PIL import Image
 from safetensors.torch import save_file
@@ -74,32 +74,6 @@ def save(folder: Path, **changes: object) -> Path:
     return folder
 
 
-def write_mmproj(path: Path) -> Path:
-    """As conversion/gemma.py of llama.cpp writes it: the numbers of a patch by their colour."""
-    by_colour = np.arange(3 * SIDE**2).reshape(SIDE, SIDE, 3).transpose(2, 0, 1).ravel()
-    state = {name: one.numpy() for name, one in build().state_dict().items()}
-    writer = gguf.GGUFWriter(path, "clip")
-    writer.add_string("general.type", "mmproj")
-    writer.add_string("clip.vision.projector_type", "gemma4uv")
-    writer.add_vision_projection_dim(OUT_SIZE)
-    writer.add_vision_patch_size(4)
-    writer.add_vision_embedding_length(HIDDEN)
-    writer.add_vision_attention_layernorm_eps(1e-6)
-    for number, name in enumerate(("patch_ln1", "patch_ln2", "pos_norm"), 1):
-        for kind in ("weight", "bias"):
-            numbers = state[f"{name}.{kind}"]
-            writer.add_tensor(f"v.patch_norm.{number}.{kind}", numbers[by_colour] if number == 1 else numbers)
-    writer.add_tensor("v.patch_embd.weight", np.ascontiguousarray(state["patch_dense.weight"][:, by_colour]))
-    writer.add_tensor("v.patch_embd.bias", state["patch_dense.bias"])
-    writer.add_tensor("v.position_embd.weight", np.ascontiguousarray(state["pos_embedding"].transpose(1, 0, 2)))
-    writer.add_tensor("mm.input_projection.weight", state["multimodal_embedder.embedding_projection.weight"])
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
-
-
 def projector_of(source: TensorSource, backend: Backend) -> EmbedderProjector:
     family, layout = required_family(source), backend.layout(1 << 40, 1 << 20, 2)
     config = family.config(source)
@@ -120,7 +94,7 @@ def projector_of(source: TensorSource, backend: Backend) -> EmbedderProjector:
 def test_rows_are_those_of_transformers(form: str, backend: Backend, tmp_path: Path) -> None:
     source: TensorSource = open_safetensors(save(tmp_path))
     if form == "projector":
-        source = open_gguf(write_mmproj(tmp_path / "mmproj.gguf"))
+        source = open_gguf(write_gemma_embedder(tmp_path / "mmproj.gguf", build(), Gemma4UnifiedVisionConfig(**SHAPE)))
     projector = projector_of(source, backend)
     for width, height in ((70, 41), (1, 1), (9, 300)):
         drawn = np.random.default_rng(width).integers(0, 256, (height, width, 3), dtype=np.uint8)

@@ -554,7 +554,15 @@ def stacked(every: Iterable[tuple[str, Array]]) -> Iterator[tuple[str, Array]]:
 
 def is_text(hf_name: str) -> bool:
     """Not of the eyes of a model that sees: a GGUF has those in a file of their own."""
-    others = ("visual", "vision_tower", "vision_model", "connector", "embed_vision", "multi_modal_projector")
+    others = (
+        "visual",
+        "vision_tower",
+        "vision_model",
+        "connector",
+        "embed_vision",
+        "vision_embedder",
+        "multi_modal_projector",
+    )
     return not any(part.startswith(others) for part in hf_name.split("."))
 
 

@@ -14,7 +14,7 @@ from localrun.engine.images import ImageSource, PromptImages, RequestImages
 from localrun.ops.image_rows import EncodeProgress, ImageRows, ImageSpan
 from localrun.ops.interface import CancelFlag
 from localrun_testing.gguf_convert import prepare, write
-from localrun_testing.tiny_gemma_towers import write_gemma_projector
+from localrun_testing.tiny_gemma_towers import write_gemma_embedder, write_gemma_projector
 from localrun_testing.tiny_models import TINY_MODELS, Config, randomise, save_tokenizer, transformers
 
 IMAGE, START, END = 290, 291, 292  # ids of the placeholder, and of the marks around rows
@@ -38,11 +38,21 @@ _TOWER: Config = {
     "pooling_kernel_size": POOL,
     "position_embedding_size": 1024,
 }
-_BOTH_WAYS = {"use_bidirectional_attention": "vision"}
+_EMBEDDER: Config = {
+    "model_type": "gemma4_unified_vision",
+    "patch_size": 4,
+    "pooling_kernel_size": POOL,
+    "mm_embed_dim": 48,
+    "mm_posemb_size": 300,
+    "output_proj_dims": 48,
+}
+_LONG = {"max_position_embeddings": 1024}
+_BOTH_WAYS = {"use_bidirectional_attention": "vision", **_LONG}
 SEEING_GEMMA: dict[str, tuple[str, Config, Config]] = {  # recipe of the text side, changes of it, tower
-    "causal": ("gemma4-e2b", {}, {**_TOWER, "use_clipped_linears": True}),
+    "causal": ("gemma4-e2b", _LONG, {**_TOWER, "use_clipped_linears": True}),
     "both-ways": ("gemma4", _BOTH_WAYS, {**_TOWER, "standardize": True}),
     "both-ways-moe": ("gemma4-moe", _BOTH_WAYS, _TOWER),
+    "unified": ("gemma4-unified", _BOTH_WAYS, _EMBEDDER),
 }
 # Those that llama.cpp computes alike: it knows the causal models by their hidden size, and in the others rows of an
 # image see each other in full layers, too, which matters to nothing where that is the last one.
@@ -56,9 +66,10 @@ def build_seeing_gemma(name: str) -> Any:
     """The fp32 model of a recipe, always the same weights, attention computed eagerly."""
     text, more, tower = (SEEING_GEMMA | AS_LLAMA_CPP)[name]
     settings = {**copy.deepcopy(TINY_MODELS[text].config), **more}
+    kind = tower["model_type"].removesuffix("_vision")
     config = transformers.AutoConfig.for_model(
-        "gemma4",
-        text_config={**settings, "model_type": "gemma4_text", "pad_token_id": 0},
+        kind,
+        text_config={**settings, "model_type": f"{kind}_text", "pad_token_id": 0},
         vision_config=dict(tower),
         audio_config=None,
         image_token_id=IMAGE,
@@ -105,6 +116,9 @@ def save_seeing_gemma_gguf(name: str, checkpoint: Path, folder: Path) -> Path:
     writer.add_chat_template((checkpoint / "chat_template.jinja").read_text())
     write(writer)
     model = build_seeing_gemma(name)
+    if name == "unified":
+        write_gemma_embedder(folder / "mmproj-model.gguf", model.model.embed_vision, model.config.vision_config)
+        return folder / "model.gguf"
     parts = {"vision_tower": model.model.vision_tower, "embed_vision": model.model.embed_vision}
     state = {f"{part}.{key}": one for part, module in parts.items() for key, one in module.state_dict().items()}
     shape, out_size = model.config.vision_config.to_dict(), model.config.text_config.hidden_size
@@ -132,8 +146,11 @@ class GemmaImages:
     def __init__(self, model: Any, grids: Sequence[tuple[int, int]], seed: int = 0) -> None:
         self.model = model
         random = np.random.default_rng(seed)
-        patch_grids = [(POOL * lines, POOL * columns) for lines, columns in grids]
-        n_values = 3 * model.config.vision_config.patch_size**2
+        vision = model.config.vision_config
+        side = getattr(vision, "model_patch_size", vision.patch_size)  # of what is read as one: of a tower the patch
+        pool = POOL if side == vision.patch_size else 1
+        patch_grids = [(pool * lines, pool * columns) for lines, columns in grids]
+        n_values = 3 * side**2
         patches = [random.random((lines * columns, n_values), np.float32) for lines, columns in patch_grids]
         self.pixels, self.places = padded(patches, patch_grids)
         self.sees_itself = model.config.text_config.use_bidirectional_attention == "vision"
@@ -159,14 +176,27 @@ class GemmaImages:
         return images
 
     def logits(self, token_ids: Sequence[int]) -> torch.Tensor:
-        """What transformers computes of a text with all images in it: fp32 [n_tokens, vocab_size]."""
+        """What transformers computes of a text with all images in it: fp32 [n_tokens, vocab_size].
+
+        Masks are those that `generate` makes; without them the unified model sees both ways in full layers, too.
+        """
         ids = torch.tensor([token_ids])
+        kinds = (ids == IMAGE).int()
+        masks = self.model.create_masks_for_generate(
+            config=self.model.config,
+            inputs_embeds=self.model.get_input_embeddings()(ids),
+            attention_mask=None,
+            past_key_values=None,
+            position_ids=torch.arange(len(token_ids))[None],
+            mm_token_type_ids=kinds,
+        )
         with torch.no_grad():
             logits: torch.Tensor = self.model(
                 input_ids=ids,
+                attention_mask=masks,
                 pixel_values=self.pixels,
                 image_position_ids=self.places,
-                mm_token_type_ids=(ids == IMAGE).int(),
+                mm_token_type_ids=kinds,
                 use_cache=False,
             ).logits[0]
         return logits

@@ -139,6 +139,33 @@ def write_gemma_projector(
     return path
 
 
+def write_gemma_embedder(path: Path, part: torch.nn.Module, config: Any) -> Path:
+    """Write the GGUF of an embedder as conversion/gemma.py of llama.cpp: the numbers of a patch by their colour."""
+    side = config.model_patch_size
+    by_colour = np.arange(3 * side**2).reshape(side, side, 3).transpose(2, 0, 1).ravel()
+    state = {name: one.numpy() for name, one in part.state_dict().items()}
+    writer = gguf.GGUFWriter(path, "clip")
+    writer.add_string("general.type", "mmproj")
+    writer.add_string("clip.vision.projector_type", "gemma4uv")
+    writer.add_vision_projection_dim(len(state["multimodal_embedder.embedding_projection.weight"]))
+    writer.add_vision_patch_size(config.patch_size)
+    writer.add_vision_embedding_length(config.mm_embed_dim)
+    writer.add_vision_attention_layernorm_eps(1e-6)
+    for number, name in enumerate(("patch_ln1", "patch_ln2", "pos_norm"), 1):
+        for kind in ("weight", "bias"):
+            numbers = state[f"{name}.{kind}"]
+            writer.add_tensor(f"v.patch_norm.{number}.{kind}", numbers[by_colour] if number == 1 else numbers)
+    writer.add_tensor("v.patch_embd.weight", np.ascontiguousarray(state["patch_dense.weight"][:, by_colour]))
+    writer.add_tensor("v.patch_embd.bias", state["patch_dense.bias"])
+    writer.add_tensor("v.position_embd.weight", np.ascontiguousarray(state["pos_embedding"].transpose(1, 0, 2)))
+    writer.add_tensor("mm.input_projection.weight", state["multimodal_embedder.embedding_projection.weight"])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
 def named(state: Mapping[str, Tensor], side: int) -> Iterator[tuple[str, np.ndarray]]:
     """Tensors with their names in a GGUF; patches of `side` pixels lie there by colour."""
     for name, tensor in state.items():
