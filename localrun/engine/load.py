@@ -173,9 +173,9 @@ def open_eyes(
 
     def files() -> ImageRowFiles | None:
         """Files for what is encoded, where blocks are kept on disk, and the weights of the projector are known."""
-        if disk is None or not (weights := tower.whole_identity()):
+        if disk is None or not tower.identity():
             return None
-        identity, n_parts = f"{weights} {projector.identity}", 1 + projector.n_added
+        identity, n_parts = projector.identity, 1 + projector.n_added
         return ImageRowFiles(disk.files.root, identity, disk.files.label, n_parts, tower.config.out_size, disk.writer)
 
     rate, sees_itself = EncodeRate(backend), opened.config.image_spans

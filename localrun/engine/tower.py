@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
-from math import prod
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from localrun.backends.interface import Backend
@@ -29,8 +28,6 @@ from localrun.ops.image_rows import Projector
 from localrun.ops.layouts import Layout
 from localrun.ops.types import NUMERICS_VERSION
 from localrun.storage.identity import Identity
-
-SAMPLE_BYTES = 1 << 16  # of every tensor, that name the weights of a tower
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +67,7 @@ class OpenedTower:
         """The type of a weight in its file."""
         return self.source.tensors[ref.name].qtype
 
-    def whole_identity(self) -> str:
+    def identity(self) -> str:
         """Names the weights by every byte of their files; empty where those may have changed."""
         return Identity(self.source).result() if isinstance(self.source, GgufFile | SafetensorsFolder) else ""
 
@@ -79,18 +76,9 @@ class OpenedTower:
         """Layers of text that get additions."""
         return self.config.n_added
 
-    def identity(self) -> str:
-        """Names the weights by the beginning of each of their tensors."""
-        hashed = sha256()
-        for ref in self.refs.values():
-            info = self.source.tensors[ref.name]
-            hashed.update(f"{info.name} {info.qtype} {info.shape} ".encode())
-            share = min(1.0, SAMPLE_BYTES / info.nbytes)
-            hashed.update(self.source.read(info.name, 0, max(1, int(share * prod(info.shape[:-1])))))
-        return hashed.hexdigest()
-
     def projector(self, backend: Backend, layout: Layout) -> Projector:
-        """The tower on a backend; its weights are read with the first image."""
+        """The tower on a backend; its weights are read with the first image. Where they cannot be named, nothing that
+        is computed with them is found again by another process."""
         n_bytes = self.weight_bytes(layout)
         arithmetic = f"{backend.rounding} {layout.name} {NUMERICS_VERSION}"
 
@@ -101,7 +89,9 @@ class OpenedTower:
             return self.family.load(self.source, self.config, layout, backend.device)
 
         encoder = partial(backend.encoder, layout)
-        return self.family.projector(self.config, load, encoder, lambda: f"{self.identity()} {arithmetic}", n_bytes)
+        return self.family.projector(
+            self.config, load, encoder, lambda: f"{self.identity() or token_hex(16)} {arithmetic}", n_bytes
+        )
 
 
 def find_tower(source: TensorSource, hidden_size: int) -> tuple[OpenedTower | None, str]:
