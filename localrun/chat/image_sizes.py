@@ -57,7 +57,7 @@ def cost_words(view: SizeView) -> str:
 
 
 def size_lines(image: ImagePart, sizes: Mapping[str, SizeView]) -> list[str]:
-    """One line for each size of an image, the chosen one marked."""
+    """One line for each size that an image has, the chosen one marked."""
     chosen = size_name(image.most_rows)
-    told = {name: cost_words(sizes[name]) if name in sizes else "" for name in SIZES}
-    return [f"{'●' if name == chosen else '○'} {name:6}  {words}".rstrip() for name, words in told.items()]
+    known = [name for name in SIZES if name in sizes]
+    return [f"{'●' if name == chosen else '○'} {name:6}  {cost_words(sizes[name])}" for name in known]

@@ -56,6 +56,7 @@ def test_costs_are_told_as_far_as_they_are_known() -> None:
     assert cost_of(CAT, views) == "600 tokens, ≈ 12.0 s"
     assert cost_of(replace(CAT, most_rows=256), views) == "250 tokens, encoded already"
     assert cost_of(DOG, views) == ""
+    assert size_lines(DOG, {}) == []
     assert size_lines(replace(CAT, most_rows=128), COSTS) == [
         "● small   120 tokens",
         "○ medium  250 tokens, encoded already",
