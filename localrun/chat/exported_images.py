@@ -8,8 +8,6 @@ from pathlib import Path
 from localrun.base.content import ImagePart, images_in
 from localrun.base.errors import ImageError, UsageError
 from localrun.chat.conversation import Chat
-from localrun.images.open import format_suffix
-from localrun.images.without_metadata import without_metadata
 
 NAME_CHARS = 16  # of the hash that names a file
 
@@ -40,6 +38,9 @@ def images_beside(chat: Chat, path: Path, keep_metadata: bool) -> Iterator[Mappi
 
 def written(chat: Chat, part: ImagePart, folder: Path, keep_metadata: bool) -> str:
     """Write an image into a folder; the name of its file, empty where its copy is gone."""
+    from localrun.images.open import format_suffix
+    from localrun.images.without_metadata import without_metadata
+
     try:
         data = chat.images.data(part)
         data, suffix = (data, format_suffix(data)) if keep_metadata else without_metadata(data)

@@ -7,11 +7,12 @@ from typing import Any
 from localrun.base.content import is_image_part
 from localrun.base.image_file import bytes_of
 from localrun.base.request import RequestImage
-from localrun.images.without_metadata import without_metadata
 
 
 def with_image_data(parts: Sequence[Mapping[str, Any]], images: Sequence[RequestImage]) -> list[dict[str, Any]]:
     """Parts of a message with the bytes of its images in them. Raises ImageError where a file is gone or changed."""
+    from localrun.images.without_metadata import without_metadata
+
     known = {image.sha256: image for image in images}
     told: list[dict[str, Any]] = []
     for part in parts:

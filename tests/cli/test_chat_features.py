@@ -188,7 +188,7 @@ def test_images_go_along_and_an_edit_keeps_them(
     type_in(monkeypatch, "/attach bad.png", "/attach cat.png", "what?", "look at @cat.png", "/edit sure?")
     _, _, err = faces.run("chat")
     assert "no image of a known kind" in err
-    assert "(cat.png 8 × 5 will be sent with the next message)" in err
+    assert "(cat.png 8 × 5, 1,000 tokens, ≈ 12.0 s, will be sent with the next message)" in err
     first, second, third = (request.images for request in faces.clients[0].requests)
     assert first == second == third
     assert first[0].path is not None
@@ -196,3 +196,15 @@ def test_images_go_along_and_an_edit_keeps_them(
     last = faces.request.messages[-1]["content"]
     assert [part["type"] for part in last] == ["image", "text"]
     assert last[1]["text"] == "sure?"
+
+
+def test_an_image_is_sent_in_the_size_that_was_chosen(faces: Faces, monkeypatch: Patch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    Image.new("RGB", (8, 5)).save(tmp_path / "cat.png")
+    type_in(monkeypatch, "/image", "/attach cat.png", "/image", "/image 2 small", "/image small", "what?")
+    _, _, err = faces.run("chat")
+    assert "no image is attached" in err
+    assert "1  cat.png 8 × 5\n○ small   120 tokens, ≈ 1.5 s\n● full    1,000 tokens, ≈ 12.0 s" in err
+    assert "there is no image 2" in err
+    assert "1  cat.png 8 × 5, small\n● small   120 tokens" in err
+    assert [image.most_rows for image in faces.request.images] == [128]

@@ -21,9 +21,11 @@ from localrun.base.events import (
     ToolCallDelta,
 )
 from localrun.base.request import LoadOptions, Request
-from localrun.base.views import PromptView
+from localrun.base.views import ImageView, PromptView, SizeView
 from localrun.client.interface import Generation
 from localrun.client.same_load import Versions
+
+SIZES = {"small": SizeView(120, 1.5), "full": SizeView(1000, 12.0)}  # of every image
 
 
 @dataclass
@@ -81,9 +83,9 @@ class FakeClient:
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView:
         text = "".join(str(message["content"]) for message in request.messages)
-        return (
-            PromptView(len(text), 1, tuple(map(ord, text)), tuple(text), text) if pieces else PromptView(len(text), 1)
-        )
+        images = tuple(ImageView(image.sha256, SIZES) for image in request.images)
+        shown = (tuple(map(ord, text)), tuple(text), text) if pieces else ((), (), "")
+        return PromptView(len(text), 1, *shown, images)
 
     def view(self) -> None:
         """It holds nothing."""
