@@ -1,6 +1,7 @@
 """Parsers of settings: each takes a TOML value or a string and gives the value to use, or raises ValueError."""
 
 import math
+import os
 from pathlib import Path
 
 
@@ -84,6 +85,14 @@ class on_off:
         if word not in ("on", "true", "1", "off", "false", "0"):
             raise ValueError("on or off is needed")
         return word in ("on", "true", "1")
+
+
+def folders(value: object) -> str:
+    """A parser of folders with the system's separator between them; each absolute, or below `~`."""
+    for part in text(value).split(os.pathsep):
+        if not os.path.isabs(os.path.expanduser(part)):
+            raise ValueError(f"folders are needed that begin with / or ~, with {os.pathsep} between them")
+    return text(value)
 
 
 def text(value: object) -> str:

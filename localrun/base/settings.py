@@ -18,7 +18,7 @@ from localrun.base.errors import StorageError, UsageError
 from localrun.base.files import write_whole
 from localrun.base.lock import locked
 from localrun.base.nearest import did_you_mean
-from localrun.base.parsers import context, on_off, one_of, one_of_or_file, real, text, whole
+from localrun.base.parsers import context, folders, on_off, one_of, one_of_or_file, real, text, whole
 from localrun.base.paths import folder, what_is_not_kept, writable_folder
 from localrun.base.request import DRAFTERS, BackendName, KVCodecName
 from localrun.base.sanitize import clean
@@ -34,6 +34,7 @@ class Settings:
     """Every setting; None where nothing was set."""
 
     model: str | None = None
+    folders: str | None = None
     ctx: int | None = None  # 0: auto
     kv: str | None = None
     window: int | None = None
@@ -58,6 +59,11 @@ class Settings:
     notify: bool | None = None
     disk_cache: float | None = None  # GiB
     packed_weights: float | None = None  # GiB
+
+    @property
+    def model_folders(self) -> list[Path]:
+        """Folders with models beside localrun's own."""
+        return [Path(part).expanduser() for part in self.folders.split(os.pathsep)] if self.folders else []
 
     @property
     def disk_cache_bytes(self) -> int:
@@ -100,6 +106,7 @@ class Setting:
 
 SETTINGS: dict[str, Setting] = {
     "model": Setting("the model that answers when none is named", text, "builtin"),
+    "folders": Setting(f"more folders with models, with {os.pathsep} between them", folders, "none"),
     "ctx": Setting("context length in tokens, or auto", context, "auto"),
     "kv": Setting("how the KV cache is stored", one_of(*get_args(KVCodecName)), "auto"),
     "window": Setting(

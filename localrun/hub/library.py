@@ -7,8 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from localrun.base.errors import UsageError
 from localrun.base.paths import folder, writable_folder
 from localrun.base.resources import resource
+from localrun.base.settings import read_settings
 from localrun.base.small_file import read_small
 from localrun.base.state_file import change_state, read_state
 from localrun.hub.access import hub_cache
@@ -33,6 +35,7 @@ def scan() -> list[StoredModel]:
 def scan_files() -> list[StoredModel]:
     """Every model on disk, with helper files such as projectors and draft models."""
     found = [*builtin_models(), *_models_folder(), *_hub_cache(), *lm_studio_models(), *ollama_models()]
+    found += _other_folders(found)
     used = _read_used()
     found += _elsewhere(used, found)
     found = [replace(model, last_used=used.get(str(model.path))) for model in found]
@@ -88,6 +91,20 @@ def _models_folder() -> Iterator[StoredModel]:
     for place in folders_below(root, _MAX_DEPTH) if root else ():
         yield from safetensors_in(place, "models", place.name.lower() if place != root else "")
         yield from ggufs_in(place, "models")
+
+
+def _other_folders(found: Iterable[StoredModel]) -> Iterator[StoredModel]:
+    """Models in the folders of the setting that are not among those found already."""
+    known = {os.path.realpath(model.path) for model in found}
+    roots: list[Path] = []
+    with suppress(UsageError):  # a load says what is wrong with the settings; a list needs none
+        roots = read_settings().model_folders
+    for root in roots:
+        for place in folders_below(root, _MAX_DEPTH):
+            for model in (*safetensors_in(place, "path", place.name.lower()), *ggufs_in(place, "path")):
+                if (path := os.path.realpath(model.path)) not in known:
+                    known.add(path)
+                    yield model
 
 
 def _hub_cache() -> Iterator[StoredModel]:

@@ -130,6 +130,7 @@ def test_every_setting_survives_a_round_trip(key: str, home: Path) -> None:
         "isa": "generic",
         "draft": "lookup",
         "theme": "nord",
+        "folders": "/models",
     }
     example["system"] = "Be brief.\n"
     value = example.get(key, 1)

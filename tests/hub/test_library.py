@@ -1,6 +1,7 @@
 """What is on disk, from folders made up here. Names and sizes matter; contents do not, so files are a few bytes."""
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from localrun.base.errors import UsageError
+from localrun.base.settings import write_setting
 from localrun.hub import library
 from localrun.hub.catalogue import read_catalogue
 from localrun.hub.library import mark_used, scan
@@ -149,6 +151,27 @@ def test_models_used_by_path_are_listed_while_their_file_exists(home: Path, tmp_
         plan_removal([found])
     elsewhere.unlink()
     assert rows() == before
+
+
+def test_folders_of_the_setting_are_searched_too(home: Path, tmp_path: Path) -> None:
+    known = put(home / "models/tiny-Q8_0.gguf")
+    before = rows()
+    first, second = tmp_path / "first", tmp_path / "second"
+    put(first / "deep/er/mine-Q4_0.gguf", 4)
+    put(second / "other-Q6_K.gguf", 6)
+    (second / "again-Q8_0.gguf").symlink_to(known)
+    write_setting("folders", os.pathsep.join(map(str, (first, second, tmp_path / "gone", first))))
+    assert [row for row in rows() if row not in before] == [
+        ("mine", "Q4_0", 4, "gguf", "path"),
+        ("other", "Q6_K", 6, "gguf", "path"),
+    ]
+    assert len(rows()) == len(before) + 2
+    assert resolve("mine").path == first / "deep/er/mine-Q4_0.gguf"
+    (home / "config.toml").write_text('seed = "red"\n')
+    assert rows() == before, "what is wrong with the settings is said by what loads a model"
+    for wrong in ("models", f"/a{os.pathsep}b", ""):
+        with pytest.raises(UsageError):
+            write_setting("folders", wrong)
 
 
 def test_an_unreadable_home_is_no_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

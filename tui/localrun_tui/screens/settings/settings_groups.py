@@ -3,6 +3,7 @@
 GROUPS: dict[str, dict[str, str]] = {
     "Model": {
         "model": "Default model",
+        "folders": "More folders",
         "ctx": "Context",
         "kv": "KV cache",
         "window": "Window",
