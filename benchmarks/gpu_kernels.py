@@ -13,6 +13,7 @@ from benchmarks.gpu_models import random_matrix
 from benchmarks.gpu_platforms import AttentionCase, Platform
 from localrun.backends.cuda.bulk import SPAN
 from localrun.backends.gpu.device import Launch
+from localrun.backends.gpu.layer_cache import LayerCache
 from localrun.backends.gpu.logits import AdjustTensors, FoundCandidates, finish
 from localrun.backends.gpu.passes import bucket_rows
 from localrun.backends.gpu.scratch import bucket_units, partial_numbers
@@ -201,7 +202,8 @@ def attention_case(platform: Platform, timer: Timer, length: int, rows: int) -> 
     n_units = bucket_units(length)
     scratch = torch.empty(partial_numbers(bucket, n_units, 32, 128), device=where)
     out, op = torch.empty(bucket, 4096, device=where), Attention(None, 0, 128**-0.5)
-    case = AttentionCase(op, place, pool, q.flatten(1), out, bucket, n_units, scratch)
+    of = LayerCache(place, pool.codecs[0], store, None)
+    case = AttentionCase(op, of, q.flatten(1), out, bucket, n_units, scratch)
     launches = platform.attend(buffer.tensors(bucket), case)
 
     def both() -> None:

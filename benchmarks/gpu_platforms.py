@@ -21,6 +21,7 @@ from localrun.backends.cuda.bulk import span_of
 from localrun.backends.cuda.bulk_linears import BulkMemory, Multiplies
 from localrun.backends.cuda.translator import CudaTranslator
 from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.layer_cache import LayerCache
 from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.gpu.translator import Translator
@@ -43,8 +44,7 @@ class AttentionCase:
     """Attention of many heads over a cache of f16 with one layer."""
 
     op: Attention
-    place: CacheLayer
-    pool: KVPool
+    cache: LayerCache
     q: Tensor  # f32 [rows, n_heads · head_dim]
     out: Tensor
     rows: int
@@ -141,10 +141,8 @@ class Cuda(Platform):
         return cuda_norms.norm(self.device, x, weight, 1e-5, len(x), out=out, q8=q8)
 
     def attend(self, step: StepTensors, case: AttentionCase) -> list[Launch]:
-        store = case.pool.store(0, ring=False)
-        cache = (store.keys.codes, store.values.codes)
-        operands = (case.q, None, *cache, case.out, case.rows, case.n_units, case.partial)
-        return list(cuda_attentions.attend(self.device, step, case.op, case.place, *operands))
+        operands = (case.q, None, case.out, case.rows, case.n_units, case.partial)
+        return list(cuda_attentions.attend(self.device, step, case.op, case.cache, *operands))
 
     @property
     def bulk_span(self) -> int:
@@ -185,10 +183,8 @@ class Metal(Platform):
         return metal_norms.norm(self.device, x, weight, 1e-5, len(x), out=out)
 
     def attend(self, step: StepTensors, case: AttentionCase) -> list[Launch]:
-        codec = KV_CODECS["f16"]
-        cache = metal_attentions.Cache(case.place, codec, case.pool.store(0, ring=False), None)
         operands = (case.q, None, case.out, case.rows, case.n_units, case.partial)
-        return list(metal_attentions.attend(self.device, step, case.op, cache, *operands))
+        return list(metal_attentions.attend(self.device, step, case.op, case.cache, *operands))
 
 
 def platform(anyway: bool = False) -> Platform:

@@ -11,8 +11,8 @@ struct Shared {
 };
 
 // Values of W neighbouring dims of a block, weighted, into o[column][dim]. A lane takes W / 8 dims of the four keys it has
-// in a step; bytes of two keys change places to stand side by side.
-template <int W> LR_INLINE void lr_weigh(float (*o)[PART + 4], int at, const uint16_t* values, int stride,
+// in a step; halves of two keys change places to stand side by side. `first`: of the values, the dim that o begins with.
+template <int W, int BITS> LR_INLINE void lr_weigh(float (*o)[PART + 4], int at, const Cells<BITS, DIM>& values, int first,
     const WeightFragments& weights, bool partly, Broken& broken) {
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, dim = at + W / 8 * g;
   float c[W / 16][4] = {};
@@ -20,16 +20,7 @@ template <int W> LR_INLINE void lr_weigh(float (*o)[PART + 4], int at, const uin
   for (int step = 0; step < KEYS / 16; step++) {
     uint32_t of_key[4][W / 16];
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-      const uint16_t* from = values + (16 * step + 2 * t + j % 2 + j / 2 * 8) * stride + dim;
-      if constexpr (W == 64) {
-        const uint4 w = __ldcg((const uint4*)from);
-        of_key[j][0] = w.x, of_key[j][1] = w.y, of_key[j][2] = w.z, of_key[j][3] = w.w;
-      } else {
-#pragma unroll
-        for (int i = 0; i < W / 16; i++) of_key[j][i] = __ldcg((const uint32_t*)from + i);
-      }
-    }
+    for (int j = 0; j < 4; j++) values.template load<W / 8>(of_key[j], 16 * step + 2 * t + j % 2 + j / 2 * 8, first + dim);
 #pragma unroll
     for (int i = 0; i < W / 16; i++) {
       uint32_t a[4] = {__byte_perm(of_key[0][i], of_key[1][i], 0x5410), __byte_perm(of_key[0][i], of_key[1][i], 0x7632),
@@ -42,15 +33,30 @@ template <int W> LR_INLINE void lr_weigh(float (*o)[PART + 4], int at, const uin
 #pragma unroll
     for (int j = 0; j < 4; j++) o[2 * t + j % 2][dim + 2 * i + j / 2] = c[i][j];
 }
+// Those of a part.
+template <int BITS> LR_INLINE void lr_weigh_part(float (*o)[PART + 4], int part, const Cells<BITS, DIM>& values,
+    const WeightFragments& weights, bool partly, Broken& broken) {
+  const int width = lr_part_width(part), first = part * PART;
+#pragma unroll
+  for (int d = 0; d + 64 <= width; d += 64) lr_weigh<64>(o, d, values, first, weights, partly, broken);
+  if (width & 32) lr_weigh<32>(o, width / 64 * 64, values, first, weights, partly, broken);
+  if (width & 16) lr_weigh<16>(o, width / 32 * 32, values, first, weights, partly, broken);
+}
+template <int BITS> LR_INLINE void lr_score(float (&s)[KEYS / 16][4], const Query& query, const Cells<BITS, DIM>& keys) {
+#pragma unroll
+  for (int part = 0; part < N_PARTS; part++) lr_add_scores(s, query, part, keys, part * PART);
+}
 
-// keys, values: [blocks][n_layers][64][n_kv_heads][DIM], this layer's at `index`. Logical block n of a sequence is block
-// table[table_at + n], block 0 is `sink`. `rows`: which there are, -1 for none; null: all. gridDim.y: KV heads, and for more
-// than eight queries of each as many tiles.
+// Logical block n of a sequence is block table[table_at + n]; Cache and Blocks say the rest. ring_slots: where a row's token is
+// in the ring, block · 64 + place. `rows`: which there are, -1 for none; null: all. gridDim.y: KV heads, and for more than
+// eight queries of each as many tiles.
 // One block of a multiprocessor is asked for where two would spill registers.
 extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, DIM > 64 ? 1 : 2) attend_units(const float* q,
-    const float* sink_q, const uint16_t* keys, const uint16_t* values, const int* positions, const int* row_sequence,
-    const int* table, const int* table_at, const int* sink, const int* rows, float* parts, int n_heads,
-    int n_kv_heads, int n_layers, int index, int window, int sink_window, float scale, float softcap) {
+    const float* sink_q, const uint8_t* keys, const uint16_t* key_sides, const uint8_t* values,
+    const uint16_t* value_sides, const uint8_t* ring_keys, const uint8_t* ring_values, const int* positions,
+    const int* row_sequence, const int* table, const int* table_at, const int* sink, const int* ring_slots,
+    const int* ring_sink, const int* rows, float* parts, int n_heads, int n_kv_heads, int n_layers, int index, int window,
+    int sink_window, float scale, float softcap) {
   const int row = rows ? rows[blockIdx.z] : blockIdx.z, position = row < 0 ? -1 : positions[row];
   const Sight sight = {window, sink_window};
   const int unit = lr_unit(sight, position, blockIdx.x);
@@ -74,16 +80,19 @@ extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, DIM > 64 ? 1 : 2)
   low[1] = low[0], high[1] = high[0];
   const bool seen = low[0] < high[0];
   float m[2] = {-INFINITY, -INFINITY}, l[2] = {0.f, 0.f};
-  const int stride = n_kv_heads * DIM;
-  int64_t at = 0;
+  const Cache cache = {keys, key_sides, values, value_sides, ring_keys, ring_values, n_kv_heads, n_layers, index, kv_head};
+  Blocks blocks = {table + table_at[sequence], sink[sequence], position / KEYS};
+#if HAS_RING
+  blocks.ring_own = ring_slots[row] / KEYS, blocks.ring_sink = ring_sink[sequence];
+#endif
+  const int block = seen ? blocks[number] : 0;
+  const bool in_ring = blocks.in_ring(number);
   auto& mine = shared->of_warp[warp];
   if (seen) {
-    const int64_t block = number ? table[table_at[sequence] + number] : sink[sequence];
-    at = (block * n_layers + index) * KEYS * stride + kv_head * DIM;
     const Query& query = shared->queries[number == 0 && sink_q];
     float s[KEYS / 16][4] = {};
-#pragma unroll
-    for (int part = 0; part < N_PARTS; part++) lr_add_scores(s, query, part, keys + at + part * PART, stride);
+    if (in_ring) lr_score(s, query, cache.ring_keys_of(block));
+    else lr_score(s, query, cache.keys_of(block));
     lr_softmax(s, query.scale, softcap, low, high, mine.weights, m, l);
   }
   const WeightFragments weights(mine.weights);
@@ -96,13 +105,8 @@ extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, DIM > 64 ? 1 : 2)
 #pragma unroll
   for (int part = 0; part < N_PARTS; part++) {
     const int width = lr_part_width(part);
-    const uint16_t* from = values + at + part * PART;
-    if (seen) {
-#pragma unroll
-      for (int d = 0; d + 64 <= width; d += 64) lr_weigh<64>(mine.o, d, from, stride, weights, partly, broken);
-      if (width & 32) lr_weigh<32>(mine.o, width / 64 * 64, from, stride, weights, partly, broken);
-      if (width & 16) lr_weigh<16>(mine.o, width / 32 * 32, from, stride, weights, partly, broken);
-    }
+    if (seen && in_ring) lr_weigh_part(mine.o, part, cache.ring_values_of(block), weights, partly, broken);
+    if (seen && !in_ring) lr_weigh_part(mine.o, part, cache.values_of(block), weights, partly, broken);
     if (part == N_PARTS - 1) {
       if (seen && partly) broken.show_in(l, low, high);
       if (g == 0)

@@ -1,10 +1,12 @@
-// Attention of up to eight queries, the columns of the tensor core, over one block of 64 keys and values in fp16.
+// Attention of up to eight queries, the columns of the tensor core, over one block of 64 keys and values; codes become fp16
+// as they are read.
 //
 // What a query gets from a block is worked out from nothing: the greatest score m, the sum l of 2^(score - m) and the
 // values o weighted by that. Two such states over different keys merge into one. attention.cu (few rows) and
 // attention_tiles.cu (many) do both with the functions here and merge in one order, so they give the same bits.
 // Queries and weights are the sum of two fp16 numbers each, so that only keys and values are rounded to 11 bits.
 #pragma once
+#include "cache.cuh"
 #include "numbers.cuh"
 #define KEYS 64        // of a block
 #define UNIT_BLOCKS 8  // blocks merge within units of 512 positions, then units do
@@ -87,8 +89,9 @@ LR_INLINE void lr_add_products(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t
   lr_mma_f16(c, a, high);
   lr_mma_f16(c, a, rest);
 }
-// Scores [tile of 16 keys] += keys · queries over the dims of a part. `keys`: the part of the block's first key.
-LR_INLINE void lr_add_scores(float (&s)[KEYS / 16][4], const Query& query, int part, const uint16_t* keys, int stride) {
+// Scores [tile of 16 keys] += keys · queries over the dims of a part, which lie in `keys` from `at` on.
+template <class Rows> LR_INLINE void lr_add_scores(float (&s)[KEYS / 16][4], const Query& query, int part,
+    const Rows& keys, int at) {
   const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, width = lr_part_width(part);
   const uint4(*fragments)[32] = query.fragments + part * PART / 16;
 #pragma unroll
@@ -96,19 +99,21 @@ LR_INLINE void lr_add_scores(float (&s)[KEYS / 16][4], const Query& query, int p
     const uint4 q0 = fragments[2 * run][lane], q1 = fragments[2 * run + 1][lane];
 #pragma unroll
     for (int tile = 0; tile < KEYS / 16; tile++) {
-      const uint16_t* key = keys + (16 * tile + g) * stride + 32 * run + 8 * t;
-      const uint4 low = *(const uint4*)key, high = *(const uint4*)(key + 8 * stride);
-      lr_add_products(s[tile], low.x, high.x, low.y, high.y, q0);
-      lr_add_products(s[tile], low.z, high.z, low.w, high.w, q1);
+      uint32_t low[4], high[4];
+      keys.template load<8>(low, 16 * tile + g, at + 32 * run + 8 * t);
+      keys.template load<8>(high, 16 * tile + g + 8, at + 32 * run + 8 * t);
+      lr_add_products(s[tile], low[0], high[0], low[1], high[1], q0);
+      lr_add_products(s[tile], low[2], high[2], low[3], high[3], q1);
     }
   }
   if (width % 32) {
     const uint4 q = fragments[width / 16 - 1][lane];
 #pragma unroll
     for (int tile = 0; tile < KEYS / 16; tile++) {
-      const uint16_t* key = keys + (16 * tile + g) * stride + width / 32 * 32 + 4 * t;
-      const uint2 low = *(const uint2*)key, high = *(const uint2*)(key + 8 * stride);
-      lr_add_products(s[tile], low.x, high.x, low.y, high.y, q);
+      uint32_t low[2], high[2];
+      keys.template load<4>(low, 16 * tile + g, at + width / 32 * 32 + 4 * t);
+      keys.template load<4>(high, 16 * tile + g + 8, at + width / 32 * 32 + 4 * t);
+      lr_add_products(s[tile], low[0], high[0], low[1], high[1], q);
     }
   }
 }
@@ -221,3 +226,37 @@ LR_INLINE Merge lr_merge(float& m, float& l, float m2, float l2) {
   m = top, l = merge(l, l2);
   return merge;
 }
+
+// A layer's part of the cache, and which of its heads is meant: planes [blocks][n_layers][64][n_kv_heads][…], this layer's at
+// `index`. fp16 has no sides, and where nothing is coded there is no ring.
+struct Cache {
+  const uint8_t* keys;
+  const uint16_t* key_sides;
+  const uint8_t* values;
+  const uint16_t* value_sides;
+  const uint8_t *ring_keys, *ring_values;
+  int n_kv_heads, n_layers, index, kv_head;
+
+  template <int BITS> __device__ Cells<BITS, DIM> cells(const uint8_t* plane, const uint16_t* sides, int block) const {
+    constexpr int bytes = lr_row_bytes(BITS, DIM), n_sides = lr_n_sides(BITS, DIM);
+    const int64_t first = ((int64_t)block * n_layers + index) * KEYS * n_kv_heads + kv_head;
+    return {plane + first * bytes, sides + first * n_sides, n_kv_heads * bytes, n_kv_heads * n_sides};
+  }
+  __device__ Cells<KEY_BITS, DIM> keys_of(int block) const { return cells<KEY_BITS>(keys, key_sides, block); }
+  __device__ Cells<VALUE_BITS, DIM> values_of(int block) const { return cells<VALUE_BITS>(values, value_sides, block); }
+  __device__ Cells<16, DIM> ring_keys_of(int block) const { return cells<16>(ring_keys, nullptr, block); }
+  __device__ Cells<16, DIM> ring_values_of(int block) const { return cells<16>(ring_values, nullptr, block); }
+};
+
+// Where a logical block of a sequence is, for queries whose own block is `own`: block n is block table[n], block 0 is `sink`;
+// in the ring the own block is ring_own and block 0 ring_sink.
+struct Blocks {
+  const int* table;
+  int sink, own, ring_own, ring_sink;
+
+  __device__ bool in_ring(int number) const { return HAS_RING && (number == 0 || number == own); }
+  __device__ int operator[](int number) const {
+    if (in_ring(number)) return number == own ? ring_own : ring_sink;
+    return number ? table[number] : sink;
+  }
+};

@@ -18,28 +18,58 @@ struct Shared {
   __align__(16) uint16_t stages[2][STAGE];
 };
 
+// A part in shared memory.
+struct Stage {
+  const uint16_t* at;
+  int stride;
+
+  template <int N> __device__ void load(uint32_t (&to)[N / 2], int key, int dim) const {
+    const uint16_t* from = at + key * stride + dim;
+    if constexpr (N == 8) {
+      const uint4 words = *(const uint4*)from;
+      to[0] = words.x, to[1] = words.y, to[2] = words.z, to[3] = words.w;
+    } else {
+      const uint2 words = *(const uint2*)from;
+      to[0] = words.x, to[1] = words.y;
+    }
+  }
+};
+
 // The keys and values of one head, block after block, part after part, on their way to shared memory.
 struct Stream {
-  const uint16_t *keys, *values;  // of the layer and head, in the first block there is
-  const int* table;               // of logical blocks
-  int64_t block_size;
-  int sink, stride, first, n_blocks;  // first: logical block after the sink
-  bool with_sink;                     // block 0 comes before the first
+  const Cache& cache;
+  const Blocks& blocks;
+  int first, n_blocks;  // first: logical block after the sink
+  bool with_sink;       // block 0 comes before the first
   uint16_t (*stages)[STAGE];
   int fetched = 0, used = 0;
 
   __device__ int number(int i) const { return with_sink ? (i ? first + i - 1 : 0) : first + i; }
-  __device__ void fetch() {
-    const int i = fetched / (2 * N_PARTS), part = fetched % N_PARTS, width = lr_part_width(part);
-    if (i < n_blocks) {
-      const bool is_value = fetched / N_PARTS % 2;
-      const int64_t block = number(i) ? table[number(i)] : sink;
-      const uint16_t* from = (is_value ? values : keys) + block * block_size + part * PART;
-      uint16_t* to = stages[fetched % 2];
-      for (int at = threadIdx.x; at < KEYS * width / 8; at += THREADS) {
-        const int key = at / (width / 8), d = at % (width / 8) * 8;
-        lr_copy_async(to + key * (is_value ? VALUE_STRIDE : KEY_STRIDE) + d, from + (int64_t)key * stride + d);
+  // Codes become fp16 on the way, by the threads themselves.
+  template <int BITS> __device__ void copy(uint16_t* to, int row, const Cells<BITS, DIM>& from, int part) {
+    const int width = lr_part_width(part);
+#pragma unroll 4
+    for (int at = threadIdx.x; at < KEYS * width / 8; at += THREADS) {
+      const int key = at / (width / 8), d = at % (width / 8) * 8, dim = part * PART + d;
+      if constexpr (BITS == 16) {
+        lr_copy_async(to + key * row + d, from.at + key * from.stride + 2 * dim);
+      } else {
+        uint32_t words[4];
+        from.template load<8>(words, key, dim);
+        *(uint4*)(to + key * row + d) = make_uint4(words[0], words[1], words[2], words[3]);
       }
+    }
+  }
+  __device__ void fetch() {
+    const int i = fetched / (2 * N_PARTS), part = fetched % N_PARTS;
+    if (i < n_blocks) {
+      const bool is_value = fetched / N_PARTS % 2, in_ring = blocks.in_ring(number(i));
+      const int block = blocks[number(i)];
+      uint16_t* to = stages[fetched % 2];
+      if (is_value && in_ring) copy(to, VALUE_STRIDE, cache.ring_values_of(block), part);
+      if (is_value && !in_ring) copy(to, VALUE_STRIDE, cache.values_of(block), part);
+      if (!is_value && in_ring) copy(to, KEY_STRIDE, cache.ring_keys_of(block), part);
+      if (!is_value && !in_ring) copy(to, KEY_STRIDE, cache.keys_of(block), part);
     }
     lr_copy_commit();
     fetched++;
@@ -102,16 +132,17 @@ LR_INLINE void lr_turned_values(uint32_t (&a)[4], const uint16_t* values, int ti
 // As attend_units and attend_merge together. Columns are rows · (heads of a KV head), TILE of them a block of threads;
 // gridDim.y: KV heads. Rows that are alone are left out; null: none is.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) attend_tiles(const float* q, const float* sink_q,
-    const uint16_t* keys, const uint16_t* values, const int* positions, const int* row_sequence, const int* table,
-    const int* table_at, const int* sink, const float* sinks, const int* is_alone, float* out, int n_rows,
-    int n_heads, int n_kv_heads, int n_layers, int index, int window, int sink_window, float scale, float softcap) {
+    const uint8_t* keys, const uint16_t* key_sides, const uint8_t* values, const uint16_t* value_sides,
+    const uint8_t* ring_keys, const uint8_t* ring_values, const int* positions, const int* row_sequence,
+    const int* table, const int* table_at, const int* sink, const int* ring_slots, const int* ring_sink,
+    const float* sinks, const int* is_alone, float* out, int n_rows, int n_heads, int n_kv_heads, int n_layers, int index,
+    int window, int sink_window, float scale, float softcap) {
   LR_DYNAMIC_SHARED(Shared, shared);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
   const int group = n_heads / n_kv_heads, kv_head = blockIdx.y, first_column = blockIdx.x * TILE + warp * COLUMNS;
   const int last_row = min((int)(blockIdx.x * TILE + TILE - 1) / group, n_rows - 1);
   const Sight sight = {window, sink_window};
-  const int stride = n_kv_heads * DIM;
-  const int64_t layer = (int64_t)index * KEYS * stride + kv_head * DIM;
+  const Cache cache = {keys, key_sides, values, value_sides, ring_keys, ring_values, n_kv_heads, n_layers, index, kv_head};
   const int query_row = (first_column + g) / group;
   const int64_t query_at = ((int64_t)query_row * n_heads + kv_head * group + (first_column + g) % group) * DIM;
   Query& query = shared->queries[warp];
@@ -123,11 +154,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attend_tiles(const floa
     columns.out[c] = out + ((int64_t)row_of[c] * n_heads + head[c]) * DIM;
   }
 
-  for (int begin = blockIdx.x * TILE / group, end; begin <= last_row; begin = end) {  // rows of one sequence
+  for (int begin = blockIdx.x * TILE / group, end; begin <= last_row; begin = end) {
+    // Rows of one sequence, and with a ring of one block, for they read that block there.
     const int sequence = row_sequence[begin];
     int least = positions[begin], most = least;
     const auto alike = [&](int row) {
       return row_sequence[row] == sequence && (positions[row] < 0) == (most < 0) &&
+             (!HAS_RING || positions[row] / KEYS == most / KEYS) &&
              (is_alone == nullptr || is_alone[row] == is_alone[begin]);
     };
     for (end = begin + 1; end <= last_row && alike(end); end++)
@@ -144,8 +177,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attend_tiles(const floa
     const bool there = query_row >= begin && query_row < end;
     const int first = sight.first_position(least) / KEYS;
     const bool with_sink = sink_window && first > 0;
-    Stream stream = {keys + layer, values + layer, table + table_at[sequence], (int64_t)n_layers * KEYS * stride,
-                     sink[sequence], stride, first, most / KEYS - first + 1 + with_sink, with_sink, shared->stages};
+    Blocks blocks = {table + table_at[sequence], sink[sequence], most / KEYS};
+#if HAS_RING
+    blocks.ring_own = ring_slots[begin] / KEYS, blocks.ring_sink = ring_sink[sequence];
+#endif
+    Stream stream = {cache, blocks, first, most / KEYS - first + 1 + with_sink, with_sink, shared->stages};
     __syncthreads();  // the stages and queries of the sequence before are read no more
     stream.fetch();
     const bool turns = sink_q && stream.number(0) == 0;
@@ -172,8 +208,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attend_tiles(const floa
       float s[KEYS / 16][4] = {};
 #pragma unroll
       for (int part = 0; part < N_PARTS; part++) {
-        const uint16_t* stage = stream.next();
-        if (some) lr_add_scores(s, query, part, stage, KEY_STRIDE);
+        const Stage stage = {stream.next(), KEY_STRIDE};
+        if (some) lr_add_scores(s, query, part, stage, 0);
       }
       float m[2], l[2];
       if (some) lr_softmax(s, query.scale, softcap, low, high, shared->weights[warp], m, l);

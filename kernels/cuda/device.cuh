@@ -2,6 +2,7 @@
 // ptx.cuh.
 //
 //   lr_half_to_float lr_float_to_half lr_pack_half2      fp16 as uint16_t; two in a register, the first low
+//   lr_fma_half2(a, b, c)                                a · b + c of two pairs of fp16, each rounded once
 //   lr_bf16_to_float lr_float_to_bf16 lr_pack_bf16x2     bf16 likewise
 //   lr_low_half lr_high_half                             of a register with two fp16 numbers, as floats
 //   lr_exp2 lr_exp                                       the same bits on every GPU and on the emulator

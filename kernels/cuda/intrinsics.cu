@@ -52,6 +52,11 @@ extern "C" __global__ void __launch_bounds__(64) check_dp4a(const uint32_t* a, c
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) c[i] = lr_dp4a(a[i], b[i], c[i]);
 }
+// Pairs of fp16.
+extern "C" __global__ void __launch_bounds__(64) check_fma_half2(const uint32_t* a, const uint32_t* b, uint32_t* c, int n) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) c[i] = lr_fma_half2(a[i], b[i], c[i]);
+}
 // Numbers to half and bfloat16 and back, 2^x and e^x.
 extern "C" __global__ void __launch_bounds__(64) check_numbers(const float* x, uint16_t* half, uint16_t* bf16,
                                                                    float* of_half, float* of_bf16, float* exp2, float* exp,

@@ -27,6 +27,12 @@ LR_INLINE uint16_t lr_float_to_half(float f) {  // to nearest, ties to even
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
   return h;
 }
+// a · b + c of two pairs of fp16, each rounded once.
+LR_INLINE uint32_t lr_fma_half2(uint32_t a, uint32_t b, uint32_t c) {
+  uint32_t d;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
 // c plus four products of signed bytes.
 LR_INLINE int lr_dp4a(uint32_t a, uint32_t b, int c) { return __dp4a((int)a, (int)b, c); }
 

@@ -96,6 +96,14 @@ template <class T> static inline T max(T a, T b) { return a > b ? a : b; }
 // ptx.cuh, instruction by instruction.
 static inline float lr_half_to_float(uint16_t h) { _Float16 f; memcpy(&f, &h, 2); return (float)f; }
 static inline uint16_t lr_float_to_half(float f) { _Float16 h = (_Float16)f; uint16_t u; memcpy(&u, &h, 2); return u; }
+// Products of fp16 are exact in a double, and so is the sum where an operand is a small integer.
+static inline uint32_t lr_fma_half2(uint32_t a, uint32_t b, uint32_t c) {
+  _Float16 x[2], y[2], z[2];
+  memcpy(x, &a, 4), memcpy(y, &b, 4), memcpy(z, &c, 4);
+  for (int i = 0; i < 2; i++) z[i] = (_Float16)((double)x[i] * (double)y[i] + (double)z[i]);
+  memcpy(&c, z, 4);
+  return c;
+}
 static inline int lr_dp4a(uint32_t a, uint32_t b, int c) {
   for (int i = 0; i < 4; i++) c += (int8_t)(a >> 8 * i) * (int8_t)(b >> 8 * i);
   return c;

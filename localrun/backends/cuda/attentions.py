@@ -1,7 +1,7 @@
 """Launches of attention, and of what happens to queries, keys and values before it.
 
 Few rows split the keys of each among blocks of threads, many rows share them; either way gives the same bits. Keys and
-values are those of a BlockStore: f16 or f32 [blocks, layers of the group, 64, n_kv_heads, head_dim].
+values are those of a layer's stores, in any codec.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
-
 from localrun.backends.gpu.attention_rules import NORMS, angles, places, rules
-from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.device import Argument, Device, Launch
+from localrun.backends.gpu.layer_cache import codec_defines
 from localrun.backends.gpu.scratch import SPLIT_ROWS, UNIT_TOKENS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from localrun.backends.gpu.layer_cache import LayerCache
     from localrun.backends.gpu.step_tensors import StepTensors
-    from localrun.ops.cache_layer import CacheLayer
     from localrun.ops.instructions import Attention, RopeAppend
+    from localrun.ops.kv import KVCodec
 
 KEYS, COLUMNS, PART = 64, 8, 128  # of attention.cuh, and UNIT_TOKENS
+THREADS = 128  # of a block that has a head of one row
+F16, F32 = 16, 32  # bits of plain numbers
 MAX_TILE_HEAD_DIM = 256  # beyond these registers do not hold what a tile sums up
 
 
@@ -31,27 +33,26 @@ def rope_append(
     device: Device,
     step: StepTensors,
     op: RopeAppend,
-    place: CacheLayer,
+    cache: LayerCache,
     q: Tensor,
     k: Tensor | None,
     v: Tensor | None,
-    keys: Tensor,
-    values: Tensor,
     q_out: Tensor,
     sink_q_out: Tensor | None,
     rows: int,
 ) -> Launch:
     """Launch `op`, a RopeAppend, on these operands: q, k and v, f32 [rows, heads · head_dim]."""
-    n_stored = 0 if k is None else 2 * place.n_kv_heads
+    place, n_stored = cache.place, 0 if k is None else 2 * cache.place.n_kv_heads
     cos, sin, sink_cos, sink_sin = angles(op, step)
     half = 0 if cos is None else cos.shape[-1]
-    defines = {"F32_CACHE": 1} if keys.dtype is torch.float32 else {}
-    return device.kernel("rope_append.cu", "rope_append", **defines).bind(
+    ring_slots = None if cache.ring is None else step.ring_slots[place.group]
+    n_heads, n_kv_heads, n_layers, index = cache.sizes
+    return device.kernel("rope_append.cu", "rope_append", **defines_of(cache.codec)).bind(
         (place.n_heads + n_stored, rows, 1),
-        (128, 1, 1),
-        *(q, k, v, op.q_weight, op.k_weight, cos, sin, sink_cos, sink_sin, step.query_scale, step.slots[place.group]),
-        *(keys, values, q_out, sink_q_out, place.n_heads, place.n_kv_heads, place.head_dim, half),
-        *(NORMS[op.qk_norm], int(op.v_norm), keys.shape[1], place.index, op.eps),
+        (THREADS, 1, 1),
+        *(q, k, v, op.q_weight, op.k_weight, cos, sin, sink_cos, sink_sin, step.query_scale),
+        *(step.slots[place.group], ring_slots, *cache.planes, q_out, sink_q_out, n_heads, n_kv_heads, place.head_dim),
+        *(half, NORMS[op.qk_norm], int(op.v_norm), n_layers, index, op.eps),
     )
 
 
@@ -59,11 +60,9 @@ def attend(
     device: Device,
     step: StepTensors,
     op: Attention,
-    place: CacheLayer,
+    cache: LayerCache,
     q: Tensor,
     sink_query: Tensor | None,
-    keys: Tensor,
-    values: Tensor,
     out: Tensor,
     rows: int,
     n_units: int,
@@ -75,34 +74,60 @@ def attend(
     No sequence of the step has more than n_units · 512 tokens. `partial`: f32 [partial_numbers(…)], overwritten.
     n_alone: upper bound of the rows that share their keys with few others.
     """
-    operands = AttentionBuffers(q, sink_query, keys, values, out)
-    if rows <= SPLIT_ROWS or place.head_dim > MAX_TILE_HEAD_DIM or keys.dtype is torch.float32:
+    of, place = AttentionOperands(step, op, cache, q, sink_query, out), cache.place
+    if rows <= SPLIT_ROWS or place.head_dim > MAX_TILE_HEAD_DIM or cache.codec.k_bits == F32:
         for row in range(0, rows, SPLIT_ROWS):
             n = min(SPLIT_ROWS, rows - row)
-            yield from units(device, step, op, place, operands, n_units, partial, n, first=row)
-        return
-    if n_alone:
-        yield from units(device, step, op, place, operands, n_units, partial, n_alone, which=step.alone)
-    yield tiles(device, step, op, place, operands, rows, step.is_alone if n_alone else None)
+            yield from units(device, of, n_units, partial, n, first=row)
+    else:
+        if n_alone:
+            yield from units(device, of, n_units, partial, n_alone, which=step.alone)
+        yield tiles(device, of, rows, step.is_alone if n_alone else None)
+    if cache.codec.rotates:
+        kernel = device.kernel("rope_append.cu", "rotate_heads", **defines_of(cache.codec))
+        yield kernel.bind((place.n_heads, rows, 1), (THREADS, 1, 1), out, place.head_dim)
+
+
+def defines_of(codec: KVCodec) -> dict[str, int]:
+    """Macros that say how keys and values are stored; none for 16 bits."""
+    return {} if codec.k_bits == codec.v_bits == F16 else codec_defines(codec)
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionBuffers:
+class AttentionOperands:
     """Buffers that attention reads and writes."""
 
+    step: StepTensors
+    op: Attention
+    cache: LayerCache
     q: Tensor
     sink_query: Tensor | None
-    keys: Tensor
-    values: Tensor
     out: Tensor
+
+    @property
+    def is_f32(self) -> bool:
+        return self.cache.codec.k_bits == F32
+
+    @property
+    def defines(self) -> dict[str, int]:
+        """Macros of the kernels; those of floats have no others."""
+        return {"DIM": self.cache.place.head_dim} | ({} if self.is_f32 else defines_of(self.cache.codec))
+
+    def read(self, first: int = 0) -> tuple[Argument, ...]:
+        """The arguments that all ways begin with, for rows from number `first` on."""
+        step, group, planes, ring = self.step, self.cache.place.group, self.cache.planes, self.cache.ring
+        sink_query = None if self.sink_query is None else self.sink_query[first:]
+        rows = (step.positions[first:], step.row_sequence[first:])
+        tables = (step.table, step.table_at[group], step.sink[group])
+        if self.is_f32:
+            return self.q[first:], sink_query, planes[0], planes[2], *rows, *tables
+        rings = (None, None) if ring is None else (step.ring_slots[group][first:], step.ring_sink[group])
+        return self.q[first:], sink_query, *planes, *rows, *tables, *rings
 
 
 def units(
     device: Device,
-    step: StepTensors,
-    op: Attention,
-    place: CacheLayer,
-    of: AttentionBuffers,
+    of: AttentionOperands,
     n_units: int,
     partial: Tensor,
     rows: int,
@@ -111,49 +136,33 @@ def units(
     which: Tensor | None = None,
 ) -> Iterator[Launch]:
     """Launch the units of rows, from number `first` on or those that `which` names, each by itself, and the merge."""
-    f32, n_places = of.keys.dtype is torch.float32, places(op, n_units)
+    op, place, n_places = of.op, of.cache.place, places(of.op, n_units)
     tiles_of_group = -(-place.n_heads // place.n_kv_heads // COLUMNS)
-    sink_query = None if of.sink_query is None else of.sink_query[first:]
-    positions = step.positions[first:]
-    yield device.kernel("attention_f32.cu" if f32 else "attention.cu", "attend_units", DIM=place.head_dim).bind(
+    file = "attention_f32.cu" if of.is_f32 else "attention.cu"
+    yield device.kernel(file, "attend_units", **of.defines).bind(
         (n_places, place.n_kv_heads * tiles_of_group, rows),
         (256, 1, 1),
-        *(of.q[first:], sink_query, of.keys, of.values, positions, step.row_sequence[first:], *tables(step, place)),
-        *(which, partial, place.n_heads, place.n_kv_heads, of.keys.shape[1], place.index, *rules(op)),
-        shared=f32_shared_bytes(place.head_dim) if f32 else units_shared_bytes(place.head_dim),
+        *(*of.read(first), which, partial, *of.cache.sizes, *rules(op)),
+        shared=f32_shared_bytes(place.head_dim) if of.is_f32 else units_shared_bytes(place.head_dim),
     )
-    yield device.kernel("attention.cu", "attend_merge", DIM=place.head_dim).bind(
+    yield device.kernel("attention.cu", "attend_merge", **of.defines).bind(
         (place.n_heads, rows, 1),
-        (128, 1, 1),
-        *(partial, op.sinks, positions, which, of.out[first:], n_places, *rules(op)[:2]),
+        (THREADS, 1, 1),
+        *(partial, op.sinks, of.step.positions[first:], which, of.out[first:], n_places, *rules(op)[:2]),
     )
 
 
-def tiles(
-    device: Device,
-    step: StepTensors,
-    op: Attention,
-    place: CacheLayer,
-    of: AttentionBuffers,
-    rows: int,
-    is_alone: Tensor | None,
-) -> Launch:
+def tiles(device: Device, of: AttentionOperands, rows: int, is_alone: Tensor | None) -> Launch:
     """All rows but those that are alone, in tiles of neighbours that go through the keys together."""
+    place = of.cache.place
     n_warps = tile_warps(place.head_dim, device.shared_bytes)
     columns = rows * (place.n_heads // place.n_kv_heads)
-    return device.kernel("attention_tiles.cu", "attend_tiles", DIM=place.head_dim, N_WARPS=n_warps).bind(
+    return device.kernel("attention_tiles.cu", "attend_tiles", **of.defines, N_WARPS=n_warps).bind(
         (-(-columns // (COLUMNS * n_warps)), place.n_kv_heads, 1),
         (32 * n_warps, 1, 1),
-        *(of.q, of.sink_query, of.keys, of.values, step.positions, step.row_sequence, *tables(step, place)),
-        *(op.sinks, is_alone, of.out, rows, place.n_heads, place.n_kv_heads, of.keys.shape[1], place.index),
-        *rules(op),
+        *(*of.read(), of.op.sinks, is_alone, of.out, rows, *of.cache.sizes, *rules(of.op)),
         shared=tiles_shared_bytes(place.head_dim, n_warps),
     )
-
-
-def tables(step: StepTensors, place: CacheLayer) -> tuple[Tensor, Tensor, Tensor]:
-    """Where kernels find the blocks of a sequence."""
-    return step.table, step.table_at[place.group], step.sink[place.group]
 
 
 def tile_warps(head_dim: int, shared_bytes: int) -> int:

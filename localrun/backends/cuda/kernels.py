@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from localrun.backends.cuda.attentions import MAX_TILE_HEAD_DIM, tile_warps
+from localrun.backends.cuda.attentions import F32, MAX_TILE_HEAD_DIM, defines_of, tile_warps
 from localrun.backends.cuda.limits import shared_bytes
 from localrun.backends.gpu.logits import PARTS
 from localrun.backends.gpu.weight_layouts import LAYOUTS, CodeLayout
+from localrun.ops.kv import KV_CODECS
 
+TENSOR_CODECS = tuple(codec for codec in KV_CODECS.values() if codec.k_bits < F32)  # f16 first
 HEAD_DIMS = (128, 32, 64, 80, 96, 112, 256, 512)
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)  # Turing, A100, RTX 30, RTX 40, H100, B200, RTX 50
 
@@ -32,10 +34,15 @@ class Unit:
 def units() -> tuple[Unit, ...]:
     """All of them, in the order of their files' names."""
     every = (
-        *(Unit("attention.cu", f"of heads of {dim}", {"DIM": dim}) for dim in HEAD_DIMS),
+        *(
+            Unit("attention.cu", f"of heads of {dim} {codec.name}", {"DIM": dim} | defines_of(codec))
+            for codec in TENSOR_CODECS
+            for dim in HEAD_DIMS
+        ),
         *(Unit("attention_f32.cu", f"of heads of {dim}", {"DIM": dim}) for dim in HEAD_DIMS),
         *(
-            Unit("attention_tiles.cu", f"of heads of {dim}", tile_defines(dim))
+            Unit("attention_tiles.cu", f"of heads of {dim} {codec.name}", tile_defines(dim) | defines_of(codec))
+            for codec in TENSOR_CODECS
             for dim in HEAD_DIMS
             if dim <= MAX_TILE_HEAD_DIM
         ),
@@ -45,8 +52,7 @@ def units() -> tuple[Unit, ...]:
         Unit("linear_bf16.cu", "after a gate", {"ACT": 1}),
         Unit("logits.cu", defines={"PART": PARTS[0]}),
         Unit("norm.cu"),
-        Unit("rope_append.cu"),
-        Unit("rope_append.cu", "to f32", {"F32_CACHE": 1}),
+        *(Unit("rope_append.cu", f"to {codec.name}", defines_of(codec)) for codec in KV_CODECS.values()),
         *weight_units(),
     )
     return tuple(sorted(every, key=lambda unit: unit.file))

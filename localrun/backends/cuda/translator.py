@@ -65,37 +65,20 @@ class CudaTranslator(Translator):
         yield from linears.linear(*few, residual=rest, out_scale=op.out_scale, act=op.act)
 
     def rope_append(self, op: RopeAppend, *out: int) -> Iterator[Launch]:
-        place = self.layers[op.layer]
-        store = self.reference.pool.store(place.group, ring=False)
-        k, v = (None if slot is None else self.x(slot) for slot in (op.k, op.v))
+        q, (k, v) = self.x(op.q), (None if slot is None else self.x(slot) for slot in (op.k, op.v))
         made = [self.x(slot) for slot in out]
-        yield attentions.rope_append(
-            self.device,
-            self.step,
-            op,
-            place,
-            self.x(op.q),
-            k,
-            v,
-            store.keys.codes,
-            store.values.codes,
-            made[0],
-            made[1] if op.sink_query else None,
-            self.bucket.rows,
-        )
+        sink_q = made[1] if op.sink_query else None
+        cache, rows = self.cache(op.layer), self.bucket.rows
+        yield attentions.rope_append(self.device, self.step, op, cache, q, k, v, made[0], sink_q, rows)
 
     def attention(self, op: Attention, out: int) -> Iterator[Launch]:
-        place = self.layers[op.layer]
-        store = self.reference.pool.store(place.group, ring=False)
         yield from attentions.attend(
             self.device,
             self.step,
             op,
-            place,
+            self.cache(op.layer),
             self.x(op.q),
             None if op.sink_query is None else self.x(op.sink_query),
-            store.keys.codes,
-            store.values.codes,
             self.x(out),
             self.bucket.rows,
             self.bucket.n_units,

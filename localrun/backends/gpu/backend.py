@@ -23,7 +23,7 @@ class GpuBackend(ReferenceBackend):
     program_bytes = 600 << 20  # that torch, its libraries and compilers take before anything is loaded
     growth_bytes = 64 << 20  # kernels that are loaded or compiled when they are first used
     measures_limits = True
-    all_codecs = False  # whether attention has kernels for quantised caches, too
+    all_codecs = True  # whether attention has kernels for quantised caches, too
 
     @property
     @abstractmethod

@@ -13,6 +13,7 @@ from localrun.backends.gpu import elementwise, matrices
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.coverage import KERNELS, gathers, has_head_dim
 from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.layer_cache import LayerCache
 from localrun.backends.gpu.scratch import SPLIT_ROWS, partial_numbers
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.reference.ops import ReferenceOps
@@ -75,17 +76,19 @@ class Translator(ABC):
     def has_kernels(self, op: Instruction) -> bool:
         """Whether kernels of ours compute an instruction."""
         if isinstance(op, RopeAppend | Attention):
-            return self.attends(self.layers[op.layer], self.codecs[op.layer])
+            place = self.layers[op.layer]
+            return place.value_dim is None and has_head_dim(place.head_dim)
         if isinstance(op, Linear):
             return not gathers(op)
         if isinstance(op, Embed):
             return op.weight.layout is not MAPPED
         return op.name in KERNELS
 
-    @staticmethod
-    def attends(place: CacheLayer, codec: KVCodec) -> bool:
-        """Whether there are kernels for attention of this kind."""
-        return codec.native and place.value_dim is None and has_head_dim(place.head_dim)
+    def cache(self, layer: int) -> LayerCache:
+        """Where the keys and values of a layer are."""
+        place, codec, pool = self.layers[layer], self.codecs[layer], self.reference.pool
+        ring = None if codec.native else pool.store(place.group, ring=True)
+        return LayerCache(place, codec, pool.store(place.group, ring=False), ring)
 
     def launches(self, recorded: Sequence[Recorded], bucket: Bucket, step: StepTensors) -> list[Launch]:
         """Launches of the instructions, in order."""

@@ -12,49 +12,17 @@ from typing import TYPE_CHECKING
 
 from localrun.backends.gpu.attention_rules import NORMS, angles, places, rules
 from localrun.backends.gpu.device import Argument, Device, Launch
+from localrun.backends.gpu.layer_cache import codec_defines
 from localrun.backends.gpu.scratch import SPLIT_ROWS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from localrun.backends.gpu.layer_cache import LayerCache
     from localrun.backends.gpu.step_tensors import StepTensors
-    from localrun.backends.reference.pool import BlockStore
-    from localrun.ops.cache_layer import CacheLayer
     from localrun.ops.instructions import Attention, RopeAppend
-    from localrun.ops.kv import KVCodec
 
 THREADS = 128  # of a threadgroup that has a head of one row
-
-
-@dataclass(frozen=True, slots=True)
-class Cache:
-    """Where a layer's keys and values are."""
-
-    place: CacheLayer
-    codec: KVCodec
-    store: BlockStore
-    ring: BlockStore | None  # 16-bit blocks, where the codec is quantised
-
-    @property
-    def defines(self) -> dict[str, int]:
-        """Macros of the kernels that read or write it."""
-        codec = self.codec
-        bits = {"KEY_BITS": codec.k_bits, "VALUE_BITS": codec.v_bits}
-        return {"DIM": self.place.head_dim, **bits, "ROTATES": int(codec.rotates)}
-
-    @property
-    def planes(self) -> tuple[Argument, ...]:
-        """Codes and scales of keys and of values, then both in 16 bits."""
-        keys, values = self.store.keys, self.store.values
-        exact = (None, None) if self.ring is None else (self.ring.keys.codes, self.ring.values.codes)
-        scales = [None if side.bits >= 16 else side.scales for side in (keys, values)]
-        return keys.codes, scales[0], values.codes, scales[1], *exact
-
-    @property
-    def sizes(self) -> tuple[int, int, int, int]:
-        """Heads, KV heads, layers of a block, and the number of this one."""
-        place = self.place
-        return place.n_heads, place.n_kv_heads, self.store.keys.codes.shape[1], place.index
 
 
 def columns(head_dim: int) -> int:
@@ -62,11 +30,16 @@ def columns(head_dim: int) -> int:
     return 4 if head_dim > 128 else 8
 
 
+def defines(cache: LayerCache) -> dict[str, int]:
+    """Macros of the kernels that read or write a layer's cache."""
+    return {"DIM": cache.place.head_dim, **codec_defines(cache.codec)}
+
+
 def rope_append(
     device: Device,
     step: StepTensors,
     op: RopeAppend,
-    cache: Cache,
+    cache: LayerCache,
     q: Tensor,
     k: Tensor | None,
     v: Tensor | None,
@@ -80,7 +53,7 @@ def rope_append(
     pairs = 0 if cos is None else cos.shape[-1]
     ring_slots = None if cache.ring is None else step.ring_slots[place.group]
     n_heads, n_kv_heads, n_layers, index = cache.sizes
-    return device.kernel("rope_append.metal", "rope_append", **cache.defines).bind(
+    return device.kernel("rope_append.metal", "rope_append", **defines(cache)).bind(
         (place.n_heads + n_stored, rows, 1),
         (THREADS, 1, 1),
         *(q, k, v, op.q_weight, op.k_weight, cos, sin, sink_cos, sink_sin, step.query_scale),
@@ -93,7 +66,7 @@ def attend(
     device: Device,
     step: StepTensors,
     op: Attention,
-    cache: Cache,
+    cache: LayerCache,
     q: Tensor,
     sink_query: Tensor | None,
     out: Tensor,
@@ -116,7 +89,7 @@ def attend(
         yield tiles(device, of, rows, step.is_alone if n_alone else None)
     if cache.codec.rotates:
         dim, n_heads = cache.place.head_dim, cache.place.n_heads
-        kernel = device.kernel("rope_append.metal", "rotate_heads", **cache.defines)
+        kernel = device.kernel("rope_append.metal", "rotate_heads", **defines(cache))
         yield kernel.bind((n_heads, rows, 1), (THREADS, 1, 1), out.view(rows, n_heads, dim))
 
 
@@ -126,7 +99,7 @@ class AttentionOperands:
 
     step: StepTensors
     op: Attention
-    cache: Cache
+    cache: LayerCache
     q: Tensor
     sink_query: Tensor | None
     out: Tensor
@@ -147,13 +120,13 @@ def units(
     cache, op, n_places = of.cache, of.op, places(of.op, n_units)
     place = cache.place
     tiles_of_head = -(-place.n_heads // place.n_kv_heads // columns(place.head_dim))
-    yield device.kernel("attention.metal", "attend_units", **cache.defines).bind(
+    yield device.kernel("attention.metal", "attend_units", **defines(cache)).bind(
         (n_places, place.n_kv_heads * tiles_of_head, rows),
         (256, 1, 1),
         *(*of.read, which, op.sinks, partial, of.out, *cache.sizes, *rules(of.op)),
     )
     if n_places > 1:
-        yield device.kernel("attention.metal", "attend_merge", **cache.defines).bind(
+        yield device.kernel("attention.metal", "attend_merge", **defines(cache)).bind(
             (place.n_heads, rows, 1),
             (THREADS, 1, 1),
             *(partial, op.sinks, of.step.positions, which, of.out, n_places, *rules(op)[:2]),
@@ -165,7 +138,7 @@ def tiles(device: Device, of: AttentionOperands, rows: int, is_alone: Tensor | N
     place = of.cache.place
     n = simdgroups(place.head_dim)
     n_columns = rows * (place.n_heads // place.n_kv_heads)
-    kernel = device.kernel("attention_tiles.metal", "attend_tiles", **of.cache.defines, N_SIMDGROUPS=n)
+    kernel = device.kernel("attention_tiles.metal", "attend_tiles", **defines(of.cache), N_SIMDGROUPS=n)
     return kernel.bind(
         (-(-n_columns // (columns(place.head_dim) * n)), place.n_kv_heads, 1),
         (32 * n, 1, 1),

@@ -36,7 +36,6 @@ class MetalBackend(GpuBackend):
     """The GPU of a Mac."""
 
     name = "mps"
-    all_codecs = True
 
     @property
     def is_emulated(self) -> bool:

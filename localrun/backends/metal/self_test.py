@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from localrun.backends.gpu import self_test
+from localrun.backends.gpu.self_test_attention import AttentionCases
 from localrun.backends.gpu.self_test_cases import gates, ranking
-from localrun.backends.metal import self_test_attention, self_test_linears
+from localrun.backends.metal import attentions, self_test_linears
 from localrun.backends.metal.device import MetalDevice
 
 CASES: Mapping[str, Callable[[MetalDevice], str]] = {
     **self_test_linears.CASES,
     "gates": gates,
     "ranking": ranking,
-    "rope_append": self_test_attention.rope_append,
-    "codes": self_test_attention.append_codes,
-    "attention of few": self_test_attention.attention_of_few,
-    "attention of many": self_test_attention.attention_of_many,
-    "attention of floats": self_test_attention.attention_of_floats,
-    "attention of codes": self_test_attention.attention_of_codes,
+    **AttentionCases(attentions).named(),
 }
 
 

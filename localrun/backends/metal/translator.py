@@ -10,16 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from torch import Tensor
 
 from localrun.backends.gpu.buffers import Buffer
-from localrun.backends.gpu.coverage import has_head_dim
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.gpu.translator import Bucket, Translator
 from localrun.backends.metal import attentions, linears, norms
-from localrun.backends.metal.attentions import Cache
 from localrun.backends.metal.device import MetalDevice
-from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention, Linear, LinearWeight, Norm, RopeAppend
-from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import Packed
 from localrun.ops.recording import Recorded
 
@@ -36,10 +32,6 @@ class MetalTranslator(Translator):
     @staticmethod
     def reads_codes(weight: Packed) -> bool:
         return False
-
-    @staticmethod
-    def attends(place: CacheLayer, codec: KVCodec) -> bool:
-        return place.value_dim is None and has_head_dim(place.head_dim)
 
     @property
     def metal(self) -> MetalDevice:
@@ -88,12 +80,6 @@ class MetalTranslator(Translator):
             self.partial,
             self.bucket.n_alone,
         )
-
-    def cache(self, layer: int) -> Cache:
-        """Where the keys and values of a layer are."""
-        place, codec, pool = self.layers[layer], self.codecs[layer], self.reference.pool
-        ring = None if codec.native else pool.store(place.group, ring=True)
-        return Cache(place, codec, pool.store(place.group, ring=False), ring)
 
     def logits(self, a: Buffer, weight: Packed, out: Tensor, rows: int) -> Iterator[Launch]:
         yield from linears.linear(self.metal, a.x(rows), (LinearWeight(weight),), [out], rows)

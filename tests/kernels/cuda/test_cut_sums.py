@@ -11,11 +11,14 @@ from localrun_testing import fragments
 from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.fragments import split
 
-from localrun.backends.cuda.self_test_attention import CLOSE_WHEN_CUT, error_of_few, error_of_many
+from localrun.backends.cuda.self_test import ATTENTION, CLOSE_WHEN_CUT
 from localrun.backends.cuda.source import folder
 from localrun.backends.gpu.device import Device
 
-ERRORS: dict[str, Callable[[Device], float]] = {"few": error_of_few, "many": error_of_many}
+ERRORS: dict[str, Callable[[Device], float]] = {
+    "few": lambda device: ATTENTION.error(device, 540, 3),
+    "many": lambda device: ATTENTION.error(device, 90, 40),
+}
 EXTRA_BITS = (0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow))
 EVERY_ROUNDING = (None, *EXTRA_BITS)
 
@@ -108,8 +111,13 @@ def test_attention_that_is_right_passes_with_room_to_spare(case: str, arch: int,
 
 
 SWAPPED = {
-    "keys of a tile": ("few", "attention.cuh", "low.x, high.x, low.y", "high.x, low.x, low.y"),
-    "dims of a key": ("few", "attention.cuh", "s[tile], low.z, high.z, low.w", "s[tile], low.w, high.z, low.z"),
+    "keys of a tile": (
+        "few",
+        "attention.cuh",
+        "low[0], high[0], low[1], high[1], q0",
+        "high[0], low[0], low[1], high[1], q0",
+    ),
+    "dims of a key": ("few", "attention.cuh", "s[tile], low[2], high[2], low[3]", "s[tile], low[3], high[2], low[2]"),
     "steps of a query": ("few", "attention.cuh", "[2 * run][lane], q1", "[2 * run + 1][lane], q1"),
     "keys of weights": (
         "few",
@@ -136,4 +144,4 @@ def test_queries_rounded_to_half_fail(extra_bits: int | None) -> None:
     """The smallest mistake there can be: the second half of each query is left out."""
     text = (folder() / "attention.cuh").read_text().replace("  lr_mma_f16(c, a, rest);\n", "", 1)
     device = EmulatedDevice(replace={"attention.cuh": text}, extra_bits=extra_bits)
-    assert error_of_few(device) > CLOSE_WHEN_CUT
+    assert ERRORS["few"](device) > CLOSE_WHEN_CUT

@@ -38,5 +38,6 @@ class CudaStepper(RunnerStepper):
         plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
         counts = [n_blocks] * n_groups
         request = ExecutorRequest.of(self.model.forward, CachePlan(layers, plan, counts, counts))
+        self.has_rings = not KV_CODECS[codec].native
         self.executor = GpuExecutor(CudaTranslator, device, request, span)
         super().__init__(Runner(self.config, self.executor), n_blocks)

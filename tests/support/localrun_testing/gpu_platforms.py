@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,8 @@ import pytest
 from torch import Tensor
 
 from localrun.backends.cuda import attentions as on_cuda
-from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.device import Device
+from localrun.backends.gpu.layer_cache import LayerCache
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.metal import attentions as on_metal
 from localrun.backends.reference.pool import KVPool
@@ -53,14 +54,7 @@ class Platform:
         q, k, v, out, sink_out = operands
         assert q is not None
         assert out is not None
-        place, device = pool.layers[1], self.usual
-        if self.name == "cuda":
-            store = pool.store(place.group, ring=False)
-            cells = store.keys.codes, store.values.codes
-            launch = on_cuda.rope_append(device, step, op, place, q, k, v, *cells, out, sink_out, rows)
-        else:
-            launch = on_metal.rope_append(device, step, op, cache_of(pool), q, k, v, out, sink_out, rows)
-        launch()
+        self.attentions.rope_append(self.usual, step, op, cache_of(pool), q, k, v, out, sink_out, rows)()
 
     def attend(
         self,
@@ -76,31 +70,21 @@ class Platform:
     ) -> None:
         """Run `op` in layer 1; operands: q, the query towards block 0, and where the result goes."""
         q, sink_query, out = operands
-        launches: Iterable[Launch]
-        if self.name == "cuda":
-            store, place = pool.store(0, ring=False), pool.layers[1]
-            cells = store.keys.codes, store.values.codes
-            launches = on_cuda.attend(
-                device, step, op, place, q, sink_query, *cells, out, rows, n_units, partial, n_alone
-            )
-        else:
-            launches = on_metal.attend(
-                device, step, op, cache_of(pool), q, sink_query, out, rows, n_units, partial, n_alone
-            )
-        for launch in launches:
+        given = (q, sink_query, out, rows, n_units, partial, n_alone)
+        for launch in self.attentions.attend(device, step, op, cache_of(pool), *given):
             launch()
 
 
-def cache_of(pool: KVPool) -> on_metal.Cache:
+def cache_of(pool: KVPool) -> LayerCache:
     """Layer 1 of a pool of one group."""
-    return on_metal.Cache(pool.layers[1], pool.codecs[1], pool.store(0, ring=False), pool.ring[0])
+    return LayerCache(pool.layers[1], pool.codecs[1], pool.store(0, ring=False), pool.ring[0])
 
 
 def lost_at_most(extra_bits: int, n: int = 128) -> float:
     """Bound of what sums of n products lose when they are cut off, of the greatest partial sum.
 
     Every product, and the sum before each unit, loses less than a bit; so does what comes of a unit
-    (localrun/backends/cuda/self_test_attention.py).
+    (localrun/backends/cuda/self_test.py).
     """
     units = n // (4 << extra_bits)
     return float((n + units) * 2.0 ** -(23 + extra_bits) + units * 2.0**-23)
