@@ -11,7 +11,6 @@ from localrun.backends.cuda.driver import Gpu
 from localrun.base.errors import DoesNotFitError
 from localrun.base.machine import Memory
 from localrun.base.units import gib, percent
-from localrun.fit.codecs import ENOUGH_FAST
 from localrun.fit.decode_time import KERNEL_SECONDS, KERNEL_SHARE, LAUNCH_SECONDS, TORCH_SECONDS
 from localrun.fit.fastest import DecodeTimes
 from localrun.fit.memory_plan import MemoryPlan
@@ -33,8 +32,7 @@ HEAD = """# What `auto` takes on a graphics card
 
 A model with kernels for all of its parts runs on the GPU where it fits. What torch computes there, by the reference
 operations, may be slower than the CPU by a factor of ten; then `auto` takes the CPU, and says so in `doctor`, `show`,
-`fit` and in the notes of a load. The cache is kept in a codec that attention has kernels for (f16 on NVIDIA GPUs) while
-that holds {enough:,} tokens. `--backend` and `--kv` overrule both.
+`fit` and in the notes of a load. `--backend` overrules it.
 
 **This table is an estimate: nothing in it was measured on a GPU.** `python -m tools.write_auto_docs` makes it with the
 functions that a load asks, on pretended cards, from which a desktop takes {taken}, beside a CPU that reads
@@ -167,7 +165,6 @@ def page() -> str:
     header = ["model", "precision", *(card.name for card in CARDS)]
     rows = [[name, precision_of(name), *(str(choice(card, name)) for card in CARDS)] for name in models()]
     head = HEAD.format(
-        enough=ENOUGH_FAST,
         taken=gib(TAKEN),
         cpu=CPU_RATES.read_bytes / 1e9,
         kernel_share=percent(KERNEL_SHARE),

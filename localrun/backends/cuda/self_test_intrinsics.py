@@ -23,6 +23,7 @@ DIGESTS: Mapping[str, str] = {
     "ldmatrix": "2cebcd12d1a1362d",
     "copy_async": "7eae98943e9799b3",
     "dp4a": "798b8706f3c3f480",
+    "fma_half2": "c0147f6db31efe01",
     "numbers": "374cf17f54d6b37f",
     "shuffles": "5ca0ca759907a983",
 }
@@ -70,6 +71,12 @@ def intrinsic_digest(device: Device, name: str) -> str:
         block = 64
         found = (bits(50),)
         given = (bits(50), bits(50).flip(0).contiguous(), *found, 50)
+    elif name == "fma_half2":
+        block, n = 64, 50  # small integers times any number: exact before they are rounded
+        a, b, c = scattered(3, 2 * n)
+        pairs = [x.to(torch.float16).view(torch.int32) for x in (a % 1025, (b % 60000) / 512, (c % 60000) / 1024)]
+        found = (pairs[2].to(device.torch_device),)
+        given = (*(x.to(device.torch_device) for x in pairs[:2]), *found, n)
     elif name == "numbers":
         block, grid, n = 64, 16, 1000
         x = (scattered(n).double() / 2**24).float().to(device.torch_device)  # to 128 either way

@@ -86,6 +86,16 @@ def test_dp4a() -> None:
     assert np.array_equal(c.numpy(), want)
 
 
+def test_pairs_of_halves_are_rounded_once() -> None:
+    rng = np.random.default_rng(0)
+    a = rng.integers(-1152, 1153, (500, 2)).astype(np.float16)
+    b, c = (rng.standard_normal((2, 500, 2)) * 10.0 ** rng.integers(-7, 2, (2, 500, 2))).astype(np.float16)
+    found = words(c.view(np.int16).copy())
+    run("check_fma_half2", words(a), words(b), found, 500, block=500)
+    want = (a.astype(np.float64) * b + c.astype(np.float64)).astype(np.float16)
+    assert np.array_equal(found.numpy().view(np.float16).reshape(500, 2), want)
+
+
 def test_numbers_of_sixteen_bits_are_torchs() -> None:
     special = torch.tensor([0.0, -0.0, 1.0, 65504.0, 65520.0, 1e-7, 6e-8, 2e-8, torch.inf, -torch.inf, torch.nan, 3e38])
     x = torch.cat([special, torch.randn(1000) * 10 ** (8 * torch.rand(1000) - 4)])

@@ -297,6 +297,46 @@ ATTENTION = (
         SCHEDULES,
     ),
 )
+CODES = (
+    Mutant(
+        "a query reads codes of block 0 where it should read halves",
+        ("attention.cuh", "HAS_RING && (number == 0 || number == own)", "HAS_RING && number == own"),
+        "attention of codes",
+        {"": WRONG},
+    ),
+    Mutant(
+        "nibbles of the upper half are those of the lower",
+        ("cache.cuh", "codes[i] >> (upper ? 4 : 0)", "codes[i] >> 0"),
+        "attention of codes",
+        {"": WRONG},
+    ),
+    Mutant(
+        "codes of eight bits have another zero",
+        ("cache.cuh", "BITS == 8 ? 128 : 8, scale", "BITS == 8 ? 127 : 8, scale"),
+        "attention of codes",
+        {"": WRONG},
+    ),
+    Mutant(
+        "the Hadamard matrix has a wrong sign",
+        ("rope_append.cu", "x[low] = a + b, x[high] = a - b;", "x[low] = a + b, x[high] = b - a;"),
+        "codes",
+        {"": WRONG},
+    ),
+    Mutant(
+        "steps of the transform overtake each other",
+        ("rope_append.cu", "stride *= 2) {\n    __syncthreads();", "stride *= 2) {"),
+        "codes",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "scales are used before they are there",
+        ("rope_append.cu", "  __syncthreads();\n  const auto code", "  const auto code"),
+        "codes",
+        {"thread": RACE},
+        SCHEDULES,
+    ),
+)
 LOGITS = (
     Mutant(
         "numbers change places before others have read them",
@@ -333,4 +373,4 @@ NORM = (
         {"address": OVERFLOW},
     ),
 )
-MUTANTS = (*INTRINSICS, *LINEAR, *LINEAR_MANY, *ATTENTION, *LOGITS, *NORM)
+MUTANTS = (*INTRINSICS, *LINEAR, *LINEAR_MANY, *ATTENTION, *CODES, *LOGITS, *NORM)
