@@ -289,7 +289,7 @@ def test_a_codec_without_kernels_is_taken_where_the_others_hold_too_little(
 
 def test_codecs_without_kernels_are_those_of_the_backend() -> None:
     shape = config()
-    assert CacheShape(shape, CudaBackend()).slow_codecs == ("q8", "k8v4", "q4")
+    assert CacheShape(shape, CudaBackend()).slow_codecs == ()
     assert CacheShape(shape, MetalBackend()).slow_codecs == ()
     assert CacheShape(shape, CpuBackend()).slow_codecs == ()
 
