@@ -7,11 +7,11 @@ values are those of a layer's stores, in any codec.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from localrun.backends.gpu.attention_operands import AttentionOperands
 from localrun.backends.gpu.attention_rules import NORMS, angles, places, rules
-from localrun.backends.gpu.device import Argument, Device, Launch
+from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.layer_cache import codec_defines
 from localrun.backends.gpu.scratch import SPLIT_ROWS, UNIT_TOKENS
 
@@ -93,36 +93,9 @@ def defines_of(codec: KVCodec) -> dict[str, int]:
     return {} if codec.k_bits == codec.v_bits == F16 else codec_defines(codec)
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionOperands:
-    """Buffers that attention reads and writes."""
-
-    step: StepTensors
-    op: Attention
-    cache: LayerCache
-    q: Tensor
-    sink_query: Tensor | None
-    out: Tensor
-
-    @property
-    def is_f32(self) -> bool:
-        return self.cache.codec.k_bits == F32
-
-    @property
-    def defines(self) -> dict[str, int]:
-        """Macros of the kernels; those of floats have no others."""
-        return {"DIM": self.cache.place.head_dim} | ({} if self.is_f32 else defines_of(self.cache.codec))
-
-    def read(self, first: int = 0) -> tuple[Argument, ...]:
-        """The arguments that all ways begin with, for rows from number `first` on."""
-        step, group, planes, ring = self.step, self.cache.place.group, self.cache.planes, self.cache.ring
-        sink_query = None if self.sink_query is None else self.sink_query[first:]
-        rows = (step.positions[first:], step.row_sequence[first:])
-        tables = (step.table, step.table_at[group], step.sink[group])
-        if self.is_f32:
-            return self.q[first:], sink_query, planes[0], planes[2], *rows, *tables
-        rings = (None, None) if ring is None else (step.ring_slots[group][first:], step.ring_sink[group])
-        return self.q[first:], sink_query, *planes, *rows, *tables, *rings
+def defines(cache: LayerCache) -> dict[str, int]:
+    """Macros of the kernels of attention; those of floats know no others than the head's size."""
+    return {"DIM": cache.place.head_dim} | ({} if cache.codec.k_bits == F32 else defines_of(cache.codec))
 
 
 def units(
@@ -138,14 +111,18 @@ def units(
     """Launch the units of rows, from number `first` on or those that `which` names, each by itself, and the merge."""
     op, place, n_places = of.op, of.cache.place, places(of.op, n_units)
     tiles_of_group = -(-place.n_heads // place.n_kv_heads // COLUMNS)
-    file = "attention_f32.cu" if of.is_f32 else "attention.cu"
-    yield device.kernel(file, "attend_units", **of.defines).bind(
+    file, read, shared = "attention.cu", of.read(first), units_shared_bytes(place.head_dim)
+    if of.cache.codec.k_bits == F32:
+        keys, _, values, *_ = of.cache.planes
+        file, shared = "attention_f32.cu", f32_shared_bytes(place.head_dim)
+        read = (*of.queries(first), keys, values, *of.places(first))
+    yield device.kernel(file, "attend_units", **defines(of.cache)).bind(
         (n_places, place.n_kv_heads * tiles_of_group, rows),
         (256, 1, 1),
-        *(*of.read(first), which, partial, *of.cache.sizes, *rules(op)),
-        shared=f32_shared_bytes(place.head_dim) if of.is_f32 else units_shared_bytes(place.head_dim),
+        *(*read, which, partial, *of.cache.sizes, *rules(op)),
+        shared=shared,
     )
-    yield device.kernel("attention.cu", "attend_merge", **of.defines).bind(
+    yield device.kernel("attention.cu", "attend_merge", **defines(of.cache)).bind(
         (place.n_heads, rows, 1),
         (THREADS, 1, 1),
         *(partial, op.sinks, of.step.positions[first:], which, of.out[first:], n_places, *rules(op)[:2]),
@@ -157,7 +134,7 @@ def tiles(device: Device, of: AttentionOperands, rows: int, is_alone: Tensor | N
     place = of.cache.place
     n_warps = tile_warps(place.head_dim, device.shared_bytes)
     columns = rows * (place.n_heads // place.n_kv_heads)
-    return device.kernel("attention_tiles.cu", "attend_tiles", **of.defines, N_WARPS=n_warps).bind(
+    return device.kernel("attention_tiles.cu", "attend_tiles", **defines(of.cache), N_WARPS=n_warps).bind(
         (-(-columns // (COLUMNS * n_warps)), place.n_kv_heads, 1),
         (32 * n_warps, 1, 1),
         *(*of.read(), of.op.sinks, is_alone, of.out, rows, *of.cache.sizes, *rules(of.op)),

@@ -7,11 +7,11 @@ values are those of a layer's stores, in any codec.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from localrun.backends.gpu.attention_operands import AttentionOperands
 from localrun.backends.gpu.attention_rules import NORMS, angles, places, rules
-from localrun.backends.gpu.device import Argument, Device, Launch
+from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.layer_cache import codec_defines
 from localrun.backends.gpu.scratch import SPLIT_ROWS
 
@@ -93,26 +93,6 @@ def attend(
         yield kernel.bind((n_heads, rows, 1), (THREADS, 1, 1), out.view(rows, n_heads, dim))
 
 
-@dataclass(frozen=True, slots=True)
-class AttentionOperands:
-    """Buffers that attention reads and writes."""
-
-    step: StepTensors
-    op: Attention
-    cache: LayerCache
-    q: Tensor
-    sink_query: Tensor | None
-    out: Tensor
-
-    @property
-    def read(self) -> tuple[Argument, ...]:
-        """The arguments that both ways begin with."""
-        step, place, ring = self.step, self.cache.place, self.cache.ring
-        rings = (None, None) if ring is None else (step.ring_slots[place.group], step.ring_sink[place.group])
-        tables = (step.table, step.table_at[place.group], step.sink[place.group], *rings)
-        return self.q, self.sink_query, *self.cache.planes, step.positions, step.row_sequence, *tables
-
-
 def units(
     device: Device, of: AttentionOperands, n_units: int, partial: Tensor, rows: int, which: Tensor | None = None
 ) -> Iterator[Launch]:
@@ -123,7 +103,7 @@ def units(
     yield device.kernel("attention.metal", "attend_units", **defines(cache)).bind(
         (n_places, place.n_kv_heads * tiles_of_head, rows),
         (256, 1, 1),
-        *(*of.read, which, op.sinks, partial, of.out, *cache.sizes, *rules(of.op)),
+        *(*of.read(), which, op.sinks, partial, of.out, *cache.sizes, *rules(of.op)),
     )
     if n_places > 1:
         yield device.kernel("attention.metal", "attend_merge", **defines(cache)).bind(
@@ -142,7 +122,7 @@ def tiles(device: Device, of: AttentionOperands, rows: int, is_alone: Tensor | N
     return kernel.bind(
         (-(-n_columns // (columns(place.head_dim) * n)), place.n_kv_heads, 1),
         (32 * n, 1, 1),
-        *(*of.read, is_alone, of.op.sinks, of.out, rows, *of.cache.sizes, *rules(of.op)),
+        *(*of.read(), is_alone, of.op.sinks, of.out, rows, *of.cache.sizes, *rules(of.op)),
     )
 
 
