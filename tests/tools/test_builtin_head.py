@@ -22,6 +22,13 @@ pytestmark = pytest.mark.skipif(load_library() is None, reason="no native librar
 ASKED = ("Hello!", "What is the KV cache?", "Tell me a story about Mia.", "What is 12 + 7?", "How do I get a model?")
 
 
+class OneDeep(Guessing):
+    """One guess a step."""
+
+    def wish(self, sequences: Sequence[GenerationState], decoding: Sequence[object], rows: int) -> int:
+        return min(1, rows)
+
+
 def opened(draft: str, depths: Guessing | None = None) -> LoadedModel:
     model = load(LoadOptions(BODY, draft=draft, ctx=512, threads=1, kv="f32"))
     if depths is not None:
@@ -101,3 +108,16 @@ def load_without(path: Path) -> int:
     model = load(LoadOptions(path, ctx=256, threads=1))
     model.close()
     return model.draft_bytes
+
+
+def test_the_shipped_head_is_right_about_most_tokens() -> None:
+    """`--draft mtp` finds it beside the body; answers are the same."""
+    plain, drafting = opened("off"), opened("mtp", OneDeep())
+    try:
+        before, after = answers(plain), answers(drafting)
+    finally:
+        plain.close()
+        drafting.close()
+    assert [one.token_ids for one in before] == [one.token_ids for one in after]
+    n_drafted, n_accepted = (sum(getattr(one.figures, key) for one in after) for key in ("n_drafted", "n_accepted"))
+    assert n_accepted > 0.6 * n_drafted > 30
