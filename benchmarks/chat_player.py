@@ -23,9 +23,22 @@ MOVES = {
     "other chat": 4,
 }
 RECENT = 6  # branches that are gone back to
-ANSWER = 48  # tokens at most
-QUESTION = 40  # words, now and then three times as many
-LONGEST = 6 * 3 * QUESTION + ANSWER  # tokens of a turn
+
+
+@dataclass(frozen=True)
+class Talk:
+    """How much is said: words of a question, now and then three times as many, and tokens of an answer, at most."""
+
+    question: int = 40
+    answer: int = 48
+
+    @property
+    def longest(self) -> int:
+        """Tokens of a turn."""
+        return 6 * 3 * self.question + self.answer
+
+
+LONG, SHORT = Talk(), Talk(question=4, answer=6)  # SHORT: for devices that are emulated
 
 
 @dataclass(frozen=True)
@@ -64,9 +77,9 @@ class Played:
 class Player:
     """Two chats, each a list of branches; `current` is the one being read."""
 
-    def __init__(self, seed: int, ctx: int, logit_bias: dict[int, float] | None = None) -> None:
+    def __init__(self, seed: int, ctx: int, logit_bias: dict[int, float] | None = None, talk: Talk = LONG) -> None:
         self.dice = random.Random(seed)
-        self.ctx, self.logit_bias = ctx, logit_bias or {}
+        self.ctx, self.logit_bias, self.talk = ctx, logit_bias or {}, talk
         self.chats: list[list[Branch]] = [[()], [()]]
         self.chat = 0
         self.current: Branch = ()
@@ -98,7 +111,7 @@ class Player:
         self.chats[self.chat].append(self.current)
 
     def _request(self) -> Request:
-        while self.current and len(self.current[-1].known_ids) + LONGEST > self.ctx:
+        while self.current and len(self.current[-1].known_ids) + self.talk.longest > self.ctx:
             self.current = self.current[len(self.current) // 2 + 1 :]  # as a chat that drops its oldest turns
         messages: list[RequestMessage] = []
         for exchange in self.current:
@@ -106,13 +119,13 @@ class Player:
         return Request(
             messages=(*messages, {"role": "user", "content": self.question}),
             sampling=Sampling(self.dice.choice((0.0, 0.8)), seed=self.dice.randrange(1000), logit_bias=self.logit_bias),
-            max_tokens=self.dice.randint(1, ANSWER),
+            max_tokens=self.dice.randint(1, self.talk.answer),
             known_ids=self.current[-1].known_ids if self.current else (),
             now=0.0,
         )
 
     def _words(self) -> str:
-        n = self.dice.randint(1, QUESTION) * self.dice.choice((1, 1, 1, 3))
+        n = self.dice.randint(1, self.talk.question) * self.dice.choice((1, 1, 1, 3))
         return " ".join(self.dice.choices(WORDS.split(" "), k=n))
 
 
@@ -145,9 +158,9 @@ class Meter:
         return counted
 
 
-def play(warm: LocalClient, cold: LocalClient, seed: int, turns: int) -> Iterator[Played]:
+def play(warm: LocalClient, cold: LocalClient, seed: int, turns: int, talk: Talk = LONG) -> Iterator[Played]:
     """`turns` requests, each on both engines, one after the other."""
-    player, meter = Player(seed, warm.info.ctx, short_answers(warm)), Meter(warm)
+    player, meter = Player(seed, warm.info.ctx, short_answers(warm), talk), Meter(warm)
     for _ in range(turns):
         move, request = player.next_request()
         done = finish(warm, request)

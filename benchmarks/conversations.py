@@ -19,7 +19,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -32,7 +32,7 @@ from benchmarks.llama_chat import LlamaChat, PeerTurn  # noqa: E402
 from benchmarks.synthetic_models import SHAPES, model_file, write_f16  # noqa: E402
 from benchmarks.tiny_architectures import TINY, tiny_file  # noqa: E402
 from localrun.base.processors import usual_threads  # noqa: E402
-from localrun.base.request import KVCodecName, LoadOptions  # noqa: E402
+from localrun.base.request import BackendName, KVCodecName, LoadOptions  # noqa: E402
 from localrun.client.local import LocalClient  # noqa: E402
 
 BUILTIN = ROOT / "localrun/builtin/localrun-tiny.gguf"
@@ -122,11 +122,12 @@ def ctx_of(path: Path) -> int:
 
 
 @contextmanager
-def clients(path: Path, kv: KVCodecName, threads: int) -> Iterator[tuple[LocalClient, LocalClient]]:
+def clients(
+    path: Path, kv: KVCodecName, threads: int, backend: BackendName = "auto", ctx: int | None = None
+) -> Iterator[tuple[LocalClient, LocalClient]]:
     """A warm and a cold engine."""
-    options = LoadOptions(path, ctx=ctx_of(path), kv=kv, threads=threads)
-    cold = LoadOptions(path, ctx=options.ctx, kv=kv, threads=threads, prefix_cache=False)
-    with LocalClient(options) as first, LocalClient(cold) as second:
+    options = LoadOptions(path, ctx=ctx or ctx_of(path), kv=kv, threads=threads, backend=backend)
+    with LocalClient(options) as first, LocalClient(replace(options, prefix_cache=False)) as second:
         yield first, second
 
 

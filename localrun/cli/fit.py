@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from localrun.backends.registry import BACKENDS, usual_backend, usual_memory
+from localrun.backends.registry import BACKENDS, choose_gpu, usual_backend, usual_memory
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.image_words import cost_words
@@ -18,7 +18,7 @@ from localrun.cli.completion import complete_any_model, complete_precision
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.downloads import open_hub
 from localrun.cli.failure import DOES_NOT_FIT
-from localrun.cli.groups import DraftOption, JsonSwitch, LoraOption, OfflineSwitch, adapters_named, switch
+from localrun.cli.groups import DeviceOption, DraftOption, JsonSwitch, LoraOption, OfflineSwitch, adapters_named, switch
 from localrun.cli.handover import as_json, print_hint, usual_plan
 from localrun.fit.estimate import FLOOR_MEANING, USUAL_CONTEXT, Fit, FitRow, speed_mark
 from localrun.fit.machine_rates import machine_rates
@@ -64,6 +64,7 @@ def fit(
     parallel: Parallel = 1,
     lora: LoraOption = None,
     draft: DraftOption = None,
+    device: DeviceOption = None,
     memory: MemoryOption = None,
     check: Check = False,
     offline: OfflineSwitch = False,
@@ -72,7 +73,9 @@ def fit(
     """Precision × context × KV codec for this machine: memory, speed, and the row to take."""
     if named and model:
         raise UsageError("two models are named", "leave one out")
-    name = named or model or read_settings().model or BUILTIN
+    settings = read_settings()
+    choose_gpu(settings.device if device is None else device)
+    name = named or model or settings.model or BUILTIN
     adapters = adapters_named(lora) or ()
     what_if = parse_size(memory) if memory else None
     table, images = _table(name, precision, what_if, ctx, parallel, offline, adapters, draft or "auto")

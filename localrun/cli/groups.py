@@ -140,12 +140,15 @@ class CacheFlags:
     window: Annotated[int | None, _setting("window", "N", _MACHINE)] = None
 
 
+DeviceOption = Annotated[int | None, _setting("device", "N", _MACHINE)]
+
+
 @dataclass(frozen=True, slots=True)
 class MachineFlags(CacheFlags):
     """Where it is computed, too; None leaves a choice to LOCALRUN_*, config.toml or the default."""
 
     backend: Annotated[str | None, _setting("backend", "NAME", _MACHINE)] = None
-    device: Annotated[int | None, _setting("device", "N", _MACHINE)] = None
+    device: DeviceOption = None
     threads: Annotated[int | None, _setting("threads", "N", _MACHINE)] = None
 
 

@@ -8,14 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from localrun.backends.registry import usual_memory
+from localrun.backends.registry import choose_gpu, usual_memory
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.image_words import cost_words
+from localrun.base.settings import read_settings
 from localrun.base.units import count, gib
 from localrun.cli.completion import complete_any_model
 from localrun.cli.console import note, write_json, write_table
 from localrun.cli.downloads import open_hub
-from localrun.cli.groups import JsonSwitch, ModelOptions, OfflineSwitch
+from localrun.cli.groups import DeviceOption, JsonSwitch, ModelOptions, OfflineSwitch
 from localrun.cli.session import find_model
 from localrun.cli.show_adapter import adapter_path, show_adapter
 from localrun.fit.estimate import USUAL_CONTEXT
@@ -51,12 +52,14 @@ def show(
     ] = None,
     *,
     model: ModelOptions,
+    device: DeviceOption = None,
     offline: OfflineSwitch = False,
     json: JsonSwitch = False,
 ) -> int:
     """Show what is in a model: architecture, types, context, and the size of its KV cache. Works before a download."""
     if named and model.model:
         raise UsageError("two models are named", "leave one out")
+    choose_gpu(read_settings().device if device is None else device)
     wanted = replace(model, model=named or model.model)
     if adapter := adapter_path(wanted.model):
         return show_adapter(adapter, json)

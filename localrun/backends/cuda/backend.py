@@ -105,8 +105,9 @@ class CudaBackend(GpuBackend):
     def summary(self) -> str:
         gpus = [] if self.is_emulated else all_gpus()
         others = ", ".join(f"{number} {gpu.name} ({gib(gpu.total)})" for number, gpu in enumerate(gpus))
-        graphs = "" if self.kernel_device.has_graphs else "; without graphs: a step's kernels are launched one by one"
-        return super().summary() + graphs + (f"; --device N takes one of {others}" if len(gpus) > 1 else "")
+        found = self.__dict__.get("kernel_device")  # once it has been tried
+        alone = "" if found is None or found.has_graphs else "; without graphs: kernels are launched one by one"
+        return super().summary() + alone + (f"; --device N takes one of {others}" if len(gpus) > 1 else "")
 
     def details(self) -> dict[str, Any]:
         found = availability.gpu()

@@ -79,7 +79,14 @@ class GpuProgram:
             self.run_pass(one, buffer, ends=False)
         self.run_pass(last, buffer, ends=bool(step.logits_rows))
         self.head.send(len(step.logits_rows))
-        return DeviceHandle(self.device, self.head.result)
+        return DeviceHandle(self.device, self.result)
+
+    def result(self) -> Logits:
+        """The logits of the newest step, once the device has computed them."""
+        logits = self.head.result()
+        if self.step is not None and len(logits.rows):
+            self.step.memory.has_arrived()
+        return logits
 
     def run_pass(self, one: Pass, buffer: StepBuffer, *, ends: bool) -> None:
         """Begin the launches of some rows of a step, and with `ends` those of its logits. Raises StepCancelled."""

@@ -27,6 +27,10 @@ class Staging:
         """Return when `staged` may change: it may be on its way for a step that was cut short, which nobody read."""
         if self.is_under_way:
             self.copied.synchronize()
+        self.has_arrived()
+
+    def has_arrived(self) -> None:
+        """Take note that nothing is on its way: what came after it has been read."""
         self.is_under_way = False
 
     def send(self, n: int) -> None:

@@ -38,7 +38,7 @@ class StepTensors:
     token_ids: Tensor  # [R]
     positions: Tensor  # [R]; -1: a row of padding
     row_sequence: Tensor  # [R]
-    alone: Tensor  # [R]: the rows that are alone (rows_alone), then -1
+    alone: Tensor  # [R]: the rows that are alone (rows_alone), then -1; of more than SPLIT_ROWS rows
     is_alone: Tensor  # [R]: 1 for those, else 0
     logits_rows: Tensor  # [L]; 0 beyond those that are wanted
     logits_places: Tensor  # [L]: where they go among those of the whole step, of which this may be a part; then -1
@@ -126,9 +126,10 @@ class StepBuffer:
         for name, padding in (("token_ids", 0), ("row_sequence", 0), ("positions", PADDING)):
             host[name][:] = padding
             host[name][at] = getattr(step, name)
-        alone = at[rows_alone(step)]
-        host["alone"][:], host["is_alone"][:] = PADDING, 0
-        host["alone"][: len(alone)], host["is_alone"][alone] = alone, 1
+        if rows > SPLIT_ROWS:  # in smaller steps all are
+            alone = at[rows_alone(step)]
+            host["alone"][:], host["is_alone"][:] = PADDING, 0
+            host["alone"][: len(alone)], host["is_alone"][alone] = alone, 1
         host["logits_rows"][:], host["logits_places"][:] = 0, PADDING
         n_logits = len(step.logits_rows)
         host["logits_rows"][:n_logits] = at[np.asarray(step.logits_rows, dtype=np.int64)]

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -172,6 +173,9 @@ def test_gpus_are_numbered_as_cuda_does(install: Install, monkeypatch: pytest.Mo
     assert "--device N takes one of 0 GeForce 1 (24.0 GiB), 1 ? (24.0 GiB)" in CudaBackend().summary()
     choose_gpu(None)
     assert availability.chosen == 1
+    tried = CudaBackend()
+    tried.__dict__["kernel_device"] = SimpleNamespace(has_graphs=False)
+    assert "; without graphs: kernels are launched one by one; --device N" in tried.summary()
     monkeypatch.setattr(availability, "is_in_use", True)
     choose_gpu(1)
     with pytest.raises(UsageError, match="computes on another GPU"):
