@@ -59,7 +59,7 @@ def measure(shape: str, n_tokens: int, n_prompt: int) -> None:
     clock = Clock(engine, driver)
     finite_logits(runner.executor)
     prompt = tuple(range(n_prompt))
-    settings = SamplerSettings(temperature=0.8, top_k=40)
+    settings = SamplerSettings(temperature=0.8, top_k=1)
     request = GenerationRequest(prompt, WARM_UP + n_tokens, frozenset(), settings, seed=1)
     for _ in engine.submit(request):
         pass
@@ -74,13 +74,13 @@ def runner_codecs(text: Any) -> Any:
 
 
 def finite_logits(executor: Any) -> None:
-    """Have the device find the same candidates after every step: nothing computes others."""
+    """Have the device find the same candidates after every step, and draw the first: nothing computes others."""
     import torch
 
     head = executor.program.head
     found = head.buffers_for(1).found.on_device
     found[:] = torch.arange(found.shape[1], dtype=torch.int32)
-    found[:, -1] = 1
+    found[:, -2], found[:, -1] = 1, 0
 
 
 class Clock:

@@ -2,6 +2,7 @@
 // of PART; the best of each are the next numbers to choose from, until one part is left.
 #include "numbers.cuh"
 #define BEST 256
+#define FOUND (2 * BEST + 3)
 #define THREADS 512
 
 // How a request changes one row; AdjustTensors in logits.py writes it. After `begin` of the entries follow: ids that were
@@ -102,12 +103,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) best_of_best(const uint64_
   for (int i = threadIdx.x; i < BEST; i += THREADS) to[i] = keys[i];
 }
 
-// What is found of a row: [2 · BEST + 2] ids, values, log of the sum of e^(x / temperature), whether all was finite.
+// What is found of a row: [FOUND] ids, values, log of the sum of e^(x / temperature), whether all was finite, and from
+// draw_next the next token.
 extern "C" __global__ void __launch_bounds__(BEST) write_found(const uint64_t* best, const float2* sums,
     const int* finite, int* found, int n_parts) {
   const int row = blockIdx.y;
   const uint64_t key = best[row * BEST + threadIdx.x];
-  int* to = found + row * (2 * BEST + 2);
+  int* to = found + row * FOUND;
   to[threadIdx.x] = (int)~(uint32_t)key;
   to[BEST + threadIdx.x] = (int)__float_as_uint(lr_value(key));
   if (threadIdx.x) return;
@@ -119,4 +121,61 @@ extern "C" __global__ void __launch_bounds__(BEST) write_found(const uint64_t* b
   for (int i = 0; i < n_parts; i++) sum += sums[i].y * lr_exp(sums[i].x - base);
   to[2 * BEST] = (int)__float_as_uint(base + logf(sum));
   to[2 * BEST + 1] = all;
+}
+
+// How a row's next token is drawn; StepBuffer writes it. `u`: the two halves of a double.
+struct Draw {
+  int top_k;
+  float temperature, top_p, min_p;
+  int u_low, u_high;
+};
+
+LR_INLINE double lr_double(int low, int high) { return __hiloint2double(high, low); }
+
+// The chain of ops/sampling.py on what was found of a row: the host goes by its own choice, which may differ where a draw
+// falls on the border of two tokens. -1 where the candidates do not decide.
+extern "C" __global__ void __launch_bounds__(BEST) draw_next(const Draw* draws, int* found, int vocab) {
+  __shared__ double shares[BEST];
+  int* of_row = found + blockIdx.x * FOUND;
+  const Draw how = draws[blockIdx.x];
+  const int i = threadIdx.x;
+  const double logsumexp = __uint_as_float((uint32_t)of_row[2 * BEST]);
+  const double value = __uint_as_float((uint32_t)of_row[BEST + i]);
+  shares[i] = how.temperature > 0.f ? exp(fmin(value / how.temperature - logsumexp, 0.0)) : 0.0;
+  __syncthreads();
+  if (i) return;
+  int n = min(BEST, vocab);
+  bool complete = n == vocab, decided = true;
+  if (how.top_k > 0 && how.top_k <= n) n = how.top_k, complete = true;
+  else if (how.top_k > n) decided = complete;
+  const double best = shares[0];
+  double sum = 0.0, least = best;
+  int n_likely = 0;  // of those before min_p cuts
+  for (int k = 0; k < n; k++) {  // from here on: sums of the shares up to each
+    least = fmin(least, shares[k]);
+    n_likely += least >= how.min_p * best;
+    shares[k] = sum += least;
+  }
+  if (how.top_p < 1.f) {
+    const double wanted = how.top_p * (complete ? shares[n - 1] : 1.0);
+    int k = 0;
+    while (k < n && shares[k] < wanted) k++;
+    if (k < n) n = k + 1, complete = true;
+    else decided = decided && complete;
+  }
+  if (how.min_p > 0.f) {
+    if (complete || n_likely < n) n = max(min(n, n_likely), 1), complete = true;
+    else decided = false;
+  }
+  const double at = lr_double(how.u_low, how.u_high) * (complete ? shares[n - 1] : 1.0);
+  int k = 0;
+  while (k < n && shares[k] <= at) k++;
+  if (k == n) decided = decided && complete, k = n - 1;
+  of_row[2 * BEST + 2] = how.temperature <= 0.f ? of_row[0] : decided ? of_row[k] : -1;
+}
+
+// The tokens of a step are those that were drawn in the one before.
+extern "C" __global__ void __launch_bounds__(32) take_drawn(const int* found, int* token_ids, int rows) {
+  const int row = threadIdx.x;
+  if (row < rows) token_ids[row] = max(found[row * FOUND + 2 * BEST + 2], 0);
 }

@@ -8,6 +8,8 @@ float fmaf(float, float, float);
 float fmaxf(float, float);
 float fminf(float, float);
 float logf(float);
+double exp(double);
+double fmin(double, double);
 float rintf(float);
 float sqrtf(float);
 float tanhf(float);
@@ -72,6 +74,12 @@ static inline int __all_sync(uint32_t mask, int predicate, EMU_HERE) { return __
 // Built-in functions.
 static inline float __uint_as_float(uint32_t u) { float f; memcpy(&f, &u, 4); return f; }
 static inline uint32_t __float_as_uint(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
+static inline double __hiloint2double(int high, int low) {
+  const uint64_t bits = (uint64_t)(uint32_t)high << 32 | (uint32_t)low;
+  double d;
+  memcpy(&d, &bits, 8);
+  return d;
+}
 static inline float __int_as_float(int i) { return __uint_as_float((uint32_t)i); }
 static inline int __float_as_int(float f) { return (int)__float_as_uint(f); }
 static inline int __float2int_rn(float f) { return (int)rintf(f); }

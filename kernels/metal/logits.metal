@@ -117,7 +117,7 @@ kernel void write_found(device const ulong* best [[buffer(0)]], device const flo
                         device const int* finite [[buffer(2)]], device int* found [[buffer(3)]],
                         constant int& n_parts [[buffer(4)]], GROUP) {
   const ulong key = best[group.y * BEST + at];
-  device int* const to = found + group.y * (2 * BEST + 2);
+  device int* const to = found + group.y * (2 * BEST + 3);  // the last is for tokens that are drawn here
   to[at] = int(~uint(key & 0xffffffffu));
   to[BEST + at] = as_type<int>(lr_value(key));
   if (at > 0) return;

@@ -76,6 +76,11 @@ class Executor(Protocol):
         """Whether it reads the `images` of a step."""
         ...
 
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether it makes use of `StepInput.ahead`."""
+        ...
+
     def hidden(self, n_rows: int) -> "np.ndarray | None":
         """The first rows of the newest step after the last norm, f32 [n_rows, hidden], until the next step; None where
         they stay on a device."""

@@ -12,6 +12,7 @@ from localrun.cache.groups import Group, ring_pools
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.generation import GenerationState
 from localrun.engine.images import PromptImages, image_buffer
+from localrun.engine.next_tokens import NextRow, draws_of, goes_on
 from localrun.engine.step_plan import StepPlan
 from localrun.model.config import ModelConfig, group_layers
 from localrun.ops.cache_layer import NOWHERE, CacheLayer
@@ -93,7 +94,23 @@ class Runner:
             end += work.n_rows
             rows += range(end - 1 - len(drafts), end)
             adjust += [adjust_of(s, drafts[:n_before]) for n_before in range(1 + len(drafts))]
-        return self.submit_spans(spans, views, rows + scored, adjust + [None] * len(scored), cancel)
+        step = self.step_input(spans, views, rows + scored, adjust + [None] * len(scored), cancel)
+        if self.executor.runs_ahead and all(map(goes_on, plan.work)):
+            step.draws = draws_of([NextRow(row, work.sequence) for row, work in enumerate(plan.work)])
+            step.ahead = self.step_after(plan, step)
+        return self.executor.run(step)
+
+    def step_after(self, plan: StepPlan, step: StepInput) -> StepInput:
+        """The step after one in which all go on by a token, which is not known yet."""
+        spans, views = [], []
+        for work in plan.work:
+            s, first = work.sequence, work.sequence.n_computed + 1
+            assert s.cache is not None
+            spans.append(RowSpan([0], first))
+            views.append(cache_input(self.groups, s.cache, first, 1, s.n_bulk))
+        after = self.step_input(spans, views, step.logits_rows, step.adjust, step.cancel)
+        after.draws = draws_of([NextRow(row, work.sequence, 1) for row, work in enumerate(plan.work)])
+        return after
 
     def compute(
         self,
@@ -119,6 +136,18 @@ class Runner:
         given: np.ndarray | None = None,
     ) -> Handle:
         """Likewise, without waiting for it."""
+        return self.executor.run(self.step_input(spans, views, logits_rows, adjust, cancel, given))
+
+    def step_input(
+        self,
+        spans: Sequence[RowSpan],
+        views: Sequence[SequenceInput],
+        logits_rows: Sequence[int],
+        adjust: Sequence[LogitAdjust | None],
+        cancel: CancelFlag | None,
+        given: np.ndarray | None = None,
+    ) -> StepInput:
+        """A step over `spans`, as backends take it."""
         positions = [span.first + i for span in spans for i in range(len(span.ids))]
         turns: Positions = positions
         images: ImageBuffer | None = None
@@ -127,7 +156,7 @@ class Runner:
             turns = np.concatenate([span.angles() for span in spans])
             images = image_buffer([(span.images, span.first, len(span.ids)) for span in spans])
             reach = [last for span in spans for last in span.reach()] if self.has_spans else []
-        step = StepInput(
+        return StepInput(
             token_ids=[token for span in spans for token in span.ids],
             positions=positions,
             row_sequence=[index for index, span in enumerate(spans) for _ in span.ids],
@@ -142,7 +171,6 @@ class Runner:
             reach=reach,
             cancel=cancel or CancelFlag(),
         )
-        return self.executor.run(step)
 
     def sink_cos_sin(self, positions: Positions) -> list[Angles]:
         """Angles of the positions that queries take towards block 0: at most a window away from it, on every axis."""

@@ -115,6 +115,8 @@ class StepInput:
     # [R]: the last position that a row sees in layers whose attention has spans: its own, for a row of an image that of
     # the image's last row, which is in the same step. Empty: its own for all.
     reach: Sequence[int] = ()
+    draws: Sequence[Draw] = ()  # how the token after each row of logits will be chosen, where that is known
+    ahead: StepInput | None = None  # the step after this one if all of it goes on; its token_ids mean nothing
     cancel: CancelFlag = field(default_factory=CancelFlag)
 
     @property

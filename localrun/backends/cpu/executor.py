@@ -29,6 +29,7 @@ class CpuExecutor:
     bulk_span = 0  # prompts and answers are computed alike
     exact_rows = True
     takes_images = True
+    runs_ahead = False
 
     def __init__(self, layout: CpuLayout, request: ExecutorRequest, max_rows: int) -> None:
         self.calls = layout.calls

@@ -47,6 +47,10 @@ class GpuExecutor(TorchExecutor[GpuProgram]):
     def bulk_span(self) -> int:
         return self.program.span
 
+    @property
+    def runs_ahead(self) -> bool:
+        return self.program.runs_ahead
+
     run = in_order(TorchExecutor.run)
     copy_block, copy_ring = in_order(TorchExecutor.copy_block), in_order(TorchExecutor.copy_ring)
     read_block, read_ring = in_order(TorchExecutor.read_block), in_order(TorchExecutor.read_ring)

@@ -20,6 +20,7 @@ class StepKey:
     bucket: Bucket
     logits: int  # rows of logits of the step, padding included; 0: none are of this pass
     ends: bool  # whether the logits are computed after it
+    drawn: bool = False  # whether its tokens are those that the device has drawn in the step before
 
 
 class Graphs:

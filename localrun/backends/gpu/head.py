@@ -11,8 +11,9 @@ from localrun.backends.gpu.buffers import Buffer, GpuBuffers
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.elementwise import gather_rows
 from localrun.backends.gpu.forms import Form
-from localrun.backends.gpu.logits import AdjustTensors, FoundCandidates, finish
+from localrun.backends.gpu.logits import AdjustTensors, FoundCandidates, draw_next, finish, logits_of, take_drawn
 from localrun.backends.gpu.scratch import power_of_two
+from localrun.backends.gpu.staging import Arrival
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.gpu.translator import Translator
 from localrun.ops.instructions import LogitsOf
@@ -68,14 +69,27 @@ class LogitsHead:
             self.launches[self.rows] = self.bind(self.now, self.rows)
         return self.launches[self.rows]
 
-    def send(self, n: int) -> None:
-        """Have the device copy what it finds of n rows to main memory."""
-        if n:
-            self.now.found.begin(n)
+    def send(self) -> Arrival:
+        """Have the device copy what it finds of a step's rows to main memory."""
+        found = self.now.found
+        return found.begin(self.n_logits) if self.n_logits else found.arrivals[0]
 
-    def result(self) -> Logits:
-        """The logits of the step, once the device has computed them."""
-        return self.now.found.logits(self.now.rows[: self.n_logits])
+    def logits(self, arrival: Arrival) -> Logits:
+        """The logits of a step, once the device has computed them."""
+        return logits_of(arrival, self.now.rows[: self.n_logits])
+
+    def draw(self, step: StepTensors) -> Launch:
+        """Draw the next tokens of a step's rows. `step`: the step on the device."""
+        return draw_next(self.device, step.draws, self.now.found, self.rows, self.op.weight.n_rows)
+
+    def take_drawn(self, step: StepTensors) -> Launch:
+        """Go on with the tokens that were drawn."""
+        return take_drawn(self.device, self.now.found, step.token_ids)
+
+    def is_adjusted(self, step: StepInput) -> bool:
+        """Whether the device knows already how a step's rows of logits change."""
+        adjust = self.now.adjust
+        return adjust.has(adjust.numbers(step.adjust[: self.n_logits]))
 
     def buffers_for(self, rows: int) -> HeadBuffers:
         if self.buffers is None or len(self.buffers.rows) < rows:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from localrun.backends.gpu.device import Device, Launch
-from localrun.backends.gpu.staging import Readback, Staging
+from localrun.backends.gpu.staging import Arrival, Readback, Staging
 from localrun.ops.interface import LogitAdjust, Logits
 from localrun.ops.largest_step import MAX_CANDIDATES
 
@@ -38,23 +38,31 @@ class AdjustTensors:
     def fill(self, adjust: Sequence[LogitAdjust | None], n_rows: int) -> bool:
         """Take in the changes of a step with these rows of logits -> whether entries have moved: launches that
         were bound before read those of the step before. What is there already is not copied again."""
-        rows = np.zeros(self.max_rows, ADJUST)
-        rows["temperature"] = 1.0
-        lists: list[np.ndarray] = []
-        for row, change in zip(rows, adjust[:n_rows], strict=False):
-            if change is not None:
-                row["begin"] = sum(map(len, lists))
-                lists += take(row, change)
-        numbers = np.concatenate([rows.view(np.int32), *lists])
+        numbers = self.numbers(adjust[:n_rows])
         grows = len(numbers) > len(self.memory.staged)
         if grows:
             self.make_room(2 * len(numbers))
-        if not np.array_equal(numbers, self.sent):
+        if not self.has(numbers):
             self.memory.wait()
             self.memory.staged[: len(numbers)] = torch.from_numpy(numbers)
             self.memory.send(len(numbers))
             self.sent = numbers
         return grows
+
+    def numbers(self, adjust: Sequence[LogitAdjust | None]) -> np.ndarray:
+        """The changes as the device reads them, int32."""
+        rows = np.zeros(self.max_rows, ADJUST)
+        rows["temperature"] = 1.0
+        lists: list[np.ndarray] = []
+        for row, change in zip(rows, adjust, strict=False):
+            if change is not None:
+                row["begin"] = sum(map(len, lists))
+                lists += take(row, change)
+        return np.concatenate([rows.view(np.int32), *lists])
+
+    def has(self, numbers: np.ndarray) -> bool:
+        """Whether these are there already."""
+        return np.array_equal(numbers, self.sent)
 
 
 def take(row: np.void, change: LogitAdjust) -> list[np.ndarray]:
@@ -70,22 +78,40 @@ def take(row: np.void, change: LogitAdjust) -> list[np.ndarray]:
 
 
 class FoundCandidates(Readback):
-    """Candidates of the logits: int32 [rows, 2 · 256 + 2], ids, values, logsumexp and whether all is finite."""
+    """Candidates of the logits: int32 [rows, 2 · 256 + 3], ids, values, logsumexp, whether all is finite, and the token
+    that the device has drawn."""
 
     def __init__(self, max_rows: int, device: Device) -> None:
-        super().__init__(max_rows, 2 * BEST + 2, device)
+        super().__init__(max_rows, 2 * BEST + 3, device)
 
     def read(self, rows: Tensor) -> Logits:
         """Logits of `rows`, f32 [n, vocab]; waits for the device."""
-        self.begin(len(rows))
-        return self.logits(rows)
+        return logits_of(self.begin(len(rows)), rows)
 
-    def logits(self, rows: Tensor) -> Logits:
-        """Likewise, once the copy that was begun is there."""
-        numbers = self.wait()[: len(rows)].numpy()
-        ids, values, rest = numbers[:, :BEST], numbers[:, BEST : 2 * BEST], numbers[:, 2 * BEST :]
-        n = min(BEST, rows.shape[-1])
-        return Logits(rows, ids[:, :n], values[:, :n].view(np.float32), rest[:, 0].view(np.float32), rest[:, 1] != 0)
+
+def logits_of(arrival: Arrival, rows: Tensor) -> Logits:
+    """Logits of `rows`, f32 [n, vocab], whose candidates arrive."""
+    numbers = arrival.wait()[: len(rows)].numpy()
+    ids, values, rest = numbers[:, :BEST], numbers[:, BEST : 2 * BEST], numbers[:, 2 * BEST :]
+    n = min(BEST, rows.shape[-1])
+    return Logits(rows, ids[:, :n], values[:, :n].view(np.float32), rest[:, 0].view(np.float32), rest[:, 1] != 0)
+
+
+def draw_next(device: Device, draws: Tensor, found: FoundCandidates, n_rows: int, vocab: int) -> Launch:
+    """Draw the next token of every row from what was found. draws: int32 [n_rows or more, 6]"""
+    kernel = device.kernel("logits" + device.ending, "draw_next", PART=part_of(device))
+    return kernel.bind((n_rows, 1, 1), (BEST, 1, 1), draws, found.on_device, vocab)
+
+
+def take_drawn(device: Device, found: FoundCandidates, token_ids: Tensor) -> Launch:
+    """Have the tokens of a step be those that were drawn before. token_ids: int32 [rows], 32 at most"""
+    kernel = device.kernel("logits" + device.ending, "take_drawn", PART=part_of(device))
+    return kernel.bind((1, 1, 1), (32, 1, 1), found.on_device, token_ids, len(token_ids))
+
+
+def part_of(device: Device) -> int:
+    """Numbers that a block of threads puts in order on this device."""
+    return next(part for part in PARTS if 8 * part < device.shared_bytes)
 
 
 def finish(
@@ -100,7 +126,7 @@ def finish(
 ) -> list[Launch]:
     """Scale, softcap, check and adjust raw logits, f32 [n_rows, vocab], in place, and pick the best of each row."""
     vocab, where = rows.shape[-1], device.torch_device
-    part = next(part for part in PARTS if 8 * part < device.shared_bytes)
+    part = part_of(device)
     n_parts = -(-vocab // part)
     finite = torch.empty(n_rows, n_parts, dtype=torch.int32, device=where)
     sums = torch.empty(n_rows, n_parts, 2, device=where)

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from localrun.backends.gpu.ahead import StepsAhead
 from localrun.backends.gpu.buffers import Buffer, GpuBuffers, place
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.forms import slot_forms
-from localrun.backends.gpu.graphs import Graphs, StepKey
+from localrun.backends.gpu.graphs import GRAPH_ROWS, Graphs, StepKey
+from localrun.backends.gpu.handle import DeviceHandle
 from localrun.backends.gpu.head import LogitsHead
-from localrun.backends.gpu.lost_device import told_when_lost
 from localrun.backends.gpu.passes import Pass, passes
 from localrun.backends.gpu.scratch import SPLIT_ROWS, bucket_units, power_of_two
-from localrun.backends.gpu.step_tensors import StepBuffer, StepShape, rows_alone
+from localrun.backends.gpu.step_tensors import StepBuffer, StepShape, n_table, rows_alone
 from localrun.backends.gpu.translator import Bucket, Translator
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
 from localrun.ops.instructions import Linear
-from localrun.ops.interface import Logits, StepCancelled, StepInput
+from localrun.ops.interface import CancelFlag, StepCancelled, StepInput
 from localrun.ops.largest_step import max_rows
 from localrun.ops.program import Handle
 from localrun.ops.recording import Recorded
 
 COMMITS = (16, 64, 160)  # launches of a step after which the device is to begin, if it has not: it catches up
 LEAST_TABLE = 4096  # numbers of block tables that steps have room for at first
-
-
-class DeviceHandle(Handle):
-    """A step that the device may still be computing; asking for its result waits for it."""
-
-    def __init__(self, device: Device, read: Callable[[], Logits]) -> None:
-        self._device, self._read = device, read
-        self._found: Logits | None = None
-
-    def result(self) -> Logits:
-        if self._found is None:
-            with told_when_lost(), self._device.steps():
-                self._found = self._read()
-        return self._found
 
 
 class GpuProgram:
@@ -68,9 +55,21 @@ class GpuProgram:
         self.step: StepBuffer | None = None
         self.launches: dict[Bucket, Sequence[Launch]] = {}  # of bodies
         self.graphs = Graphs(device)
+        self.ahead = StepsAhead(self)
+
+    @property
+    def runs_ahead(self) -> bool:
+        return self.device.has_graphs and not self.by_torch
 
     def run(self, step: StepInput) -> Handle:
-        """Begin a step; the one before it has been read. Raises StepCancelled."""
+        """Begin a step, unless it has been begun ahead; the one before it has been read. Raises StepCancelled."""
+        handle = self.ahead.take(step) or self.begin(step)
+        if step.ahead is not None and self.runs_ahead:
+            self.ahead.begin(handle, step.ahead)
+        return handle
+
+    def begin(self, step: StepInput) -> DeviceHandle:
+        """Begin a step. Raises StepCancelled."""
         buffer = self.step_buffer(step)
         if self.head.begin(step):
             self.graphs.clear()
@@ -78,15 +77,11 @@ class GpuProgram:
         for one in before:
             self.run_pass(one, buffer, ends=False)
         self.run_pass(last, buffer, ends=bool(step.logits_rows))
-        self.head.send(len(step.logits_rows))
-        return DeviceHandle(self.device, self.result)
+        return self.handle()
 
-    def result(self) -> Logits:
-        """The logits of the newest step, once the device has computed them."""
-        logits = self.head.result()
-        if self.step is not None and len(logits.rows):
-            self.step.memory.has_arrived()
-        return logits
+    def handle(self) -> DeviceHandle:
+        """The step that was launched last."""
+        return DeviceHandle(self.device, self.head, self.head.send())
 
     def run_pass(self, one: Pass, buffer: StepBuffer, *, ends: bool) -> None:
         """Begin the launches of some rows of a step, and with `ends` those of its logits. Raises StepCancelled."""
@@ -96,13 +91,14 @@ class GpuProgram:
         buffer.fill(one.step, one.rows, one.places, one.wanted)
         if self.by_torch:
             self.reference.begin(one.step)
-        key = StepKey(bucket, self.head.rows if len(one.wanted) else 0, ends)
-        if (graph := self.graphs.get(key)) is not None:
-            launches: Sequence[Launch] = [graph]
-        else:
-            launches = self.launches_of(key, buffer)
+        self.launch(StepKey(bucket, self.head.rows if len(one.wanted) else 0, ends), buffer, one.step.cancel)
+
+    def launch(self, key: StepKey, buffer: StepBuffer, cancel: CancelFlag) -> None:
+        """Begin a pass that the device knows: as one launch if there is such. Raises StepCancelled."""
+        graph = self.graphs.get(key)
+        launches = self.launches_of(key, buffer) if graph is None else [graph]
         for launch in launches:
-            if one.step.cancel.is_set():
+            if cancel.is_set():
                 raise StepCancelled
             launch()
         if graph is None and not self.by_torch:
@@ -112,10 +108,16 @@ class GpuProgram:
         """All launches of a pass, one by one."""
         if key.bucket not in self.launches:
             self.bind(key.bucket, buffer)
-        launches = [*self.launches[key.bucket]]
+        launches, step = [*self.launches[key.bucket]], buffer.tensors(key.bucket.rows)
+        if key.drawn:
+            launches.insert(0, self.head.take_drawn(step))
         if key.logits:
-            launches.append(self.head.gather(key.bucket.rows, buffer.tensors(key.bucket.rows)))
-        return launches + self.head.finish() if key.ends else launches
+            launches.append(self.head.gather(key.bucket.rows, step))
+        if key.ends:
+            launches += self.head.finish()
+            if self.runs_ahead and key.bucket.rows <= GRAPH_ROWS:
+                launches.append(self.head.draw(step))
+        return launches
 
     def bind(self, bucket: Bucket, buffer: StepBuffer) -> None:
         """Make the launches of a bucket. Scratch memory that is too small for it goes, with all that points there."""
@@ -133,13 +135,12 @@ class GpuProgram:
 
     def step_buffer(self, step: StepInput) -> StepBuffer:
         """Memory for steps like this one; reallocated, with everything that points there, when tables outgrow it."""
-        n_table = sum(len(blocks) for sequence in step.sequences for blocks in sequence.table)
-        if self.step is None or n_table > self.step.table_numbers:
+        if self.step is None or n_table(step) > self.step.table_numbers:
             halves = tuple(cos.shape[-1] for cos, _ in step.cos_sin)
             rings = any(ring is not None for ring in self.pool.ring)
             shape = StepShape(len(self.pool.coded), halves, bool(step.sink_cos_sin), rings)
             self.forget()
-            self.step = StepBuffer(shape, self.max_rows, max(LEAST_TABLE, 2 * n_table), self.device)
+            self.step = StepBuffer(shape, self.max_rows, max(LEAST_TABLE, 2 * n_table(step)), self.device)
         return self.step
 
 

@@ -35,7 +35,7 @@ def arena_bytes(
     last = model.instructions[-1].instruction
     assert isinstance(last, LogitsOf)
     head = Form(last.weight.n_cols, plain=True, coded=coded).nbytes(1)
-    logits = power_of_two(sequences) * (4 * last.weight.n_rows + head + 8 * (MAX_CANDIDATES + 1))
+    logits = power_of_two(sequences) * (4 * last.weight.n_rows + head + 4 * (2 * MAX_CANDIDATES + 3))
     partial = max(partial_bytes(place, ctx) for place in {*model.layers})
     by_torch = left_to_torch(model, codecs, all_codecs=all_codecs)
     torch = step_bytes(model, ctx, codecs) if by_torch else 0

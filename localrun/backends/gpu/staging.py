@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import torch
 from torch import Tensor
 
@@ -27,10 +29,6 @@ class Staging:
         """Return when `staged` may change: it may be on its way for a step that was cut short, which nobody read."""
         if self.is_under_way:
             self.copied.synchronize()
-        self.has_arrived()
-
-    def has_arrived(self) -> None:
-        """Take note that nothing is on its way: what came after it has been read."""
         self.is_under_way = False
 
     def send(self, n: int) -> None:
@@ -40,21 +38,31 @@ class Staging:
         self.is_under_way = True
 
 
+class Arrival:
+    """int32 [rows, n] in main memory, which a device copies."""
+
+    def __init__(self, rows: int, n: int, device: Device) -> None:
+        self.staged = pinned(rows * n, device).view(rows, n)
+        self.copied: DeviceEvent = device.event()
+
+    def wait(self) -> Tensor:
+        """All of it, once it is there."""
+        self.copied.synchronize()
+        return self.staged
+
+
 class Readback:
-    """int32 [rows, n] that the device writes, and a copy in main memory."""
+    """int32 [rows, n] that the device writes, and copies in main memory: of the newest step, and of the one before."""
 
     def __init__(self, rows: int, n: int, device: Device) -> None:
         self.device = device
         self.on_device = torch.zeros(rows, n, dtype=torch.int32, device=device.torch_device)
-        self.staged = pinned(rows * n, device).view(rows, n)
-        self.copied: DeviceEvent = device.event()
+        self.arrivals = deque(Arrival(rows, n, device) for _ in range(2))
 
-    def begin(self, rows: int) -> None:
+    def begin(self, rows: int) -> Arrival:
         """Have the device copy the first `rows`, in the order of its work."""
-        self.device.read(self.on_device, self.staged, rows * self.staged.shape[1])
-        self.copied.record()
-
-    def wait(self) -> Tensor:
-        """All of it, once what was begun is there; it changes with the next."""
-        self.copied.synchronize()
-        return self.staged
+        self.arrivals.rotate()
+        arrival = self.arrivals[0]
+        self.device.read(self.on_device, arrival.staged, rows * arrival.staged.shape[1])
+        arrival.copied.record()
+        return arrival

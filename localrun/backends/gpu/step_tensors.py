@@ -19,6 +19,7 @@ from localrun.backends.gpu.scratch import SPLIT_ROWS
 from localrun.backends.gpu.staging import Staging
 from localrun.ops.interface import Angles, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS
+from localrun.ops.sampling import Draw
 
 PADDING = -1
 NEIGHBOURS = 8  # rows of one text that are worth going through its keys together
@@ -26,6 +27,7 @@ PER_GROUP = ("slots", "table_at", "first", "sink")
 OF_RINGS = ("ring_slots", "ring_sink")  # of every group too, where keys and values are kept in a ring of 16-bit blocks
 SINGLE = ("token_ids", "positions", "row_sequence", "alone", "is_alone", "query_scale")
 OF_LOGITS = ("logits_rows", "logits_places")
+DRAW = np.dtype([("top_k", "<i4"), ("temperature", "<f4"), ("top_p", "<f4"), ("min_p", "<f4"), ("u", "<i4", 2)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class StepTensors:
     is_alone: Tensor  # [R]: 1 for those, else 0
     logits_rows: Tensor  # [L]; 0 beyond those that are wanted
     logits_places: Tensor  # [L]: where they go among those of the whole step, of which this may be a part; then -1
+    draws: Tensor  # [L · 6]: how each row's next token is drawn (Draw in logits.cu)
     slots: tuple[Tensor, ...]  # [groups] of [R]: block · 64 + position % 64, or -1 where the row stores nothing
     table_at: tuple[Tensor, ...]  # [groups] of [S]
     first: tuple[Tensor, ...]  # [groups] of [S]: the first logical block that is there, but for block 0
@@ -70,6 +73,7 @@ class StepShape:
         counts = (
             dict.fromkeys(SINGLE, (1, rows))
             | dict.fromkeys(OF_LOGITS, (1, 2 * rows))
+            | {"draws": (1, 2 * rows * DRAW.itemsize // 4)}
             | dict.fromkeys(PER_GROUP, (self.n_groups, rows))
         )
         return counts | dict.fromkeys(OF_RINGS, (self.n_groups * self.rings, rows))
@@ -87,6 +91,7 @@ class StepBuffer:
         """`table_numbers`: of all block tables of a step together, at most."""
         self.shape, self.table_numbers = shape, table_numbers
         self.memory = Staging(shape.numbers(max_rows) + table_numbers, device)
+        self.plain = torch.zeros(len(self.memory.staged), dtype=torch.int32)  # a step, before it is sent
         self.host: dict[int, dict[str, Any]] = {}  # by bucket: arrays of main memory, named as in StepTensors
 
     @property
@@ -120,8 +125,19 @@ class StepBuffer:
     ) -> None:
         """Copy a step to the device, as one of `rows` rows. `places`: where its rows lie among those; None: they come
         first. `wanted`: which of the logits of a whole step its own are; None: all."""
+        self.send(self.write(step, rows, places, wanted))
+
+    def send(self, numbers: np.ndarray) -> None:
+        """Copy what was written of a step to the device."""
         self.memory.wait()
-        host = self.host.get(rows) or self.host.setdefault(rows, arrays(self.parts(self.memory.staged, rows)))
+        self.memory.staged[: len(numbers)] = torch.from_numpy(numbers)
+        self.memory.send(len(numbers))
+
+    def write(
+        self, step: StepInput, rows: int, places: np.ndarray | None = None, wanted: np.ndarray | None = None
+    ) -> np.ndarray:
+        """A step as the device reads it, int32, until the next is written."""
+        host = self.host.get(rows) or self.host.setdefault(rows, arrays(self.parts(self.plain, rows)))
         at = np.arange(step.n_rows) if places is None else places
         for name, padding in (("token_ids", 0), ("row_sequence", 0), ("positions", PADDING)):
             host[name][:] = padding
@@ -140,7 +156,9 @@ class StepBuffer:
         n_table = self.fill_tables(host, step.sequences)
         fill_slots(host, step, at)
         fill_ring_slots(host, step, at)
-        self.memory.send(self.shape.numbers(rows) + n_table)
+        fill_draws(host["draws"].view(DRAW), step.draws)
+        found: np.ndarray = self.plain.numpy()[: self.shape.numbers(rows) + n_table]
+        return found
 
     def fill_angles(self, host: dict[str, Any], prefix: str, kinds: Sequence[Angles], at: np.ndarray) -> None:
         for kind, (cos, sin) in enumerate(kinds):
@@ -160,6 +178,11 @@ class StepBuffer:
             for group, sinks in enumerate(host["ring_sink"]):
                 sinks[index] = ring_block_0(sequence, group)
         return at
+
+
+def n_table(step: StepInput) -> int:
+    """Numbers of all block tables of a step."""
+    return sum(len(blocks) for sequence in step.sequences for blocks in sequence.table)
 
 
 def rows_alone(step: StepInput) -> np.ndarray:
@@ -213,3 +236,12 @@ def fill_ring_slots(host: dict[str, Any], step: StepInput, at: np.ndarray) -> No
                 mine = at[rows == index]
                 numbers, offsets = np.divmod(positions[mine], BLOCK_TOKENS)
                 slots[mine] = blocks[numbers - sequence.ring_first] * BLOCK_TOKENS + offsets
+
+
+def fill_draws(host: np.ndarray, draws: Sequence[Draw]) -> None:
+    """How tokens are drawn: the best where nothing is said."""
+    host[:] = 0
+    for draw in draws:
+        row = host[draw.row]
+        row["top_k"], row["temperature"], row["top_p"], row["min_p"] = draw[1:5]
+        row["u"] = np.array([draw.u]).view(np.int32)

@@ -40,6 +40,10 @@ class TorchExecutor(Generic[ProgramT]):
         return False
 
     @property
+    def runs_ahead(self) -> bool:
+        return False
+
+    @property
     def takes_images(self) -> bool:
         return False
 

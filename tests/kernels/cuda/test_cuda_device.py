@@ -210,7 +210,7 @@ def test_a_token_is_one_graph_between_an_upload_and_a_read() -> None:
     launches = [line for line in first["journal"] if line.startswith("launch ")]
     for n, token in enumerate(later, 1):
         assert token["position"] == n
-        assert token["counts"] == {"launch": 0, "graph": 1, "node": len(launches), "upload": 1, "read": 1, "wait": 1}
+        assert token["counts"] == {"launch": 0, "graph": 1, "node": len(launches), "upload": 1, "read": 1, "wait": 2}
         assert [line for line in token["journal"] if line.startswith("launch ")] == launches
     kinds = {line.split()[1] for line in launches}
     assert {"embed", "rms_norm", "linear", "rope_append", "attend_units", "gather_rows", "write_found"} <= kinds

@@ -33,6 +33,7 @@ class ChainedExecutor:
     kv_nbytes = 0
     exact_rows = True
     takes_images = False
+    runs_ahead = False
 
     def __init__(self, n_blocks: int, span: int) -> None:
         self.bulk_span = span

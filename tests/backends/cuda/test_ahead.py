@@ -1,0 +1,107 @@
+"""Steps that begin before the token of the one before is known: the same answers, with most tokens begun ahead."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from localrun.backends.cuda.availability import EMULATE
+from localrun.backends.gpu import step_tensors
+from localrun.backends.gpu.ahead import StepsAhead
+from localrun.backends.gpu.executor import GpuExecutor
+from localrun.base.events import Done
+from localrun.base.request import LoadOptions, Request, Sampling
+from localrun.base.resources import resource
+from localrun.client.local import LocalClient
+
+BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
+GREEDY, USUAL = Sampling(temperature=0.0), Sampling(temperature=0.8, top_k=40, top_p=0.95, seed=3)
+
+
+def request(sampling: Sampling, words: str = "one two three", n: int = 20, **more: object) -> Request:
+    messages = ({"role": "user", "content": words},)
+    return Request(messages=messages, max_tokens=n, sampling=sampling, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def emulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(EMULATE, "1")
+
+
+@contextmanager
+def emulated_client() -> Iterator[tuple[LocalClient, StepsAhead]]:
+    with LocalClient(LoadOptions(BUILTIN, backend="cuda", kv="f16", ctx=512)) as client:
+        executor = client.model.engine.runner.executor
+        assert isinstance(executor, GpuExecutor)
+        yield client, executor.program.ahead
+
+
+def answer(client: LocalClient, one: Request) -> Sequence[int]:
+    [done] = [event for event in client.generate(one) if isinstance(event, Done)]
+    return done.completion.token_ids
+
+
+def answers(requests: Sequence[Request], at_once: bool = False) -> tuple[list[Sequence[int]], int, int]:
+    """And how many steps that were begun ahead were used, and how many were not."""
+    with emulated_client() as (client, ahead), ThreadPoolExecutor(len(requests) if at_once else 1) as pool:
+        found = list(pool.map(lambda one: answer(client, one), requests))
+        return found, ahead.n_used, ahead.n_unused
+
+
+def without(requests: Sequence[Request], monkeypatch: pytest.MonkeyPatch) -> list[Sequence[int]]:
+    with monkeypatch.context() as patch:
+        patch.setattr(StepsAhead, "begin", lambda *_: None)
+        return answers(requests)[0]
+
+
+def test_answers_are_those_of_one_step_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = [request(GREEDY, n=24), request(USUAL, n=24), request(USUAL, "and on", n=60)]
+    found, n_used, n_unused = answers(requests)
+    assert found == without(requests, monkeypatch)
+    assert n_used > 0.8 * sum(map(len, found))
+    assert n_unused <= 2 * len(requests)
+
+
+def test_chats_at_once_answer_as_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = [request(GREEDY, "one", 9), request(USUAL, "two words", 30), request(USUAL, "three more words", 17)]
+    found, n_used, _ = answers(requests, at_once=True)
+    assert found == without(requests, monkeypatch)
+    assert n_used > 0
+
+
+def test_the_host_chooses_where_the_device_has_drawn_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = [request(Sampling(temperature=1.5, top_k=40, seed=1), n=24)]
+    expected = without(requests, monkeypatch)
+
+    def unlikely(host: np.ndarray, _: object) -> None:
+        host[:] = 0
+        host["top_k"], host["temperature"], host["top_p"] = 40, 1.0, 1.0
+        host["u"] = np.array([1 - 2**-53]).view(np.int32)
+
+    monkeypatch.setattr(step_tensors, "fill_draws", unlikely)
+    found, _, n_unused = answers(requests)
+    assert found == expected
+    assert n_unused > 5
+
+
+def test_what_needs_the_host_is_not_begun_ahead() -> None:
+    requests = [
+        request(Sampling(temperature=0.0, repeat_penalty=1.2), n=6),
+        request(Sampling(temperature=0.0, logit_bias={5: 1.0}), n=6),
+        request(Sampling(temperature=1.0, top_k=0, seed=1), n=6),
+        request(GREEDY, n=6, logprobs=2),
+    ]
+    _, n_used, n_unused = answers(requests)
+    assert (n_used, n_unused) == (0, 0)
+
+
+def test_steps_that_were_begun_for_nothing_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they write to the cache is written again."""
+    requests = [request(GREEDY, n=12)]
+    expected = without(requests, monkeypatch)
+    monkeypatch.setattr(StepsAhead, "is_same", lambda *_: False)
+    found, n_used, n_unused = answers(requests)
+    assert (found, n_used) == (expected, 0)
+    assert n_unused > 5
