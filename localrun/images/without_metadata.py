@@ -4,16 +4,20 @@ Pixels are not compressed again where the format is one of those below; others b
 is kept, as its EXIF alone says so. Formats: ITU T.81 B (JPEG), the PNG specification 3, and WebP's container.
 """
 
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterator
 from io import BytesIO
+from itertools import islice
 
 from localrun.base.errors import ImageError
 from localrun.images.open import ORIENTATION_TAG, image_size, open_image, opened
 
 KEPT_SEGMENTS = {0xE0: b"JFIF\0", 0xE2: b"ICC_PROFILE\0", 0xEE: b"Adobe"}  # of JPEG's APPn, by how they begin
 COMMENT, SCAN, END = 0xFE, 0xDA, 0xD9
+MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]", re.S)
+MOST_PARTS = 1 << 16  # of a file; one of more is compressed again
 PICTURE, COLOURS = (b"IHDR", b"PLTE", b"IDAT", b"IEND"), (b"tRNS", b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"cICP", b"sBIT")
 KEPT_CHUNKS = frozenset((*PICTURE, *COLOURS, b"bKGD", b"pHYs", b"acTL", b"fcTL", b"fdAT"))  # of PNG
 KEPT_PARTS = frozenset((b"VP8 ", b"VP8L", b"VP8X", b"ALPH", b"ANIM", b"ANMF", b"ICCP"))  # of WebP
@@ -49,8 +53,16 @@ def exif(orientation: int) -> bytes:
     return b"MM\0\x2a" + struct.pack(">IH", 8, 1) + tag + bytes(4)
 
 
+def few(parts: Iterator[bytes]) -> list[bytes]:
+    """The parts of a file. Raises ValueError for more than MOST_PARTS."""
+    found = list(islice(parts, MOST_PARTS + 1))
+    if len(found) > MOST_PARTS:
+        raise ValueError("too many parts")
+    return found
+
+
 def bare_jpeg(data: bytes, orientation: int) -> bytes:
-    parts = list(jpeg_parts(data))
+    parts = few(jpeg_parts(data))
     if orientation != 1:
         held = b"Exif\0\0" + exif(orientation)
         at = 1 + (parts[1][1] == 0xE0)  # behind the mark of the file, and JFIF's own segment
@@ -78,18 +90,14 @@ def jpeg_parts(data: bytes) -> Iterator[bytes]:
 
 def scan_end(data: bytes, at: int) -> int:
     """Where the data of a scan end: at a marker that is neither a stuffed byte nor a restart."""
-    while True:
-        at = data.index(b"\xff", at)
-        if data[at + 1] == 0 or 0xD0 <= data[at + 1] <= 0xD7:
-            at += 2
-        elif data[at + 1] == 0xFF:  # fill
-            at += 1
-        else:
-            return at
+    found = MARKER.search(data, at)
+    if found is None:
+        raise ValueError("a scan without an end")
+    return found.start()
 
 
 def bare_png(data: bytes, orientation: int) -> bytes:
-    chunks = [chunk for chunk in png_chunks(data) if chunk[4:8] in KEPT_CHUNKS]
+    chunks = [chunk for chunk in few(png_chunks(data)) if chunk[4:8] in KEPT_CHUNKS]
     if orientation != 1:
         held = b"eXIf" + exif(orientation)
         chunks.insert(1, struct.pack(">I", len(held) - 4) + held + struct.pack(">I", zlib.crc32(held)))
@@ -108,7 +116,7 @@ def png_chunks(data: bytes) -> Iterator[bytes]:
 
 def bare_webp(data: bytes, orientation: int) -> bytes:
     parts = []
-    for part in webp_parts(data):
+    for part in few(webp_parts(data)):
         if part.startswith(b"VP8X"):
             flags = part[8] & ~(WEBP_EXIF | WEBP_XMP) | (WEBP_EXIF if orientation != 1 else 0)
             part = part[:8] + bytes([flags]) + part[9:]

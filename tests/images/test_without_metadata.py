@@ -100,3 +100,14 @@ def test_broken_files_are_errors_or_images_without_secrets() -> None:
             assert XMP not in bare
             assert b"Leica" not in bare
     assert n_bare > 20
+
+
+def test_a_file_of_countless_parts_is_compressed_again() -> None:
+    data = photo("WEBP", 6)
+    bare, suffix = without_metadata(riff(data[12:] + b"junk\0\0\0\0" * (1 << 17)))
+    assert suffix == ".png"
+    assert np.array_equal(np.asarray(open_image(bare).rgb), np.asarray(open_image(data).rgb))
+
+
+def riff(parts: bytes) -> bytes:
+    return b"RIFF" + (len(parts) + 4).to_bytes(4, "little") + b"WEBP" + parts
