@@ -131,8 +131,8 @@ def choice(card: Card, name: str) -> Choice:
     except DoesNotFitError:
         return Choice(None)
     times = DecodeTimes(backend, backend.rates, CPU_RATES, bits_of(precision))
-    parts = tuple(backend.without_kernels(model, plan.codecs))
-    return Choice(plan, parts, times.on_gpu(model, plan.codecs), times.on_cpu(model))
+    parts = tuple(backend.without_kernels(model))
+    return Choice(plan, parts, times.on_gpu(model), times.on_cpu(model))
 
 
 def weight_bytes(backend: PretendedCuda, shape: ModelShape, precision: str) -> int:

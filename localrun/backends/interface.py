@@ -96,12 +96,12 @@ class Backend(Protocol):
         """Why it cannot run a model with matrices of these quant types; empty where it can."""
         ...
 
-    def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
-        """The parts of a model that others are much faster than, named for the user; `codecs` are of every layer."""
+    def without_kernels(self, model: Recording) -> Sequence[str]:
+        """The parts of a model that others are much faster than, named for the user."""
         ...
 
-    def decode_cost(self, model: Recording, codecs: tuple[KVCodec, ...]) -> DecodeCost:
-        """The cost of a step of one row, beside reading the matrices; `codecs` are of every layer."""
+    def decode_cost(self, model: Recording) -> DecodeCost:
+        """The cost of a step of one row, beside reading the matrices."""
         ...
 
     def memory(self, main: Memory) -> Memory:

@@ -73,7 +73,7 @@ def notes_of_files(opened: OpenedModel) -> list[str]:
 def slow_parts(backend: Backend, layout: Layout, opened: OpenedModel, plan: MemoryPlan) -> list[str]:
     """Notes on parts that are slower than they could be."""
     decoded = "weights are decoded each time they are used: memory is short, and this is slow"
-    left = [*backend.without_kernels(record_shapes(opened.config, opened.adapter_ranks), plan.codecs)]
+    left = [*backend.without_kernels(record_shapes(opened.config, opened.adapter_ranks))]
     if backend.name not in GATHERING and any(name.endswith(".gather") for name in opened.refs):
         left.append("matrices whose columns are sorted by group (desc_act, actorder)")
     parts = " and ".join(left)

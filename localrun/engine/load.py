@@ -21,7 +21,7 @@ from localrun.engine.draft_load import open_draft, start_drafts
 from localrun.engine.encode_rate import EncodeRate
 from localrun.engine.engine import Engine
 from localrun.engine.image_encoder import ImageEncoder
-from localrun.engine.load_plan import PlannedLoad, plan_on
+from localrun.engine.load_plan import plan_on
 from localrun.engine.opened_model import OpenedModel, open_model
 from localrun.engine.packed_weights import changed_note, files_of, kept_weights
 from localrun.engine.runner import Runner, cache_layers
@@ -106,11 +106,7 @@ def load(options: LoadOptions, progress: ProgressCallback = lambda done, total: 
     slower = partial(why_slower, model=model, bits=opened.bits)
     for backend, notes in backends_for(options.backend, model, opened.matrix_types, slower):
         try:
-            planned = plan_on(backend, options, opened)
-            if options.backend == "auto" and (reason := slower(backend, codecs=planned.plan.codecs)):
-                refused.append(reason)
-                continue
-            return load_planned(planned, (*notes, *refused), options, progress, started)
+            return load_on(backend, (*notes, *refused), options, opened, progress, started)
         except DoesNotFitError as error:
             if options.backend != "auto" or backend.in_main_memory:
                 raise
@@ -127,14 +123,8 @@ def load_on(
     started: float,
 ) -> LoadedModel:
     """Plan and load an opened model on a backend. Raises like `load`."""
-    return load_planned(plan_on(backend, options, opened), notes, options, progress, started)
-
-
-def load_planned(
-    planned: PlannedLoad, notes: tuple[str, ...], options: LoadOptions, progress: ProgressCallback, started: float
-) -> LoadedModel:
-    """Load a model as it was planned."""
-    backend, opened, layout, plan = planned.backend, planned.opened, planned.layout, planned.plan
+    planned = plan_on(backend, options, opened)
+    opened, layout, plan = planned.opened, planned.layout, planned.plan
     if isinstance(opened.source, RequantizedSource) and layout.reads_side_by_side:
         encode_on_one_thread_each()
     files, kept = files_of(plan, options, opened, layout), kept_weights(options, opened, backend, layout, plan)

@@ -22,7 +22,6 @@ NO_ROOM = "the layer that drafts tokens is not loaded: it would take memory from
 class PlannedLoad:
     """An opened model as a backend takes it, with the memory that is planned for it there."""
 
-    backend: Backend
     opened: OpenedModel
     threads: int
     layout: Layout
@@ -55,7 +54,7 @@ def is_worth(drafting: MemoryPlan, plain: MemoryPlan) -> bool:
 def planned_as(backend: Backend, options: LoadOptions, opened: OpenedModel) -> PlannedLoad:
     """Plan a load of all that is opened."""
     threads = min(options.threads or usual_threads(), most_threads())
-    return PlannedLoad(backend, opened, threads, *plan_memory(options, opened, backend, threads))
+    return PlannedLoad(opened, threads, *plan_memory(options, opened, backend, threads))
 
 
 def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:

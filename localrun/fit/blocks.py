@@ -94,15 +94,6 @@ class CacheShape:
         held = all(self._block_bytes(kind.codec(codec), kind) is not None for kind in kinds)
         return held and (self.drafting is None or self.drafting.holds(codec))
 
-    @property
-    def slow_codecs(self) -> tuple[str, ...]:
-        """Codecs in which more of the model has no kernels than in f16."""
-        left = {
-            codec.name: {*self.backend.without_kernels(self.recording, self._layer_codecs(codec))}
-            for codec in KV_CODECS.values()
-        }
-        return tuple(name for name, parts in left.items() if parts > left["f16"])
-
     def groups(self, ctx: int, codec: KVCodec, parallel: int = 1) -> tuple[GroupBlocks, ...]:
         """Blocks for `parallel` sequences of `ctx` tokens, by layer group; the backend must hold `codec`."""
         config = final_config(self.config, ctx, self.window)
@@ -125,9 +116,9 @@ class CacheShape:
         beside = 0 if self.drafting is None else self.drafting.scratch_bytes(ctx, codec, threads, n)
         return self._scratch_bytes(ctx, self._layer_codecs(codec), threads, n) + beside
 
-    def decode_cost(self, codec: KVCodec) -> DecodeCost:
+    def decode_cost(self) -> DecodeCost:
         """Cost of a step of one row, beside reading the matrices."""
-        return self.backend.decode_cost(self.recording, self._layer_codecs(codec))
+        return self.backend.decode_cost(self.recording)
 
     def _group(self, ctx: int, parallel: int, kind: CacheKind, codec: KVCodec, n_layers: int) -> GroupBlocks:
         block, wide = self._block_bytes(codec, kind), self._block_bytes(KV_CODECS["f16"], kind)

@@ -1,6 +1,6 @@
 """Choice of the KV codec of a load: the one that was asked for, or the best that fits. Torch-free."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from localrun.base.errors import DoesNotFitError, UsageError
@@ -12,7 +12,6 @@ from localrun.storage.inventory import CodecTokens
 BEST_FIRST = ("f16", "q8", "k8v4", "q4")
 LOSSLESS = ("f16", "q8")  # without a visible difference
 ENOUGH = 8192  # tokens of context for which precision is given up
-ENOUGH_FAST = 4096  # tokens of context beyond which speed is not given up
 SMALL = 3e9  # parameters below which 4-bit keys have been seen to break a model
 # Models with learned sinks whose layers are not known: the first scores are outliers that 4 bits lose.
 SINK_ARCHS = ("deepseek4", "deepseek_v4")
@@ -42,16 +41,14 @@ def choose_codec(
     ctx: int | None,
     longest: Callable[[KVCodec], int | None],
     before: CodecTokens | None = None,
-    slow: Collection[str] = (),
 ) -> ChosenCodec:
-    """Choose the codec of a load. `longest`: tokens that fit with a codec, None where it cannot be used. `slow`: codecs
-    that attention has no kernels for.
+    """Choose the codec of a load. `longest`: tokens that fit with a codec, None where it cannot be used.
 
     A named codec is used. `auto` with a context takes the best codec that holds it; without one f16 or q8 where the
-    model's whole context fits, else q8, and smaller codecs only where q8 holds fewer than 8192 tokens. Slow codecs are
-    taken where the others hold fewer than 4096. `auto` never takes q4 where it is known to break. A chat that is stored
-    in another codec, `before`, stays in that while it holds the context or, without one, the chat and 8192 tokens: its
-    blocks on disk are useless in other codecs. Raises UsageError for a codec that cannot be used, DoesNotFitError.
+    model's whole context fits, else q8, and smaller codecs only where q8 holds fewer than 8192 tokens. `auto` never
+    takes q4 where it is known to break. A chat that is stored in another codec, `before`, stays in that while it holds
+    the context or, without one, the chat and 8192 tokens: its blocks on disk are useless in other codecs. Raises
+    UsageError for a codec that cannot be used, DoesNotFitError.
     """
     fitting = {name: n for name in KV_CODECS if (n := longest(KV_CODECS[name])) is not None}
     objection = q4_objection(config)
@@ -63,11 +60,8 @@ def choose_codec(
             raise _too_long(ctx, wish, {name: fitting[name] for name in {*safe, wish}})
         warn = f"{objection}: expect worse answers; --kv k8v4 and --kv q8 are safer"
         return ChosenCodec(KV_CODECS[wish], ctx or fitting[wish], warn if wish == "q4" and objection else "")
-    name = _best(safe, fitting, ctx, config.max_context, slow)
+    name = _best(safe, fitting, ctx, config.max_context)
     told = ""
-    longer = [other for other in safe if other in slow and fitting[other] > fitting[name]]
-    if longer and name not in slow and ctx is None:
-        told = f"which has kernels; --kv {longer[0]} would hold {fitting[longer[0]]:,} tokens, and be slower"
     if before is not None and before.name != name:
         wanted = ctx or min(max(ENOUGH, before.n_tokens), config.max_context)
         if before.name in (*safe, "f32") and fitting.get(before.name, 0) >= wanted:
@@ -84,18 +78,12 @@ def choose_codec(
     return ChosenCodec(KV_CODECS[name], ctx or fitting[name], note)
 
 
-def _best(safe: Sequence[str], fitting: Mapping[str, int], ctx: int | None, most: int, slow: Collection[str]) -> str:
-    """The first codec for `auto` that holds enough, of those that are not slow if one does; where none does, the one
-    that holds the most."""
-    fast = [name for name in safe if name not in slow]
-    for names, least in ((fast, ENOUGH_FAST if slow else ENOUGH), (safe, ENOUGH)):
-        wanted = [name for name in names if fitting[name] >= (ctx or most) and (ctx or name in LOSSLESS)]
-        # Half the precision is given for twice the context, but not where that costs speed.
-        smaller = [name for name in names if name != "f16" or "q8" not in names]
-        enough = [name for name in smaller if fitting[name] >= min(least, most)] if ctx is None else []
-        if wanted or enough:
-            return [*wanted, *enough][0]
-    return max(safe, key=lambda name: fitting[name])
+def _best(safe: Sequence[str], fitting: Mapping[str, int], ctx: int | None, most: int) -> str:
+    """The first codec for `auto` that holds enough; where none does, the one that holds the most."""
+    wanted = [name for name in safe if fitting[name] >= (ctx or most) and (ctx or name in LOSSLESS)]
+    smaller = [name for name in safe if name != "f16" or "q8" not in safe]  # half the precision, twice the context
+    enough = [name for name in smaller if fitting[name] >= min(ENOUGH, most)] if ctx is None else []
+    return [*wanted, *enough, max(safe, key=lambda name: fitting[name])][0]
 
 
 def _too_long(ctx: int | None, name: str, fitting: Mapping[str, int], note: str = "") -> DoesNotFitError:

@@ -9,7 +9,6 @@ kernel takes beside what it reads. Keys and values that kernels read are left ou
 from localrun.backends.decode_cost import DecodeCost, numbers_read
 from localrun.backends.interface import Backend
 from localrun.fit.rates import Rates
-from localrun.ops.kv import KVCodec
 from localrun.ops.recording import Recording
 
 LAUNCH_SECONDS, KERNEL_SECONDS, TORCH_SECONDS = 8e-6, 3e-6, 10e-6
@@ -17,11 +16,9 @@ KERNEL_SHARE = 0.8  # of a GPU's copied bytes a second
 USUAL_BITS = 4.85  # a weight, as in Q4_K_M, where a precision is not known yet
 
 
-def decode_seconds(
-    backend: Backend, model: Recording, codecs: tuple[KVCodec, ...], rates: Rates, bits: float = USUAL_BITS
-) -> float:
-    """Estimated seconds of one token of one text, with matrices of `bits` a weight; `codecs` are of every layer."""
-    n_bytes, cost = numbers_read(model) * bits / 8, backend.decode_cost(model, codecs)
+def decode_seconds(backend: Backend, model: Recording, rates: Rates, bits: float = USUAL_BITS) -> float:
+    """Estimated seconds of one token of one text, with matrices of `bits` a weight."""
+    n_bytes, cost = numbers_read(model) * bits / 8, backend.decode_cost(model)
     share = rates.share("decode", n_bytes)[0] if backend.in_main_memory else KERNEL_SHARE
     kernels = n_bytes / (share * rates.read_bytes) + cost.launches * KERNEL_SECONDS
     return max(kernels, cost.launches * LAUNCH_SECONDS) + torch_seconds(cost, rates)

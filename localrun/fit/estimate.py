@@ -180,7 +180,7 @@ def _rows(
         if not longest:
             longest, seeing = longest_context(sizes, codec, room + more, parallel=parallel) or 0, room + min(more, 0)
     limits, is_measured = roofline(question.rates, candidate.active_bytes)
-    by_torch = 0.0 if is_measured else torch_seconds(sizes.decode_cost(codec), question.rates)
+    by_torch = 0.0 if is_measured else torch_seconds(sizes.decode_cost(), question.rates)
     rows = []
     for ctx in contexts:
         cache, scratch = sizes.nbytes(ctx, codec, parallel), sizes.scratch_bytes(ctx, codec, USUAL_THREADS)

@@ -14,7 +14,6 @@ from localrun.base.units import tps
 from localrun.fit.decode_time import USUAL_BITS, decode_seconds
 from localrun.fit.machine_rates import machine_rates
 from localrun.fit.rates import Rates
-from localrun.ops.kv import KV_CODECS, KVCodec
 from localrun.ops.recording import Recording
 
 USABLE = 0.9  # of free main memory, that weights may take for the CPU to be an alternative
@@ -32,19 +31,19 @@ def why_not_usual(model: Recording) -> str:
     return why_slower(usual_backend(model), model)
 
 
-def why_slower(backend: Backend, model: Recording, codecs: tuple[KVCodec, ...] = (), bits: float = USUAL_BITS) -> str:
+def why_slower(backend: Backend, model: Recording, bits: float = USUAL_BITS) -> str:
     """Why `auto` leaves a GPU alone for a model: parts that torch would compute there, where the CPU is faster.
 
-    Empty where it takes it. `codecs` are of every layer, by default f16; `bits` of a weight.
+    Empty where it takes it. `bits` of a weight.
     """
-    codecs, cpu = codecs or (KV_CODECS["f16"],) * len(model.layers), BACKENDS["cpu"]
-    parts = () if backend.in_main_memory else backend.without_kernels(model, codecs)
+    cpu = BACKENDS["cpu"]
+    parts = () if backend.in_main_memory else backend.without_kernels(model)
     if not parts or cpu.why_unavailable() or cpu.why_not(model, ()):
         return ""
     if numbers_held(model) * bits / 8 > USABLE * memory().available:
         return ""
     times = DecodeTimes(backend, machine_rates(backend=backend), _at_rest(machine_rates(backend=cpu)), bits)
-    there, here = times.on_gpu(model, codecs), times.on_cpu(model)
+    there, here = times.on_gpu(model), times.on_cpu(model)
     if there <= here:
         return ""
     return (
@@ -68,8 +67,8 @@ class DecodeTimes:
     cpu_rates: Rates
     bits: float
 
-    def on_gpu(self, model: Recording, codecs: tuple[KVCodec, ...]) -> float:
-        return decode_seconds(self.gpu, model, codecs, self.gpu_rates, self.bits)
+    def on_gpu(self, model: Recording) -> float:
+        return decode_seconds(self.gpu, model, self.gpu_rates, self.bits)
 
     def on_cpu(self, model: Recording) -> float:
-        return decode_seconds(BACKENDS["cpu"], model, (), self.cpu_rates, self.bits)
+        return decode_seconds(BACKENDS["cpu"], model, self.cpu_rates, self.bits)

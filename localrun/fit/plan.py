@@ -41,7 +41,7 @@ class CacheSizes(Protocol):
     def holds(self, codec: KVCodec) -> bool: ...
     def nbytes(self, ctx: int, codec: KVCodec, parallel: int = 1) -> int: ...
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int) -> int: ...
-    def decode_cost(self, codec: KVCodec) -> DecodeCost: ...
+    def decode_cost(self) -> DecodeCost: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def plan_load(request: LoadRequest) -> MemoryPlan:
 
     def choose(budget: Budget, ctx: int | None) -> ChosenCodec:
         longest = partial(longest_context, shape, room=budget.room, threads=threads)
-        return choose_codec(request.kv, config, ctx, longest, request.before, shape.slow_codecs)
+        return choose_codec(request.kv, config, ctx, longest, request.before)
 
     def planned(choice: ChosenCodec, budget: Budget) -> MemoryPlan:
         return _planned(choice, budget, shape, threads, request.keep_chats)

@@ -34,7 +34,7 @@ class UnsupportedSizes:
         layers = layer_codecs(self.config, codec)
         return usual_backend().scratch_bytes(record_shapes(self.config), ctx, layers, threads, max_sequences(ctx))
 
-    def decode_cost(self, codec: KVCodec) -> DecodeCost:
+    def decode_cost(self) -> DecodeCost:
         return DecodeCost()
 
 

@@ -10,12 +10,11 @@ from localrun.backends.gpu.translator import Translator
 from localrun.model.config import LayerSpec, Mixture
 from localrun.model.recording import record_shapes
 from localrun.ops.instructions import INSTRUCTIONS
-from localrun.ops.kv import KV_CODECS
 from localrun.ops.types import Routing
 
 MOE = replace(FULL, mixture=Mixture(4, Routing(2)))
 LARGE = replace(FULL, head_dim=520)
-OVER_CODES, BY_8 = "attention over a quantised cache", "attention of heads of 8"
+BY_8 = "attention of heads of 8"
 
 
 def test_kernels_are_methods_of_the_translator() -> None:
@@ -23,16 +22,14 @@ def test_kernels_are_methods_of_the_translator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layers", "codec", "all_codecs", "parts"),
+    ("layers", "parts"),
     [
-        ((replace(FULL, head_dim=16),), "f16", False, ()),
-        ((replace(FULL, head_dim=16),), "q8", False, (OVER_CODES,)),
-        ((replace(FULL, head_dim=16),), "q8", True, ()),
-        ((replace(FULL, head_dim=16, activation="xielu"),), "f16", False, ("the activation xIELU",)),
-        ((FULL, LARGE), "q8", True, ("attention of heads of 520", BY_8)),
-        ((MOE, CONV), "f16", False, ("recurrent layers", "mixtures of experts", BY_8)),
+        ((replace(FULL, head_dim=16),), ()),
+        ((replace(FULL, head_dim=16, activation="xielu"),), ("the activation xIELU",)),
+        ((FULL, LARGE), ("attention of heads of 520", BY_8)),
+        ((MOE, CONV), ("recurrent layers", "mixtures of experts", BY_8)),
     ],
 )
-def test_parts_are_named(layers: tuple[LayerSpec, ...], codec: str, all_codecs: bool, parts: tuple[str, ...]) -> None:
+def test_parts_are_named(layers: tuple[LayerSpec, ...], parts: tuple[str, ...]) -> None:
     config = replace(small_model((FULL,)).config, layers=layers)
-    assert left_to_torch(record_shapes(config), (KV_CODECS[codec],) * len(layers), all_codecs=all_codecs) == parts
+    assert left_to_torch(record_shapes(config)) == parts

@@ -13,19 +13,15 @@ from localrun.backends.decode_cost import DecodeCost
 from localrun.backends.gpu.coverage import MIXTURES, left_to_torch
 from localrun.backends.gpu.decode_cost import decode_cost
 from localrun.backends.registry import BACKENDS
-from localrun.base.errors import DoesNotFitError
 from localrun.base.machine import Memory
 from localrun.base.request import BackendName, LoadOptions
 from localrun.client.local import LocalClient
 from localrun.fit import fastest as module
-from localrun.fit.codecs import BEST_FIRST, ENOUGH_FAST
 from localrun.fit.fastest import DecodeTimes, fastest_backend, why_not_usual, why_slower
-from localrun.fit.plan import LoadRequest, plan_load
 from localrun.fit.precisions import bits_of
 from localrun.fit.rates import Rates
 from localrun.model.config import Mixture
 from localrun.model.recording import record_shapes
-from localrun.ops.kv import KV_CODECS, KVCodec
 from localrun.ops.recording import Recording
 from localrun.ops.types import Routing
 from tools.write_auto_docs import (
@@ -36,7 +32,6 @@ from tools.write_auto_docs import (
     models,
     precision_of,
     shape_named,
-    weight_bytes,
 )
 
 DENSE = replace(FULL, head_dim=64)
@@ -48,39 +43,26 @@ needs_library = pytest.mark.skipif(load_library() is None, reason="no native lib
 
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
 def test_no_choice_would_be_faster(card) -> None:  # type: ignore[no-untyped-def]
-    """Beside every codec that holds enough context on the card, and beside the CPU."""
     backend = PretendedCuda(card)
     for name in models():
-        taken, others = choice(card, name), []
+        taken = choice(card, name)
         if taken.plan is None:
             continue
-        shape, model = shape_named(name), record_shapes(shape_named(name).config)
+        model = record_shapes(shape_named(name).config)
         times = DecodeTimes(backend, backend.rates, CPU_RATES, bits_of(precision_of(name)))
-        request = LoadRequest(
-            shape.config,
-            weight_bytes(backend, shape, precision_of(name)),
-            backend.memory(Memory(0, 0)).available,
-            backend,
-            ctx=min(ENOUGH_FAST, shape.config.max_context),
-        )
-        for codec in BEST_FIRST:
-            try:
-                others.append(times.on_gpu(model, plan_load(replace(request, kv=codec)).codecs))
-            except DoesNotFitError:
-                continue
         seconds = taken.on_gpu if taken.takes_gpu else taken.on_cpu
-        assert seconds <= min([*others, times.on_cpu(model)]), name
+        assert seconds <= min(times.on_gpu(model), times.on_cpu(model)), name
         assert not taken.parts or not taken.takes_gpu or taken.on_gpu <= taken.on_cpu, f"{name}: torch by surprise"
 
 
 class Card(PretendedBackend):
     """The reference on a pretended GPU, which says of itself what the CUDA backend says."""
 
-    def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> tuple[str, ...]:
-        return left_to_torch(model, codecs, all_codecs=False)
+    def without_kernels(self, model: Recording) -> tuple[str, ...]:
+        return left_to_torch(model)
 
-    def decode_cost(self, model: Recording, codecs: tuple[KVCodec, ...]) -> DecodeCost:
-        return decode_cost(model, codecs, all_codecs=False)
+    def decode_cost(self, model: Recording) -> DecodeCost:
+        return decode_cost(model)
 
 
 @pytest.fixture
@@ -103,13 +85,6 @@ def test_a_mixture_is_computed_by_the_cpu(card: Card, monkeypatch: pytest.Monkey
         said = why_not_usual(recorded(DENSE, MIXED))
     assert said.startswith(f"the CPU computes this model: on the GPU torch would compute {MIXTURES}, for which")
     assert said.endswith("--backend cuda uses the GPU all the same")
-
-
-@needs_library
-def test_the_codec_of_the_cache_decides_too(card: Card) -> None:
-    model, slow = recorded(*[DENSE] * 8), (KV_CODECS["q8"],) * 8
-    assert not why_slower(card, model)
-    assert "attention over a quantised cache" in why_slower(card, model, slow)
 
 
 @needs_library

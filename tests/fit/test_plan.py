@@ -13,9 +13,7 @@ from localrun_testing.small_model import FULL, WINDOWED, small_model
 
 from localrun.backends.cpu.backend import CpuBackend
 from localrun.backends.cpu.library import load_library
-from localrun.backends.cuda.backend import CudaBackend
 from localrun.backends.executor import CachePlan, ExecutorRequest
-from localrun.backends.metal.backend import MetalBackend
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.base.errors import DoesNotFitError, UsageError
@@ -233,11 +231,10 @@ def choose(
     ctx: int | None = None,
     small: bool = False,
     before: CodecTokens | None = None,
-    slow: tuple[str, ...] = (),
 ) -> ChosenCodec:
     shape = config(max_context=40960, n_layers=4 if small else 32, hidden=512 if small else 4096)
     longest: Callable[[Any], int | None] = lambda codec: fits.get(codec.name)  # noqa: E731
-    return choose_codec(wish, shape, ctx, longest, before, slow)
+    return choose_codec(wish, shape, ctx, longest, before)
 
 
 @pytest.mark.parametrize(
@@ -263,35 +260,6 @@ def test_the_codec_that_is_chosen(asked: dict[str, Any], fits: dict[str, int], c
     choice = choose(fits, **asked)
     assert (choice.codec.name, choice.ctx) == (codec, ctx)
     assert bool(choice.note) == (codec in ("k8v4", "q4") and (asked.get("wish") is None or asked.get("small", False)))
-
-
-@pytest.mark.parametrize(
-    ("asked", "fits", "codec", "ctx"),
-    [
-        ({}, {"f16": 40960, "q8": 40960}, "f16", 40960),
-        ({}, {"f16": 9000, "q8": 18000, "k8v4": 24000, "q4": 30000}, "f16", 9000),
-        ({}, {"f16": 4096, "q8": 8192}, "f16", 4096),
-        ({}, {"f16": 4000, "q8": 8192}, "q8", 8192),
-        ({}, {"f16": 2000, "q8": 4000, "k8v4": 5000, "q4": 9000}, "q4", 9000),
-        ({"ctx": 8192}, {"f16": 9000, "q8": 18000}, "f16", 8192),
-        ({"ctx": 8192}, {"f16": 8000, "q8": 16000}, "q8", 8192),
-        ({"wish": "q8"}, {"f16": 40960, "q8": 40960}, "q8", 40960),
-    ],
-)
-def test_a_codec_without_kernels_is_taken_where_the_others_hold_too_little(
-    asked: dict[str, Any], fits: dict[str, int], codec: str, ctx: int
-) -> None:
-    choice = choose(fits, **asked, slow=("q8", "k8v4", "q4"))
-    assert (choice.codec.name, choice.ctx) == (codec, ctx)
-    passed_over = not asked and codec == "f16" and max(fits.values()) > ctx
-    assert passed_over == ("which has kernels" in choice.note)
-
-
-def test_codecs_without_kernels_are_those_of_the_backend() -> None:
-    shape = config()
-    assert CacheShape(shape, CudaBackend()).slow_codecs == ()
-    assert CacheShape(shape, MetalBackend()).slow_codecs == ()
-    assert CacheShape(shape, CpuBackend()).slow_codecs == ()
 
 
 @pytest.mark.parametrize(

@@ -104,10 +104,10 @@ class CpuBackend:
             return "the library has no block store for heads of this size"
         return ""
 
-    def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
+    def without_kernels(self, model: Recording) -> Sequence[str]:
         return ()
 
-    def decode_cost(self, model: Recording, codecs: tuple[KVCodec, ...]) -> DecodeCost:
+    def decode_cost(self, model: Recording) -> DecodeCost:
         return DecodeCost()
 
     def memory(self, main: Memory) -> Memory:

@@ -147,10 +147,9 @@ class CudaBackend(GpuBackend):
     def scratch_bytes(
         self, model: Recording, ctx: int, codecs: tuple[KVCodec, ...], threads: int, sequences: int
     ) -> int:
-        by_torch = left_to_torch(model, codecs, all_codecs=self.all_codecs)
-        span = 0 if by_torch else span_of(self.arch)
+        span = 0 if left_to_torch(model) else span_of(self.arch)
         bulk = memory_bytes(model, max_rows(span), span) if span else 0
-        return bulk + arena_bytes(model, ctx, codecs, sequences, coded=True, all_codecs=self.all_codecs, span=span)
+        return bulk + arena_bytes(model, ctx, codecs, sequences, coded=True, span=span)
 
     def limit_probe(self, threads: int) -> LimitProbe:
         if self.is_emulated:

@@ -12,7 +12,6 @@ from localrun.backends.gpu.validated_gpus import proven
 from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.backends.reference.backend import ReferenceBackend
 from localrun.ops.instructions import Linear
-from localrun.ops.kv import KVCodec
 from localrun.ops.recording import Recording
 
 
@@ -23,7 +22,6 @@ class GpuBackend(ReferenceBackend):
     program_bytes = 600 << 20  # that torch, its libraries and compilers take before anything is loaded
     growth_bytes = 64 << 20  # kernels that are loaded or compiled when they are first used
     measures_limits = True
-    all_codecs = True  # whether attention has kernels for quantised caches, too
 
     @property
     @abstractmethod
@@ -52,12 +50,12 @@ class GpuBackend(ReferenceBackend):
             return "emulated on this processor, for tests"
         return f"{self.chip}; {proven(self.gpu_name)}"
 
-    def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
+    def without_kernels(self, model: Recording) -> Sequence[str]:
         """Parts that the reference operations compute on the device, with weights that are decoded as they are used."""
-        return left_to_torch(model, codecs, all_codecs=self.all_codecs)
+        return left_to_torch(model)
 
-    def decode_cost(self, model: Recording, codecs: tuple[KVCodec, ...]) -> DecodeCost:
-        return decode_cost(model, codecs, all_codecs=self.all_codecs)
+    def decode_cost(self, model: Recording) -> DecodeCost:
+        return decode_cost(model)
 
     def why_not(self, model: Recording, matrix_types: Iterable[str]) -> str:
         linears = (each.instruction for each in model.instructions if isinstance(each.instruction, Linear))

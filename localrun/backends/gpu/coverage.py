@@ -3,7 +3,6 @@
 from functools import lru_cache
 
 from localrun.ops.instructions import Attention, Instruction, Linear, Moe, Xielu
-from localrun.ops.kv import KVCodec
 from localrun.ops.recording import Recording
 
 MAX_HEAD_DIM = 512
@@ -24,22 +23,17 @@ def gathers(op: Linear) -> bool:
 
 
 @lru_cache(maxsize=32)
-def left_to_torch(model: Recording, codecs: tuple[KVCodec, ...], *, all_codecs: bool) -> tuple[str, ...]:
-    """The parts of a model that have no kernels yet, named for the user; `codecs`: what layers keep keys and values in.
-
-    all_codecs: attention has kernels for quantised caches, too.
-    """
-    parts = {part_without_kernels(each.instruction, model, codecs, all_codecs) for each in model.instructions}
+def left_to_torch(model: Recording) -> tuple[str, ...]:
+    """The parts of a model that have no kernels yet, named for the user."""
+    parts = {part_without_kernels(each.instruction, model) for each in model.instructions}
     first = tuple(part for part in (RECURRENT, MIXTURES) if part in parts)
     return (*first, *sorted(parts - {"", RECURRENT, MIXTURES}))
 
 
-def part_without_kernels(op: Instruction, model: Recording, codecs: tuple[KVCodec, ...], all_codecs: bool) -> str:
+def part_without_kernels(op: Instruction, model: Recording) -> str:
     """The part of a model that an instruction belongs to where torch computes it; otherwise empty."""
     if isinstance(op, Attention):
         head_dim = model.layers[op.layer].head_dim
-        if not (all_codecs or codecs[op.layer].native):
-            return "attention over a quantised cache"
         return "" if has_head_dim(head_dim) else f"attention of heads of {head_dim}"
     if op.name in KERNELS:
         return ""

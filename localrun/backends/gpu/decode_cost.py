@@ -9,13 +9,13 @@ from functools import lru_cache
 from localrun.backends.decode_cost import DecodeCost, experts_read
 from localrun.backends.gpu.coverage import part_without_kernels
 from localrun.ops.cache_layer import CacheLayer
-from localrun.ops.instructions import Attention, Instruction, Moe, RopeAppend
-from localrun.ops.kv import BLOCK_TOKENS, KVCodec
+from localrun.ops.instructions import Attention, Moe
+from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.recording import Recording
 
 SEEN = 4096  # tokens of the text that a step is counted for
 LAUNCHES = {"linear": 1.5, "attention": 2, "logits": 8}  # of one instruction, one for others; activations are quantised
-TORCH_OPS = {"short_conv": 17, "gated_delta_rule": 48, "selective_scan": 33, "xielu": 10, "rope_append": 40}
+TORCH_OPS = {"short_conv": 17, "gated_delta_rule": 48, "selective_scan": 33, "xielu": 10}
 ATTENTION_OPS, BLOCK_OPS = 50, 1  # of attention, and for every block of keys
 ROUTER_OPS, EXPERT_OPS, DECODE_OPS = 35, 30, 35  # of a mixture, for every expert, and to decode one of its matrices
 DECODE_BYTES = 60  # a number that torch decodes, all its intermediate results written and read
@@ -23,13 +23,13 @@ STATE_BYTES = 40  # a number of a recurrent state
 
 
 @lru_cache(maxsize=32)
-def decode_cost(model: Recording, codecs: tuple[KVCodec, ...], *, all_codecs: bool) -> DecodeCost:
-    """Cost of a step of one row that sees 4096 tokens kept in `codecs`, those of every layer."""
+def decode_cost(model: Recording) -> DecodeCost:
+    """Cost of a step of one row that sees 4096 tokens."""
     launches, torch_ops, torch_bytes = 0.0, 0, 0.0
     for each in model.instructions:
         op = each.instruction
         place = None if (layer := getattr(op, "layer", None)) is None else model.layers[layer]
-        if not _is_torchs(op, model, codecs, all_codecs):
+        if not part_without_kernels(op, model):
             launches += LAUNCHES.get(op.name, 1)
         elif isinstance(op, Moe):
             n_experts = op.router.routing.n_used + (op.shared is not None)
@@ -43,12 +43,6 @@ def decode_cost(model: Recording, codecs: tuple[KVCodec, ...], *, all_codecs: bo
             torch_ops += TORCH_OPS.get(op.name, 1)
             torch_bytes += STATE_BYTES * (place.state_size if place else 0)
     return DecodeCost(round(launches), torch_ops, torch_bytes)
-
-
-def _is_torchs(op: Instruction, model: Recording, codecs: tuple[KVCodec, ...], all_codecs: bool) -> bool:
-    if isinstance(op, RopeAppend):  # where there are no kernels to read a cache, torch writes it, too
-        return not (all_codecs or codecs[op.layer].native)
-    return bool(part_without_kernels(op, model, codecs, all_codecs))
 
 
 def _numbers_of_a_token(place: CacheLayer | None) -> int:

@@ -24,21 +24,18 @@ def arena_bytes(
     sequences: int,
     *,
     coded: bool,
-    all_codecs: bool,
     span: int = 0,
 ) -> int:
     """Buffers between operations, scratch memory of attention, logits; and torch's own where torch computes.
 
-    coded: linears read quantised activations. all_codecs: attention has kernels for quantised caches, too.
-    span: tokens that prompts are read in bulk by; 0: they are not.
+    coded: linears read quantised activations. span: tokens that prompts are read in bulk by; 0: they are not.
     """
     last = model.instructions[-1].instruction
     assert isinstance(last, LogitsOf)
     head = Form(last.weight.n_cols, plain=True, coded=coded).nbytes(1)
     logits = power_of_two(sequences) * (4 * last.weight.n_rows + head + 4 * (2 * MAX_CANDIDATES + 3))
     partial = max(partial_bytes(place, ctx) for place in {*model.layers})
-    by_torch = left_to_torch(model, codecs, all_codecs=all_codecs)
-    torch = step_bytes(model, ctx, codecs) if by_torch else 0
+    torch = step_bytes(model, ctx, codecs) if left_to_torch(model) else 0
     return buffer_bytes(model, coded=coded, span=span) + logits + partial + torch + WORKSPACE_BYTES
 
 

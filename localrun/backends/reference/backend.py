@@ -85,10 +85,10 @@ class ReferenceBackend:
     def why_not(self, model: Recording, matrix_types: Iterable[str]) -> str:
         return ""
 
-    def without_kernels(self, model: Recording, codecs: tuple[KVCodec, ...]) -> Sequence[str]:
+    def without_kernels(self, model: Recording) -> Sequence[str]:
         return ()
 
-    def decode_cost(self, model: Recording, codecs: tuple[KVCodec, ...]) -> DecodeCost:
+    def decode_cost(self, model: Recording) -> DecodeCost:
         return DecodeCost()
 
     def memory(self, main: Memory) -> Memory:
