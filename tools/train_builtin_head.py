@@ -4,7 +4,7 @@
 
 The body's own hidden rows, as localrun computes them, are what it learns from, and the body's next choice is what it
 learns: the likeliest token after each of an answer, then the one after that from its own hidden rows, as a draft of
-several tokens does. Everything follows from the seed; ten minutes on one core, 2 GB.
+several tokens does. Everything follows from the seed; a quarter of an hour on one core.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from gguf import GGUFReader
 from gguf.quants import dequantize
 from torch import Tensor, nn
 
+from localrun.base.machine import peak_rss
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
+from localrun.base.units import gib
 from localrun.client.local import LocalClient
 from tools.builtin_data.compose import chats
 from tools.builtin_export import LAYER_TENSORS, interleave_rotary
@@ -207,7 +209,8 @@ def main() -> None:
     for _ in train(head, body, known[200:], known[:200], options.steps, options.seed):
         save(options.out, head, body)
     n_weights = sum(map(torch.numel, head.parameters()))
-    print(f"{options.out}: {options.out.stat().st_size / 1e6:.2f} MB, {n_weights:,} weights")
+    size = f"{options.out.stat().st_size / 1e6:.2f} MB, {n_weights:,} weights"
+    print(f"{options.out}: {size}; {gib(peak_rss())} of memory at most")
 
 
 if __name__ == "__main__":
