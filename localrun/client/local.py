@@ -6,7 +6,6 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,6 @@ from localrun.client.rewritten_history import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
 from localrun.engine.constrained import Constrained
 from localrun.engine.constraints import Held
-from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import GenerationHandle
 from localrun.engine.image_encoder import NO_IMAGES, SeenImages
@@ -72,8 +70,7 @@ class LocalClient:
         return self.model.info
 
     def generate(self, request: Request) -> Generation:
-        """Answer a request. An error in it, such as a prompt that is too long, raises at once; it is computed from the
-        event after Accepted on, since what is told while all processors compute has to wait for one of them."""
+        """Answer a request. An error in it, such as a prompt that is too long, raises at once."""
         check_request(request)
         deadline = None if request.deadline is None else time.perf_counter() + request.deadline
         text, seen = self.model.text, self._see(request)
@@ -82,11 +79,10 @@ class LocalClient:
         generation = replace(self._generation(request, prompt, deadline), images=seen.sources)
         if (held := self._held(request)) is not None:
             generation, prompt = self._constrained(generation, request, prompt, held)
-        engine, handle = self._accept(generation)
+        handle = self._submit(generation)
         is_single = held is None and not request.parallel_tool_calls  # else the constraint sees to it
         answer = AnswerStream(text.parser(request, prompt.ids), text.stops(request), is_single)
-        start = partial(engine.start, handle)
-        return Generation(self._events(request, prompt, seen, handle, start, answer, watch), handle.cancel)
+        return Generation(self._events(request, prompt, seen, handle, answer, watch), handle.cancel)
 
     def hidden(self, text: str | Sequence[int]) -> "np.ndarray":
         """Hidden rows of a text, or of token ids, after the last norm: f32 [n_tokens, hidden]. Raises UsageError."""
@@ -96,9 +92,7 @@ class LocalClient:
         token_ids = self.model.text.tokenizer.encode(text, bos=True) if isinstance(text, str) else text
         settings = SamplerSettings(temperature=0.0)
         request = GenerationRequest(tuple(token_ids), 0, frozenset(), settings, seed=0, take_hidden=rows.append)
-        engine, handle = self._accept(replace(request, priority="api"))
-        engine.start(handle)
-        for _ in handle:
+        for _ in self._submit(replace(request, priority="api")):
             pass
         found = np.concatenate(rows)
         return found[-len(token_ids) :]
@@ -195,11 +189,11 @@ class LocalClient:
     ) -> None:
         self.close()
 
-    def _accept(self, generation: GenerationRequest) -> tuple[Engine, GenerationHandle]:
-        """A generation to be started, with the model loaded again if need be."""
+    def _submit(self, generation: GenerationRequest) -> GenerationHandle:
+        """Begin a generation, with the model loaded again if need be."""
         model = self.model
         try:
-            return model.engine, model.engine.submit(generation, starts=False)
+            return model.engine.submit(generation)
         except DamagedWeightsError as error:
             if self._options is None:
                 raise
@@ -210,8 +204,7 @@ class LocalClient:
                 self._closing.detach()
                 self._load()
                 self._note = f"{damage} and packed again"
-        engine = self.model.engine
-        return engine, engine.submit(generation, starts=False)
+        return self.model.engine.submit(generation)
 
     def _events(
         self,
@@ -219,12 +212,10 @@ class LocalClient:
         prompt: PromptIds,
         seen: SeenImages,
         handle: GenerationHandle,
-        start: Callable[[], None],
         answer: AnswerStream,
         watch: InterferenceWatch,
     ) -> Iterator[Event]:
         yield Accepted(len(prompt.ids))
-        start()
         for event in stream_answer(handle, answer):
             if isinstance(event, GenerationState):
                 figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())

@@ -5,6 +5,7 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from localrun.base.errors import EngineError, LocalrunError
@@ -53,9 +54,11 @@ class Engine:
         assert speculation is None or runner.executor.exact_rows
         self.runner, self.store, self.ctx = runner, store, ctx
         self.can_roll = endless and all(group.kind.is_bounded for group in store.groups)
-        self.disk, self.files = disk, files or MappedFiles()
+        self.disk = disk
+        self.files = files or MappedFiles()
         self.resting = threading.Event()  # set while there has been nothing to do for a while
-        self.inbox: queue.SimpleQueue[GenerationHandle | Stop | None] = queue.SimpleQueue()  # None: look what to do
+        # None: look what there is to do
+        self.inbox: queue.SimpleQueue[GenerationHandle | Stop | None] = queue.SimpleQueue()
         most = min(parallel or MAX_ROWS, max_sequences(ctx))
         wake = partial(self.inbox.put, None)
         self.scheduler = Scheduler(store, most, disk, wake, runner.bulk_span, speculation=speculation)
@@ -70,8 +73,8 @@ class Engine:
         self.thread = threading.Thread(target=self._loop, name="localrun-engine", daemon=True)
         self.thread.start()
 
-    def submit(self, request: GenerationRequest, starts: bool = True) -> GenerationHandle:
-        """Accept a generation, and start it. Raises PromptTooLongError, UsageError or EngineError before it starts."""
+    def submit(self, request: GenerationRequest) -> GenerationHandle:
+        """Start a generation. Raises PromptTooLongError, UsageError or EngineError before anything is computed."""
         request.check(self.runner.vocab_size, self.ctx, self.can_roll)
         if request.images is not None:
             check_images(request.prompt, self.runner.executor, self.runner.sink_window, self.ctx + request.rolls)
@@ -79,30 +82,27 @@ class Engine:
             self.wake()
         if (why := self.why_gone()) is not None:
             raise why
+        self.resting.clear()
         span = self.runner.bulk_span if request.prompt_logprobs is None else 0  # few rows at a time are no bulk
         constraint = request.begin_constraint and request.begin_constraint(self.wake)
         handle = GenerationHandle(GenerationState(request, span, constraint), self.interrupt, self.why_gone)
-        if starts:
-            self.start(handle)
-        return handle
-
-    def start(self, handle: GenerationHandle) -> None:
-        """Have a generation computed."""
-        self.resting.clear()
-        self.has_arrived |= not handle.sequence.request.is_warm_up
+        self.has_arrived |= not request.is_warm_up
         self.inbox.put(handle)
         self.interrupt()
+        return handle
 
     def warm(
         self, token_ids: Sequence[int], chat: str = "", images: RequestImages | None = None
     ) -> GenerationHandle | None:
-        """Compute a prompt while there is nothing else to do, so that a request that begins like it finds it cached;
-        None where it could not be used. It ends when the handle is cancelled; its events need not be read."""
+        """Compute a prompt while there is nothing else to do, so that a request that begins like it finds it cached.
+
+        None where it could not be used. It ends when the handle is cancelled; its events need not be read.
+        """
         if not 0 < len(token_ids) < self.ctx or not self.store.keep_prefixes or self.why_gone() is not None:
             return None
-        ids, settings = tuple(token_ids), SamplerSettings(temperature=0.0)
-        request = GenerationRequest(ids, 0, frozenset(), settings, 0, is_warm_up=True, chat=chat, images=images)
-        return self.submit(request)
+        nothing = SamplerSettings(temperature=0.0)
+        request = GenerationRequest(tuple(token_ids), 0, frozenset(), nothing, seed=0, is_warm_up=True, chat=chat)
+        return self.submit(replace(request, images=images))
 
     def view(self) -> StoreView:
         """Contents of the cache now, from any thread. Raises EngineError where the engine is gone."""

@@ -154,7 +154,7 @@ def test_a_load_that_does_not_fit_is_refused_before_anything_is_read(monkeypatch
     loaded = opened(ctx=256)
     loaded.engine.close()
     weights = re.escape(gib(loaded.plan.weights_bytes))
-    monkeypatch.setattr("localrun.engine.load.memory", lambda: Memory(1 << 30, 16 << 20))
+    monkeypatch.setattr("localrun.engine.load_plan.memory", lambda: Memory(1 << 30, 16 << 20))
     monkeypatch.setattr("localrun.engine.load.load_model", lambda *_: pytest.fail("weights were read"))
     with pytest.raises(DoesNotFitError, match=rf"weights take {weights} of the 16\.0 MiB") as refused:
         opened(ctx=1024)
@@ -189,7 +189,7 @@ def test_chats_take_the_memory_that_is_said_of_them(kv: KVCodecName, window: int
 
 def test_no_more_threads_are_started_than_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """They would take turns, each with its part of a step, and the others would wait for it."""
-    monkeypatch.setattr("localrun.engine.load.most_threads", lambda: 1)
+    monkeypatch.setattr("localrun.engine.load_plan.most_threads", lambda: 1)
     loaded = load(LoadOptions(path=BUILTIN, threads=64, ctx=128))
     assert loaded.threads == 1
     loaded.engine.close()

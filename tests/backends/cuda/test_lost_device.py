@@ -26,7 +26,9 @@ def failing(model: CudaStepper, error: Exception) -> None:
     def launch() -> None:
         raise error
 
-    model.executor.program.launches = {bucket: [launch] for bucket in model.executor.program.launches}
+    program = model.executor.program
+    program.launches = {bucket: [launch] for bucket in program.launches}
+    program.graphs.kept = dict.fromkeys(program.graphs.kept, launch)
 
 
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
