@@ -12,7 +12,7 @@ from localrun.backends.gpu.executor import GpuExecutor
 from localrun.base.request import KVCodecName
 
 CONTEXT = 512  # so that the oldest turns are dropped now and then
-PAIRWISE: tuple[tuple[str, KVCodecName], ...] = (  # every kind of layer, and every codec with and without kernels
+PAIRWISE: tuple[tuple[str, KVCodecName], ...] = (  # every kind of layer, and every codec
     *(("llama", "f16"), ("olmo3", "f32"), ("phi3-longrope", "f16"), ("gemma3", "q8")),
     *(("gpt-oss", "q4"), ("qwen3-moe", "k8v4"), ("qwen3.5", "f16"), ("lfm2", "f32")),
 )

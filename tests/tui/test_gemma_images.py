@@ -27,9 +27,9 @@ def client(tmp_path: Path) -> Iterator[LocalClient]:
 
 
 def test_an_image_in_the_middle_of_a_chat_is_counted_seen_and_cached(
-    client: LocalClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: LocalClient, home: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("LOCALRUN_MAX_TOKENS", "8")
+    (home / "config.toml").write_text("max_tokens = 8\ntemperature = 0.0\n")
     path = tmp_path / "noise.png"
     Image.fromarray(np.random.default_rng(1).integers(0, 256, (41, 70, 3), dtype=np.uint8)).save(path)
     app = LocalrunApp(lambda choice, progress: client, lambda: ChatStore(None), lambda: CHOICE)
