@@ -120,7 +120,7 @@ def token_times(text: Text, wait: Callable[[], None]) -> tuple[float, float]:
     view = SequenceInput(end, (tuple(range(-(-end // BLOCK_TOKENS))),), (0,))
     wait()
     started = time.perf_counter()
-    handle = text.runner.submit_spans([RowSpan([7], text.length)], [view], [0], (), None)
+    handle = text.runner.begin(text.runner.step_input([RowSpan([7], text.length)], [view], [0]))
     asked = time.perf_counter() - started
     handle.result()
     text.length = end

@@ -98,6 +98,10 @@ class Runner:
         if self.executor.runs_ahead and all(map(goes_on, plan.work)):
             step.draws = draws_of([NextRow(row, work.sequence) for row, work in enumerate(plan.work)])
             step.ahead = self.step_after(plan, step)
+        return self.begin(step)
+
+    def begin(self, step: StepInput) -> Handle:
+        """Begin a step: every one goes through here."""
         return self.executor.run(step)
 
     def step_after(self, plan: StepPlan, step: StepInput) -> StepInput:
@@ -124,27 +128,15 @@ class Runner:
         """A step over `spans` (token ids, first position), one a sequence; `given`: f32 [R, hidden], where the model
         reads hidden rows."""
         wanted = [RowSpan(*span) for span in spans]
-        return self.submit_spans(wanted, views, logits_rows, adjust, cancel, given).result()
-
-    def submit_spans(
-        self,
-        spans: Sequence[RowSpan],
-        views: Sequence[SequenceInput],
-        logits_rows: Sequence[int],
-        adjust: Sequence[LogitAdjust | None],
-        cancel: CancelFlag | None,
-        given: np.ndarray | None = None,
-    ) -> Handle:
-        """Likewise, without waiting for it."""
-        return self.executor.run(self.step_input(spans, views, logits_rows, adjust, cancel, given))
+        return self.begin(self.step_input(wanted, views, logits_rows, adjust, cancel, given)).result()
 
     def step_input(
         self,
         spans: Sequence[RowSpan],
         views: Sequence[SequenceInput],
         logits_rows: Sequence[int],
-        adjust: Sequence[LogitAdjust | None],
-        cancel: CancelFlag | None,
+        adjust: Sequence[LogitAdjust | None] = (),
+        cancel: CancelFlag | None = None,
         given: np.ndarray | None = None,
     ) -> StepInput:
         """A step over `spans`, as backends take it."""

@@ -8,6 +8,8 @@ from localrun_testing import REPOSITORY
 from localrun.base.errors import EngineError
 from localrun.base.events import Completion, Done
 from localrun.base.request import LoadOptions, Request, Sampling
+from localrun.client.local import LocalClient
+from localrun.client.measure import ANSWER
 from localrun.client.worker import WorkerClient
 from localrun.diagnose.explain.draw import drawn
 
@@ -56,3 +58,11 @@ def test_a_measurement_can_be_cancelled(client: WorkerClient) -> None:
         client.explain("phases", watch)
     assert heard[-1] > 0
     assert answer(client).completion_tokens > 0
+
+
+def test_steps_of_answers_are_watched_too() -> None:
+    heard: list[int] = []
+    with LocalClient(LoadOptions(BUILTIN, ctx=512)) as opened:
+        opened.explain("reuse", heard.append)
+    assert heard == list(range(1, len(heard) + 1))
+    assert len(heard) > ANSWER

@@ -3,22 +3,18 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from localrun.backends.executor import Executor
 from localrun.base.machine import memory, resident
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
 from localrun.engine.load import LoadedModel, start_executor
-from localrun.engine.runner import RowSpan, Runner
+from localrun.engine.runner import Runner
 from localrun.fit.plan import LoadRequest, plan_load
 from localrun.model.config import ModelConfig
-from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput
+from localrun.ops.interface import StepInput
 from localrun.ops.kv import KVCodec
 from localrun.ops.program import Handle
-
-if TYPE_CHECKING:
-    import numpy as np
 
 CONTEXT = 1024  # tokens; a small cache, for all that is measured
 
@@ -32,17 +28,9 @@ class WatchedRunner(Runner):
         super().__init__(config, executor, codecs)
         self._watch = watch
 
-    def submit_spans(
-        self,
-        spans: Sequence[RowSpan],
-        views: Sequence[SequenceInput],
-        logits_rows: Sequence[int],
-        adjust: Sequence[LogitAdjust | None],
-        cancel: CancelFlag | None,
-        given: "np.ndarray | None" = None,
-    ) -> Handle:
+    def begin(self, step: StepInput) -> Handle:
         self._watch()
-        return super().submit_spans(spans, views, logits_rows, adjust, cancel, given)
+        return super().begin(step)
 
 
 @contextmanager
