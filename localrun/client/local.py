@@ -91,8 +91,10 @@ class LocalClient:
         rows = list[np.ndarray]()
         token_ids = self.model.text.tokenizer.encode(text, bos=True) if isinstance(text, str) else text
         settings = SamplerSettings(temperature=0.0)
-        request = GenerationRequest(tuple(token_ids), 0, frozenset(), settings, seed=0, take_hidden=rows.append)
-        for _ in self._submit(replace(request, priority="api")):
+        request = GenerationRequest(
+            tuple(token_ids), 0, frozenset(), settings, seed=0, priority="api", take_hidden=rows.append
+        )
+        for _ in self._submit(request):
             pass
         found = np.concatenate(rows)
         return found[-len(token_ids) :]

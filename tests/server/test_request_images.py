@@ -201,14 +201,7 @@ def test_a_model_that_sees_answers_as_without_a_server(tmp_path: Path) -> None:
     assert "vision" in show(ModelChoice(StoredModel("m", "", folder, 1, "safetensors", "path")))["capabilities"]
     client = LocalClient(LoadOptions(folder, ctx=512))
     content = [named(RED), text("hi " * 60)]
-    request = Request(
-        messages=({"role": "user", "content": content},),
-        images=(sent(RED),),
-        sampling=Sampling(temperature=0.0),
-        max_tokens=6,
-    )
-    expected = list(client.generate(request))[-1]
-    assert isinstance(expected, Done)
+    expected = done(client, content)
     body = {
         "messages": [{"role": "user", "content": [chat(RED), text("hi " * 60)]}],
         "temperature": 0.0,
@@ -226,14 +219,7 @@ def test_gemma_sees_an_image_between_texts_in_every_protocol(tmp_path: Path) -> 
     """Its rows see each other both ways: the answer is that without a server, and is cached from the second on."""
     client = LocalClient(LoadOptions(save_seeing_gemma("both-ways", tmp_path), ctx=512))
     content = [text("a " * 60), named(RED), text("b " * 9)]
-    request = Request(
-        messages=({"role": "user", "content": content},),
-        images=(sent(RED),),
-        sampling=Sampling(temperature=0.0),
-        max_tokens=6,
-    )
-    expected = list(client.generate(request))[-1]
-    assert isinstance(expected, Done)
+    expected = done(client, content)
     assert expected.completion.text
     before, after = (part["text"] for part in content if "text" in part)
     bodies = {
@@ -254,6 +240,19 @@ def test_gemma_sees_an_image_between_texts_in_every_protocol(tmp_path: Path) -> 
             assert answer["message"]["content"]
             assert first in (None, answer["message"]["content"])
             first = answer["message"]["content"]
+
+
+def done(client: LocalClient, content: list[dict[str, Any]]) -> Done:
+    """The end of a greedy answer of six tokens, without a server."""
+    request = Request(
+        messages=({"role": "user", "content": content},),
+        images=(sent(RED),),
+        sampling=Sampling(temperature=0.0),
+        max_tokens=6,
+    )
+    event = list(client.generate(request))[-1]
+    assert isinstance(event, Done)
+    return event
 
 
 def user_of(*content: dict[str, Any]) -> list[dict[str, Any]]:
