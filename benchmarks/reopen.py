@@ -18,7 +18,7 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.client.local import LocalClient
 from localrun.formats.detect import open_model_file
-from localrun.text.model_text import load_text
+from localrun.text.load_text import load_text
 
 BUDGET = 64 << 30
 

@@ -97,7 +97,8 @@ class ImageProgress:
 
 @dataclass(frozen=True, slots=True)
 class TopLogprob:
-    """A token that might have come, and ln of its probability. `piece`: its bytes, not always whole characters."""
+    """A token that might have come, and ln of its probability. `piece`: its bytes, not always whole characters. The id
+    is -1 where a server tells none."""
 
     token_id: int
     logprob: float

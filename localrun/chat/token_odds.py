@@ -2,10 +2,17 @@
 
 from localrun.base.errors import UsageError
 from localrun.base.request import Request
+from localrun.base.sanitize import clean
 from localrun.chat.conversation import Chat
 from localrun.chat.tree import Message
 
 N_OTHERS = 4  # likeliest tokens in the place of each
+
+
+def shown_token(piece: bytes) -> str:
+    """A token on one line: ⏎ ends a line, · is a blank; ∅ where nothing of it can be shown."""
+    text = piece.decode("utf-8", "replace").replace("\n", "⏎").replace("\t", "⇥").replace(" ", "·")
+    return clean(text, keep_newlines=False) or "∅"
 
 
 def last_answer(chat: Chat) -> Message:

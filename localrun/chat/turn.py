@@ -18,6 +18,7 @@ from localrun.base.events import (
     Prefill,
     PromptLogprobs,
     Token,
+    TokenLogprob,
     ToolCallDelta,
 )
 from localrun.base.request import Json, Request, RequestMessage, Sampling, Think
@@ -45,6 +46,7 @@ class TurnOptions:
     stop_on_loop: bool = False
     constraint: Constraint | None = None
     tools: tuple[Json, ...] = ()  # that the model may call
+    logprobs: int | None = None  # likeliest tokens told beside each that comes; None: no logprobs
 
     def request(self, messages: Sequence[RequestMessage], **more: Any) -> Request:
         """Request for an answer to `messages`; `more` are further fields of it."""
@@ -57,6 +59,7 @@ class TurnOptions:
             stop_on_loop=self.stop_on_loop,
             constraint=self.constraint,
             tools=self.tools,
+            logprobs=self.logprobs,
             **more,
         )
 
@@ -146,6 +149,7 @@ class Answer:
         self.n_tokens = 0
         self._pace: tuple[float, int] | None = None  # first token of this generation: when, and how many came before
         self.loop: Loop | None = None
+        self.logprobs: list[TokenLogprob] = []  # where they were asked for; they are not stored
         self._open: set[str] = set()  # ids of calls that have no result yet
         self.done: Done | None = None
         self.error: LocalrunError | None = None  # that ended it
@@ -219,7 +223,8 @@ class Answer:
                 self.image = event
             case Prefill():
                 self.prefill, self.image = event, None
-            case Token(_, text, channel):
+            case Token(_, text, channel, logprob):
+                self.logprobs += [logprob] if logprob is not None else []
                 now = time.monotonic()
                 self.first_token = self.first_token or now
                 if text and channel == "answer":

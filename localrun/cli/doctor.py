@@ -118,7 +118,7 @@ def _model() -> dict[str, Any]:
     from localrun.formats.detect import open_model_file
     from localrun.model.load import read_config
     from localrun.model.recording import record_shapes
-    from localrun.text.model_text import load_text
+    from localrun.text.load_text import load_text
 
     name = read_settings().model or BUILTIN
     try:

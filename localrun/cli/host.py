@@ -4,6 +4,7 @@ import getpass
 import os
 import re
 import sys
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -60,6 +61,12 @@ def add_host(
         bool, typer.Option("--keyring", help="keep its key in the system's keyring: asked for, or read from stdin")
     ] = False,
     model: Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="the model there that answers")] = "",
+    tokenizer: Annotated[
+        str,
+        typer.Option(
+            "--tokenizer", metavar="MODEL|FOLDER", help="counts its prompts where the server does not, from this disk"
+        ),
+    ] = "",
 ) -> int:
     """Add a server. Its key is read from the environment or the system's keyring each time, and kept in no file."""
     if keyring and key_env:
@@ -72,13 +79,24 @@ def add_host(
         checked = check_endpoint(typed_text(name), typed_text(url), key, taken, typed_text(model))
     except ValueError as error:
         raise UsageError(str(error)) from None
-    change_endpoint(None, Endpoint(checked.name, checked.url, checked.key, checked.model, key_env, keyring))
+    counts_by = _tokenizer_at(typed_text(tokenizer)) if tokenizer else ""
+    change_endpoint(None, replace(checked, key_env=key_env, in_keyring=keyring, tokenizer=counts_by))
     if key_env and not key:
         note(f"{key_env} is not set yet: set it before you ask")
     elif key and travels_in_the_clear(checked):
         note("http: others on the network can read what you send, the key included")
     note(f"{checked.name} added\n`localrun host show {checked.name}` asks it for its models")
     return 0
+
+
+def _tokenizer_at(named: str) -> str:
+    """The name of a model, or the whole path of a folder, with a tokenizer that can be read. Raises LocalrunError."""
+    from localrun.client.remote_tokenizer import text_at
+    from localrun.hub.resolve import resolve
+
+    found = resolve(named)
+    text_at(found.path)
+    return str(found.path.absolute()) if found.source == "path" else named
 
 
 def _typed_key(name: str) -> str:
@@ -105,6 +123,7 @@ def as_row(endpoint: Endpoint) -> dict[str, Any]:
         "name": endpoint.name,
         "url": endpoint.url,
         "model": endpoint.model or None,
+        "tokenizer": endpoint.tokenizer or None,
         "key_from": endpoint.key_env or kept,
         "has_key": bool(endpoint.key),
     }

@@ -4,6 +4,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, assert_never
 
+import typer
+
+from localrun.base.check import MAX_LOGPROBS
 from localrun.base.content import CallPart
 from localrun.base.events import (
     Accepted,
@@ -15,12 +18,14 @@ from localrun.base.events import (
     Prefill,
     PromptLogprobs,
     Token,
+    TokenLogprob,
     ToolCallDelta,
 )
 from localrun.base.request import Request
 from localrun.base.tool_events import CallsMade, ToolDone, ToolStarted, TurnEvent
 from localrun.cli.console import AnswerWriter, PrefillNotes, ThinkingWriter, note, write_json
 from localrun.cli.groups import switch
+from localrun.cli.logprobs import logprob_fields
 from localrun.cli.session import CancelOnInterrupt
 from localrun.client.interface import EngineClient, Generation
 from localrun.tools.words import call_line, result_line
@@ -48,6 +53,17 @@ class RunOutput(OutputOptions):
     """Options for the output of a single answer."""
 
     json: Annotated[bool, switch("--json", "the answer and its figures as one JSON object")] = False
+    logprobs: Annotated[
+        int | None,
+        typer.Option(
+            "--logprobs",
+            metavar="N",
+            min=0,
+            max=MAX_LOGPROBS,
+            help="the probability of each token, and the N likeliest in its place; on stderr, or in the JSON",
+            show_default=False,
+        ),
+    ] = None
 
     @property
     def as_data(self) -> bool:
@@ -63,10 +79,11 @@ def stream_answer(
     jsonl: bool = False,
     as_text: bool = True,
     tools: "ChatTools | None" = None,
+    logprobs: list[TokenLogprob] | None = None,
 ) -> Done:
     """Run one request and write its text, or the events of --jsonl, to stdout.
 
-    `take` receives each event first. Ctrl-C cancels the answer, not the program.
+    `take` receives each event first; `logprobs`, those that come. Ctrl-C cancels the answer, not the program.
     """
     show = _write_event if jsonl else _ShownAnswer(show_thinking, as_text).show
     with CancelOnInterrupt() as ctrl_c:
@@ -79,6 +96,8 @@ def stream_answer(
             generation = client.generate(request)
         for event in ctrl_c.watch(generation):
             take(event)
+            if logprobs is not None and isinstance(event, Token) and event.logprob is not None:
+                logprobs.append(event.logprob)
             show(event)
             if isinstance(event, Done):
                 return event
@@ -94,8 +113,9 @@ def _write_event(event: TurnEvent) -> None:
             write_json({"type": "image", **asdict(event)})
         case Prefill(done, cached, total):
             write_json({"type": "prefill", "done": done, "cached": cached, "total": total})
-        case Token(token_id, text, channel):
-            write_json({"type": "token", "id": token_id, "text": text, "channel": channel})
+        case Token(token_id, text, channel, logprob):
+            told = {} if logprob is None else {"logprob": logprob_fields(logprob)}
+            write_json({"type": "token", "id": token_id, "text": text, "channel": channel, **told})
         case ToolCallDelta():
             write_json({"type": "tool_call", **asdict(event)})
         case Loop(period):

@@ -12,7 +12,7 @@ import typer
 from localrun.base.constraint import Constraint
 from localrun.base.content import Content, ImagePart, TextPart, as_message_content
 from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
-from localrun.base.events import Completion, Done
+from localrun.base.events import Completion, Done, TokenLogprob
 from localrun.base.request import Request, RequestImage, RequestMessage
 from localrun.chat.images import seen_image
 from localrun.chat.journal import Chat
@@ -24,6 +24,7 @@ from localrun.cli.console import ONE_OR_MANY, at_terminal, note, write_json
 from localrun.cli.constraint_options import ConstraintOptions
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, EngineFlags, HubOptions, ModelOptions, ServerOption, switch
+from localrun.cli.logprobs import logprob_fields, tell_logprobs
 from localrun.cli.output import RunOutput, as_fields, stream_answer
 from localrun.cli.session import Answering, open_engine
 from localrun.cli.text_input import read_stdin, read_text_file, typed_text
@@ -84,9 +85,10 @@ def run(
     choice = choice_for(last, model, hub, load, server)
     texts = _texts(prompt, file or [], no_stdin)
     seen = _attach(last, image or [])
-    stream = _stream(output, answer.show_thinking, chat_tools)
+    logprobs: list[TokenLogprob] = []
+    stream = _stream(output, answer.show_thinking, chat_tools, logprobs)
     with closing(chat_tools) if chat_tools else nullcontext(), closing(_open(last, choice, load)) as client:
-        options = shared.options(last, constraint, ready_tools(chat_tools))
+        options = replace(shared.options(last, constraint, ready_tools(chat_tools)), logprobs=output.logprobs)
         for line in () if output.as_data else client.info.notes:
             note(line)
         whole = _whole_prompt(client, prompt, texts, in_parts)
@@ -96,17 +98,21 @@ def run(
             else:
                 content: Content = (*(part for part, _ in seen), TextPart(whole))
                 completion = _go_on(last, content, client, options, stream)
-    _report(output, completion, client.info.notes)
+    _report(output, completion, client.info.notes, logprobs)
     return CANCELLED if completion.stop_reason == "cancelled" else 0
 
 
-def _report(output: RunOutput, completion: Completion, told: Sequence[str]) -> None:
-    """Write what goes with an answer: notes that were not `told` before, the JSON of --json, the figures of --stats."""
+def _report(output: RunOutput, completion: Completion, told: Sequence[str], logprobs: list[TokenLogprob]) -> None:
+    """Write what goes with an answer: notes that were not `told` before, the JSON of --json, or the logprobs, and the
+    figures of --stats."""
     for line in () if output.as_data else completion.notes:
         if line not in told:
             note(line)
     if output.json:
-        write_json(as_fields(completion))
+        wanted = {} if output.logprobs is None else {"logprobs": list(map(logprob_fields, logprobs))}
+        write_json(as_fields(completion) | wanted)
+    elif not output.as_data:
+        tell_logprobs(logprobs)
     if output.stats:
         from localrun.cli.stats import show_stats
 
@@ -200,10 +206,18 @@ def _is_model(text: str) -> bool:
         return False
 
 
-def _stream(output: RunOutput, show_thinking: bool, tools: "ChatTools | None") -> "partial[Done]":
-    """The function that runs a request and shows its answer in the chosen form."""
-    as_text = not output.as_data
-    return partial(stream_answer, show_thinking=show_thinking, jsonl=output.jsonl, as_text=as_text, tools=tools)
+def _stream(
+    output: RunOutput, show_thinking: bool, tools: "ChatTools | None", logprobs: list[TokenLogprob]
+) -> "partial[Done]":
+    """The function that runs a request, shows its answer in the chosen form, and collects its logprobs."""
+    return partial(
+        stream_answer,
+        show_thinking=show_thinking,
+        jsonl=output.jsonl,
+        as_text=not output.as_data,
+        tools=tools,
+        logprobs=logprobs,
+    )
 
 
 def _attach(chat: Chat | None, paths: Sequence[str]) -> list[tuple[ImagePart, RequestImage | None]]:

@@ -14,7 +14,8 @@ class Endpoint:
     """`url` is the address of the API or of one of its pages; without a `model`, the server's first one answers.
 
     `key_env` is the environment variable that the key was read from, `in_keyring` says that the system's keyring has
-    it; else it is kept beside the address.
+    it; else it is kept beside the address. `tokenizer`: a model or folder on this disk that counts its prompts where
+    the server does not.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Endpoint:
     model: str = ""
     key_env: str = ""
     in_keyring: bool = False
+    tokenizer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,9 @@ def write_endpoints(endpoints: Sequence[Endpoint]) -> Path:
 
     document = tomlkit.document()
     for endpoint in endpoints:
-        table: dict[str, str | bool] = {"url": endpoint.url, "model": endpoint.model, "key_env": endpoint.key_env}
+        table: dict[str, str | bool] = {
+            name: getattr(endpoint, name) for name in ("url", "model", "key_env", "tokenizer")
+        }
         if endpoint.in_keyring:
             table["keyring"] = True
         elif not endpoint.key_env:
@@ -117,17 +119,17 @@ def masked(key: str) -> str:
 
 def _read(path: Path, name: str, table: object) -> Endpoint:
     values = table if isinstance(table, dict) else {}
-    texts = [values.get(field, "") for field in ("url", "key", "model", "key_env")]
+    texts = [values.get(field, "") for field in ("url", "key", "model", "key_env", "tokenizer")]
     hint = 'it needs url = "https://host:8000/v1", and may have a key'
     if not all(isinstance(text, str) for text in texts):
         raise UsageError(f"{path}: [{name}] is no server", hint)
-    url, key, model, key_env = texts
+    url, key, model, key_env, tokenizer = texts
     in_keyring = values.get("keyring") is True
     if in_keyring:
         key = stored_key(name)
     elif key_env:
         key = os.environ.get(key_env, "")
-    endpoint = Endpoint(name, url, key, model, key_env, in_keyring)
+    endpoint = Endpoint(name, url, key, model, key_env, in_keyring, tokenizer)
     try:
         place_of(endpoint)
     except UsageError as error:

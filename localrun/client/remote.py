@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -20,9 +21,11 @@ from localrun.client.remote_answer import RemoteAnswer
 from localrun.client.remote_count import count_prompt
 from localrun.client.remote_http import DroppedField, End, Exchange, with_schema_in_object
 from localrun.client.remote_images import with_image_data
+from localrun.client.remote_logprobs import FIELDS, asking_fields
 from localrun.client.remote_metrics import read_load
 from localrun.client.remote_models import find_model
 from localrun.client.remote_probe import probe
+from localrun.client.remote_tokenizer import DiskTokenizer
 from localrun.text.reasoning import ReasoningTags
 
 LOAD_SECONDS = 2.0
@@ -37,7 +40,8 @@ class RemoteClient:
         started = time.perf_counter()
         place = place_of(endpoint)
         model = find_model(endpoint)
-        self._endpoint = Endpoint(endpoint.name, endpoint.url, endpoint.key, model.id)
+        self._endpoint = replace(endpoint, model=model.id)
+        self._tokenizer = DiskTokenizer(endpoint, model.id)
         self._profile = probe(endpoint, model)
         self._engine = self._profile.engine
         self._secret = home_secret() if self._engine.chat else b""
@@ -76,8 +80,8 @@ class RemoteClient:
     def generate(self, request: Request) -> Generation:
         """Answer a request. Raises EngineDiedError when the server breaks off, after the events that arrived."""
         check_request(request)
-        if request.logprobs is not None or request.prompt_logprobs is not None:
-            raise UsageError("logprobs of a model on a server are not read", "choose a model on this machine")
+        if request.prompt_logprobs is not None:
+            raise UsageError("a server is not asked for logprobs of a prompt", ON_THIS_MACHINE)
         if request.images and (why := self._profile.why_blind) is not None:
             raise UsageError(why, ON_THIS_MACHINE)
         if request.constraint is not None:
@@ -119,7 +123,7 @@ class RemoteClient:
 
     def _note_dropped(self, field: DroppedField, request: Request) -> str:
         """Remember a refused field. Returns the note for the user; empty where nothing is lost."""
-        if field.instead or field.name in (*self._engine.streaming, self._engine.chat):
+        if field.instead or field.name in (*self._engine.streaming, self._engine.chat, *FIELDS):
             self._refused[field.name] = field.instead
             return ""
         if field.name.startswith("max_"):  # of this request only: there was no room for as long an answer
@@ -154,6 +158,7 @@ class RemoteClient:
             yield from answer.flush()
             answer.connect_ms = exchange.connect_ms
             self._hint_at_counts(answer, exchange)
+            answer.notes += filter(None, [self._tokenizer.compare(request, answer.n_prompt)])
             done = Done(answer.completion("cancelled" if exchange.is_cancelled else None))
             if answer.found_open is not None:
                 self._opened[request.think] = answer.found_open
@@ -171,12 +176,13 @@ class RemoteClient:
             )
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
-        """The prompt as the server's own tokenizer reads it; None where the engine has no page for that."""
+        """The prompt as the server's own tokenizer reads it, else one on this disk; None where there is neither."""
         check_request(request)
         _, body = _body(request, self._endpoint.model)
         if request.prompt_ids:
             return PromptView(len(request.prompt_ids), None)
-        return count_prompt(self._endpoint, self._engine, body | self._going_on(request), pieces)
+        found = count_prompt(self._endpoint, self._engine, body | self._going_on(request), pieces)
+        return found or self._tokenizer.count(request, pieces)
 
     def view(self) -> CacheView | None:
         """Always None: a server does not show its cache."""
@@ -219,7 +225,9 @@ def _body(request: Request, model: str) -> tuple[str, Json]:
     if request.constraint is not None:
         body["response_format"] = response_format(request.constraint)
     if request.prompt_ids or request.prompt is not None:
-        return "/completions", {**body, "prompt": list(request.prompt_ids) or request.prompt}
+        prompt = {"prompt": list(request.prompt_ids) or request.prompt}
+        return "/completions", body | prompt | asking_fields(request, is_chat=False)
+    body |= asking_fields(request, is_chat=True)
     if request.think != "auto":
         body["chat_template_kwargs"] = {"enable_thinking": request.think == "on", "reasoning_effort": _effort(request)}
     if request.tools:

@@ -10,6 +10,7 @@ from localrun.base.request import Json, Request
 from localrun.base.sanitize import clean
 from localrun.client.event_stream import count_of, count_or_none, first_of, number_of, text_of
 from localrun.client.remote_calls import RemoteCalls
+from localrun.client.remote_logprobs import logprobs_of, with_logprobs
 from localrun.client.remote_text import RemoteText, closed_thought
 from localrun.engine.answer import gaps_ms
 from localrun.engine.loops import CHECK_TOKENS, loop_period
@@ -49,6 +50,7 @@ class RemoteAnswer:
         self.connect_ms: float | None = None
         self._calls, self._may_call = RemoteCalls(), bool(request.tools) and request.tool_choice != "none"
         self._wants_json = request.constraint is not None
+        self._wants_logprobs, self._has_logprobs = request.logprobs is not None, False
         self._text = RemoteText(opened)
         self._stops = StopStrings(request.stop)  # some servers send the stop string, too
 
@@ -61,6 +63,11 @@ class RemoteAnswer:
     def lacks_cached(self) -> bool:
         """Whether the server counted the prompt, but not how much of it was cached."""
         return "prompt_tokens" in self._usage and not isinstance(self._usage.get("prompt_tokens_details"), dict)
+
+    @property
+    def n_prompt(self) -> int | None:
+        """Tokens of the prompt, as the server counts them."""
+        return count_or_none(self._usage, "prompt_tokens")
 
     def push(self, chunk: Json) -> Iterator[Prefill | Token | ToolCallDelta]:
         """The events of one chunk, be it a delta of a stream, a whole message, or figures only."""
@@ -78,6 +85,16 @@ class RemoteAnswer:
             self._finish = finish
         if not isinstance(message, dict):
             return
+        logprobs = logprobs_of(choice.get("logprobs")) if self._wants_logprobs else ()
+        self._has_logprobs = self._has_logprobs or bool(logprobs)
+        yield from with_logprobs(self._texts_of(message), logprobs)
+        for call in self._calls.push(message.get("tool_calls")) if self._may_call else ():
+            yield from self._flush_text()
+            self._times.append(time.perf_counter())
+            yield call
+
+    def _texts_of(self, message: Json) -> Iterator[Token]:
+        """The text of one message or delta."""
         if thinking := next((text for name in _THINKING if (text := text_of(message.get(name)))), ""):
             yield self._token("thinking", thinking)
         if refusal := text_of(message.get("refusal")):
@@ -86,10 +103,6 @@ class RemoteAnswer:
             yield from self._content(refusal)
         if content := text_of(message.get("content")):
             yield from self._content(content)
-        for call in self._calls.push(message.get("tool_calls")) if self._may_call else ():
-            yield from self._flush_text()
-            self._times.append(time.perf_counter())
-            yield call
 
     def flush(self) -> Iterator[Token | ToolCallDelta]:
         """Text that was held back because it might have been a tag or a stop string, and the end of the last call."""
@@ -123,12 +136,14 @@ class RemoteAnswer:
         `reason`: why we ended the answer, None where the server did.
         """
         p50, p95 = gaps_ms(self._times)
-        n_prompt, details = count_or_none(self._usage, "prompt_tokens"), self._usage.get("prompt_tokens_details")
+        details = self._usage.get("prompt_tokens_details")
         n_tokens = count_of(self._usage, "completion_tokens") or len(self._times)
         if "completion_tokens" not in self._usage and self._times:
             is_ours = reason is not None or self.is_over  # to end
             whose = "an answer that is stopped is not counted there" if is_ours else "it gives no counts"
             self.notes.append(f"pieces of text from the server were counted as tokens: {whose}")
+        if self._wants_logprobs and self._times and not self._has_logprobs:
+            self.notes.append("the server gave no logprobs, which were asked for")
         self._note_finish()
         seconds = self._times[-1] - self._times[0] if self._times else 0.0
         tells_rate = len(self._times) >= FEWEST_PIECES and seconds >= LEAST_SECONDS
@@ -142,7 +157,7 @@ class RemoteAnswer:
             text=text,
             thinking=thinking,
             stop_reason=reason or self._stop_reason(),
-            prompt_tokens=n_prompt,
+            prompt_tokens=self.n_prompt,
             cached_tokens=count_or_none(details, "cached_tokens"),
             completion_tokens=n_tokens,
             thinking_tokens=count_or_none(self._usage.get("completion_tokens_details"), "reasoning_tokens"),

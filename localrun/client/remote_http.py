@@ -18,6 +18,7 @@ from localrun.base.request import Json
 from localrun.client.endpoint import Endpoint, Place, place_of
 from localrun.client.event_stream import StreamError, read_events
 from localrun.client.http_errors import asks_for_less, no_api, status_error
+from localrun.client.remote_logprobs import FIELDS
 from localrun.hub.access import is_offline
 from localrun.hub.connection import Connection, break_off, reason_of
 from localrun.hub.http import USER_AGENT
@@ -39,6 +40,7 @@ _OPTIONAL = (
         "reasoning_effort",
         "priority",
     ),
+    *FIELDS,
 )
 _PROGRESS = re.compile(
     r" *keepalive (\d{1,9})/(\d{1,9})"
@@ -133,7 +135,9 @@ class Exchange:
         if wanted.get("type") == "json_schema" and b"json_object" in said:  # llama_cpp.server takes its schema there
             self._body["response_format"] = with_schema_in_object(wanted)
             return [DroppedField("json_schema", "json_object")]
-        unwanted = [name for name in _OPTIONAL if name in self._body and name.encode() in said]
+        refused = [name for name in _OPTIONAL if name.encode() in said]
+        refused += FIELDS if set(FIELDS) & set(refused) else ()  # one is nothing without the other
+        unwanted = [name for name in dict.fromkeys(refused) if name in self._body]
         if not unwanted and asks_for_less(said):
             unwanted = [name for name in ("max_tokens", "max_completion_tokens") if name in self._body]
         for name in unwanted:

@@ -130,7 +130,7 @@ def _ollama(endpoint: Endpoint, model: OfferedModel) -> EngineProfile:
         )
     )
     if ours:
-        abilities["priorities"] = True
+        abilities |= {"priorities": True, "logprobs": True}
     tokenizer = _word(_inner(about, "model_info").get("tokenizer.ggml.model"))
     return EngineProfile(engine, ours or theirs, 0, tokenizer, abilities)
 

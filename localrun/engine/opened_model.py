@@ -22,7 +22,8 @@ from localrun.model.weight_ref import WeightRef
 from localrun.ops.layouts import Layout
 from localrun.ops.recording import Forward
 from localrun.storage.identity import Identity
-from localrun.text.model_text import ModelText, load_text
+from localrun.text.load_text import load_text
+from localrun.text.model_text import ModelText
 
 if TYPE_CHECKING:
     import torch

@@ -11,10 +11,8 @@ from localrun.base.content import with_files_as_text
 from localrun.base.errors import ModelFileError, UsageError, prompt_too_long
 from localrun.base.events import Channel
 from localrun.base.request import Request, Sampling
-from localrun.formats.chat_templates import OWN_FILE, gguf_templates
+from localrun.formats.chat_templates import OWN_FILE
 from localrun.formats.json_files import left_out
-from localrun.formats.safetensors import SafetensorsFolder
-from localrun.formats.source import TensorSource
 from localrun.text.answer_parser import AnswerParser
 from localrun.text.answer_start import AnswerStart, UpToAnswer
 from localrun.text.detokenizer import text_of
@@ -30,11 +28,10 @@ from localrun.text.image_tokens import (
 )
 from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.message_order import Arranged, arrange, has_calls
-from localrun.text.own_sampling import own_sampling
 from localrun.text.prompt import RenderedChat, encode_rendered, render_chat
-from localrun.text.reasoning import ReasoningSplitter, ReasoningTags, Splitter, reasoning_tags
-from localrun.text.template import RAW_HINT, ChatTemplate, default_template
-from localrun.text.tokenizer import Tokenizer, tokenizer_from_folder, tokenizer_from_gguf
+from localrun.text.reasoning import ReasoningSplitter, ReasoningTags, Splitter
+from localrun.text.template import RAW_HINT, ChatTemplate
+from localrun.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from localrun.text.tool_calls.request_tools import RequestTools
@@ -253,42 +250,6 @@ def begun_channel(request: Request) -> Channel | None:
     if begun.get("content"):
         return "answer"
     return "thinking" if begun.get("reasoning_content") and request.known_ids else None
-
-
-def load_text(source: TensorSource) -> ModelText:
-    """Load tokenizer and template of an opened model. Raises ModelFileError."""
-    if isinstance(source, SafetensorsFolder):
-        tokenizer = tokenizer_from_folder(source.folder)
-        templates, spare = source.chat_templates, source.spare_template
-    else:
-        tokenizer = tokenizer_from_gguf(source.metadata, source.path)
-        templates, spare = gguf_templates(source.metadata), None
-    sampling = own_sampling(source)
-    notes = list(tokenizer.vocabulary.notes)
-    if not templates:
-        notes.append("the model brings no chat template; ChatML is used, which it may not have been trained on")
-    template = _template(tokenizer, templates, spare)
-    template.warm_up()
-    usual_first = sorted(templates, key=lambda name: name != "default")
-    tags = next(filter(None, (reasoning_tags(templates[name]) for name in usual_first)), None)
-    return ModelText(tokenizer, template, tags, sampling, tuple(notes))
-
-
-def _template(tokenizer: Tokenizer, templates: Mapping[str, str], spare: str | None) -> ChatTemplate:
-    """The default template of a model, with those that may replace it."""
-    if not templates:
-        return default_template()
-
-    def made(source: str | None, **more: Any) -> ChatTemplate:
-        return ChatTemplate(source, tokenizer.bos_token, tokenizer.eos_token, **more)
-
-    tool_use = made(templates["tool_use"]) if "tool_use" in templates else None
-    return made(
-        templates.get("default"),
-        tool_use=tool_use,
-        spare=None if spare is None else made(spare) if spare else default_template(),
-        others=sorted(templates),
-    )
 
 
 def _ms_since(started: float) -> float:

@@ -24,7 +24,8 @@ def test_a_server_is_added_asked_and_forgotten(faces: Faces, home: Path, monkeyp
         assert faces.run("host", "add", "lab", server.url, "--key-env", "LAB_KEY", "-m", "tiny")[0] == 0
         rows = json.loads(faces.run("host", "list", "--json")[1])
         check(rows, "host list")
-        assert rows == [{"name": "lab", "url": server.url, "model": "tiny", "key_from": "LAB_KEY", "has_key": True}]
+        about = {"model": "tiny", "tokenizer": None, "key_from": "LAB_KEY", "has_key": True}
+        assert rows == [{"name": "lab", "url": server.url, **about}]
         shown = json.loads(faces.run("host", "show", "lab", "--json")[1])
         check(shown, "host show")
         assert (shown["engine"], shown["version"]) == ("vLLM", "0.32.0")
@@ -81,3 +82,13 @@ def test_errors(faces: Faces, arguments: tuple[str, ...], code: int, said: str) 
     found, _, err = faces.run("host", *arguments)
     assert (found, said in err) == (code, True), err
     assert [one.name for one in read_endpoints()] == ["lab"]
+
+
+def test_a_tokenizer_for_a_server_has_to_be_there(faces: Faces, home: Path, tmp_path: Path) -> None:
+    code, _, err = faces.run("host", "add", "lab", "http://lab/v1", "--tokenizer", str(tmp_path))
+    assert (code, read_endpoints()) == (3, []), err
+    assert faces.run("host", "add", "lab", "http://lab/v1", "--tokenizer", "builtin")[0] == 0
+    assert read_endpoints() == [Endpoint("lab", "http://lab/v1", tokenizer="builtin")]
+    rows = json.loads(faces.run("host", "list", "--json")[1])
+    check(rows, "host list")
+    assert rows[0]["tokenizer"] == "builtin"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from localrun_testing.faces import Faces, script
-from localrun_testing.fake_chat_server import FakeChatServer, failure
+from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, event, failure
 from localrun_testing.schemas import check
 
 from localrun.chat.chat_settings import held_with
@@ -155,3 +155,27 @@ def test_measures_that_a_server_has_not(
     code, _, err = faces.run(*arguments, "--server", server.url)
     assert (code, said in err) == (2, True)
     assert not [seen for seen in server.seen if seen.method == "POST"]
+
+
+def test_logprobs_of_a_server_are_told_as_lines_and_as_json(faces: Faces, server: FakeChatServer) -> None:
+    other = {"token": "\x1b[2JNo", "logprob": -1.5}
+    entry = {"token": "Yes ", "id": 7, "logprob": -0.105, "top_logprobs": [{"token": "Yes ", "logprob": -0.105}, other]}
+    choice = {"index": 0, "delta": {"content": "Yes "}, "logprobs": {"content": [entry]}, "finish_reason": "stop"}
+    server.replies = [Reply((event(choices=[choice]), DONE))]
+    asked = ("run", "--server", server.url, "--no-stdin", "--logprobs", "2")
+    code, out, err = faces.run(*asked, "Hi")
+    assert (code, out) == (0, "Yes \n")
+    assert "90.0 %  Yes·" in err
+    assert "No 22.3 %" in err
+    assert "\x1b" not in err
+    _, out, _ = faces.run(*asked, "--json", "Hi")
+    told = json.loads(out)
+    check(told, "run")
+    [token] = told["logprobs"]
+    assert (token["token"], token["id"], [one["token"] for one in token["top"]]) == ("Yes ", 7, ["Yes ", "\x1b[2JNo"])
+    _, out, _ = faces.run(*asked, "--jsonl", "Hi")
+    tokens = [line for line in map(json.loads, out.splitlines()) if line["type"] == "token"]
+    assert [token["logprob"]["logprob"] for token in tokens] == [-0.105]
+    code, _, err = faces.run("run", "--server", server.url, "--no-stdin", "--logprobs", "21", "Hi")
+    assert code == 2
+    assert "20" in err

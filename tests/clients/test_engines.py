@@ -7,10 +7,12 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from localrun_testing import REPOSITORY
 from localrun_testing.app_on_server import changed_and_gone_on_with, two_turns
+from localrun_testing.cached_turns import ten_turns
 from localrun_testing.cli import Ran, localrun
 from localrun_testing.real_engines import ENGINES, RealEngine, running
 
@@ -67,6 +69,16 @@ def cached(engine: RealEngine, ask: Ask) -> str:
     return "not told" if second is None else "yes" if second > (first or 0) or second > 100 else "no"
 
 
+def cached_turns(engine: RealEngine, ask: Ask) -> str:
+    """Of all ten turns, and of those after an edit too, some of the prompt was cached."""
+    with TemporaryDirectory() as folder:
+        turns = ten_turns(engine.url, engine.model, Path(folder))
+    if any(turn.told is None or turn.counted is None for turn in turns):
+        return "not told"
+    is_whole = all(turn.told == turn.counted for turn in turns) and sum(bool(turn.told) for turn in turns) >= 7
+    return "yes" if is_whole else f"{turns}"
+
+
 def chat(engine: RealEngine, ask: Ask) -> str:
     return _yes(ask("chat", "--max-tokens", "8", stdin="Hello\nAnd then?\n/quit\n"))
 
@@ -78,6 +90,15 @@ def schema(engine: RealEngine, ask: Ask) -> str:
     except (ValueError, KeyError, TypeError):
         is_said = told["stop_reason"] == "length" or any("did not hold" in note for note in told["notes"])
         return "said" if is_said else "no"
+
+
+def logprobs(engine: RealEngine, ask: Ask) -> str:
+    """Probabilities are at most 1, and an alternative with each."""
+    told = ask("run", "--max-tokens", "6", "--temperature", "0", "--json", "--logprobs", "2", "Hello").json
+    if not told["logprobs"]:
+        return "said" if any("gave no logprobs" in note for note in told["notes"]) else "no"
+    is_whole = all(one["logprob"] is not None and one["logprob"] <= 1e-3 and one["top"] for one in told["logprobs"])
+    return "yes" if is_whole and len(told["logprobs"]) >= told["completion_tokens"] else "no"
 
 
 def tools(engine: RealEngine, ask: Ask) -> str:
@@ -134,8 +155,10 @@ ROWS: dict[str, Callable[[RealEngine, Ask], str]] = {
     "tokens counted": counts,
     "tokens counted before they are sent": counts_ahead,
     "cached tokens": cached,
+    "cached tokens of ten turns with edits, as its own metrics count them": cached_turns,
     "`chat`, two turns": chat,
     "`run --schema`": schema,
+    "`run --logprobs`": logprobs,
     "`run --tools`, of a model that knows none": tools,
     "`LLM(server=…)`": python,
     "`bench`": bench,

@@ -19,7 +19,7 @@ from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
 from localrun.model.config import ModelConfig
 from localrun.model.load import read_config
-from localrun.text.model_text import load_text
+from localrun.text.load_text import load_text
 
 transformers: Any = _transformers  # its annotations are partial
 TinyFile = Callable[..., Path]

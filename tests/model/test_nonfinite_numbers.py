@@ -17,7 +17,7 @@ from localrun.hub.compatibility import require_runnable
 from localrun.hub.http import Http
 from localrun.model.archs.hf_classes import ALIASES
 from localrun.model.load import read_config
-from localrun.text.model_text import load_text
+from localrun.text.load_text import load_text
 
 TinyFile = Callable[..., Path]
 FORMS = (

@@ -13,7 +13,8 @@ from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.request import Request
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
-from localrun.text.model_text import ModelText, load_text
+from localrun.text.load_text import load_text
+from localrun.text.model_text import ModelText
 from localrun.text.template import CHATML
 
 PLAIN = "{% for m in messages %}{{ m.content }}{% endfor %}"

@@ -3,8 +3,9 @@
 import math
 from typing import Any
 
-from localrun_testing.chat_app import chat_app, notice, ready, type_text
-from localrun_testing.pilots import drive, until
+from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, type_text
+from localrun_testing.fake_chat_server import DONE, Reply, delta, event, fake_chat_server
+from localrun_testing.pilots import drive, until, until_text
 from textual.pilot import Pilot
 
 from localrun.base.events import TokenLogprob, TopLogprob
@@ -12,8 +13,10 @@ from localrun.base.request import Request, Sampling
 from localrun.chat.journal import ChatStore
 from localrun.chat.token_odds import N_OTHERS, last_answer, odds_request
 from localrun.chat.turn import Answer
-from localrun.client.choice import builtin
-from localrun_tui.screens.dialogs.odds_screen import odds_row
+from localrun.client.choice import ModelChoice, builtin
+from localrun.client.endpoint import Endpoint
+from localrun_tui.app import LocalrunApp
+from localrun_tui.screens.dialogs.odds_screen import OddsScreen, odds_row
 from localrun_tui.start import open_client
 
 
@@ -69,3 +72,32 @@ def test_without_known_tokens_the_app_says_so() -> None:
         await until(pilot, lambda: notice(pilot))
 
     drive(app, steps)
+
+
+def test_a_server_tells_them_with_the_next_answer() -> None:
+    entry = {"token": "Yes", "logprob": -0.5, "top_logprobs": [{"token": "No", "logprob": -1.0}]}
+    choice = {"index": 0, "delta": {"content": "Yes"}, "logprobs": {"content": [entry]}, "finish_reason": "stop"}
+    with fake_chat_server() as server:
+        server.replies = [Reply((delta(content="Yes"), delta("stop"), DONE)), Reply((event(choices=[choice]), DONE))]
+        place = Endpoint("lab", server.url, model="tiny")
+        app = LocalrunApp(open_client, lambda: ChatStore(None), lambda: ModelChoice(place))
+
+        async def steps(pilot: Pilot[Any]) -> None:
+            await ready(pilot)
+            await ask(pilot, "Is it?")
+            await _odds(pilot)
+            await until_text(pilot, "tells this with an answer only")
+            assert "logprobs" not in server.seen[-1].body
+            await pilot.press("ctrl+r")
+            await until(pilot, lambda: "logprobs" in server.seen[-1].body and not chat_screen(pilot).session.answering)
+            await _odds(pilot)
+            await until(pilot, lambda: isinstance(pilot.app.screen, OddsScreen))
+            assert isinstance(screen := pilot.app.screen, OddsScreen)
+            assert [one.piece for one in screen.tokens] == [b"Yes"]
+
+        drive(app, steps)
+
+
+async def _odds(pilot: Pilot[Any]) -> None:
+    await type_text(pilot, "/odds")
+    await pilot.press("enter")

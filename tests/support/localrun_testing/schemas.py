@@ -126,7 +126,21 @@ COMPLETION = {
     },
 }
 
-RUN = record("`run --json`", **COMPLETION)
+_OF_A_TOKEN = {
+    "token": field(TEXT, "its text; bytes that are none are spelled out"),
+    "id": field([WHOLE, "null"], f"its id{_UNTOLD}"),
+    "logprob": field([NUMBER, "null"], "ln of its probability, before temperature, penalties and bias"),
+    "bytes": rows("its bytes, not always whole characters", field(WHOLE, "a byte")),
+}
+LOGPROB = record(
+    "a token with --logprobs",
+    **_OF_A_TOKEN,
+    top=rows("the likeliest in its place, best first", record("a token", **_OF_A_TOKEN)),
+)
+
+RUN = record(
+    "`run --json`", **COMPLETION, logprobs=rows("each token that came; absent without --logprobs", LOGPROB, True)
+)
 
 START = record("the model is loaded", type={"const": "start"})
 PREFILL = record(
@@ -142,6 +156,7 @@ TOKEN = record(
     id=field([WHOLE, "null"], "its id; null for text that comes without a token of its own"),
     text=field(TEXT, "the text it completed, possibly none"),
     channel={"enum": ["answer", "thinking"], "description": "which text it belongs to"},
+    logprob={**LOGPROB, "optional": True},
 )
 TOOL_CALL = record(
     "the next part of a call of a tool",
@@ -690,6 +705,7 @@ HOST = {
     "name": field(TEXT, "what `--server` takes"),
     "url": field(TEXT, "its address"),
     "model": field([TEXT, "null"], "the model there that answers; null: the first that it lists"),
+    "tokenizer": field([TEXT, "null"], "the model or folder on this disk that counts its prompts, where one was named"),
     "key_from": field([TEXT, "null"], "the environment variable, or endpoints.toml; null where it has no key"),
     "has_key": field("boolean", "whether there is a key now"),
 }

@@ -18,6 +18,7 @@ from localrun.base.events import ModelInfo
 from localrun.base.request import Request
 from localrun.chat.attachments import title_for
 from localrun.chat.sight import require_sight, unseen_words
+from localrun.chat.token_odds import N_OTHERS
 from localrun.chat.turn import may_go_on
 from localrun.client.choice import held_by
 from localrun.client.model_slot import LoadGivenUpError, ModelSlot, OpenClient
@@ -70,6 +71,7 @@ class Session:
         self.present: ModelChoice | None = None  # the last one that was loaded
         self.unanswered: tuple[Chat, str] | None = None  # sent before there was a model
         self.asking = False  # an answer is about to begin
+        self.wants_odds = False  # of the tokens of a server's answers, which tells them with an answer only
         self._opening = asyncio.Lock()  # held until a chat that was asked for is the current one
         self.post = post
 
@@ -178,6 +180,8 @@ class Session:
             request = await self.disk.run(self._request, chat, message_id, begun)
             unseen = await self.disk.run(unseen_words, chat, message_id, client.info)
             request = replace(request, tools=self.tools.for_model)
+            if self.wants_odds and client.info.engine == "remote":
+                request = replace(request, logprobs=N_OTHERS)
             if temperature is not None:
                 request = replace(request, sampling=replace(request.sampling, temperature=temperature))
             self.turn = Turn(chat, message_id, request, client, self.disk, self.tools, begun, unseen)

@@ -1,4 +1,5 @@
-"""Showing how sure the model was of the last answer; where that takes long, its price is asked for first."""
+"""Showing how sure the model was of the last answer. Where that takes long, its price is asked for first; a server
+tells it with an answer only."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,9 @@ async def show_odds(app: App[Any], session: "Session") -> None:
     chat, client = nonempty_chat(session), session.model.client
     if client is None or session.answering:
         raise UsageError("the model is not free to read the answer again", "wait for it, or choose one by Ctrl+O")
+    if client.info.engine == "remote":
+        await app.push_screen(OddsScreen(_told_by_server(session)))
+        return
     answer = last_answer(chat)
     request = odds_request(chat, answer)
     n_tokens, speed = len(request.prompt_ids), reading_speed([answer.stats], client.info, session.rates)
@@ -37,6 +41,19 @@ async def show_odds(app: App[Any], session: "Session") -> None:
             return
     tokens = await asyncio.to_thread(_logprobs, client, request)
     await app.push_screen(OddsScreen(tokens[-int(answer.stats["completion_tokens"]) :]))
+
+
+def _told_by_server(session: "Session") -> list[TokenLogprob]:
+    """The logprobs that came with the last answer. Raises UsageError where there are none; they are asked for then."""
+    chat, turn = session.chat, session.turn
+    is_last = chat is not None and turn is not None and turn.kept is not None and turn.kept.id == chat.tree.head
+    if is_last and turn is not None and turn.logprobs:
+        return turn.logprobs
+    if is_last and session.wants_odds:
+        raise UsageError("the server gave no logprobs with this answer", "choose a model on this machine")
+    session.wants_odds = True
+    what = "a server tells this with an answer only: from now on it is asked for it"
+    raise UsageError(what, "Ctrl+R asks for another answer, then /odds shows it")
 
 
 def _logprobs(client: "EngineClient", request: "Request") -> list[TokenLogprob]:

@@ -11,8 +11,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from localrun.base.events import TokenLogprob
-from localrun.base.sanitize import clean
 from localrun.base.units import percent
+from localrun.chat.token_odds import shown_token
 from localrun_tui.screens.dialogs.prompt_screen import TokenRows
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_hint import KeyHint
@@ -27,20 +27,15 @@ def odds_row(token: TokenLogprob, width: int) -> Content:
     """A token with its probability, and as many others with theirs as `width` cells hold."""
     chance = math.exp(token.logprob) if token.logprob is not None else 1.0
     style = "$success" if chance >= _SURE else "$warning" if chance < _UNSURE else "$primary"
-    text = _shown(token.piece)
-    others = [one for one in token.top if one.token_id != token.token_id]
+    text = shown_token(token.piece)
+    others = [one for one in token.top if (one.token_id, one.piece) != (token.token_id, token.piece)]
     row = Content.assemble(bar(chance, _BAR, style), f" {percent(chance):>5}  ", say(f"{text:<{_TEXT}}  ", "bold"))
     for one in others:
-        other = say(f"{_shown(one.piece)} {percent(math.exp(one.logprob))}   ", "$foreground-muted")
+        other = say(f"{shown_token(one.piece)} {percent(math.exp(one.logprob))}   ", "$foreground-muted")
         if row.cell_length + other.cell_length > width:
             break
         row += other
     return row
-
-
-def _shown(piece: bytes) -> str:
-    text = piece.decode("utf-8", "replace").replace("\n", "⏎").replace("\t", "⇥").replace(" ", "·")
-    return clean(text, keep_newlines=False) or "∅"
 
 
 class OddsScreen(Dialog[None]):

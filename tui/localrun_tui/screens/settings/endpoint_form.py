@@ -76,6 +76,8 @@ class EndpointForm(Dialog[Endpoint | None]):
     def _kept(self, found: Endpoint) -> Endpoint:
         """The server with the place of its key: that of before, for another key the system's keyring if it has one."""
         known = self.endpoint
+        if known is not None:
+            found = replace(found, tokenizer=known.tokenizer)
         if known is not None and found.key == known.key:
             return replace(found, key_env=known.key_env, in_keyring=known.in_keyring)
         return replace(found, in_keyring=bool(found.key) and has_keyring())
