@@ -52,23 +52,41 @@ class ReadingPlan:
     note_tokens: int
     n_tokens: int
     speed: ReadingSpeed | None = None
+    n_known: int = 0  # pieces that were read before, whose notes are on disk
 
     @property
     def seconds(self) -> float | None:
         """Expected time; None where no speed is known."""
-        return self.speed.seconds(self.n_tokens, self.note_tokens * len(self.pieces)) if self.speed else None
+        left = self.note_tokens * (len(self.pieces) - self.n_known)
+        return self.speed.seconds(self._tokens_left, left) if self.speed else None
+
+    @property
+    def _tokens_left(self) -> int:
+        return round(self.n_tokens * (1 - self.n_known / max(len(self.pieces), 1)))
+
+    def request(self, piece: TextPiece) -> Request:
+        """The request for the note on a piece."""
+        return note_request(self.question, f"{self.name}, {piece.lines}", piece.text, self.note_tokens)
 
     def __str__(self) -> str:
         """The cost in words."""
         n = len(self.pieces)
+        known = f", {self.n_known:,} of them read before" if self.n_known else ""
         time = f", ≈{ms(1000 * self.seconds)}" if self.seconds is not None else ""
-        return f"{n:,} part{'' if n == 1 else 's'}, ≈{self.n_tokens:,} tokens to read{time}"
+        return f"{n:,} part{'' if n == 1 else 's'}{known}, ≈{self._tokens_left:,} tokens to read{time}"
 
 
 def plan_reading(
-    name: str, text: str, question: str, info: ModelInfo, count: Count, speed: ReadingSpeed | None = None
+    name: str,
+    text: str,
+    question: str,
+    info: ModelInfo,
+    count: Count,
+    speed: ReadingSpeed | None = None,
+    first_line: int = 1,
 ) -> ReadingPlan:
-    """Plan to read a text for a question. UsageError where there is no question, or no room for it."""
+    """Plan to read a text, whose first line has this number in its file, for a question. UsageError where there is no
+    question, or no room for it."""
     if not question.strip():
         raise UsageError(f"to read {name} in parts takes a question", "say what you want to know of it")
     ctx = info.ctx or USUAL_CONTEXT
@@ -82,7 +100,7 @@ def plan_reading(
     n_sample = count(note_request(question, name, sample, note_tokens)) - around
     per_token = n_bytes(sample) / (n_sample if n_sample > 0 else about_tokens(n_bytes(sample)) or 1)
     piece_bytes, digest_bytes = int(_FILL * room * per_token), int(_NOTES_SHARE * ctx * per_token)
-    pieces = tuple(cut(text, piece_bytes))
+    pieces = tuple(cut(text, piece_bytes, first_line))
     n_tokens = round(n_bytes(text) / per_token) + around * len(pieces)
     if (n_notes := note_tokens * len(pieces)) * per_token > digest_bytes:
         n_tokens += n_notes + around * -(-n_notes // room)

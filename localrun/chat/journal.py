@@ -11,6 +11,7 @@ from localrun.base.paths import folder
 from localrun.chat.conversation import Chat, Policy, SettingValue
 from localrun.chat.file import JournalFile
 from localrun.chat.images import IMAGES, ImageShelf, erase_images
+from localrun.chat.kept_notes import erase_notes
 from localrun.chat.summary import SUFFIX, ChatSummary, Summaries, is_chat_id
 from localrun.storage.block_files import DISK_FOLDER
 from localrun.storage.erase import erase_chats
@@ -195,11 +196,13 @@ def find_chat(store: ChatStore, wanted: str) -> ChatSummary:
 def erase_traces(chats: Path, chat_id: str) -> None:
     """Erase a chat's text outside its file: in the search index and in blocks of the KV cache on disk.
 
-    Blocks that other chats share stay. Raises OSError.
+    Blocks that other chats share stay. Notes of readings in parts that were not ended name no chat, so that all go.
+    Raises OSError.
     """
     cache = folder("cache")
     if cache is not None:
         erase_chats(cache / DISK_FOLDER, [chat_id])
+    erase_notes(chats)
     erase_index(chats)
 
 

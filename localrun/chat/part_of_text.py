@@ -23,6 +23,10 @@ class TextRange:
     n_last: int = 0  # only so many lines before the end
     words: str = ""  # only lines with these
 
+    def first_line(self, text: str) -> int:
+        """Number of the first line of this part; 1 for found lines, which have their numbers in them."""
+        return max(len(text.splitlines()) - self.n_last + 1, 1) if self.n_last else self.first
+
 
 def split_part(typed: str) -> tuple[str, TextRange | None]:
     """A path and the part named behind it; None where there is none. UsageError for a part that cannot be."""

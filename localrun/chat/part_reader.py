@@ -7,7 +7,8 @@ from localrun.base.content import FilePart
 from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.events import Completion
 from localrun.base.request import Request
-from localrun.chat.in_parts import NOTHING, ReadingPlan, note_request
+from localrun.chat.in_parts import NOTHING, ReadingPlan
+from localrun.chat.kept_notes import KeptNotes
 from localrun.chat.pieces import TextPiece, lines_in_words, n_bytes
 
 AskModel = Callable[[Request], Completion]
@@ -27,15 +28,15 @@ class Note:
 
 class PartReader:
     """`ask` answers a request. One that the user stops ends the reading, as does one that fails, which is the `problem`
-    then; what was noted before counts."""
+    then; what was noted before counts. Notes that are `kept` are not asked for."""
 
-    def __init__(self, plan: ReadingPlan, ask: AskModel) -> None:
+    def __init__(self, plan: ReadingPlan, ask: AskModel, kept: KeptNotes | None = None) -> None:
         self.plan = plan
         self.n_parts = len(plan.pieces)  # as far as is known: one that is too long becomes several
         self.n_read = 0
         self.is_stopped = False
         self.problem = ""
-        self._ask = ask
+        self._ask, self._kept = ask, kept
         self._last_line = 0
         self._notes: list[Note] = []
 
@@ -52,6 +53,8 @@ class PartReader:
                 yield note
             if self.is_stopped:
                 self._notes = before
+        if self._kept is not None and not self.is_stopped:
+            self._kept.forget()
 
     @property
     def summary(self) -> str:
@@ -75,8 +78,13 @@ class PartReader:
         left = list(pieces)
         while left and not self.is_stopped:
             piece = left.pop(0)
+            request = self.plan.request(piece)
+            known = self._kept.note(request) if self._kept is not None else None
+            if known is not None:
+                yield Note(piece.first, piece.last, known)
+                continue
             try:
-                answer = self._ask(self._request(piece))
+                answer = self._ask(request)
             except PromptTooLongError:
                 smaller = piece.smaller()
                 if len(smaller) < 2:
@@ -91,11 +99,10 @@ class PartReader:
                 return
             self.is_stopped = answer.stop_reason == "cancelled"
             if not self.is_stopped:
-                yield Note(piece.first, piece.last, _found(answer))
-
-    def _request(self, piece: TextPiece) -> Request:
-        name = f"{self.plan.name}, {piece.lines}"
-        return note_request(self.plan.question, name, piece.text, self.plan.note_tokens)
+                found = _found(answer)
+                if self._kept is not None:
+                    self._kept.keep(request, found)
+                yield Note(piece.first, piece.last, found)
 
     def _keep(self, note: Note) -> None:
         if note.text:

@@ -1,6 +1,7 @@
 """Reading a text that is longer than the context, in parts: its cost, its progress, and a stop by Ctrl-C."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from localrun.base.content import FilePart, TextPart, text_of
@@ -8,6 +9,7 @@ from localrun.base.errors import PromptTooLongError
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.chat.in_parts import plan_reading
+from localrun.chat.kept_notes import KeptNotes
 from localrun.chat.part_reader import PartReader
 from localrun.chat.reading_speed import reading_speed
 from localrun.cli.console import note, show_progress
@@ -25,9 +27,11 @@ def read_in_parts(
     """
     speed = reading_speed(answers, client.info, machine_rates())
     plan = plan_reading(name, text, question, client.info, lambda request: _count(client, request), speed)
+    kept = KeptNotes(plan, client.info)
+    plan = replace(plan, n_known=kept.known(plan))
     note(f"({name}: {plan}; Ctrl-C ends the reading, and what was read counts)")
     with CancelOnInterrupt() as ctrl_c:
-        reader = PartReader(plan, lambda request: _completion(ctrl_c.watch(client.generate(request))))
+        reader = PartReader(plan, lambda request: _completion(ctrl_c.watch(client.generate(request))), kept)
         for _ in reader.read():
             show_progress(f"(part {reader.n_read:,} of {reader.n_parts:,})")
     show_progress("")

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,8 @@ from localrun.base.errors import EngineDiedError, PromptTooLongError, UsageError
 from localrun.base.events import Completion
 from localrun.base.request import Request
 from localrun.chat.in_parts import ReadingPlan, plan_reading
+from localrun.chat.journal import ChatStore
+from localrun.chat.kept_notes import KeptNotes
 from localrun.chat.part_of_text import part_of, split_part, take
 from localrun.chat.part_reader import PartReader
 from localrun.chat.pieces import cut, n_bytes
@@ -119,6 +122,49 @@ def test_notes_survive_a_stop_while_they_are_condensed() -> None:
     assert reader.summary == f"all of it read in {n_pieces} parts"
     assert reader.digest().text.count("[lines") == n_pieces
     assert n_bytes(reader.digest().text) <= plan().digest_bytes + 40 * n_pieces
+
+
+def test_what_was_read_before_a_restart_is_not_read_again(home: Path) -> None:
+    before = Model(stops_after=3)
+    list(PartReader(plan(), before, KeptNotes(plan(), SMALL)).read())
+    (file,) = (home / "chats" / "readings").iterdir()
+    with file.open("a") as half:
+        half.write('{"asked": "a line that a crash cut')
+    kept = KeptNotes(plan(), SMALL)
+    again = replace(plan(), n_known=kept.known(plan()))
+    assert str(again).startswith(f"{len(plan().pieces)} parts, 3 of them read before, ≈")
+    assert again.seconds is None
+    after = Model()
+    reader = PartReader(again, after, kept)
+    list(reader.read())
+    whole = PartReader(plan(), Model())
+    list(whole.read())
+    assert reader.digest() == whole.digest()
+    asked = [text_in(request) for request in (*before.asked[:3], *after.asked)]
+    assert "".join(asked[: len(plan().pieces)]) == LOG, "each part was read once"
+    assert not file.exists(), "it was read to its end"
+
+
+def test_notes_are_those_of_one_model_and_question_and_go_with_the_chats(home: Path) -> None:
+    list(PartReader(plan(), Model(stops_after=3), KeptNotes(plan(), SMALL)).read())
+    other = plan_reading("server.log", LOG, "Is all well?", SMALL, count)
+    assert KeptNotes(plan(), SMALL).known(plan()) == 3
+    assert KeptNotes(other, SMALL).known(other) == 0
+    assert KeptNotes(plan(), replace(SMALL, fingerprint="another")).known(plan()) == 0
+    store = ChatStore(home / "chats")
+    chat = store.create()
+    chat.add_user("Hi")
+    store.erase(chat.id)
+    assert KeptNotes(plan(), SMALL).known(plan()) == 0
+
+
+def test_lines_of_a_part_count_as_in_the_file() -> None:
+    for typed, first in (("200-300", 200), ("-100", 4901), ("/04321/", 1), ("-90000", 1)):
+        part = part_of(typed)
+        assert part.first_line(LOG) == first
+        planned = plan_reading("server.log", take(LOG, part), QUESTION, SMALL, count, first_line=part.first_line(LOG))
+        assert planned.pieces[0].first == first
+        assert f"lines {first:,}–" in str(planned.request(planned.pieces[0]).messages[0]["content"])
 
 
 def test_a_piece_that_is_longer_than_it_looked_is_cut_again() -> None:

@@ -1,6 +1,7 @@
 """Files behind an @: found within bounds, chosen by letters, globs and folders, and attached."""
 
 import os
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from localrun.chat.attachments import MAX_BYTES
 from localrun.chat.files import FoundFile, place_of, read_files, read_found, walk
 from localrun.chat.images import ImageShelf
 from localrun_tui.screens.chat.file_menu import behind_at
-from localrun_tui.state.files import dropped_path, look_at, matching
+from localrun_tui.state.files import MOST_DROPPED, dropped_path, dropped_paths, look_at, matching
 
 TREE = {
     "README.md": "read me",
@@ -291,6 +292,17 @@ def test_a_path_that_is_dropped(tree: Path) -> None:
         assert dropped_path(text) is None
 
 
+@pytest.mark.skipif(os.name == "nt", reason="paths are written another way on this OS (windows)")
+def test_several_paths_that_are_dropped(tree: Path) -> None:
+    two = [tree / "README.md", tree / "notes" / "moon tides.txt"]
+    spelled = "\n".join(map(str, two)), "\n\n".join(path.as_uri() for path in two), shlex.join(map(str, two))
+    for text in (*spelled, f"  {two[0]}\n  '{two[1]}'\n", " ".join(str(path).replace(" ", "\\ ") for path in two)):
+        assert dropped_paths(text) == two
+    for text in ("", "hello", f"{two[0]}\nhello", f"{two[0]} and '{two[1]}", f"see {two[0]}", f"{two[0]} 'open"):
+        assert dropped_paths(text) == []
+    assert dropped_paths(f"{two[0]}\n" * (MOST_DROPPED + 1)) == []
+
+
 def test_only_an_at_before_a_word_asks_for_files() -> None:
     wanted = {
         "@": "",
@@ -365,6 +377,28 @@ def test_a_file_is_picked_by_keys(tree: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "[file: src/engine_test.py]" in content
     assert "[file: src/deep/cache.py]" in content
     assert content.endswith("what is @e?")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="paths are written another way on this OS (windows)")
+@pytest.mark.parametrize(("n_files", "offer"), [(3, "attach all 3 text files"), (70, "attach the first 50 of 70 text")])
+def test_paths_that_are_pasted_become_files(tmp_path: Path, n_files: int, offer: str) -> None:
+    """70 of them are more than a paste may have before it becomes a chip."""
+    paths = [tmp_path / f"{'a long name ' * 8}{number}.txt" for number in range(n_files)]
+    for path in paths:
+        path.write_text(f"This is {path.name[-6:]}")
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        composer = chat_screen(pilot).composer
+        await ready(pilot)
+        await type_text(pilot, "before ")
+        pilot.app.post_message(events.Paste("\n".join(map(str, paths)) + "\n"))
+        await until_text(pilot, offer)
+        await pilot.press("enter")
+        await until(pilot, lambda: len(composer.attachments) == min(n_files, 50))
+        assert composer.editor.text.rstrip() == "before"
+
+    drive(app, steps)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="paths are written another way on this OS (windows)")

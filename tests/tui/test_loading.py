@@ -63,7 +63,7 @@ def test_a_load_can_be_given_up() -> None:
         await until_text(pilot, "loading")
         await pilot.press("escape")
         await until_text(pilot, "no model: Ctrl+O")
-        assert notice(pilot) == ""
+        assert notice(pilot) == f"The load of {CHOICE.stored.name} was stopped.  Ctrl+O loads it again, or another"
         loaded.set()
 
     drive(app, steps)

@@ -136,8 +136,10 @@ def test_the_catalogue_says_what_fits() -> None:
         assert "llama3.2" in shown  # the licence
         look_for(pilot, "no such word")
         await until_text(pilot, "nothing here has the words")
+        await until(pilot, lambda: "Choose" not in screen_text(pilot.app))
         await pilot.press("escape")
         await until_text(pilot, "Apache-2.0")
+        await until_text(pilot, "Choose")
         await pilot.press("escape")
         await until(pilot, lambda: app.closed)
 

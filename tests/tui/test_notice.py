@@ -2,10 +2,12 @@
 
 import pytest
 from localrun_testing.chat_app import chat_app, chat_screen, ready
-from localrun_testing.pilots import drive, screen_text, until_text
+from localrun_testing.pilots import drive, screen_text, until, until_text
 from textual.pilot import Pilot
 
 from localrun.base.errors import LocalrunError
+from localrun_tui.screens.help_screen import HelpScreen
+from localrun_tui.widgets.toast import toast
 
 
 @pytest.mark.parametrize("n_words", [3, 40])
@@ -22,5 +24,22 @@ def test_wrapped_lines_keep_their_indent(n_words: int) -> None:
         assert lines[0].startswith(" ▌ ✕ begin")
         assert all(line.startswith(" ▌   ") and line[5] != " " for line in lines[1:])
         assert (len(lines) > 2) == (n_words > 3)
+
+    drive(app, steps)
+
+
+def test_a_toast_does_not_cover_the_next_screen() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[object]) -> None:
+        await ready(pilot)
+        toast(app.screen, "Nothing was said in this chat yet")
+        await until_text(pilot, "Nothing was said")
+        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        await until(pilot, lambda: "Nothing was said" not in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
+        assert "Nothing was said" not in screen_text(app)
 
     drive(app, steps)

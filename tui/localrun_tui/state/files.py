@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -12,6 +13,8 @@ from localrun.base.units import gib
 from localrun.chat.files import Files, FoundFile, is_glob
 
 MOST_SHOWN = 40
+MOST_DROPPED = 1000  # paths in one paste
+_PATH_BEGINS = ("/", "~", "'", '"', "file://", "\\") if os.name == "posix" else ("",)
 _LOOK_BYTES, _LOOK_LINES = 2048, 7
 _SCORED = 400  # of those that have the letters in their order, the shortest
 
@@ -48,6 +51,22 @@ def look_at(files: Sequence[FoundFile]) -> str:
         return f"{gib(one.n_bytes)}\nnot text"
     lines = data.decode("utf-8", "replace").splitlines()[:_LOOK_LINES]
     return "\n".join([f"{gib(one.n_bytes)}", *lines])
+
+
+def dropped_paths(text: str) -> list[Path]:
+    """The files whose paths were pasted or dropped, a line each or in a row of words; none where one is no file, or
+    where there are more than MOST_DROPPED."""
+    lines = [line for line in text.strip().split("\n") if line.strip()]
+    if not 0 < len(lines) <= MOST_DROPPED or not text.lstrip().startswith(_PATH_BEGINS):
+        return []
+    found = [dropped_path(line) for line in lines]
+    if found == [None]:  # several files in one line, as terminals type them
+        try:
+            words = shlex.split(lines[0]) if os.name == "posix" else []
+        except ValueError:  # a quote that is not closed
+            words = []
+        found = [dropped_path(shlex.quote(word)) for word in words[: MOST_DROPPED + 1]]
+    return [path for path in found if path] if None not in found and len(found) <= MOST_DROPPED else []
 
 
 def dropped_path(text: str) -> Path | None:

@@ -1,6 +1,7 @@
 """A text that is longer than the model sees at once: parts of it, and reading it in parts."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from localrun.base.content import FilePart
@@ -10,6 +11,7 @@ from localrun.base.request import Request
 from localrun.base.units import gib
 from localrun.chat.attachments import MAX_BYTES, about_tokens
 from localrun.chat.in_parts import USUAL_CONTEXT, ReadingPlan, plan_reading
+from localrun.chat.kept_notes import KeptNotes
 from localrun.chat.part_of_text import part_of, take
 from localrun.chat.part_reader import PartReader
 from localrun.chat.pieces import n_bytes
@@ -71,7 +73,9 @@ class LongText:
 
         client, part = self._model, self.part(typed)
         speed = reading_speed(self._answers, client.info, machine_rates())
-        return plan_reading(part.name, part.text, question, client.info, self._count, speed)
+        first = part_of(typed.strip()).first_line(self.text) if typed.strip() else 1
+        plan = plan_reading(part.name, part.text, question, client.info, self._count, speed, first)
+        return replace(plan, n_known=KeptNotes(plan, client.info).known(plan))
 
     def found(self, question: str) -> list[tuple[str, int]]:
         """Parts with words of the question that leave half of the context free, each with the number of its lines."""
@@ -79,7 +83,8 @@ class LongText:
 
     def read(self, plan: ReadingPlan, tell: Callable[[PartReader, str], object], stop: Cancellation) -> PartReader:
         """Read as planned; `tell` gets the reader and each note."""
-        reader = PartReader(plan, lambda request: self._completion(request, stop))
+        kept = KeptNotes(plan, self._model.info)
+        reader = PartReader(plan, lambda request: self._completion(request, stop), kept)
         for note in reader.read():
             tell(reader, str(note) if note.text else "")
         return reader

@@ -125,6 +125,7 @@ class ModelList(Vertical, Generic[T]):
             return
         options.set_options([Option(item.row, id=item.key) for item in self.items])
         self.set_class(not self.items, "-empty")
+        options.refresh_bindings()
         empty = self.query_one("#empty", Static)
         nothing_left = bool(self._all) and bool(self._words)
         text = f"nothing here has the words “{' '.join(self._words)}”" if nothing_left else self._when_empty
@@ -164,7 +165,9 @@ class _Options(MarkedOptions, inherit_bindings=False):
         self._chooses = chooses
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self._chooses if action == "select" else super().check_action(action, parameters)
+        if action == "select":
+            return self._chooses and self.option_count > 0
+        return super().check_action(action, parameters)
 
 
 def _matches(item: Item[T], words: Sequence[str]) -> bool:

@@ -208,8 +208,11 @@ class ChatScreen(Screen[None]):
         """Stop the answer, or the load."""
         if self.session.answering:
             self.run_guarded(self.session.stop())
-        else:
+        elif self.session.model.loading:
+            choice = self.session.model.choice
             self.session.model.give_up()
+            name = choice.stored.name if choice is not None else "the model"
+            self.pane.notice.say(f"The load of {name} was stopped.  Ctrl+O loads it again, or another")
 
     def action_consent(self) -> None:
         """Go to the question whether a tool may run."""

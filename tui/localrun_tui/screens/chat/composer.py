@@ -181,13 +181,13 @@ class Composer(Vertical):
             self.menu.show(offers)
 
     def offer_dropped(self, text: str) -> None:
-        """A path that was pasted, as a terminal does with a file that is dropped on it, may become a file."""
+        """Paths that were pasted, as a terminal does with files that are dropped on it, may become files."""
         offer_dropped: WorkType[None] = partial(self._offer_dropped, text)
         self.run_worker(offer_dropped, group="files", exclusive=True)
 
     async def _offer_dropped(self, text: str) -> None:
         offers = await asyncio.to_thread(dropped_offer, text)
-        if offers and self.editor.before_cursor.endswith(text.strip()):
+        if offers and self.editor.text_before_cursor.rstrip().endswith(text.strip()):
             self.menu.show(offers)
 
     def complete(self) -> None:

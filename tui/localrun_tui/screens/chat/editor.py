@@ -1,5 +1,6 @@
 """The text area of the composer: Enter sends; keys and pastes act at once and in order."""
 
+import asyncio
 from typing import ClassVar, Protocol
 
 from textual import events
@@ -7,6 +8,7 @@ from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 
 from localrun_tui.screens.chat.attached_files import AttachedFiles
+from localrun_tui.state.files import dropped_paths
 from localrun_tui.widgets.fields import TextField, pasted
 
 _NEW_LINE_TOO = "New line, where the terminal distinguishes it from Enter"
@@ -71,11 +73,18 @@ class Editor(TextField):
         row, column = self.cursor_location
         return self.document.get_line(row)[:column]
 
+    @property
+    def text_before_cursor(self) -> str:
+        """All text up to the cursor."""
+        return self.get_text_range((0, 0), self.cursor_location)
+
     def take_back(self, typed: str) -> None:
         """Remove the text typed last, if it is still before the cursor."""
-        row, column = self.cursor_location
-        if self.before_cursor.endswith(typed):
-            self.delete((row, column - len(typed)), (row, column))
+        before = self.text_before_cursor
+        before = before if before.endswith(typed) else before.rstrip()  # a line end that came with a paste
+        if before.endswith(typed):
+            begin = before[: len(before) - len(typed)]
+            self.delete((begin.count("\n"), len(begin) - begin.rfind("\n") - 1), self.cursor_location)
 
     def action_send(self) -> None:
         self._writer.submit()
@@ -131,7 +140,7 @@ class Editor(TextField):
         return super().check_action(action, parameters)
 
     async def _on_paste(self, event: events.Paste) -> None:
-        if len(event.text) > _LONG_PASTE:
+        if len(event.text) > _LONG_PASTE and not await asyncio.to_thread(dropped_paths, pasted(event.text)):
             event.prevent_default()
             event.stop()
             self._writer.attached.add_paste(pasted(event.text))

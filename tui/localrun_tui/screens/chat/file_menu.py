@@ -10,9 +10,9 @@ from textual.content import Content
 
 from localrun.base.units import gib
 from localrun.chat.attachments import about_tokens
-from localrun.chat.files import Files, FoundFile, is_glob, place_of, walk
+from localrun.chat.files import MOST_AT_ONCE, Files, FoundFile, is_glob, place_of, walk
 from localrun_tui.screens.chat.suggestions import Suggestion
-from localrun_tui.state.files import MOST_SHOWN, dropped_path, matching
+from localrun_tui.state.files import MOST_SHOWN, dropped_paths, matching
 from localrun_tui.widgets.columns import say
 
 _BEHIND_AT = re.compile(r'(?:^|(?<=\s))@("[^"]*|\S*)\Z')
@@ -80,13 +80,16 @@ def named_folder(root: Path, wanted: str) -> str:
 
 
 def dropped_offer(text: str) -> list[Suggestion]:
-    """The offer to attach the file whose path was pasted; none where it is no path of one."""
-    path = dropped_path(text)
+    """The offer to attach the files whose paths were pasted, as many as go along at once; none where one is no file."""
     try:
-        size = path.stat().st_size if path else 0
+        found = [FoundFile(path, path.name, path.stat().st_size) for path in dict.fromkeys(dropped_paths(text))]
     except OSError:
         return []
-    return [offer(FoundFile(path, path.name, size), text.strip(), words="attach ")] if path else []
+    if len(found) == 1:
+        return [offer(found[0], text.strip(), words="attach ")]
+    if len(found) <= MOST_AT_ONCE:
+        return [_several(found, text.strip(), f"attach all {len(found)}")] if found else []
+    return [_several(found[:MOST_AT_ONCE], text.strip(), f"attach the first {MOST_AT_ONCE} of {len(found):,}")]
 
 
 def offer(one: FoundFile, replaces: str, leads_to: str = "", words: str = "") -> Suggestion:
@@ -112,8 +115,13 @@ def _at(path: str) -> str:
 
 
 def _all_of(found: Sequence[FoundFile], wanted: str) -> Suggestion:
-    tokens = sum(about_tokens(one.n_bytes) for one in found)
-    is_images = all(one.is_image for one in found)
-    words = f"all {len(found)} images" if is_images else f"all {len(found)} text files  ≈{tokens:,} tokens"
-    row = Content.styled(words, "bold")
-    return Suggestion(wanted, row, replaces=f"@{wanted}", files=tuple(found))
+    return _several(found, f"@{wanted}", f"all {len(found)}")
+
+
+def _several(found: Sequence[FoundFile], replaces: str, words: str) -> Suggestion:
+    """A row for several files: `words`, what they are, and the tokens of the texts among them."""
+    tokens = sum(about_tokens(one.n_bytes) for one in found if not one.is_image)
+    n_images = sum(one.is_image for one in found)
+    kind = "images" if n_images == len(found) else "files" if n_images else "text files"
+    row = Content.styled(f"{words} {kind}" + (f"  ≈{tokens:,} tokens" if tokens else ""), "bold")
+    return Suggestion(replaces, row, replaces=replaces, files=tuple(found))

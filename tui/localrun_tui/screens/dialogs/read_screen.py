@@ -151,7 +151,7 @@ class ReadScreen(Dialog[FilePart | None]):
 
     def _progress(self, reader: PartReader, note: str) -> None:
         n, of = reader.n_read, reader.n_parts
-        left = (time.monotonic() - self._began) / max(n, 1) * (of - n)
+        left = (time.monotonic() - self._began) / max(n - reader.plan.n_known, 1) * (of - n)
         words = f" part {n:,} of {of:,} read · {ms(1000 * left)} left" if n < of else " putting the notes together"
         self._cost(bar(n / of, _BAR, "$warning") + say(words))
         if note:
