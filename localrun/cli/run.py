@@ -85,8 +85,7 @@ def run(
     choice = choice_for(last, model, hub, load, server)
     texts = _texts(prompt, file or [], no_stdin)
     seen = _attach(last, image or [])
-    logprobs: list[TokenLogprob] = []
-    stream = _stream(output, answer.show_thinking, chat_tools, logprobs)
+    stream, logprobs = _stream(output, answer.show_thinking, chat_tools)
     with closing(chat_tools) if chat_tools else nullcontext(), closing(_open(last, choice, load)) as client:
         options = replace(shared.options(last, constraint, ready_tools(chat_tools)), logprobs=output.logprobs)
         for line in () if output.as_data else client.info.notes:
@@ -207,10 +206,11 @@ def _is_model(text: str) -> bool:
 
 
 def _stream(
-    output: RunOutput, show_thinking: bool, tools: "ChatTools | None", logprobs: list[TokenLogprob]
-) -> "partial[Done]":
-    """The function that runs a request, shows its answer in the chosen form, and collects its logprobs."""
-    return partial(
+    output: RunOutput, show_thinking: bool, tools: "ChatTools | None"
+) -> "tuple[partial[Done], list[TokenLogprob]]":
+    """The function that runs a request and shows its answer in the chosen form, and the list that gets its logprobs."""
+    logprobs: list[TokenLogprob] = []
+    stream = partial(
         stream_answer,
         show_thinking=show_thinking,
         jsonl=output.jsonl,
@@ -218,6 +218,7 @@ def _stream(
         tools=tools,
         logprobs=logprobs,
     )
+    return stream, logprobs
 
 
 def _attach(chat: Chat | None, paths: Sequence[str]) -> list[tuple[ImagePart, RequestImage | None]]:
