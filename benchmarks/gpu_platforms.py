@@ -10,7 +10,6 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda import attentions as cuda_attentions
 from localrun.backends.cuda import availability as cuda_availability
 from localrun.backends.cuda import bulk_linears
 from localrun.backends.cuda import linears as cuda_linears
@@ -20,12 +19,12 @@ from localrun.backends.cuda.backend import CudaBackend
 from localrun.backends.cuda.bulk import span_of
 from localrun.backends.cuda.bulk_linears import BulkMemory, Multiplies
 from localrun.backends.cuda.translator import CudaTranslator
+from localrun.backends.gpu import attention
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.layer_cache import LayerCache
 from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.gpu.translator import Translator
-from localrun.backends.metal import attentions as metal_attentions
 from localrun.backends.metal import availability as metal_availability
 from localrun.backends.metal import linears as metal_linears
 from localrun.backends.metal import norms as metal_norms
@@ -92,8 +91,10 @@ class Platform(ABC):
 
     @abstractmethod
     def norm(self, x: Tensor, weight: Tensor, out: Tensor) -> Launch: ...
-    @abstractmethod
-    def attend(self, step: StepTensors, case: AttentionCase) -> list[Launch]: ...
+    def attend(self, step: StepTensors, case: AttentionCase) -> list[Launch]:
+        operands = (case.q, None, case.out, case.rows, case.n_units, case.partial)
+        return list(attention.attend(self.device, step, case.op, case.cache, *operands))
+
     @property
     def bulk_span(self) -> int:
         """Tokens of a span of a prompt that are read in bulk; 0 where none are."""
@@ -140,10 +141,6 @@ class Cuda(Platform):
         q8 = Q8.of(x.shape[1], len(x), x.device)
         return cuda_norms.norm(self.device, x, weight, 1e-5, len(x), out=out, q8=q8)
 
-    def attend(self, step: StepTensors, case: AttentionCase) -> list[Launch]:
-        operands = (case.q, None, case.out, case.rows, case.n_units, case.partial)
-        return list(cuda_attentions.attend(self.device, step, case.op, case.cache, *operands))
-
     @property
     def bulk_span(self) -> int:
         return span_of(self.device.arch)
@@ -181,10 +178,6 @@ class Metal(Platform):
 
     def norm(self, x: Tensor, weight: Tensor, out: Tensor) -> Launch:
         return metal_norms.norm(self.device, x, weight, 1e-5, len(x), out=out)
-
-    def attend(self, step: StepTensors, case: AttentionCase) -> list[Launch]:
-        operands = (case.q, None, case.out, case.rows, case.n_units, case.partial)
-        return list(metal_attentions.attend(self.device, step, case.op, case.cache, *operands))
 
 
 def platform(anyway: bool = False) -> Platform:

@@ -29,10 +29,12 @@ LR_INLINE void lr_score(float (&s)[COLUMNS][2], const float (*q)[DIM], const flo
   }
 }
 
+// The arguments of attention.cu; those without a name are for codes alone.
 extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, 1) attend_units(const float* q, const float* sink_q,
-    const float* keys, const float* values, const int* positions, const int* row_sequence, const int* table,
-    const int* table_at, const int* sink, const int* rows, float* parts, int n_heads, int n_kv_heads, int n_layers,
-    int index, int window, int sink_window, float scale, float softcap) {
+    const float* keys, const uint16_t*, const float* values, const uint16_t*, const uint8_t*, const uint8_t*,
+    const int* positions, const int* row_sequence, const int* table, const int* table_at, const int* sink, const int*,
+    const int*, const int* rows, float* parts, int n_heads, int n_kv_heads, int n_layers, int index, int window,
+    int sink_window, float scale, float softcap) {
   const int row = rows ? rows[blockIdx.z] : blockIdx.z, position = row < 0 ? -1 : positions[row];
   const Sight sight = {window, sink_window};
   const int unit = lr_unit(sight, position, blockIdx.x);

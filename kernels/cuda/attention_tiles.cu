@@ -135,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attend_tiles(const floa
     const uint8_t* keys, const uint16_t* key_sides, const uint8_t* values, const uint16_t* value_sides,
     const uint8_t* ring_keys, const uint8_t* ring_values, const int* positions, const int* row_sequence,
     const int* table, const int* table_at, const int* sink, const int* ring_slots, const int* ring_sink,
-    const float* sinks, const int* is_alone, float* out, int n_rows, int n_heads, int n_kv_heads, int n_layers, int index,
+    const int* is_alone, const float* sinks, float* out, int n_rows, int n_heads, int n_kv_heads, int n_layers, int index,
     int window, int sink_window, float scale, float softcap) {
   LR_DYNAMIC_SHARED(Shared, shared);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;

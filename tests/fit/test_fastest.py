@@ -10,8 +10,8 @@ from localrun_testing.small_model import FULL, small_model
 
 from localrun.backends.cpu.library import load_library
 from localrun.backends.decode_cost import DecodeCost
-from localrun.backends.gpu.coverage import MIXTURES, left_to_torch
 from localrun.backends.gpu.decode_cost import decode_cost
+from localrun.backends.gpu.supports import MIXTURES, left_to_torch
 from localrun.backends.registry import BACKENDS
 from localrun.base.machine import Memory
 from localrun.base.request import BackendName, LoadOptions
@@ -59,10 +59,10 @@ class Card(PretendedBackend):
     """The reference on a pretended GPU, which says of itself what the CUDA backend says."""
 
     def without_kernels(self, model: Recording) -> tuple[str, ...]:
-        return left_to_torch(model)
+        return left_to_torch(model, "cuda")
 
     def decode_cost(self, model: Recording) -> DecodeCost:
-        return decode_cost(model)
+        return decode_cost(model, "cuda")
 
 
 @pytest.fixture

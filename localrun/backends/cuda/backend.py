@@ -14,7 +14,6 @@ from localrun.backends.cuda.bulk import memory_bytes, span_of
 from localrun.backends.cuda.driver import Gpu, all_gpus, free_now, spared_bytes
 from localrun.backends.cuda.limits import DriverLimitProbe
 from localrun.backends.gpu.backend import GpuBackend
-from localrun.backends.gpu.coverage import left_to_torch
 from localrun.backends.gpu.emulation import emulated_device
 from localrun.backends.gpu.limits import TorchLimitProbe
 from localrun.backends.gpu.scratch import arena_bytes
@@ -147,9 +146,9 @@ class CudaBackend(GpuBackend):
     def scratch_bytes(
         self, model: Recording, ctx: int, codecs: tuple[KVCodec, ...], threads: int, sequences: int
     ) -> int:
-        span = 0 if left_to_torch(model) else span_of(self.arch)
+        span = 0 if self.without_kernels(model) else span_of(self.arch)
         bulk = memory_bytes(model, max_rows(span), span) if span else 0
-        return bulk + arena_bytes(model, ctx, codecs, sequences, coded=True, span=span)
+        return bulk + arena_bytes(model, ctx, codecs, sequences, backend=self.name, coded=True, span=span)
 
     def limit_probe(self, threads: int) -> LimitProbe:
         if self.is_emulated:

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from localrun.backends.cuda.bulk import bulk_numbers
 from localrun.backends.cuda.linears import dequantize, reads_q8
-from localrun.backends.gpu.coverage import gathers
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.matrices import ACTIVATIONS
+from localrun.backends.gpu.supports import gathers
 from localrun.ops.instructions import Linear, LinearWeight
 from localrun.ops.types import LinearActivation
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from localrun.backends.cuda.attentions import F32, MAX_TILE_HEAD_DIM, defines_of, tile_warps
 from localrun.backends.cuda.limits import shared_bytes
+from localrun.backends.gpu import attention_blocks
+from localrun.backends.gpu.layer_cache import codec_defines
 from localrun.backends.gpu.logits import PARTS
 from localrun.backends.gpu.weight_layouts import LAYOUTS, CodeLayout
-from localrun.ops.kv import KV_CODECS
+from localrun.ops.kv import KV_CODECS, KVCodec
 
-TENSOR_CODECS = tuple(codec for codec in KV_CODECS.values() if codec.k_bits < F32)  # f16 first
+BLOCKS = attention_blocks.CUDA
+CODED = tuple(codec for codec in KV_CODECS.values() if codec.k_bits < attention_blocks.F32)  # f16 first
 HEAD_DIMS = (128, 32, 64, 80, 96, 112, 256, 512)
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)  # Turing, A100, RTX 30, RTX 40, H100, B200, RTX 50
 
@@ -35,16 +37,16 @@ def units() -> tuple[Unit, ...]:
     """All of them, in the order of their files' names."""
     every = (
         *(
-            Unit("attention.cu", f"of heads of {dim} {codec.name}", {"DIM": dim} | defines_of(codec))
-            for codec in TENSOR_CODECS
+            Unit("attention.cu", f"of heads of {dim} {codec.name}", BLOCKS.defines(dim, codec))
+            for codec in CODED
             for dim in HEAD_DIMS
         ),
         *(Unit("attention_f32.cu", f"of heads of {dim}", {"DIM": dim}) for dim in HEAD_DIMS),
         *(
-            Unit("attention_tiles.cu", f"of heads of {dim} {codec.name}", tile_defines(dim) | defines_of(codec))
-            for codec in TENSOR_CODECS
+            Unit("attention_tiles.cu", f"of heads of {dim} {codec.name}", tile_defines(dim, codec))
+            for codec in CODED
             for dim in HEAD_DIMS
-            if dim <= MAX_TILE_HEAD_DIM
+            if BLOCKS.has_tiles(dim, codec)
         ),
         Unit("elementwise.cu"),
         Unit("intrinsics.cu"),
@@ -52,14 +54,15 @@ def units() -> tuple[Unit, ...]:
         Unit("linear_bf16.cu", "after a gate", {"ACT": 1}),
         Unit("logits.cu", defines={"PART": PARTS[0]}),
         Unit("norm.cu"),
-        *(Unit("rope_append.cu", f"to {codec.name}", defines_of(codec)) for codec in KV_CODECS.values()),
+        *(Unit("rope_append.cu", f"to {codec.name}", codec_defines(codec)) for codec in KV_CODECS.values()),
         *weight_units(),
     )
     return tuple(sorted(every, key=lambda unit: unit.file))
 
 
-def tile_defines(head_dim: int) -> dict[str, int]:
-    return {"DIM": head_dim, "N_WARPS": tile_warps(head_dim, shared_bytes(ARCHITECTURES[-1]))}
+def tile_defines(head_dim: int, codec: KVCodec) -> dict[str, int]:
+    macro, n_warps = BLOCKS.tile_warps(head_dim, shared_bytes(ARCHITECTURES[-1]))
+    return BLOCKS.defines(head_dim, codec) | {macro: n_warps}
 
 
 def weight_units() -> Iterator[Unit]:

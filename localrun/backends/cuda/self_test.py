@@ -11,7 +11,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from localrun.backends.cuda import attentions, norms, self_test_linears
+from localrun.backends.cuda import norms, self_test_linears
 from localrun.backends.cuda.self_test_intrinsics import intrinsics
 from localrun.backends.cuda.source import kernels_hash
 from localrun.backends.gpu import elementwise, self_test
@@ -32,7 +32,7 @@ EPS = 1e-6
 # 2). Errors of scores count by how they differ, which is less. The emulator finds 1.1e-5, 5.2e-6 and 3.1e-6, and 1e-2
 # with a fragment that is wrong.
 CLOSE_WHEN_CUT = 3e-5
-ATTENTION = AttentionCases(attentions, CLOSE_WHEN_CUT, halves=True)
+ATTENTION = AttentionCases(CLOSE_WHEN_CUT, halves=True)
 
 
 def norm(device: Device) -> str:

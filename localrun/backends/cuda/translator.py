@@ -7,18 +7,19 @@ from typing import cast
 
 from torch import Tensor
 
-from localrun.backends.cuda import attentions, bulk_linears, linears, norms
+from localrun.backends.cuda import bulk_linears, linears, norms
 from localrun.backends.cuda.bulk_linears import BulkMemory, Multiplies
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.translator import Translator
-from localrun.ops.instructions import Attention, Linear, LinearWeight, Norm, RopeAppend
+from localrun.ops.instructions import Linear, LinearWeight, Norm
 from localrun.ops.layouts import Packed
 
 
 class CudaTranslator(Translator):
     """Linears read rows quantised for the int8 tensor cores: by a norm at once, else before the first of them."""
 
+    backend = "cuda"
     bulk: BulkMemory | None = None
 
     @staticmethod
@@ -63,28 +64,6 @@ class CudaTranslator(Translator):
             yield norms.quantize(self.device, self.x(op.a), rows, q8)
         few = (self.device, self.x(op.a) if read.form.plain else None, q8, op.weights, outs, rows)
         yield from linears.linear(*few, residual=rest, out_scale=op.out_scale, act=op.act)
-
-    def rope_append(self, op: RopeAppend, *out: int) -> Iterator[Launch]:
-        q, (k, v) = self.x(op.q), (None if slot is None else self.x(slot) for slot in (op.k, op.v))
-        made = [self.x(slot) for slot in out]
-        sink_q = made[1] if op.sink_query else None
-        cache, rows = self.cache(op.layer), self.bucket.rows
-        yield attentions.rope_append(self.device, self.step, op, cache, q, k, v, made[0], sink_q, rows)
-
-    def attention(self, op: Attention, out: int) -> Iterator[Launch]:
-        yield from attentions.attend(
-            self.device,
-            self.step,
-            op,
-            self.cache(op.layer),
-            self.x(op.q),
-            None if op.sink_query is None else self.x(op.sink_query),
-            self.x(out),
-            self.bucket.rows,
-            self.bucket.n_units,
-            self.partial,
-            self.bucket.n_alone,
-        )
 
     def logits(self, a: Buffer, weight: Packed, out: Tensor, rows: int) -> Iterator[Launch]:
         x, q8 = a.x(rows), a.q8(rows)

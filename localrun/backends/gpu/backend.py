@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 
 from localrun.backends.decode_cost import DecodeCost
-from localrun.backends.gpu.coverage import KERNELS, left_to_torch
 from localrun.backends.gpu.decode_cost import decode_cost
+from localrun.backends.gpu.supports import kernels_on, left_to_torch
 from localrun.backends.gpu.validated_gpus import proven
 from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.backends.reference.backend import ReferenceBackend
@@ -43,7 +43,7 @@ class GpuBackend(ReferenceBackend):
 
     @property
     def kernels(self) -> frozenset[str]:
-        return KERNELS
+        return kernels_on(self.name)
 
     def summary(self) -> str:
         if self.is_emulated:
@@ -52,10 +52,10 @@ class GpuBackend(ReferenceBackend):
 
     def without_kernels(self, model: Recording) -> Sequence[str]:
         """Parts that the reference operations compute on the device, with weights that are decoded as they are used."""
-        return left_to_torch(model)
+        return left_to_torch(model, self.name)
 
     def decode_cost(self, model: Recording) -> DecodeCost:
-        return decode_cost(model)
+        return decode_cost(model, self.name)
 
     def why_not(self, model: Recording, matrix_types: Iterable[str]) -> str:
         linears = (each.instruction for each in model.instructions if isinstance(each.instruction, Linear))

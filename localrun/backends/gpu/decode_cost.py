@@ -7,14 +7,12 @@ The operations were counted as torch dispatches them, views left out, in a step 
 from functools import lru_cache
 
 from localrun.backends.decode_cost import DecodeCost, experts_read
-from localrun.backends.gpu.coverage import part_without_kernels
-from localrun.ops.cache_layer import CacheLayer
-from localrun.ops.instructions import Attention, Moe
+from localrun.backends.gpu.supports import SUPPORTS, has_kernels, place_of
+from localrun.ops.instructions import Attention, Embed, Moe
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.recording import Recording
 
 SEEN = 4096  # tokens of the text that a step is counted for
-LAUNCHES = {"linear": 1.5, "attention": 2, "logits": 8}  # of one instruction, one for others; activations are quantised
 TORCH_OPS = {"short_conv": 17, "gated_delta_rule": 48, "selective_scan": 33, "xielu": 10}
 ATTENTION_OPS, BLOCK_OPS = 50, 1  # of attention, and for every block of keys
 ROUTER_OPS, EXPERT_OPS, DECODE_OPS = 35, 30, 35  # of a mixture, for every expert, and to decode one of its matrices
@@ -23,27 +21,24 @@ STATE_BYTES = 40  # a number of a recurrent state
 
 
 @lru_cache(maxsize=32)
-def decode_cost(model: Recording) -> DecodeCost:
+def decode_cost(model: Recording, backend: str) -> DecodeCost:
     """Cost of a step of one row that sees 4096 tokens."""
     launches, torch_ops, torch_bytes = 0.0, 0, 0.0
     for each in model.instructions:
-        op = each.instruction
-        place = None if (layer := getattr(op, "layer", None)) is None else model.layers[layer]
-        if not part_without_kernels(op, model):
-            launches += LAUNCHES.get(op.name, 1)
+        op, place = each.instruction, place_of(each.instruction, model.layers)
+        if has_kernels(op, model.layers, backend):
+            launches += SUPPORTS[type(op)].launches
         elif isinstance(op, Moe):
             n_experts = op.router.routing.n_used + (op.shared is not None)
             torch_ops += ROUTER_OPS + n_experts * (EXPERT_OPS + DECODE_OPS * (len(op.experts.widening) + 1))
             torch_bytes += DECODE_BYTES * experts_read(op)
+        elif isinstance(op, Embed):
+            torch_ops += DECODE_OPS  # of one row
         elif isinstance(op, Attention):
             seen = min(SEEN, op.window or SEEN)
             torch_ops += ATTENTION_OPS + BLOCK_OPS * (seen // BLOCK_TOKENS)
-            torch_bytes += DECODE_BYTES * seen * _numbers_of_a_token(place)
+            torch_bytes += DECODE_BYTES * seen * 2 * place.n_kv_heads * place.head_dim
         else:
             torch_ops += TORCH_OPS.get(op.name, 1)
-            torch_bytes += STATE_BYTES * (place.state_size if place else 0)
+            torch_bytes += STATE_BYTES * place.state_size
     return DecodeCost(round(launches), torch_ops, torch_bytes)
-
-
-def _numbers_of_a_token(place: CacheLayer | None) -> int:
-    return 0 if place is None else 2 * place.n_kv_heads * place.head_dim

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from localrun.backends.gpu.coverage import gathers
+from localrun.backends.gpu.supports import gathers
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Linear, Norm
 from localrun.ops.layouts import Packed

@@ -2,19 +2,20 @@
 
 from functools import lru_cache
 
-from localrun.backends.gpu.coverage import left_to_torch
-from localrun.backends.gpu.forms import Form, slot_forms
+from localrun.backends.gpu.forms import Form, plain_bytes, slot_forms
+from localrun.backends.gpu.supports import has_kernels
 from localrun.backends.reference.scratch import step_bytes
 from localrun.ops.cache_layer import CacheLayer
-from localrun.ops.instructions import LogitsOf
+from localrun.ops.instructions import Embed, LogitsOf
 from localrun.ops.kv import KVCodec
-from localrun.ops.largest_step import MAX_CANDIDATES, max_rows
+from localrun.ops.largest_step import MAX_CANDIDATES, MAX_ROWS, max_rows
 from localrun.ops.recording import Recording
 from localrun.ops.widths import most_alive
 
 UNIT_TOKENS = 512  # that attention splits a text into
 SPLIT_ROWS = 32  # rows of a step whose texts are split, at most: in larger steps those that are alone
 WORKSPACE_BYTES = 32 << 20  # of torch: steps, small copies, and what lies between two of its blocks
+TABLE_COPIES = 3  # of the rows of a table that torch decodes
 
 
 def arena_bytes(
@@ -23,6 +24,7 @@ def arena_bytes(
     codecs: tuple[KVCodec, ...],
     sequences: int,
     *,
+    backend: str,
     coded: bool,
     span: int = 0,
 ) -> int:
@@ -35,8 +37,18 @@ def arena_bytes(
     head = Form(last.weight.n_cols, plain=True, coded=coded).nbytes(1)
     logits = power_of_two(sequences) * (4 * last.weight.n_rows + head + 4 * (2 * MAX_CANDIDATES + 3))
     partial = max(partial_bytes(place, ctx) for place in {*model.layers})
-    torch = step_bytes(model, ctx, codecs) if left_to_torch(model) else 0
+    torch = torch_bytes(model, ctx, codecs, backend)
     return buffer_bytes(model, coded=coded, span=span) + logits + partial + torch + WORKSPACE_BYTES
+
+
+def torch_bytes(model: Recording, ctx: int, codecs: tuple[KVCodec, ...], backend: str) -> int:
+    """Bytes that torch takes for what has no kernels: those of a whole step, but for the rows of tables."""
+    ops = (each.instruction for each in model.instructions)
+    left = [op for op in ops if not has_kernels(op, model.layers, backend)]
+    tables = [op.weight.n_cols for op in left if isinstance(op, Embed)]
+    if len(tables) < len(left):
+        return step_bytes(model, ctx, codecs)
+    return TABLE_COPIES * MAX_ROWS * max(map(plain_bytes, tables), default=0)
 
 
 @lru_cache(maxsize=8)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.attention import attend, rope_append
+from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.layer_cache import LayerCache
 from localrun.backends.gpu.scratch import UNIT_TOKENS, partial_numbers
 from localrun.backends.gpu.self_test_steps import attended, step_of, turned
@@ -24,18 +24,10 @@ EPS = 1e-6
 PLACE = CacheLayer(group=0, index=1, n_heads=4, n_kv_heads=2, head_dim=128)  # most models have heads of this size
 
 
-class Launches(Protocol):
-    """The module of a platform with its launches of attention."""
-
-    rope_append: Callable[..., Launch]
-    attend: Callable[..., Iterator[Launch]]
-
-
 @dataclass(frozen=True, slots=True)
 class AttentionCases:
     """The cases of a platform. `close`: the error of sums that is right; `halves`: codes are read as 16-bit numbers."""
 
-    attentions: Launches
     close: float = CLOSE
     halves: bool = False
 
@@ -67,8 +59,8 @@ class AttentionCases:
         weight = between_ones(dim)
         op = RopeAppend(q, k, v, 1, 0, "head", weight.to(where), weight.to(where), EPS)
         out = torch.zeros(n, heads * dim, device=where)
-        given = [x.to(where) for x in (q, k, v)]
-        self.attentions.rope_append(device, step, op, cache_of(pool), *given, out, None, n)()
+        there = q.to(where), k.to(where), v.to(where)
+        rope_append(device, step, op, cache_of(pool), *there, out, None, n)()
 
         exact = [turned(x.view(n, -1, dim), weight, EPS, step) for x in (q, k)]
         exact.append(v.view(n, 2, dim).double())
@@ -117,7 +109,7 @@ class AttentionCases:
         n_units = -(-length // UNIT_TOKENS)
         partial = torch.zeros(partial_numbers(n, n_units, heads, dim), device=where)
         given = (q.to(where), None, out, n, n_units, partial)
-        for launch in self.attentions.attend(device, step, op, cache_of(pool), *given):
+        for launch in attend(device, step, op, cache_of(pool), *given):
             launch()
         wanted = attended(q.view(n, heads, dim), keys[:length], values[:length], op.scale)
         if KV_CODECS[codec].rotates:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from localrun.backends.gpu import elementwise, matrices
+from localrun.backends.gpu import attention, elementwise, matrices
 from localrun.backends.gpu.buffers import Buffer
-from localrun.backends.gpu.coverage import KERNELS, gathers, has_head_dim
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.layer_cache import LayerCache
 from localrun.backends.gpu.scratch import SPLIT_ROWS, partial_numbers
 from localrun.backends.gpu.step_tensors import StepTensors
+from localrun.backends.gpu.supports import has_kernels
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import (
@@ -31,7 +32,7 @@ from localrun.ops.instructions import (
     Slot,
 )
 from localrun.ops.kv import KVCodec
-from localrun.ops.layouts import MAPPED, Packed
+from localrun.ops.layouts import Packed
 from localrun.ops.recording import Recorded
 
 
@@ -48,8 +49,11 @@ class Bucket:
 class Translator(ABC):
     """A method for each instruction that has kernels; torch computes the others, by the reference operations.
 
-    What is abstract is what platforms do with kernels, or operands, of their own.
+    What is abstract is what platforms do with kernels, or operands, of their own. backend: the name that
+    `supports.py` knows the platform by.
     """
+
+    backend: ClassVar[str]
 
     def __init__(
         self,
@@ -75,14 +79,7 @@ class Translator(ABC):
 
     def has_kernels(self, op: Instruction) -> bool:
         """Whether kernels of ours compute an instruction."""
-        if isinstance(op, RopeAppend | Attention):
-            place = self.layers[op.layer]
-            return place.value_dim is None and has_head_dim(place.head_dim)
-        if isinstance(op, Linear):
-            return not gathers(op)
-        if isinstance(op, Embed):
-            return op.weight.layout is not MAPPED
-        return op.name in KERNELS
+        return has_kernels(op, self.layers, self.backend)
 
     def cache(self, layer: int) -> LayerCache:
         """Where the keys and values of a layer are."""
@@ -107,10 +104,6 @@ class Translator(ABC):
     @abstractmethod
     def linear(self, op: Linear, *out: int) -> Iterator[Launch]: ...
     @abstractmethod
-    def rope_append(self, op: RopeAppend, *out: int) -> Iterator[Launch]: ...
-    @abstractmethod
-    def attention(self, op: Attention, out: int) -> Iterator[Launch]: ...
-    @abstractmethod
     def logits(self, a: Buffer, weight: Packed, out: Tensor, rows: int) -> Iterator[Launch]:
         """a @ W.T -> out, f32 [rows, vocab]"""
         ...
@@ -132,6 +125,28 @@ class Translator(ABC):
 
     def embed(self, op: Embed, out: int) -> Iterator[Launch]:
         yield matrices.embed(self.device, op.weight, self.step.token_ids, op.scale, self.x(out), self.bucket.rows)
+
+    def rope_append(self, op: RopeAppend, *out: int) -> Iterator[Launch]:
+        q, (k, v) = self.x(op.q), (None if slot is None else self.x(slot) for slot in (op.k, op.v))
+        made = [self.x(slot) for slot in out]
+        sink_q = made[1] if op.sink_query else None
+        cache, rows = self.cache(op.layer), self.bucket.rows
+        yield attention.rope_append(self.device, self.step, op, cache, q, k, v, made[0], sink_q, rows)
+
+    def attention(self, op: Attention, out: int) -> Iterator[Launch]:
+        yield from attention.attend(
+            self.device,
+            self.step,
+            op,
+            self.cache(op.layer),
+            self.x(op.q),
+            None if op.sink_query is None else self.x(op.sink_query),
+            self.x(out),
+            self.bucket.rows,
+            self.bucket.n_units,
+            self.partial,
+            self.bucket.n_alone,
+        )
 
     def sigmoid_mul(self, op: SigmoidMul, out: int) -> Iterator[Launch]:
         yield elementwise.sigmoid_mul(self.device, self.x(op.x), self.x(op.gate), self.x(out))

@@ -131,7 +131,7 @@ class MetalBackend(GpuBackend):
     def scratch_bytes(
         self, model: Recording, ctx: int, codecs: tuple[KVCodec, ...], threads: int, sequences: int
     ) -> int:
-        return arena_bytes(model, ctx, codecs, sequences, coded=False)
+        return arena_bytes(model, ctx, codecs, sequences, backend=self.name, coded=False)
 
     def limit_probe(self, threads: int) -> LimitProbe:
         return super().limit_probe(threads) if self.is_emulated else TorchLimitProbe(self.device, self.wait)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from localrun.backends.gpu import self_test
 from localrun.backends.gpu.self_test_attention import AttentionCases
 from localrun.backends.gpu.self_test_cases import gates, ranking
-from localrun.backends.metal import attentions, self_test_linears
+from localrun.backends.metal import self_test_linears
 from localrun.backends.metal.device import MetalDevice
 
 CASES: Mapping[str, Callable[[MetalDevice], str]] = {
     **self_test_linears.CASES,
     "gates": gates,
     "ranking": ranking,
-    **AttentionCases(attentions).named(),
+    **AttentionCases().named(),
 }
 
 

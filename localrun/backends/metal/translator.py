@@ -13,15 +13,17 @@ from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.gpu.translator import Bucket, Translator
-from localrun.backends.metal import attentions, linears, norms
+from localrun.backends.metal import linears, norms
 from localrun.backends.metal.device import MetalDevice
-from localrun.ops.instructions import Attention, Linear, LinearWeight, Norm, RopeAppend
+from localrun.ops.instructions import Linear, LinearWeight, Norm
 from localrun.ops.layouts import Packed
 from localrun.ops.recording import Recorded
 
 
 class MetalTranslator(Translator):
     """Linears read f32; attention reads a cache in any codec."""
+
+    backend = "mps"
 
     def launches(self, recorded: Sequence[Recorded], bucket: Bucket, step: StepTensors) -> list[Launch]:
         few = bucket.rows <= linears.ONE_PASS_ROWS
@@ -57,28 +59,6 @@ class MetalTranslator(Translator):
             out_scale=op.out_scale,
             act=op.act,
             norm=None if norm is None else (norm.weight, norm.eps),
-        )
-
-    def rope_append(self, op: RopeAppend, *out: int) -> Iterator[Launch]:
-        q, (k, v) = self.x(op.q), (None if slot is None else self.x(slot) for slot in (op.k, op.v))
-        made = [self.x(slot) for slot in out]
-        sink_q = made[1] if op.sink_query else None
-        cache, rows = self.cache(op.layer), self.bucket.rows
-        yield attentions.rope_append(self.device, self.step, op, cache, q, k, v, made[0], sink_q, rows)
-
-    def attention(self, op: Attention, out: int) -> Iterator[Launch]:
-        yield from attentions.attend(
-            self.device,
-            self.step,
-            op,
-            self.cache(op.layer),
-            self.x(op.q),
-            None if op.sink_query is None else self.x(op.sink_query),
-            self.x(out),
-            self.bucket.rows,
-            self.bucket.n_units,
-            self.partial,
-            self.bucket.n_alone,
         )
 
     def logits(self, a: Buffer, weight: Packed, out: Tensor, rows: int) -> Iterator[Launch]:

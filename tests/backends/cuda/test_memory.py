@@ -72,7 +72,7 @@ def test_logits_and_what_is_found_of_them() -> None:
     found = [head.rows, head.gathered.plain, head.gathered.coded, head.found.on_device, program.translator.partial]
     taken = program.buffers.nbytes + sum(tensor.nbytes for tensor in found if tensor is not None)
     model, codecs = record_shapes(one.config), (KV_CODECS["f16"],) * one.config.n_layers
-    arena = scratch.arena_bytes(model, 512, codecs, n, coded=True)
+    arena = scratch.arena_bytes(model, 512, codecs, n, backend="cuda", coded=True)
     counted = arena - scratch.WORKSPACE_BYTES
     assert 1 <= counted / taken < 1.1
 

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from localrun.backends.cuda import attentions as on_cuda
+from localrun.backends.gpu import attention
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.layer_cache import LayerCache
 from localrun.backends.gpu.step_tensors import StepTensors
-from localrun.backends.metal import attentions as on_metal
 from localrun.backends.reference.pool import KVPool
 from localrun.ops.instructions import Attention, RopeAppend
 from localrun_testing.emulator.cuda import EmulatedDevice
@@ -38,8 +37,8 @@ class Platform:
 
     @property
     def attentions(self) -> Any:
-        """The module with its launches of attention."""
-        return on_cuda if self.name == "cuda" else on_metal
+        """The module with the launches of attention."""
+        return attention
 
     def device(self, *, seed: int = 0, poison: int = 0xFF) -> Device:
         """One whose threads run in another order."""

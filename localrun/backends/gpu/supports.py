@@ -1,0 +1,112 @@
+"""Instructions that have kernels on GPUs: one row each. Torch computes the others on the device, slower. Torch-free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from localrun.ops.cache_layer import NOWHERE, CacheLayer
+from localrun.ops.instructions import (
+    AddImageRows,
+    Attention,
+    Embed,
+    GeluMul,
+    Instruction,
+    Linear,
+    LogitsOf,
+    Moe,
+    Norm,
+    RopeAppend,
+    Scale,
+    SigmoidMul,
+    Xielu,
+)
+from localrun.ops.layouts import MAPPED
+from localrun.ops.recording import Recording
+from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
+
+BOTH = ("cuda", "mps")
+MAX_HEAD_DIM = 512
+RECURRENT, MIXTURES = "recurrent layers", "mixtures of experts"
+HEADS = "attention of heads of {0.head_dim}"
+
+
+def always(op: Instruction, place: CacheLayer) -> bool:
+    return True
+
+
+def has_head(op: Instruction, place: CacheLayer) -> bool:
+    """Whether heads are of a size that attention is written for, and values are not a part of keys."""
+    return place.value_dim is None and place.head_dim % 16 == 0 and place.head_dim <= MAX_HEAD_DIM
+
+
+def gathers(op: Linear) -> bool:
+    """Whether a matrix of it has its columns in an order of their own, which torch multiplies."""
+    return any(weight.gather is not None for weight in op.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Kernels for an instruction, on the backends `on`, where it `fits` them; `launches` of a decode step.
+
+    part: of a model, named for users, where torch computes it. {0}: the cache entries of its layer.
+    """
+
+    part: str = ""
+    on: tuple[str, ...] = BOTH
+    fits: Callable[[Any, CacheLayer], bool] = always
+    launches: float = 1
+
+
+SUPPORTS: Mapping[type[Instruction], Support] = {
+    ShortConv: Support(RECURRENT, on=()),
+    GatedDeltaRule: Support(RECURRENT, on=()),
+    SelectiveScan: Support(RECURRENT, on=()),
+    Moe: Support(MIXTURES, on=()),
+    RopeAppend: Support(HEADS, fits=has_head),
+    Attention: Support(HEADS, fits=has_head, launches=2),
+    Linear: Support(
+        "matrices whose columns are sorted by group (desc_act, actorder)",
+        fits=lambda op, place: not gathers(op),
+        launches=1.5,  # activations are quantised
+    ),
+    Embed: Support(
+        "embeddings of every layer, which stay in their file", fits=lambda op, place: op.weight.layout is not MAPPED
+    ),
+    AddImageRows: Support("images", on=()),
+    Norm: Support(),
+    SigmoidMul: Support(),
+    GeluMul: Support(),
+    Scale: Support(),
+    Xielu: Support("the activation xIELU", on=()),
+    LogitsOf: Support(launches=8),
+}
+
+
+def kernels_on(backend: str) -> frozenset[str]:
+    """Names of the instructions that have any."""
+    return frozenset(op.name for op, support in SUPPORTS.items() if backend in support.on)
+
+
+def has_kernels(op: Instruction, layers: Sequence[CacheLayer], backend: str) -> bool:
+    """Whether kernels compute an instruction of a decoder with these cache entries."""
+    support = SUPPORTS[type(op)]
+    return backend in support.on and support.fits(op, place_of(op, layers))
+
+
+def place_of(op: Instruction, layers: Sequence[CacheLayer]) -> CacheLayer:
+    """The cache entries that an instruction reads or writes."""
+    return NOWHERE if (layer := getattr(op, "layer", None)) is None else layers[layer]
+
+
+@lru_cache(maxsize=32)
+def left_to_torch(model: Recording, backend: str) -> tuple[str, ...]:
+    """The parts of a model that have no kernels yet, named for the user, in the order of the table."""
+    parts = set[tuple[int, str]]()
+    for op in (each.instruction for each in model.instructions):
+        if not has_kernels(op, model.layers, backend):
+            part = SUPPORTS[type(op)].part.format(place_of(op, model.layers))
+            parts.add((list(SUPPORTS).index(type(op)), part))
+    return tuple(dict.fromkeys(part for _, part in sorted(parts)))
