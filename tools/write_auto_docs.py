@@ -11,7 +11,14 @@ from localrun.backends.cuda.driver import Gpu
 from localrun.base.errors import DoesNotFitError
 from localrun.base.machine import Memory
 from localrun.base.units import gib, percent
-from localrun.fit.decode_time import KERNEL_SECONDS, KERNEL_SHARE, LAUNCH_SECONDS, TORCH_SECONDS
+from localrun.fit.decode_time import (
+    GRAPH_SECONDS,
+    KERNEL_SECONDS,
+    KERNEL_SHARE,
+    LAUNCH_SECONDS,
+    NODE_SECONDS,
+    TORCH_SECONDS,
+)
 from localrun.fit.fastest import DecodeTimes
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import LoadRequest, plan_load
@@ -37,9 +44,11 @@ operations, may be slower than the CPU by a factor of ten; then `auto` takes the
 **This table is an estimate: nothing in it was measured on a GPU.** `python -m tools.write_auto_docs` makes it with the
 functions that a load asks, on pretended cards, from which a desktop takes {taken}, beside a CPU that reads
 {cpu:.0f} GB/s. A token takes as long as its matrices are read, at {kernel_share} of what a copy reaches on the GPU and
-{cpu_share} of what all cores read on the CPU, with {kernel:.0f} µs for each kernel, and at least as long as the host
-needs to launch them, {launch:.0f} µs each. What torch computes takes {torch:.0f} µs an operation, and as long as it
-reads and writes. Who has a card finds out with `python -m benchmarks.gpu_minutes`.
+{cpu_share} of what all cores read on the CPU. To that come {node} µs for each kernel, since a step is one CUDA graph,
+and at least {graph} ms are the host's (`localrun/fit/decode_time.py` says where that is from). Where torch has a part,
+there is no graph: a kernel takes {kernel:.0f} µs, and {launch:.0f} µs of the host; what torch computes takes
+{torch:.0f} µs an operation, and as long as it reads and writes. Who has a card finds out with
+`python -m benchmarks.gpu_minutes`.
 
 A cell says where the model runs, tokens a second, the codec of the cache and the longest context. `CPU: m (n)`: the CPU
 comes to m tokens a second, the GPU with torch to n. `GPU with torch`: torch computes parts of the model, and the GPU is
@@ -171,6 +180,8 @@ def page() -> str:
         cpu_share=percent(READ_SHARE),
         kernel=KERNEL_SECONDS * 1e6,
         launch=LAUNCH_SECONDS * 1e6,
+        node=NODE_SECONDS * 1e6,
+        graph=GRAPH_SECONDS * 1e3,
         torch=TORCH_SECONDS * 1e6,
     )
     return head + "".join(f"| {' | '.join(row)} |\n" for row in [header, ["---"] * len(header), *rows])

@@ -14,6 +14,7 @@ class DecodeCost:
     launches: int = 0  # of kernels of ours
     torch_ops: int = 0  # operations of torch, each asked for when the one before it has been
     torch_bytes: float = 0.0  # that these read and write
+    is_graph: bool = False  # all launches are one CUDA graph, which the host asks for once
 
 
 @lru_cache(maxsize=32)

@@ -62,7 +62,7 @@ class Card(PretendedBackend):
         return left_to_torch(model, "cuda")
 
     def decode_cost(self, model: Recording) -> DecodeCost:
-        return decode_cost(model, "cuda")
+        return decode_cost(model, "cuda", has_graphs=True)
 
 
 @pytest.fixture

@@ -76,6 +76,12 @@ class CudaBackend(GpuBackend):
         return CudaDevice(availability.chosen)
 
     @property
+    def has_graphs(self) -> bool:  # type: ignore[override]  # read-only here
+        """Unless the self-test has found otherwise in this process."""
+        found = self.__dict__.get("kernel_device")
+        return found is None or bool(found.has_graphs)
+
+    @property
     def rounding(self) -> str:
         import torch
 
@@ -104,8 +110,7 @@ class CudaBackend(GpuBackend):
     def summary(self) -> str:
         gpus = [] if self.is_emulated else all_gpus()
         others = ", ".join(f"{number} {gpu.name} ({gib(gpu.total)})" for number, gpu in enumerate(gpus))
-        found = self.__dict__.get("kernel_device")  # once it has been tried
-        alone = "" if found is None or found.has_graphs else "; without graphs: kernels are launched one by one"
+        alone = "" if self.has_graphs else "; without graphs: kernels are launched one by one"
         return super().summary() + alone + (f"; --device N takes one of {others}" if len(gpus) > 1 else "")
 
     def details(self) -> dict[str, Any]:

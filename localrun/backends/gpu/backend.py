@@ -20,6 +20,7 @@ class GpuBackend(ReferenceBackend):
 
     note = ""
     program_bytes = 600 << 20  # that torch, its libraries and compilers take before anything is loaded
+    has_graphs = False  # a decode step that is launches of kernels alone is one CUDA graph
     growth_bytes = 64 << 20  # kernels that are loaded or compiled when they are first used
     measures_limits = True
 
@@ -55,7 +56,7 @@ class GpuBackend(ReferenceBackend):
         return left_to_torch(model, self.name)
 
     def decode_cost(self, model: Recording) -> DecodeCost:
-        return decode_cost(model, self.name)
+        return decode_cost(model, self.name, self.has_graphs)
 
     def why_not(self, model: Recording, matrix_types: Iterable[str]) -> str:
         linears = (each.instruction for each in model.instructions if isinstance(each.instruction, Linear))

@@ -21,8 +21,8 @@ STATE_BYTES = 40  # a number of a recurrent state
 
 
 @lru_cache(maxsize=32)
-def decode_cost(model: Recording, backend: str) -> DecodeCost:
-    """Cost of a step of one row that sees 4096 tokens."""
+def decode_cost(model: Recording, backend: str, has_graphs: bool) -> DecodeCost:
+    """Cost of a step of one row that sees 4096 tokens. has_graphs: the device records what torch has no part in."""
     launches, torch_ops, torch_bytes = 0.0, 0, 0.0
     for each in model.instructions:
         op, place = each.instruction, place_of(each.instruction, model.layers)
@@ -41,4 +41,4 @@ def decode_cost(model: Recording, backend: str) -> DecodeCost:
         else:
             torch_ops += TORCH_OPS.get(op.name, 1)
             torch_bytes += STATE_BYTES * place.state_size
-    return DecodeCost(round(launches), torch_ops, torch_bytes)
+    return DecodeCost(round(launches), torch_ops, torch_bytes, is_graph=has_graphs and not torch_ops)
