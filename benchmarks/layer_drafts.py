@@ -1,15 +1,18 @@
 """Drafts of a model's own layer by what they cost: `python -m benchmarks.layer_drafts MODEL [--rounds N] [--tokens N]`.
 
-MODEL has a layer that drafts (MTP); its weights may be random. First the time to the first token, with the layer and
-without it. Then answers whose drafts the layer computes as always, but each guess is the token that comes with some
-probability, else another: the speed beside that without drafts, and beside what the depth is chosen by predicts. A
-ratio is that of medians of answers that took turns.
+MODEL has a layer that drafts (MTP), or one beside it; its weights may be random. First the time to the first token with
+the layer by that without it, in pairs that take turns and change order, for `--seconds`: the median, and the range that
+the median of more pairs lies in with 95 %. `--first` measures nothing else. Then answers whose drafts the layer
+computes as always, but each guess is the token that comes with some probability, else another: the speed beside that
+without drafts, and beside what the depth is chosen by predicts; drafts are counted over all rounds.
 """
 
 import argparse
+import math
 import random
 import statistics
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,17 +23,19 @@ from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.speculation.depth import MOST_DEPTH, Depths
 from localrun.engine.speculation.draft_text import Guess
+from localrun.engine.speculation.model_drafts import ModelDrafts
 from localrun.engine.speculation.speculation import Speculation
 
 CHANCES = (0.0, 0.5, 0.7, 0.9)
-PROMPTS = (64, 512, 1024)
+PROMPTS = (64, 256, 512)
+LEAST_PAIRS = 6  # of which the least and the greatest enclose the median with 95 %
 
 
 class Oracle:
     """Guesses of a program, changed into the tokens of a known text as often as wanted."""
 
     def __init__(self, speculation: Speculation, text: Sequence[int], chance: float) -> None:
-        assert speculation.model is not None
+        assert isinstance(speculation.model, ModelDrafts)
         self.program, self.text, self.chance = speculation.model.program, text, chance
         self.plain, self.dice = self.program._guesses, random.Random(1)
 
@@ -80,40 +85,71 @@ def predicted(depths: Depths, chance: float) -> float:
     return max(gains)
 
 
+def first_tokens(held: Mapping[str, LoadedModel], seconds: float) -> None:
+    """Print the time to the first token with the layer by that without it, for prompts of some lengths in turns."""
+    ratios: dict[int, list[float]] = {n: [] for n in PROMPTS}
+    times: dict[int, list[float]] = {n: [] for n in PROMPTS}
+    end, number = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end or number <= LEAST_PAIRS:
+        for n in PROMPTS:
+            order = ("off", "mtp") if number % 2 else ("mtp", "off")
+            found = {draft: first_token(ask(held[draft], text(n, number), 2)) for draft in order}
+            if number:  # the first pair warms up
+                ratios[n].append(found["mtp"] / found["off"])
+                times[n].append(found["off"])
+        number += 1
+    for n in PROMPTS:
+        low, high = median_range(ratios[n])
+        took, ratio = 1000 * statistics.median(times[n]), statistics.median(ratios[n])
+        told = f"with the layer {ratio:.3f} of that (95 %: {low:.3f} to {high:.3f}, {len(ratios[n])} pairs)"
+        print(f"first token of {n:4} tokens: {took:7.1f} ms, {told}", flush=True)
+
+
+def median_range(values: Sequence[float]) -> tuple[float, float]:
+    """The order statistics between which the median of what `values` are drawn from lies with 95 %."""
+    n, below, left_out = len(values), 0.5 ** len(values), 0
+    while below <= 0.025:
+        left_out += 1
+        below += math.comb(n, left_out) * 0.5**n
+    ordered = sorted(values)
+    return ordered[max(0, left_out - 1)], ordered[n - max(1, left_out)]
+
+
+def speeds(held: Mapping[str, LoadedModel], rounds: int, n_tokens: int) -> None:
+    """Print the speed of answers whose guesses are right with some probability, beside those without drafts."""
+    speculation = held["mtp"].engine.scheduler.speculation
+    assert speculation is not None
+    for chance in CHANCES:
+        plain, drafted = list[GenerationState](), list[GenerationState]()
+        for number in range(rounds):
+            prompt = text(60, number)
+            plain.append(ask(held["off"], prompt, n_tokens))
+            with Oracle(speculation, plain[-1].token_ids, chance):
+                drafted.append(ask(held["mtp"], prompt, n_tokens))
+            assert drafted[-1].token_ids == plain[-1].token_ids, "drafts changed the answer"
+        gain = statistics.median(map(decoding, plain)) / statistics.median(map(decoding, drafted))
+        n_drafted, n_accepted = (
+            sum(getattr(one.figures, f"n_{key}") for one in drafted) for key in ("drafted", "accepted")
+        )
+        told = f"{gain:.2f} times as fast, {predicted(speculation.depths, chance):.2f} predicted"
+        print(f"guesses right {chance:.0%}: {told}, {n_accepted} of {n_drafted} accepted", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=150)
+    parser.add_argument("--seconds", type=float, default=60, help="that pairs of first tokens take")
+    parser.add_argument("--first", action="store_true", help="measure first tokens alone")
     options = parser.parse_args()
     held = {draft: load(LoadOptions(options.model, draft=draft, prefix_cache=False)) for draft in ("off", "mtp")}
     speculation = held["mtp"].engine.scheduler.speculation
     assert speculation is not None
     speculation.new_drafter = None
-    for n in PROMPTS:
-        times: dict[str, list[float]] = {draft: [] for draft in held}
-        for number in range(options.rounds + 1):
-            for draft, model in held.items():
-                times[draft].append(first_token(ask(model, text(n, number), 2)))
-        plain, with_layer = (statistics.median(times[draft][1:]) for draft in ("off", "mtp"))
-        print(
-            f"first token of {n:5} tokens: {1000 * plain:7.1f} ms, with the layer {with_layer / plain:.3f} of that",
-            flush=True,
-        )
-    for chance in CHANCES:
-        plain_times, times_drafted = list[float](), list[float]()
-        for number in range(options.rounds):
-            prompt = text(60, number)
-            plain_answer = ask(held["off"], prompt, options.tokens)
-            with Oracle(speculation, plain_answer.token_ids, chance):
-                drafted = ask(held["mtp"], prompt, options.tokens)
-            assert drafted.token_ids == plain_answer.token_ids, "drafts changed the answer"
-            plain_times.append(decoding(plain_answer))
-            times_drafted.append(decoding(drafted))
-        gain = statistics.median(plain_times) / statistics.median(times_drafted)
-        figures, promised = drafted.figures, predicted(speculation.depths, chance)
-        accepted = f"{figures.n_accepted} of {figures.n_drafted} accepted"
-        print(f"guesses right {chance:.0%}: {gain:.2f} times as fast, {promised:.2f} predicted, {accepted}", flush=True)
+    first_tokens(held, options.seconds)
+    if not options.first:
+        speeds(held, options.rounds, options.tokens)
     for model in held.values():
         model.close()
 

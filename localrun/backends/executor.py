@@ -34,6 +34,7 @@ class ExecutorRequest:
     threads: int = 1
     given: tuple[int, ...] = ()  # widths of the first slots: rows that every step brings along
     beside: "Executor | None" = None  # whose threads compute this, too: the two take turns
+    shares_cache: bool = False  # `cache` is that of `beside`, which is read
 
     @classmethod
     def of(
@@ -43,9 +44,10 @@ class ExecutorRequest:
         threads: int = 1,
         given: tuple[int, ...] = (),
         beside: "Executor | None" = None,
+        shares_cache: bool = False,
     ) -> "ExecutorRequest":
         """All of a decoder as one segment."""
-        return cls((record_instructions(forward, len(given)),), cache, threads, given, beside)
+        return cls((record_instructions(forward, len(given)),), cache, threads, given, beside, shares_cache)
 
     @property
     def instructions(self) -> Sequence[Recorded]:
@@ -84,6 +86,11 @@ class Executor(Protocol):
     def hidden(self, n_rows: int) -> "np.ndarray | None":
         """The first rows of the newest step after the last norm, f32 [n_rows, hidden], until the next step; None where
         they stay on a device."""
+        ...
+
+    def beside(self, n_rows: int) -> "np.ndarray | None":
+        """The first rows that the newest step gave beside its logits, f32 [n_rows, n], until the next step; None for
+        none."""
         ...
 
     def block_bytes(self, group: int) -> int:

@@ -17,7 +17,7 @@ from localrun.base.views import MemoryPart
 from localrun.cache.store import CacheStore
 from localrun.engine.constraints import Constraints
 from localrun.engine.describe import describe
-from localrun.engine.draft_load import open_draft, start_drafts
+from localrun.engine.draft_load import DraftStart, open_draft
 from localrun.engine.encode_rate import EncodeRate
 from localrun.engine.engine import Engine
 from localrun.engine.image_encoder import ImageEncoder
@@ -25,8 +25,8 @@ from localrun.engine.load_plan import plan_on
 from localrun.engine.opened_model import OpenedModel, open_model
 from localrun.engine.packed_weights import changed_note, files_of, kept_weights
 from localrun.engine.runner import Runner, cache_layers
+from localrun.engine.speculation.drafter import GuessingProgram
 from localrun.engine.speculation.lookup import lookup_in
-from localrun.engine.speculation.model_drafts import ModelDrafts
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.view import StoreView
 from localrun.fit.fastest import why_slower
@@ -144,7 +144,7 @@ def load_on(
     check = IdleCheck(mapped, engine.resting, engine.wake)
     if kept.found:
         check.start()
-    beside = 0 if opened.draft is None else opened.draft.held_bytes(layout)
+    beside = 0 if opened.draft is None else opened.draft.held_bytes(layout.nbytes)
     program = (engine, model, backend, text, plan, info, planned.threads)
     loaded = LoadedModel(*program, *work, kept, check, constraints, beside)
     return replace(loaded, images=images, why_blind=why_blind, info=replace(info, why_blind=why_blind))
@@ -194,13 +194,13 @@ def start_engine(
         changed_by = (*opened.own_types, *(adapter.identity for adapter in opened.adapters))
         disk = open_disk_cache(store, runner, fingerprint(weights, *bits, *changed_by), label, options.disk_cache)
     endless = all(rope.endless for rope in plan.config.ropes)
-    guesses = load_drafts(options, opened, backend, layout, plan, model, runner.executor, threads)
+    guesses = load_drafts(options, opened, backend, layout, plan, model, runner, threads)
     drafts = speculation(options, runner, store, plan.ctx, guesses)
     return Engine(runner, store, plan.ctx, endless, disk, mapped, options.parallel, drafts)
 
 
 def speculation(
-    options: LoadOptions, runner: Runner, store: CacheStore, ctx: int, guesses: ModelDrafts | None
+    options: LoadOptions, runner: Runner, store: CacheStore, ctx: int, guesses: GuessingProgram | None
 ) -> Speculation | None:
     """Drafts by lookup, unless they are off, and by a program where one is loaded; a step has to verify several tokens
     as it would compute them one by one."""
@@ -216,16 +216,16 @@ def load_drafts(
     layout: Layout,
     plan: MemoryPlan,
     model: Model,
-    beside: Executor,
+    runner: Runner,
     threads: int,
-) -> ModelDrafts | None:
+) -> GuessingProgram | None:
     """The program that drafts beside a loaded model; None for none."""
     draft, planned = opened.draft, plan.draft
     if draft is None or planned is None:
         return None
-    forward = draft.load(model, planned.config, layout, backend.device)
     n_tokens = opened.text.tokenizer.vocab_size
-    return start_drafts(draft.name, forward, planned, backend, beside, threads, n_tokens, options.prefix_cache)
+    start = DraftStart(draft, planned, backend, layout, model, runner, threads, n_tokens)
+    return start.program(options, plan)
 
 
 def start_executor(backend: Backend, model: Model, plan: MemoryPlan, threads: int) -> Executor:

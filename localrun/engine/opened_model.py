@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from localrun.backends.interface import Backend
 from localrun.base.errors import ModelFileError
@@ -14,41 +14,21 @@ from localrun.formats.source import TensorSource
 from localrun.formats.weights import WeightFiles
 from localrun.model.archs import arch_of
 from localrun.model.config import ModelConfig
-from localrun.model.decoder import Model
+from localrun.model.draft_source import DraftSource
 from localrun.model.load import held_bytes, read_config, read_weight_refs
 from localrun.model.precision import in_precision
 from localrun.model.shapes import Ranks
 from localrun.model.weight_ref import WeightRef
 from localrun.ops.layouts import Layout
-from localrun.ops.recording import Forward
 from localrun.storage.identity import Identity
 from localrun.text.load_text import load_text
 from localrun.text.model_text import ModelText
 
 if TYPE_CHECKING:
-    import torch
-
     from localrun.model.adapters import OpenedAdapter
 
 
 DRAFTING = "cpu"  # the backend that verifies several tokens as it computes single ones, and has programs that draft
-
-
-class OpenedDraft(Protocol):
-    """A program that drafts beside a model, before memory is planned."""
-
-    @property
-    def name(self) -> str:
-        """Name of the program for people."""
-
-    @property
-    def config(self) -> ModelConfig: ...
-
-    def held_bytes(self, layout: Layout) -> int:
-        """Exact bytes of its weights, beside those of the model."""
-
-    def load(self, model: Model, config: ModelConfig, layout: Layout, device: "torch.device | None") -> Forward:
-        """Load its weights -> the forward pass of `config`, in which all choices are made. Raises ModelFileError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +43,7 @@ class OpenedModel:
     identity: Identity | None
     adapters: "tuple[OpenedAdapter, ...]" = ()
     sight: Sight = BLIND
-    draft: OpenedDraft | None = None
+    draft: DraftSource | None = None
 
     def on(self, backend: Backend) -> "OpenedModel":
         """The same as far as a backend takes it: images are read in main memory, and programs draft on the CPU."""
@@ -99,7 +79,7 @@ class OpenedModel:
     def held_bytes(self, layout: Layout) -> int:
         """Exact bytes of all weights, those of adapters among them, once they are loaded; without the tower."""
         weights = held_bytes(self.source, self.refs, layout.nbytes)
-        weights += 0 if self.draft is None else self.draft.held_bytes(layout)
+        weights += 0 if self.draft is None else self.draft.held_bytes(layout.nbytes)
         return weights + sum(adapter.nbytes(layout) for adapter in self.adapters)
 
 

@@ -28,6 +28,7 @@ class RowSpan(NamedTuple):
     ids: Sequence[int]
     first: int
     images: PromptImages | None = None
+    ahead: int = 0  # positions that the rows are turned further by
 
     def angles(self) -> np.ndarray:
         """[n, 3]: time, height, width; all three of text are equal."""
@@ -45,12 +46,19 @@ class RowSpan(NamedTuple):
 class Runner:
     """A model's program and cache on one backend."""
 
-    def __init__(self, config: ModelConfig, executor: Executor, codecs: Sequence[KVCodec] | None = None) -> None:
-        """`codecs`: of every layer, as the executor has them."""
+    def __init__(
+        self,
+        config: ModelConfig,
+        executor: Executor,
+        codecs: Sequence[KVCodec] | None = None,
+        groups: Sequence[Group] | None = None,
+    ) -> None:
+        """`codecs`: of every layer, as the executor has them. `groups`: of the model whose cache is read, where that is
+        another's."""
         self.executor = executor
         self.bulk_span = executor.bulk_span
         self.vocab_size = config.vocab_size
-        self.groups = group_layers(config.layers, codecs)
+        self.groups = group_layers(config.layers, codecs) if groups is None else groups
         self.ropes = [RopeKind.of(r.theta, r.dims, r.divisors, r.magnitude, r.axes) for r in config.ropes]
         self.query_scale = config.query_scale
         self.has_spans = config.image_spans
@@ -141,7 +149,7 @@ class Runner:
     ) -> StepInput:
         """A step over `spans`, as backends take it."""
         positions = [span.first + i for span in spans for i in range(len(span.ids))]
-        turns: Positions = positions
+        turns: Positions = [span.first + span.ahead + i for span in spans for i in range(len(span.ids))]
         images: ImageBuffer | None = None
         reach: list[int] = []
         if any(span.images for span in spans):

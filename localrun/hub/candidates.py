@@ -7,7 +7,7 @@ from math import prod
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from localrun.fit.draft_memory import draft_bytes
+from localrun.fit.draft_memory import draft_memory
 from localrun.fit.estimate import Candidate
 from localrun.fit.mapped import mappable_parts
 from localrun.fit.precisions import bits_of
@@ -36,7 +36,7 @@ def in_memory(
     """Candidate for a model on disk, with the bytes that loading it with these adapters and `draft` takes."""
     held_as = in_precision(source, precision)
     found = by_tensors(held_as, precision, shape, source.nbytes, adapters=adapters)
-    found = replace(found, weights_bytes=found.weights_bytes + draft_bytes(draft, held_as))
+    found = replace(found, weights_bytes=found.weights_bytes + draft_memory(draft, held_as)[1])
     if precision in PRECISIONS:  # a large vocabulary, which stays in 8 bits, does not make the rest better
         return replace(found, bits=bits_of(precision))
     return found

@@ -14,7 +14,7 @@ from localrun.base.machine import memory
 from localrun.base.sanitize import clean
 from localrun.fit.adapters import NO_ADAPTERS, added_by
 from localrun.fit.disk_rate import disk_rate, may_map
-from localrun.fit.draft_memory import draft_config
+from localrun.fit.draft_memory import draft_memory
 from localrun.fit.estimate import Candidate, Fit, Question, fit_table
 from localrun.fit.fastest import fastest_backend, why_not_usual
 from localrun.fit.machine_rates import machine_rates
@@ -175,7 +175,7 @@ def fit_stored(
     draft: str = "auto",
 ) -> Fit:
     """The table for precisions of one model that are on disk, and for those made of them while they are loaded;
-    `budget` as for `fit_preview`. Raises like `added_by` and `draft_config`."""
+    `budget` as for `fit_preview`. Raises like `added_by` and `draft_memory`."""
     from localrun.formats.detect import open_model_file
 
     candidates, shape, added, sight, drafting = [], None, NO_ADAPTERS, 0, None
@@ -184,7 +184,7 @@ def fit_stored(
         source = open_model_file(model.path)
         shape = shape_of(source)
         added, images = added_by(adapters, shape), cost_on_disk(source, shape.config.hidden_size)
-        sight, drafting = images.room_bytes if images else 0, draft_config(draft, source)
+        sight, drafting = images.room_bytes if images else 0, draft_memory(draft, source)[0]
         candidates.append(in_memory(source, model.precision, shape, added.ranks, draft))
         if model.format == "safetensors" and _is_wide(candidates[-1]):
             made |= {precision: in_memory(source, precision, shape, added.ranks, draft) for precision in PRECISIONS}

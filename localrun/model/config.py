@@ -158,6 +158,14 @@ class LayerSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Clusters:
+    """Tokens in `n` clusters of one size, of which those of the `n_used` likeliest get logits."""
+
+    n: int
+    n_used: int
+
+
+@dataclass(frozen=True, slots=True)
 class ModelConfig:
     """The whole model. Sizes in elements, `max_context` in tokens."""
 
@@ -176,6 +184,10 @@ class ModelConfig:
     n_draft_layers: int = 0  # multi-token-prediction layers in a GGUF, after those of the model
     draft: LayerSpec | None = field(default=None, repr=False)  # the first of these, where it can draft
     reads_hidden: bool = field(default=False, repr=False)  # it is such a layer by itself: see `drafting`
+    # Of an assistant, which reads the hidden rows and the cache of the model that it drafts for: the size of a row. The
+    # `shares_cache` of its layers are that model's.
+    body_size: int = field(default=0, repr=False)
+    clusters: Clusters | None = field(default=None, repr=False)  # of the tokens of an assistant
     n_added: int = field(default=0, repr=False)  # first layers after which rows of images get an addition; text none
 
     @property
@@ -199,12 +211,21 @@ class ModelConfig:
             return None
         return replace(self, layers=(self.draft,), n_draft_layers=0, draft=None, reads_hidden=True, n_added=0)
 
+    @property
+    def given_size(self) -> int:
+        """Numbers of the hidden row that it reads beside each token; 0: it reads none."""
+        return self.body_size or (self.hidden_size if self.reads_hidden else 0)
+
     def for_context(self, ctx: int) -> ModelConfig:
         """The config with every choice that depends on the context length made."""
         return replace(self, ropes=tuple(rope.for_context(ctx) for rope in self.ropes))
 
     def for_window(self, window: int) -> ModelConfig:
-        """The config where a query sees `window` tokens and the first block; layers with smaller windows stay."""
+        """The config where a query sees `window` tokens and the first block; layers with smaller windows stay.
+
+        Of an assistant a token less: its query is that of the next token, whose keys are not there.
+        """
+        window -= self.body_size > 0
         layers = (
             spec
             if not spec.has_attention or (spec.window is not None and spec.window <= window)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from localrun.model.assembly import Assembler
+from localrun.model.assistant import assistant
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
 from localrun.model.draft_layer import draft_layer
@@ -24,11 +25,14 @@ def record_shapes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> Reco
     """
     config = config.for_window(BLOCK_TOKENS)
     shapes = ShapeWeights(config, adapters)
-    if config.reads_hidden:
-        forward: Forward = draft_layer(config, shapes).forward
+    if config.body_size:
+        forward: Forward = assistant(config, shapes).forward
+        config = replace(config, layers=tuple(replace(spec, shares_cache=None) for spec in config.layers))
+    elif config.reads_hidden:
+        forward = draft_layer(config, shapes).forward
     else:
         forward = Model(config, shapes.weights(config)).forward
-    given = (config.hidden_size,) if config.reads_hidden else ()
+    given = (config.given_size,) if config.given_size else ()
     sources = (index if spec.shares_cache is None else spec.shares_cache for index, spec in enumerate(config.layers))
     read = [(config.layers[source].cache, spec) for source, spec in zip(sources, config.layers, strict=True)]
     layers = (NOWHERE if spec.kind == "none" else kind.layer(0, 0, spec.n_heads) for kind, spec in read)

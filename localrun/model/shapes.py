@@ -26,6 +26,8 @@ def weight_shapes(config: ModelConfig) -> Shapes:
 
 def outer_shapes(config: ModelConfig) -> Shapes:
     """Shapes of the weights before and after all layers: `embed`, `output`, …"""
+    if config.body_size:
+        return assistant_shapes(config)
     hidden, of_all = config.hidden_size, config.n_layers * config.per_layer_size
     shapes: Shapes = {"embed": (config.vocab_size, hidden), "output_norm": (hidden,)}
     shapes["output"] = shapes["embed"]
@@ -45,6 +47,21 @@ def draft_shapes(config: ModelConfig) -> Shapes:
     shapes: Shapes = {f"draft_{name}": (hidden,) for name in ("embed_norm", "hidden_norm", "norm")}
     shapes |= {"draft_from_embed": (hidden, hidden), "draft_from_hidden": (hidden, hidden)}
     return shapes | dict.fromkeys(OWN_OF_DRAFT, (config.vocab_size, hidden))
+
+
+def assistant_shapes(config: ModelConfig) -> Shapes:
+    """Shapes of the weights around the layers of an assistant: `draft_embed` is the embedding of its model, whose
+    hidden rows it reads and gives."""
+    hidden, body = config.hidden_size, config.body_size
+    shapes: Shapes = {"draft_embed": (config.vocab_size, body), "output": (config.vocab_size, hidden)}
+    shapes |= {
+        "draft_from_embed": (hidden, body),
+        "draft_from_hidden": (hidden, body),
+        "draft_to_hidden": (body, hidden),
+    }
+    if config.clusters is not None:
+        shapes["centroids"] = (config.clusters.n, hidden)
+    return shapes | {"output_norm": (hidden,)}
 
 
 def layer_shapes(config: ModelConfig, spec: LayerSpec) -> Shapes:

@@ -264,7 +264,7 @@ class Moe:
 class LogitsOf:
     """Logits of the step's `logits_rows`, scaled, softcapped, penalties and bias applied by id
 
-    -> Logits: the rows, f32 [L, vocab], and the best of each.
+    -> Logits: the rows, f32 [L, vocab], and the best of each. With them a step gives `a` and the rows `beside`.
     """
 
     name: ClassVar = "logits"
@@ -273,6 +273,7 @@ class LogitsOf:
     weight: Packed  # [vocab, hidden]
     scale: float = 1.0
     softcap: float | None = None
+    beside: Value | None = None  # [R, n]
 
 
 Instruction: TypeAlias = (

@@ -43,7 +43,7 @@ def guesses_of(model: LoadedModel) -> ModelDrafts:
     """What drafts for a model, three tokens a step."""
     speculation = model.engine.scheduler.speculation
     assert speculation is not None
-    assert speculation.model is not None
+    assert isinstance(speculation.model, ModelDrafts)
     speculation.depths, speculation.new_drafter = Guessing(), None
     return speculation.model
 

@@ -14,7 +14,7 @@ from localrun.client.local import LocalClient
 from localrun.engine.generation import GenerationState
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.speculation.drafter import DraftedTokens
-from localrun.fit.draft_memory import draft_bytes, draft_config
+from localrun.fit.draft_memory import draft_memory
 from localrun.formats.detect import open_model_file
 from tools.train_builtin_head import BODY, Body, Head, save
 
@@ -94,12 +94,12 @@ def test_a_head_beside_its_model_is_found_and_counted(tmp_path: Path) -> None:
     for draft in ("mtp", str(beside)):
         model = load(LoadOptions(path, draft=draft, ctx=256, threads=1))
         assert model.plan.draft is not None
-        counted = draft_config(draft, source)
+        counted, n_bytes = draft_memory(draft, source)
         assert counted is not None
         assert len(counted.layers) == len(model.plan.draft.config.layers) == 1
-        assert model.draft_bytes == draft_bytes(draft, source) > 900_000
+        assert model.draft_bytes == n_bytes > 900_000
         model.close()
-    assert draft_config("auto", source) is None
+    assert draft_memory("auto", source) == (None, 0)
     assert load_without(path) == 0
 
 

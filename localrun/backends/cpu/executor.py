@@ -14,7 +14,7 @@ from localrun.backends.cpu.logits import LogitsMemory, view_of
 from localrun.backends.cpu.pool import CpuPool
 from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
-from localrun.backends.executor import CachePlan, ExecutorRequest
+from localrun.backends.executor import ExecutorRequest
 from localrun.ops.cache_layer import NOWHERE, CacheLayer
 from localrun.ops.instructions import Embed
 from localrun.ops.interface import PlainKV, StepCancelled, StepInput
@@ -36,7 +36,8 @@ class CpuExecutor:
         self.max_rows = max_rows
         self.reserved: list[tuple[int, int]] = []
         self.cache_layers = layers = tuple(request.cache.layers)
-        self.make_pools(request.cache)
+        self.owns_cache = not request.shares_cache
+        self.make_pools(request)
         somewhere = next(layer for layer in layers if layer is not NOWHERE)  # nothing names those that are nowhere
         places = (somewhere if layer is NOWHERE else layer for layer in layers)
         native_layers = (abi_step.CacheLayerC * len(layers))(*map(self.native_layer, places))
@@ -45,7 +46,7 @@ class CpuExecutor:
         builder = ProgramBuilder(request.instructions, layers, buffers, *known, given=request.given)
         self.given = [builder.values[slot] for slot in range(len(request.given))]
         instructions = builder.build()
-        self.last_norm = builder.last_norm
+        self.last_norm, self.rows_beside = builder.last_norm, builder.beside
         self.hidden_size = hidden_size(request.instructions)
         self.keep = builder.keep
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
@@ -59,10 +60,15 @@ class CpuExecutor:
         self.step = NativeStep(self.memory.candidates, len(request.cache.blocks), max_rows)
         self.handle = self.calls.program_create(program, self.threads, max_rows)
 
-    def make_pools(self, cache: CachePlan) -> None:
-        """Room for the blocks of every group, and for 16-bit blocks beside codes."""
+    def make_pools(self, request: ExecutorRequest) -> None:
+        """Room for the blocks of every group, and for 16-bit blocks beside codes; or those of another executor."""
+        cache = request.cache
         self.blocks: list[CpuPool] = []  # [groups]
         self.ring: list[CpuPool | None] = []  # [groups], None where the codec is native
+        if request.shares_cache:
+            assert isinstance(request.beside, CpuExecutor)
+            self.blocks, self.ring = request.beside.blocks, request.beside.ring
+            return
         for group, (count, ring_count) in enumerate(zip(cache.blocks, cache.ring_blocks, strict=True)):
             members = list(dict.fromkeys(layer for layer in self.cache_layers if layer.group == group))
             (codec,) = {cache.kv.codecs[self.cache_layers.index(layer)] for layer in members}
@@ -84,7 +90,7 @@ class CpuExecutor:
 
     @property
     def kv_nbytes(self) -> int:
-        return sum(pool.nbytes for pool in (*self.blocks, *self.ring) if pool)
+        return sum(pool.nbytes for pool in (*self.blocks, *self.ring) if pool and self.owns_cache)
 
     def block_bytes(self, group: int) -> int:
         return self.blocks[group].block_bytes
@@ -145,6 +151,9 @@ class CpuExecutor:
     def hidden(self, n_rows: int) -> np.ndarray | None:
         return view_of(self.last_norm, n_rows)
 
+    def beside(self, n_rows: int) -> np.ndarray | None:
+        return None if self.rows_beside is None else view_of(self.rows_beside, n_rows)
+
     def commit(self, step: StepInput) -> None:
         """Make sure that all blocks of the step are there."""
         for sequence in step.sequences:
@@ -163,7 +172,7 @@ class CpuExecutor:
             self.calls.release(address, n_bytes)
         self.reserved.clear()
         for pool in (*self.blocks, *self.ring):
-            if pool:
+            if pool and self.owns_cache:
                 pool.close()
 
 

@@ -35,6 +35,7 @@ class ProgramBuilder(MoeBuilder):
 
     vocab_size = 0
     last_norm: abi.Value  # what the logits are made of
+    beside: abi.Value | None = None  # rows that go with them
     logits_rows = 0  # address of f32 [max_rows, vocab]; a row takes memory when it is first written
 
     def build(self) -> list[abi.Instruction]:
@@ -253,6 +254,7 @@ class ProgramBuilder(MoeBuilder):
         self.vocab_size = op.weight.n_rows
         self.logits_rows = self.buffers.allocate(4 * self.buffers.max_rows * op.weight.n_rows)
         self.last_norm = self.values[op.a.index]
+        self.beside = None if op.beside is None else self.values[op.beside.index]
         width = self.last_norm.width
         gathered = self.kept(self.buffers.make(width, self.activation_format_of(op.weight), self.buffers.max_rows))
         native = abi.LogitsOp(

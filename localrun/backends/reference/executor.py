@@ -54,6 +54,9 @@ class TorchExecutor(Generic[ProgramT]):
     def hidden(self, n_rows: int) -> np.ndarray | None:
         return None
 
+    def beside(self, n_rows: int) -> np.ndarray | None:
+        return None
+
     def block_bytes(self, group: int) -> int:
         return self.pool.coded[group].block_bytes
 

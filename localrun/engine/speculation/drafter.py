@@ -2,7 +2,13 @@
 
 from collections.abc import Sequence
 from itertools import takewhile
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from localrun.engine.generation import GenerationState
+    from localrun.engine.step_plan import StepPlan
 
 HALF_EVIDENCE = 8  # evidence for which a token is as likely right as wrong, as far as nothing else is known
 MOST_EVIDENCE = 1 << 12
@@ -32,3 +38,25 @@ class Drafter(Protocol):
     def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
         """At most `most` tokens after these, which begin with those of the call before."""
         ...
+
+
+class GuessingProgram(Protocol):
+    """A program that drafts for all answers, kept in step with them."""
+
+    name: str  # for people
+
+    def follow(self, plan: "StepPlan", starts: Sequence[int], hidden: "np.ndarray | None") -> None:
+        """Keep what it needs of a step whose tokens are chosen; its work began at the tokens `starts`. `hidden`: rows
+        after the last norm."""
+
+    def catch_up(self, sequence: "GenerationState") -> bool:
+        """Read on in a text that is far behind -> whether what was read is part of the answer, not of its prompt."""
+
+    def draft(self, sequences: "Sequence[GenerationState]", depth: int) -> list[DraftedTokens]:
+        """At most `depth` tokens after each sequence; none after one that it is not ready for."""
+
+    def forget(self, sequence: "GenerationState") -> None:
+        """Let go of a sequence."""
+
+    def close(self) -> None:
+        """Give memory back, before the model's threads end."""

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from localrun.backends.executor import Executor
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import Depths
-from localrun.engine.speculation.drafter import DraftedTokens, Drafter
-from localrun.engine.speculation.model_drafts import ModelDrafts
+from localrun.engine.speculation.drafter import DraftedTokens, Drafter, GuessingProgram
 from localrun.engine.step_plan import StepPlan, StepWork
 
 MOST_BEHIND = 6  # tokens that a step computes again beside drafts: without any the next state is one to go on from
@@ -26,7 +25,7 @@ class Speculation:
         most_rows: int,
         new_drafter: Callable[[GenerationState], Drafter] | None = None,
         depths: Depths | None = None,
-        model: ModelDrafts | None = None,
+        model: GuessingProgram | None = None,
     ) -> None:
         """`most_rows`: rows of logits that memory was planned for. `new_drafter`: makes one for an answer that begins.
         `model`: a program that drafts, too."""
@@ -77,7 +76,7 @@ class Speculation:
             self.model.close()
 
     def _guess(
-        self, model: ModelDrafts, decoding: Sequence[StepWork], drafts: list[DraftedTokens], rows: int
+        self, model: GuessingProgram, decoding: Sequence[StepWork], drafts: list[DraftedTokens], rows: int
     ) -> list[DraftedTokens]:
         """The same drafts, and guesses of a program where it is likelier to be right."""
         wanting = {
@@ -100,7 +99,7 @@ class Speculation:
                 drafts[index] = guess._replace(tokens=guess.tokens[:most])
         return drafts
 
-    def _catch_up(self, model: ModelDrafts, sequences: Sequence[GenerationState]) -> None:
+    def _catch_up(self, model: GuessingProgram, sequences: Sequence[GenerationState]) -> None:
         """Let a program read what it is behind by: in an answer that is time lost on drafts; a prompt is read once."""
         for sequence in sequences:
             started = time.perf_counter()

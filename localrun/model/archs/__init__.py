@@ -2,7 +2,7 @@
 
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
-from localrun.formats.helper_files import declared_helper
+from localrun.formats.helper_files import DRAFT, declared_helper
 from localrun.formats.source import TensorSource
 from localrun.model.archs.apertus import Apertus
 from localrun.model.archs.base import Arch
@@ -10,6 +10,7 @@ from localrun.model.archs.gemma import Gemma
 from localrun.model.archs.gemma2 import Gemma2
 from localrun.model.archs.gemma3 import Gemma3
 from localrun.model.archs.gemma4 import Gemma4
+from localrun.model.archs.gemma4_assistant import Gemma4Assistant
 from localrun.model.archs.gpt_oss import GptOss
 from localrun.model.archs.granite import Granite
 from localrun.model.archs.granite_hybrid import GraniteHybrid
@@ -59,6 +60,9 @@ ARCHS: tuple[Arch, ...] = (
     GptOss(),
 )
 
+ASSISTANT = Gemma4Assistant()  # drafts for one of these
+
+NAME_BODY = "name the model that it belongs to"
 _LAYERS = ".block_count"  # after the architecture
 _OTHER_FILE = "try another conversion of the model"
 
@@ -67,13 +71,14 @@ def arch_of(source: TensorSource) -> Arch:
     """The architecture that a file or folder declares. Raises ModelFileError (UNSUPPORTED) for an unknown one."""
     if source.format == "gguf":
         if helper := declared_helper(source.metadata):
-            hint = "name the model that it belongs to"
-            raise ModelFileError("UNSUPPORTED", f"this is {helper}, not a model", path=str(source.path), hint=hint)
+            raise ModelFileError("UNSUPPORTED", f"this is {helper}, not a model", path=str(source.path), hint=NAME_BODY)
         names: list[object] = [_declared(source)]
         found = next((arch for arch in ARCHS if names[0] in arch.gguf), None)
     else:
         declared = source.metadata.get("architectures") or source.metadata.get("model_type")
         names = declared if isinstance(declared, list) else [declared]
+        if ASSISTANT.matches(source):
+            raise ModelFileError("UNSUPPORTED", f"this is {DRAFT}, not a model", path=str(source.path), hint=NAME_BODY)
         meant = [architecture_of(source.metadata), *names]
         found = next((arch for arch in ARCHS if any(name in arch.hf for name in meant)), None)
     if found is None:

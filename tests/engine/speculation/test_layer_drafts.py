@@ -51,7 +51,7 @@ def opened(path: Path, **options: Any) -> LoadedModel:
 def guesses_of(engine: Engine) -> ModelDrafts:
     speculation = engine.scheduler.speculation
     assert speculation is not None
-    assert speculation.model is not None
+    assert isinstance(speculation.model, ModelDrafts)
     return speculation.model
 
 

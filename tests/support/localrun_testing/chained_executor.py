@@ -44,6 +44,9 @@ class ChainedExecutor:
     def hidden(self, n_rows: int) -> np.ndarray | None:
         return None
 
+    def beside(self, n_rows: int) -> np.ndarray | None:
+        return None
+
     def block_bytes(self, group: int) -> int:
         return 8 * BLOCK_TOKENS
 

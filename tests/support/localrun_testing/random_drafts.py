@@ -26,11 +26,12 @@ from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
-from localrun.engine.speculation.drafter import DraftedTokens, Drafter
+from localrun.engine.speculation.drafter import DraftedTokens, Drafter, GuessingProgram
 from localrun.engine.speculation.lookup import Lookup
 from localrun.engine.speculation.model_drafts import ModelDrafts
 from localrun.engine.step_plan import StepWork
 from localrun_testing import cache_engine as engines
+from localrun_testing.assistants import AssistantOracle
 from localrun_testing.cache_engine import CacheCase
 from localrun_testing.drafts import Guesses, Guessing, speculate
 from localrun_testing.letters import LANGUAGES, TRIGGER, held, letter_constraints
@@ -52,7 +53,7 @@ CASES = {
     "lfm": CacheCase(engines.LFM, "q8"),
     "short of room": CacheCase(engines.LLAMA, "q8", n_blocks=9, ring_blocks=9),
 }
-PROGRAMS = ("layer f16", "layer q8", "layer of experts", "file f16", "file q4")
+PROGRAMS = ("layer f16", "layer q8", "layer of experts", "file f16", "file q4", "assistant f16", "assistant q4")
 WORLDS = (*CASES, *PROGRAMS)
 FREE = (None,) * 6
 WORDS = Constraint("regex", "[a-f]{1,40}")
@@ -76,13 +77,13 @@ class AnyDepth(Guessing):
         self.dice = random.Random(seed)
 
     def wish(self, sequences: Sequence[GenerationState], decoding: Sequence[StepWork], rows: int) -> int:
-        return self.dice.randint(0, min(5, rows // max(1, len(sequences))))
+        return self.dice.randint(0, max(0, min(5, rows // max(1, len(sequences)))))  # lookups may take all rows
 
 
 class ToldRight:
     """Gives a program that drafts the right tokens, every other time: random weights guess few of them."""
 
-    def __init__(self, model: ModelDrafts | None, seed: int) -> None:
+    def __init__(self, model: GuessingProgram | None, seed: int) -> None:
         assert model is not None
         self.plain, self.dice = model.draft, random.Random(seed)
         self.answers: Sequence[Sequence[int]] = ()
@@ -117,7 +118,8 @@ class World:
     def stores(self) -> list[CacheStore]:
         speculation = self.drafting.scheduler.speculation
         model = None if speculation is None else speculation.model
-        return [self.plain.store, self.drafting.store, *([] if model is None else [model.program.store])]
+        own = [model.program.store] if isinstance(model, ModelDrafts) else []
+        return [self.plain.store, self.drafting.store, *own]
 
 
 def open_world(name: str, folder: Path, seed: int) -> World:
@@ -133,12 +135,16 @@ def open_world(name: str, folder: Path, seed: int) -> World:
         return World(engine, engine, set_drafts, made, VOCAB_SIZE, (engine, made))
     kind, codec = name.split()[0], name.split()[-1]
     path, options = folder / name.replace(" ", "-"), {"ctx": 512, "threads": 1, "kv": codec}
+    drafts = ("off", "mtp" if kind == "layer" else str(path))
     if kind == "layer":
         save_with_mtp("qwen3.5-moe" if codec == "experts" else "qwen3.5", path)
         options["kv"] = "f16" if codec == "experts" else codec
+    elif kind == "assistant":
+        body = "gemma4-e2b" if codec == "f16" else "gemma4"
+        save(body, path)
+        drafts = ("off", str(AssistantOracle(body, ordered=codec == "f16").save(folder / f"{path.name}-draft")))
     else:
         save("llama", path)
-    drafts = ("off", "mtp" if kind == "layer" else str(path))
     plain, drafting = (load(LoadOptions(path, draft=draft, **options)) for draft in drafts)  # type: ignore[arg-type]
     speculation = drafting.engine.scheduler.speculation
     assert speculation is not None
@@ -209,8 +215,9 @@ def check_nothing_is_lost(world: World) -> None:
     for engine in (world.plain, world.drafting):
         told(engine.submit(greedy([1, 2, 3], 2)))
         assert not engine.scheduler.running
-        if engine.scheduler.speculation is not None and engine.scheduler.speculation.model is not None:
-            engine.scheduler.speculation.model.read_ended()
+        speculation = engine.scheduler.speculation
+        if speculation is not None and isinstance(speculation.model, ModelDrafts):
+            speculation.model.read_ended()
     for store in world.stores:
         store.tree.clear()
         assert all(pool.n_free == pool.n_blocks for pool in store.pools)
@@ -235,6 +242,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=200, help="of one world before the next one's turn")
+    parser.add_argument("--first", type=int, default=0, help="seed to begin with")
     parser.add_argument("--checkpoint", type=Path, help="JSON that is gone on with, and written after every turn")
     options = parser.parse_args()
     done: dict[str, int] = {"turns": 0, "requests": 0, "drafted": 0, "accepted": 0}
@@ -244,7 +252,7 @@ def main() -> None:
         worlds = {name: open_world(name, Path(folder), number) for number, name in enumerate(WORLDS)}
         while done["requests"] < options.requests:
             started, name = time.perf_counter(), WORLDS[done["turns"] % len(WORLDS)]
-            first = done["turns"] * options.rounds
+            first = options.first + done["turns"] * options.rounds
             sums = run(worlds[name], range(first, first + options.rounds))
             check_nothing_is_lost(worlds[name])
             for key, n in zip(("requests", "drafted", "accepted"), sums, strict=True):
