@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from localrun_testing.sure_chat import NEAR_A_BLOCK_END
 
 from localrun.backends.cuda.availability import EMULATE
 from localrun.backends.gpu import step_tensors
@@ -57,7 +58,11 @@ def without(requests: Sequence[Request], monkeypatch: pytest.MonkeyPatch) -> lis
 
 
 def test_answers_are_those_of_one_step_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = [request(GREEDY, n=24), request(USUAL, n=24), request(USUAL, "and on", n=60)]
+    requests = [
+        request(GREEDY, n=10),
+        request(USUAL, n=10),
+        Request(messages=NEAR_A_BLOCK_END, max_tokens=14, sampling=USUAL),
+    ]
     found, n_used, n_unused = answers(requests)
     assert found == without(requests, monkeypatch)
     assert n_used > 0.8 * sum(map(len, found))
@@ -65,14 +70,14 @@ def test_answers_are_those_of_one_step_after_another(monkeypatch: pytest.MonkeyP
 
 
 def test_chats_at_once_answer_as_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = [request(GREEDY, "one", 9), request(USUAL, "two words", 30), request(USUAL, "three more words", 17)]
+    requests = [request(GREEDY, "one", 5), request(USUAL, "two words", 14), request(USUAL, "three more words", 9)]
     found, n_used, _ = answers(requests, at_once=True)
     assert found == without(requests, monkeypatch)
     assert n_used > 0
 
 
 def test_the_host_chooses_where_the_device_has_drawn_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = [request(Sampling(temperature=1.5, top_k=40, seed=1), n=24)]
+    requests = [request(Sampling(temperature=1.5, top_k=40, seed=1), n=12)]
     expected = without(requests, monkeypatch)
 
     def unlikely(host: np.ndarray, _: object) -> None:

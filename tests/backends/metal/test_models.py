@@ -2,12 +2,12 @@
 
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from localrun_testing import tiny_models
 from localrun_testing.emulated_metal import MetalStepper
+from localrun_testing.grids import mostly_slow
 from localrun_testing.kv_cases import nmse
 from localrun_testing.stepper import Stepper, chunks_across_a_block, random_chunks
 from localrun_testing.sure_chat import NEAR_A_BLOCK_END, SURE_CHAT
@@ -20,7 +20,7 @@ from localrun.client.local import LocalClient
 from localrun.ops.kv import BLOCK_TOKENS
 
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
-N_TOKENS = 90
+N_TOKENS = 76
 GREEDY = Sampling(temperature=0.0)
 BY_KERNELS = ("olmo3", "qwen2-window", "phi3-longrope", "granite")
 PARTLY_BY_TORCH = ("gemma2", "gemma3", "qwen3-moe", "gpt-oss", "qwen3.5", "lfm2", "granite-hybrid", "gemma4")
@@ -36,12 +36,7 @@ def token_ids(vocab: int = tiny_models.VOCAB_SIZE) -> list[int]:
     return random.Random(0).choices(range(vocab), k=N_TOKENS)
 
 
-def mostly_slow(*names: str) -> list[Any]:
-    """The first is tried in every run."""
-    return [names[0], *(pytest.param(name, marks=pytest.mark.slow) for name in names[1:])]
-
-
-@pytest.mark.parametrize("name", mostly_slow(*BY_KERNELS, *PARTLY_BY_TORCH))
+@pytest.mark.parametrize("name", mostly_slow([*BY_KERNELS, *PARTLY_BY_TORCH]))
 def test_logits_are_those_of_the_reference(name: str, folder: Path) -> None:
     """Of every kind of model, what kernels do not compute included; matrices of floats, and a cache of f32."""
     path, ids = tiny_models.save(name, folder / name), token_ids()
@@ -51,14 +46,14 @@ def test_logits_are_those_of_the_reference(name: str, folder: Path) -> None:
     assert nmse(found, expected) < 1e-9
 
 
-@pytest.mark.parametrize("name", mostly_slow(*BY_KERNELS))
+@pytest.mark.parametrize("name", mostly_slow(BY_KERNELS))
 def test_steps_do_not_show_in_a_result(name: str, folder: Path) -> None:
     """Whole, one by one across a block and in random chunks: the same bits, for one arithmetic reads and decodes."""
     path, ids = tiny_models.save(name, folder / name), token_ids()
     one = MetalStepper(path)
     assert not one.executor.program.by_torch
     whole = one.logits(ids)
-    for chunks in (chunks_across_a_block(N_TOKENS), random_chunks(N_TOKENS, seed=1), [64, N_TOKENS - 64]):
+    for chunks in (chunks_across_a_block(N_TOKENS), random_chunks(N_TOKENS, seed=1)):
         assert torch.equal(MetalStepper(path).logits(ids, chunks), whole)
 
 
@@ -101,7 +96,7 @@ def answers(backend: BackendName, codec: KVCodecName) -> list[Completion]:
         return [event.completion for one in requests for event in client.generate(one) if isinstance(event, Done)]
 
 
-@pytest.mark.parametrize("codec", mostly_slow("q8", "f16", "q4"))
+@pytest.mark.parametrize("codec", mostly_slow(["q8", "f16", "q4"]))
 def test_chats_answer_as_on_the_processor(codec: KVCodecName, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was computed before is used again."""
     monkeypatch.setenv(EMULATE, "1")
