@@ -17,7 +17,7 @@ from localrun.backends.gpu.translator import Translator
 from localrun.backends.gpu.weight_layouts import ScaleForm
 from localrun.cache.bulk import bulk_tokens
 from localrun.engine.runner import Runner, cache_layers
-from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
+from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
 from localrun.model.decoder import Model
 from localrun.model.layer_weights import AttentionWeights, LayerWeights, ModelWeights
 from localrun.ops.instructions import LinearWeight
@@ -25,6 +25,7 @@ from localrun.ops.interface import SequenceInput
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
 from localrun.ops.largest_step import max_rows
 from localrun.ops.layouts import Packed
+from localrun.ops.types import Routing
 
 SIDE_BY_SIDE = 8  # texts that are answered at once
 SCALE = 0.005  # of random codes: activations stay in range
@@ -32,7 +33,7 @@ SCALE = 0.005  # of random codes: activations stay in range
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The public shape of a dense model; all its layers see everything."""
+    """The public shape of a model; all its layers see everything, and are mixtures where there are experts."""
 
     name: str
     hidden_size: int
@@ -42,10 +43,13 @@ class Shape:
     head_dim: int
     ffn_size: int
     vocab_size: int
+    n_experts: int = 0
+    n_used: int = 0
 
     def config(self, ctx: int) -> ModelConfig:
         heads = (self.n_heads, self.n_kv_heads, self.head_dim)
-        spec = LayerSpec("full", None, 0, *heads, self.ffn_size, attn_scale=self.head_dim**-0.5)
+        mixture = Mixture(self.n_experts, Routing(self.n_used)) if self.n_experts else None
+        spec = LayerSpec("full", None, 0, *heads, self.ffn_size, attn_scale=self.head_dim**-0.5, mixture=mixture)
         rope = RopeSpec(5e5, self.head_dim)
         return ModelConfig(
             arch="llama",
@@ -63,7 +67,9 @@ SHAPES = (
     Shape("1B", 2048, 16, 32, 8, 64, 8192, 128_256),  # Llama 3.2 1B
     Shape("14B", 5120, 40, 40, 8, 128, 17_408, 151_936),  # Qwen3 14B
 )
+MIXTURES = (Shape("30B-A3B", 2048, 48, 32, 4, 128, 768, 151_936, n_experts=128, n_used=8),)  # Qwen3 30B A3B
 TINY = Shape("tiny", 256, 2, 4, 2, 64, 256, 320)
+TINY_MIXTURE = Shape("tiny mixture", 256, 2, 4, 2, 64, 256, 320, n_experts=8, n_used=2)
 
 
 def random_matrix(qtype: str, n_rows: int, n_cols: int, device: torch.device) -> Packed:
@@ -101,13 +107,15 @@ def random_model(shape: Shape, ctx: int, device: torch.device) -> Model:
             matrix(finer, keys, hidden),
             matrix("Q4_K", hidden, queries),
         )
+        n = shape.n_experts or 1
         network = (
-            matrix("Q4_K", shape.ffn_size, hidden),
-            matrix("Q4_K", shape.ffn_size, hidden),
-            matrix(finer, hidden, shape.ffn_size),
+            matrix("Q4_K", n * shape.ffn_size, hidden),
+            matrix("Q4_K", n * shape.ffn_size, hidden),
+            matrix(finer, n * hidden, shape.ffn_size),
         )
+        router = matrix("F32", n, hidden) if shape.n_experts else None
         norms = [torch.ones(hidden, device=device) for _ in range(2)]
-        return LayerWeights(mixing, *network, attn_norm=norms[0], ffn_norm=norms[1])
+        return LayerWeights(mixing, *network, attn_norm=norms[0], ffn_norm=norms[1], router=router)
 
     embed, output = (matrix(q, shape.vocab_size, shape.hidden_size) for q in ("Q4_K", "Q6_K"))
     norm = torch.ones(shape.hidden_size, device=device)

@@ -1,63 +1,14 @@
-// A linear with weights that stay floats, in fused multiply-adds of floats. A block has a row tile and eight rows of x; each
-// half of its warps has one of 16 segments of the columns, each lane a row of weights. A number is the sum of its segments
-// in ascending order, each of them in ascending order: the same for any number of rows.
-#include "floats.cuh"
-#include "linear.cuh"
-#define N_X 8
-#define FLOAT_SEGMENTS 16
-#define AT_ONCE 4  // pieces a lane asks for together
-
-// Four columns of a row of x; zeros beyond the last, where weights are zeros too.
-LR_INLINE float4 lr_four(const float* __restrict__ row, int column, int n_cols) {
-  if (n_cols % 4 == 0) return column < n_cols ? __ldcg((const float4*)(row + column)) : make_float4(0.f, 0.f, 0.f, 0.f);
-  float v[4];
-#pragma unroll
-  for (int j = 0; j < 4; j++) v[j] = column + j < n_cols ? __ldcg(row + column + j) : 0.f;
-  return make_float4(v[0], v[1], v[2], v[3]);
-}
+// A linear with weights that stay floats. gridDim.y: eights of the rows of x.
+#include "linear_float.cuh"
 
 extern "C" __global__ void __launch_bounds__(256, 2)
 linear_float(LINEAR_MATRICES, const float* __restrict__ x, const float* residual, float out_scale, int n_cols, int n_x) {
-  const int lane = threadIdx.x % 32, row = lane % 16, segment = threadIdx.x / 16;
   const lr_linear all[3] = LINEAR_LIST;
   int row_tile;
   const lr_linear of = lr_linear_of_block(all, 16, row_tile);
-  const int n_tiles = (n_cols + 63) / 64, first_x = blockIdx.y * N_X, n_here = min(N_X, n_x - first_x);
-  const int length = (n_tiles + FLOAT_SEGMENTS - 1) / FLOAT_SEGMENTS * PIECES;
-  const int first = segment * length, end = min(first + length, n_tiles * PIECES);
-  const uint4* const weights = (const uint4*)of.weights;
-
-  float sum[N_X] = {};
-  for (int piece = first; piece < end; piece += AT_ONCE) {
-    uint4 loaded[AT_ONCE];
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; i++) loaded[i] = __ldg(weights + lr_piece_at(row_tile, n_tiles, piece + i, row));
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; i++) {
-      float w[PIECE];
-      lr_floats(w, loaded[i]);
-#pragma unroll
-      for (int m = 0; m < N_X; m++) {
-        if (m >= n_here) break;
-#pragma unroll
-        for (int four = 0; four < PIECE; four += 4) {
-          const float4 v = lr_four(x + (int64_t)(first_x + m) * n_cols, (piece + i) * PIECE + four, n_cols);
-          sum[m] = __fmaf_rn(w[four], v.x, sum[m]);
-          sum[m] = __fmaf_rn(w[four + 1], v.y, sum[m]);
-          sum[m] = __fmaf_rn(w[four + 2], v.z, sum[m]);
-          sum[m] = __fmaf_rn(w[four + 3], v.w, sum[m]);
-        }
-      }
-    }
-  }
-
-  __shared__ float partial[FLOAT_SEGMENTS][N_X][16];
-#pragma unroll
-  for (int m = 0; m < N_X; m++) partial[segment][m][row] = sum[m];
-  __syncthreads();
-  const int m = threadIdx.x / 16, n = row_tile * 16 + row;
-  if (m >= n_here || n >= of.n_out) return;
-  float total = 0.f;
-  for (int i = 0; i < FLOAT_SEGMENTS; i++) total += partial[i][m][row];
-  lr_store(of, first_x + m, n, lr_biased(of, n, total), nullptr, residual, out_scale);
+  const int first_x = blockIdx.y * N_X, n_here = min(N_X, n_x - first_x);
+  const float total = lr_sum_floats(of.weights, row_tile, n_cols, n_here,
+                                    [&](int m) { return x + (int64_t)(first_x + m) * n_cols; });
+  const int m = threadIdx.x / 16, n = row_tile * 16 + threadIdx.x % 16;
+  if (m < n_here && n < of.n_out) lr_store(of, first_x + m, n, lr_biased(of, n, total), nullptr, residual, out_scale);
 }

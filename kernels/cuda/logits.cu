@@ -12,17 +12,6 @@ struct Adjust {
   float repeat, presence, frequency, temperature;
 };
 
-// A number as an integer of the same order, NaN above all and 0 like -0; in front of what makes of equals the lower id the
-// greater. 0 is less than every key.
-LR_INLINE uint64_t lr_key(float x, int id) {
-  const uint32_t bits = x != x ? 0x7fc00000u : x == 0.f ? 0u : __float_as_uint(x);
-  return (uint64_t)(bits & 0x80000000u ? ~bits : bits | 0x80000000u) << 32 | ~(uint32_t)id;
-}
-LR_INLINE float lr_value(uint64_t key) {
-  const uint32_t ordered = (uint32_t)(key >> 32);
-  return __uint_as_float(ordered & 0x80000000u ? ordered & 0x7fffffffu : ~ordered);
-}
-
 // Greatest first; n is a power of two (Batcher 1968).
 LR_INLINE void lr_sort(uint64_t* keys, int n) {
   for (int run = 2; run <= n; run *= 2)

@@ -127,9 +127,9 @@ class CountingDevice(EmulatedDevice):
         return None
 
 
-@pytest.mark.parametrize("model", ["", "qwen2-window", "olmo3"], ids=["builtin", "qwen2-window", "olmo3"])
+@pytest.mark.parametrize("model", ["", "qwen2-window", "olmo3", "qwen3-moe", "qwen2-moe"])
 def test_launches_of_a_step_of_one_row(model: str, tmp_path: Path) -> None:
-    """Of codes, whose activations are quantised by launches of their own, and of floats."""
+    """Of codes, whose activations are quantised by launches of their own, and of floats; the built-in model first."""
     source = open_safetensors(tiny_models.save(model, tmp_path / model)) if model else open_gguf(BUILTIN)
     config, device = read_config(source), CountingDevice()
     loaded, layers = load_model(source, GpuLayout(), device.torch_device, config), cache_layers(config)

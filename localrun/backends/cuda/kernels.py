@@ -12,6 +12,7 @@ from localrun.backends.cuda.limits import shared_bytes
 from localrun.backends.gpu import attention_blocks
 from localrun.backends.gpu.layer_cache import codec_defines
 from localrun.backends.gpu.logits import PARTS
+from localrun.backends.gpu.mixture_memory import MANY
 from localrun.backends.gpu.weight_layouts import LAYOUTS, CodeLayout
 from localrun.ops.kv import KV_CODECS, KVCodec
 
@@ -53,6 +54,7 @@ def units() -> tuple[Unit, ...]:
         Unit("linear_bf16.cu"),
         Unit("linear_bf16.cu", "after a gate", {"ACT": 1}),
         Unit("logits.cu", defines={"PART": PARTS[0]}),
+        Unit("mixture.cu"),
         Unit("norm.cu"),
         *(Unit("rope_append.cu", f"to {codec.name}", codec_defines(codec)) for codec in KV_CODECS.values()),
         *weight_units(),
@@ -77,8 +79,11 @@ def weight_units() -> Iterator[Unit]:
         },
         "linear_dp4a.cu": {"": {}},
         "dequantize.cu": {"": {}},
+        "experts.cu": {"": {}, "gate beside up": beside},
+        "experts_many.cu": {f"{MANY} rows": {"N_X": MANY}, f"{MANY} rows after a gate": {"N_X": MANY, **after}},
     }
-    of_floats: dict[str, dict[str, dict[str, int]]] = {"linear_float.cu": {"": {}, "after a gate": after}}
+    float_ways: dict[str, dict[str, int]] = {"": {}, "after a gate": after}
+    of_floats = {"linear_float.cu": float_ways, "experts_float.cu": float_ways}
     for layout in LAYOUTS:
         for file, which in (ways if isinstance(layout, CodeLayout) else of_floats).items():
             for way, defines in which.items():

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from localrun.backends.cuda import norms, self_test_linears
+from localrun.backends.cuda.products import CudaProducts
 from localrun.backends.cuda.self_test_intrinsics import intrinsics
 from localrun.backends.cuda.source import kernels_hash
 from localrun.backends.gpu import elementwise, self_test
@@ -19,6 +20,7 @@ from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.self_test_attention import AttentionCases
 from localrun.backends.gpu.self_test_cases import gates, ranking
+from localrun.backends.gpu.self_test_mixture import MixtureCases
 from localrun.backends.gpu.synthetic import between_ones, far
 
 CudaCase: TypeAlias = Callable[[Device], str]
@@ -75,6 +77,7 @@ CASES: Mapping[str, CudaCase] = {
     "linear in bulk": self_test_linears.linear_in_bulk,
     "embed": self_test_linears.embed,
     "dequantize": self_test_linears.dequantize,
+    **MixtureCases(CudaProducts).named(),
 }
 
 

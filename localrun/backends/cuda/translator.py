@@ -9,10 +9,12 @@ from torch import Tensor
 
 from localrun.backends.cuda import bulk_linears, linears, norms
 from localrun.backends.cuda.bulk_linears import BulkMemory, Multiplies
+from localrun.backends.cuda.products import CudaProducts
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Launch
+from localrun.backends.gpu.mixture import mixture
 from localrun.backends.gpu.translator import Translator
-from localrun.ops.instructions import Linear, LinearWeight, Norm
+from localrun.ops.instructions import Linear, LinearWeight, Moe, Norm, Slot
 from localrun.ops.layouts import Packed
 
 
@@ -21,6 +23,10 @@ class CudaTranslator(Translator):
 
     backend = "cuda"
     bulk: BulkMemory | None = None
+
+    @property
+    def products(self) -> CudaProducts:
+        return CudaProducts(self.device)
 
     @staticmethod
     def reads_codes(weight: Packed) -> bool:
@@ -52,21 +58,28 @@ class CudaTranslator(Translator):
         )
 
     def linear(self, op: Linear, *out: int) -> Iterator[Launch]:
-        read, rows, span, outs = self.buffers[op.a.index], self.bucket.rows, self.bucket.span, [self.x(s) for s in out]
+        read, span, outs = self.buffers[op.a.index], self.bucket.span, [self.x(slot) for slot in out]
         rest = None if op.residual is None else self.x(op.residual)
         if self.bulk is not None and span and self.reads_in_bulk(op):
             in_bulk = (cast("Multiplies", self.device), self.bulk, self.x(op.a), op.weights, outs, span)
             yield from bulk_linears.linear(*in_bulk, residual=rest, out_scale=op.out_scale, act=op.act)
             return
-        q8 = read.q8(rows)
-        if q8 is not None and op.a.index not in self.quantized:
-            self.quantized.add(op.a.index)
-            yield norms.quantize(self.device, self.x(op.a), rows, q8)
-        few = (self.device, self.x(op.a) if read.form.plain else None, q8, op.weights, outs, rows)
-        yield from linears.linear(*few, residual=rest, out_scale=op.out_scale, act=op.act)
+        yield from self.quantize_once(op.a)
+        yield from self.products.linear(read, op.weights, outs, op.act, residual=rest, out_scale=op.out_scale)
+
+    def quantize_once(self, slot: Slot) -> Iterator[Launch]:
+        if slot.index not in self.quantized:
+            self.quantized.add(slot.index)
+            yield from self.products.quantize(self.buffers[slot.index], self.bucket.rows)
+
+    def moe(self, op: Moe, out: int) -> Iterator[Launch]:
+        chosen_by = op.a if op.chosen_by is None else op.chosen_by
+        for slot in (op.a, chosen_by):
+            yield from self.quantize_once(slot)
+        rest = None if op.residual is None else self.x(op.residual)
+        operands = (self.buffers[op.a.index], self.buffers[chosen_by.index], self.step.positions, rest, self.x(out))
+        yield from mixture(self.products, op, *operands, self.mixed)
 
     def logits(self, a: Buffer, weight: Packed, out: Tensor, rows: int) -> Iterator[Launch]:
-        x, q8 = a.x(rows), a.q8(rows)
-        if q8 is not None:
-            yield norms.quantize(self.device, x, rows, q8)
-        yield from linears.linear(self.device, x, q8, (LinearWeight(weight),), [out], rows)
+        yield from self.products.quantize(a, rows)
+        yield from self.products.linear(a, (LinearWeight(weight),), [out[:rows]])

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from localrun.backends.gpu.supports import gathers
+from localrun.backends.gpu.supports import gathers, is_mixed
 from localrun.ops.cache_layer import CacheLayer
-from localrun.ops.instructions import Linear, Norm
+from localrun.ops.instructions import Instruction, Linear, Moe, Norm
 from localrun.ops.layouts import Packed
 from localrun.ops.recording import Recorded
 from localrun.ops.widths import slot_widths
@@ -58,10 +58,21 @@ def slots_read(recorded: Sequence[Recorded], reads_codes: Callable[[Packed], boo
         if not isinstance(op, Norm):
             plain.update(each.results)
         for name, slot in each.reads.items():
-            weights = op.weights if isinstance(op, Linear) and name == "a" and not gathers(op) else ()
-            forms = {reads_codes(weight.packed) for weight in weights} or {False}
+            forms = {reads_codes(weight) for weight in matrices_of(op, name)} or {False}
             if True in forms:
                 coded.add(slot)
-            if False in forms:
+            if False in forms or isinstance(op, Moe):  # routers are floats in most files
                 plain.add(slot)
     return plain, coded
+
+
+def matrices_of(op: Instruction, operand: str) -> list[Packed]:
+    """The matrices that kernels multiply an operand with."""
+    if isinstance(op, Linear) and operand == "a" and not gathers(op):
+        return [weight.packed for weight in op.weights]
+    if not isinstance(op, Moe) or not is_mixed(op) or operand not in ("a", "chosen_by"):
+        return []
+    if operand == "chosen_by" or op.shared is None:
+        return [op.router.weight, *(weight.packed for weight in op.experts.widening if operand == "a")]
+    widening = (*op.experts.widening, *op.shared.expert.widening)
+    return [op.router.weight, *(weight.packed for weight in widening), *filter(None, [op.shared.gate])]

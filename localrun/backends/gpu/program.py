@@ -49,6 +49,7 @@ class GpuProgram:
         self.buffers = GpuBuffers(self.max_rows, device.torch_device)
         forms = slot_forms(recorded, pool.layers, translator.reads_codes, bool(in_bulk))
         placed.update(place(recorded, forms, self.buffers))
+        self.translator.reserve_mixed(self.body, self.max_rows)
         if in_bulk:
             self.translator.make_room(in_bulk, self.max_rows, span)
         self.head = LogitsHead(self.translator, recorded[-1])

@@ -3,6 +3,7 @@
 from functools import lru_cache
 
 from localrun.backends.gpu.forms import Form, plain_bytes, slot_forms
+from localrun.backends.gpu.mixture_memory import mixture_bytes
 from localrun.backends.gpu.supports import has_kernels
 from localrun.backends.reference.scratch import step_bytes
 from localrun.ops.cache_layer import CacheLayer
@@ -28,7 +29,7 @@ def arena_bytes(
     coded: bool,
     span: int = 0,
 ) -> int:
-    """Buffers between operations, scratch memory of attention, logits; and torch's own where torch computes.
+    """Buffers between operations, memory of attention and mixtures, logits; and torch's own where torch computes.
 
     coded: linears read quantised activations. span: tokens that prompts are read in bulk by; 0: they are not.
     """
@@ -37,8 +38,10 @@ def arena_bytes(
     head = Form(last.weight.n_cols, plain=True, coded=coded).nbytes(1)
     logits = power_of_two(sequences) * (4 * last.weight.n_rows + head + 4 * (2 * MAX_CANDIDATES + 3))
     partial = max(partial_bytes(place, ctx) for place in {*model.layers})
+    ops = [each.instruction for each in model.instructions]
+    mixtures = mixture_bytes([op for op in ops if has_kernels(op, model.layers, backend)], max_rows(span))
     torch = torch_bytes(model, ctx, codecs, backend)
-    return buffer_bytes(model, coded=coded, span=span) + logits + partial + torch + WORKSPACE_BYTES
+    return buffer_bytes(model, coded=coded, span=span) + logits + partial + mixtures + torch + WORKSPACE_BYTES
 
 
 def torch_bytes(model: Recording, ctx: int, codecs: tuple[KVCodec, ...], backend: str) -> int:

@@ -29,6 +29,7 @@ from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 
 BOTH = ("cuda", "mps")
 MAX_HEAD_DIM = 512
+MAX_EXPERTS = 512  # whose keys, for eight rows, lie in the shared memory of a block
 RECURRENT, MIXTURES = "recurrent layers", "mixtures of experts"
 HEADS = "attention of heads of {0.head_dim}"
 
@@ -40,6 +41,11 @@ def always(op: Instruction, place: CacheLayer) -> bool:
 def has_head(op: Instruction, place: CacheLayer) -> bool:
     """Whether heads are of a size that attention is written for, and values are not a part of keys."""
     return place.value_dim is None and place.head_dim % 16 == 0 and place.head_dim <= MAX_HEAD_DIM
+
+
+def is_mixed(op: Instruction) -> bool:
+    """Whether an instruction is a mixture of no more experts than kernels choose among."""
+    return isinstance(op, Moe) and op.router.n_experts <= MAX_EXPERTS
 
 
 def gathers(op: Linear) -> bool:
@@ -64,7 +70,7 @@ SUPPORTS: Mapping[type[Instruction], Support] = {
     ShortConv: Support(RECURRENT, on=()),
     GatedDeltaRule: Support(RECURRENT, on=()),
     SelectiveScan: Support(RECURRENT, on=()),
-    Moe: Support(MIXTURES, on=()),
+    Moe: Support(MIXTURES, on=("cuda",), fits=lambda op, place: is_mixed(op), launches=7),
     RopeAppend: Support(HEADS, fits=has_head),
     Attention: Support(HEADS, fits=has_head, launches=2),
     Linear: Support(

@@ -14,6 +14,7 @@ from localrun.backends.gpu import attention, elementwise, matrices
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.layer_cache import LayerCache
+from localrun.backends.gpu.mixture_memory import mixture_bytes
 from localrun.backends.gpu.scratch import SPLIT_ROWS, partial_numbers
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.gpu.supports import has_kernels
@@ -66,6 +67,7 @@ class Translator(ABC):
         self.device, self.buffers, self.layers, self.codecs = device, buffers, layers, codecs
         self.reference = reference
         self.partial = torch.empty(0, device=device.torch_device)  # scratch memory of attention
+        self.mixed = torch.empty(0, dtype=torch.int32, device=device.torch_device)  # of mixtures
 
     def reserve_partial(self, bucket: Bucket) -> bool:
         """Make sure that attention finds its scratch memory, for all the rows that are ever split -> whether there is
@@ -76,6 +78,11 @@ class Translator(ABC):
             return False
         self.partial = torch.empty(n, device=self.device.torch_device)
         return True
+
+    def reserve_mixed(self, recorded: Sequence[Recorded], rows: int) -> None:
+        """Make room for what lies between the kernels of mixtures, for so many rows."""
+        ours = [each.instruction for each in recorded if self.has_kernels(each.instruction)]
+        self.mixed = torch.zeros(mixture_bytes(ours, rows) // 4, dtype=torch.int32, device=self.device.torch_device)
 
     def has_kernels(self, op: Instruction) -> bool:
         """Whether kernels of ours compute an instruction."""

@@ -25,6 +25,9 @@ MEANT = {
     ("linear_many.cu", "linear_many"): ("IMMA", "LDGSTS"),
     ("linear_dp4a.cu", "linear_dp4a"): ("IDP.4A",),
     ("linear_float.cu", "linear_float"): ("LDG.E.128",),
+    ("experts.cu", "experts"): ("IMMA", "LDG.E.128"),
+    ("experts_many.cu", "experts_many"): ("IMMA", "LDGSTS"),
+    ("experts_float.cu", "experts_float"): ("LDG.E.128",),
     ("attention.cu", "attend_units"): ("HMMA", "LDG.E.128"),
     ("attention_tiles.cu", "attend_tiles"): ("HMMA", "LDSM", "LDGSTS"),
 }

@@ -204,13 +204,18 @@ def test_the_driver_is_told_what_was_bound() -> None:
 
 
 @pytest.mark.skipif(bool(why_no_compiler()), reason=f"CUDA: {why_no_compiler()}")
-def test_a_token_is_one_graph_between_an_upload_and_a_read() -> None:
+@pytest.mark.parametrize(
+    ("shape", "own"),
+    [("tiny", set()), ("tiny mixture", {"route", "experts", "combine"})],
+    ids=["dense", "mixture"],
+)
+def test_a_token_is_one_graph_between_an_upload_and_a_read(shape: str, own: set[str]) -> None:
     """After the first, whose launches the graph has one by one; positions are those of each token."""
-    first, *later = json.loads(run_on_stub("localrun_testing.stub_decode", "tiny"))
+    first, *later = json.loads(run_on_stub("localrun_testing.stub_decode", shape))
     launches = [line for line in first["journal"] if line.startswith("launch ")]
     for n, token in enumerate(later, 1):
         assert token["position"] == n
         assert token["counts"] == {"launch": 0, "graph": 1, "node": len(launches), "upload": 1, "read": 1, "wait": 2}
         assert [line for line in token["journal"] if line.startswith("launch ")] == launches
     kinds = {line.split()[1] for line in launches}
-    assert {"embed", "rms_norm", "linear", "rope_append", "attend_units", "gather_rows", "write_found"} <= kinds
+    assert {"embed", "rms_norm", "linear", "rope_append", "attend_units", "gather_rows", "write_found", *own} <= kinds

@@ -101,7 +101,7 @@ INTRINSICS = (
 LINEAR = (
     Mutant(
         "sums of floats are added before all are there",
-        ("linear_float.cu", "  __syncthreads();\n", ""),
+        ("linear_float.cuh", "  __syncthreads();\n", ""),
         "linear of floats",
         {"": WRONG, "thread": RACE},
         SCHEDULES,
@@ -132,26 +132,26 @@ LINEAR = (
     ),
     Mutant(
         "the sums of segments are added before all are there",
-        ("linear.cu", "  __syncthreads();\n", ""),
+        ("linear_few.cuh", "  __syncthreads();\n", ""),
         "linear of few",
         {"": WRONG, "thread": RACE},
         SCHEDULES,
     ),
     Mutant(
         "half of the warps do not wait for the others",
-        ("linear.cu", "  __syncthreads();\n", "  if (segment < 4) __syncthreads();\n"),
+        ("linear_few.cuh", "  __syncthreads();\n", "  if (segment < 4) __syncthreads();\n"),
         "linear of few",
         {"thread": RACE},
     ),
     Mutant(
         "no room for the last segment",
-        ("linear.cu", "partial[SIDES][N_SEGMENTS][16][9]", "partial[SIDES][N_SEGMENTS - 1][16][9]"),
+        ("linear_few.cuh", "partial[SIDES][N_SEGMENTS][16][9]", "partial[SIDES][N_SEGMENTS - 1][16][9]"),
         "linear of few",
         {"address": f"{OVERFLOW}|out of bounds"},
     ),
     Mutant(
         "a segment without columns writes no sum",
-        ("linear.cu", "j < 4; j++) partial[side]", "j < 4; j++) if (first < end) partial[side]"),
+        ("linear_few.cuh", "j < 4; j++) partial[side]", "j < 4; j++) if (segment < 6) partial[side]"),
         "linear of few",
         {"": WRONG},
     ),
@@ -177,26 +177,26 @@ LINEAR = (
 LINEAR_MANY = (
     Mutant(
         "a stage is filled while others still read it",
-        ("linear_many.cu", "    __syncthreads();  //", "    //"),
+        ("linear_many.cuh", "    __syncthreads();  //", "    //"),
         "linear of many",
         {"": WRONG, "thread": RACE},
         SCHEDULES,
     ),
     Mutant(
         "no wait for a stage",
-        ("linear_many.cu", "    lr_copy_wait<STAGES - 2>();\n", ""),
+        ("linear_many.cuh", "    lr_copy_wait<STAGES - 2>();\n", ""),
         "linear of many",
         {"": WRONG},
     ),
     Mutant(
         "a wait for the stage before",
-        ("linear_many.cu", "lr_copy_wait<STAGES - 2>", "lr_copy_wait<STAGES - 1>"),
+        ("linear_many.cuh", "lr_copy_wait<STAGES - 2>", "lr_copy_wait<STAGES - 1>"),
         "linear of many",
         {"": WRONG},
     ),
     Mutant(
         "more stages than the launch has room for",
-        ("linear_many.cu", "#define STAGES 3", "#define STAGES 4"),
+        ("linear_many.cuh", "#define STAGES 3", "#define STAGES 4"),
         "linear of many",
         {"address": OVERFLOW},
     ),
@@ -347,7 +347,7 @@ LOGITS = (
     ),
     Mutant(
         "of equal logits the higher id comes first",
-        ("logits.cu", "<< 32 | ~(uint32_t)id", "<< 32 | (uint32_t)id"),
+        ("numbers.cuh", "<< 32 | ~(uint32_t)id", "<< 32 | (uint32_t)id"),
         "ranking",
         {"": WRONG},
     ),
