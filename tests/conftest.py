@@ -1,5 +1,6 @@
 """Every test: its own LOCALRUN_HOME, no network but loopback, one thread; in CI no skip that hides a missing oracle."""
 
+import functools
 import gc
 import itertools
 import os
@@ -17,6 +18,8 @@ from localrun_testing import shared_folder
 
 if TYPE_CHECKING:
     from localrun.backends.cpu.library import NativeLibrary
+    from localrun.backends.interface import Backend
+    from localrun.fit.probe import Probed
 
 IN_CI = os.environ.get("CI") == "true"
 # A skip in CI is a failure, except for what a machine may lack: sample data, an accelerator, an instruction set, an OS.
@@ -95,6 +98,20 @@ def one_thread() -> Iterator[None]:
     yield
     if (torch := sys.modules.get("torch")) is not None and hasattr(torch, "set_num_threads"):
         torch.set_num_threads(1)
+
+
+@functools.cache
+def _probed(backend: "Backend") -> "Probed":
+    from localrun.fit.probe import probe
+
+    return probe(backend)
+
+
+@pytest.fixture(autouse=True)
+def one_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How fast this machine is, a process measures once: no home of a test knows it."""
+    if (module := sys.modules.get("localrun.fit.machine_rates")) is not None:
+        monkeypatch.setattr(module, "probe", _probed)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from math import prod
 from pathlib import Path
 from types import ModuleType
@@ -337,7 +338,7 @@ def test_unsupported_models_are_marked_everywhere(
 ) -> None:
     for arch in (Qwen3Moe, Mixtral):  # every model of the catalogue can be run
         monkeypatch.setattr(arch, "experts", None)
-    monkeypatch.setattr(catalogue_shape, "_shape", catalogue_shape._shape.__wrapped__)  # kept by other tests
+    monkeypatch.setattr(catalogue_shape, "_shape", cache(catalogue_shape._shape.__wrapped__))  # kept by other tests
     _, out, err = run("fit", "qwen3-30b-a3b", "--offline")
     assert "this version cannot run it: mixtures of experts" in err
     assert "None is recommended: mixtures of experts" in out
