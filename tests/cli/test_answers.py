@@ -220,6 +220,9 @@ def test_doctor() -> None:
     assert ran.code == 0, ran.err
     check(ran.json, "doctor")
     assert ran.json["backends"]["reference"]["available"]
-    ran = localrun("doctor", stdin=None, LOCALRUN_HOME="/proc/nowhere")
-    assert ran.code == 0
-    assert "settings are not kept" in ran.out
+
+
+def test_doctor_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("LOCALRUN_HOME", "/proc/nowhere")
+    assert run_command_line(["doctor"]) == 0
+    assert "settings are not kept" in capsys.readouterr().out

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from localrun_testing import REPOSITORY
 from localrun_testing.cli import Terminal, localrun, localrun_in_shell
+from localrun_testing.faces import Faces, script
+from localrun_testing.grids import in_turns
 from localrun_testing.schemas import check
 
 from localrun.base.settings import write_setting
@@ -16,17 +18,6 @@ from localrun.chat.journal import ChatStore
 
 pytestmark = pytest.mark.process
 
-QUICK = {
-    "--help": ("--help",),
-    "--version": ("--version",),
-    "list": ("list",),
-    "list --json": ("list", "--json"),
-    "show": ("show",),
-    "show --json": ("show", "--json"),
-    "config": ("config",),
-    "config --json": ("config", "--json"),
-    "tokenize": ("tokenize", "hello"),
-}
 FAILING = {
     "no prompt": (2, ("run",)),
     "no such model": (3, ("run", "-m", "nonsense", "hello")),
@@ -39,21 +30,17 @@ FAILING = {
 }
 
 
-@pytest.mark.parametrize("arguments", QUICK.values(), ids=QUICK)
-def test_quick_commands_say_nothing_but_the_answer(arguments: tuple[str, ...]) -> None:
-    ran = localrun(*arguments, stdin=None)
-    assert ran.code == 0, ran.err
-    assert ran.out.strip()
-    if "--json" in arguments:
-        check(ran.json, arguments[0])
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
+        ("--help",),
+        ("--version",),
         ("list",),
+        ("list", "--json"),
         ("show",),
+        ("show", "--json"),
         ("config",),
+        ("config", "--json"),
         ("tokenize", "hello"),
         ("run", "-m", "nonsense", "x"),
         ("run", "--backend", "cpu", "--max-tokens", "4", "--temperature", "2", "hello"),
@@ -62,26 +49,38 @@ def test_quick_commands_say_nothing_but_the_answer(arguments: tuple[str, ...]) -
     ],
     ids=" ".join,
 )
-def test_torch_free_commands_do_not_import_torch(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_torch_free_commands_answer_and_do_not_import_torch(arguments: tuple[str, ...], tmp_path: Path) -> None:
     """A second and nearly two hundred megabytes: the native library answers without it."""
     (tmp_path / "torch.py").write_text("raise SystemExit('torch was imported')")
     line = f'export PYTHONPATH="{tmp_path}:$PYTHONPATH"; "$@"'
     ran = localrun_in_shell(line, *arguments)
     assert "torch was imported" not in ran.err
-    assert ran.code == (3 if "nonsense" in arguments else 0)
+    assert ran.code == (3 if "nonsense" in arguments else 0), ran.err
+    assert bool(ran.out.strip()) == (ran.code == 0)
+    if "--json" in arguments:
+        check(ran.json, arguments[0])
 
 
 @pytest.mark.parametrize(("code", "arguments"), FAILING.values(), ids=FAILING)
-def test_a_failing_process_exits_with_its_code(code: int, arguments: tuple[str, ...]) -> None:
+def test_a_failing_command_ends_with_its_code(
+    code: int, arguments: tuple[str, ...], faces: Faces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(monkeypatch, "")
+    found, out, err = faces.run(*arguments)
+    assert (found, out) == (code, "")
+    assert err.startswith("localrun: ")
+
+
+def test_so_does_its_process() -> None:
+    code, arguments = FAILING["no such model"]
     ran = localrun(*arguments)
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith("localrun: ")
     assert "Traceback" not in ran.err
 
 
-@pytest.mark.parametrize("name", ["no such model", "show: no such model", "a bad model file"])
-def test_failures_as_json(name: str) -> None:
-    code, arguments = FAILING[name]
+def test_a_failure_as_json() -> None:
+    code, arguments = FAILING["a bad model file"]
     ran = localrun(*arguments, "--json")
     assert ran.code == code
     check(ran.json, "error")
@@ -233,8 +232,7 @@ def test_a_pipe_that_says_nothing_is_talked_about(command: tuple[str, ...], tmp_
     assert "Traceback" not in ran.err
 
 
-@pytest.mark.parametrize("module", EARLY_AND_LATE)
-@pytest.mark.parametrize("how", ["--json", "--jsonl"])
+@pytest.mark.parametrize(("module", "how"), in_turns(EARLY_AND_LATE, ("--json", "--jsonl")))
 def test_ctrl_c_while_the_command_is_imported_is_json_too(module: str, how: str, tmp_path: Path) -> None:
     ran = localrun_in_shell(press_at_import(module, tmp_path), "run", "hello", how)
     assert ran.code == 130

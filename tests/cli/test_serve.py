@@ -20,6 +20,7 @@ from localrun_testing.waiting import PATIENCE, until
 from localrun.base.events import Done, Token
 from localrun.base.request import Request, Sampling
 from localrun.base.settings import Settings
+from localrun.cli.app import run_command_line
 from localrun.client.choice import builtin
 from localrun.client.open_client import open_client
 from localrun.client.owner import running_server
@@ -123,9 +124,12 @@ def test_ctrl_c_lets_an_answer_end(tmp_path: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_bad_options_fail_before_loading(arguments: tuple[str, ...], code: int, said: str) -> None:
-    ran = localrun("serve", *arguments)
-    assert (ran.code, said in ran.err) == (code, True), ran.err
+def test_bad_options_fail_before_loading(
+    arguments: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process: that of a command ends as they do."""
+    found, err = run_command_line(["serve", *arguments]), capsys.readouterr().err
+    assert (found, said in err) == (code, True), err
 
 
 def test_a_taken_port_of_another_program_is_named() -> None:

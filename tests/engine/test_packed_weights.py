@@ -1,6 +1,7 @@
 """A model that memory has no room for answers from disk: the same ids, as much memory as planned, files used again."""
 
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -10,7 +11,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from localrun_testing.cli import localrun
 from localrun_testing.tiny_models import save
 
 from localrun.backends.cpu import abi
@@ -21,6 +21,7 @@ from localrun.base.errors import DoesNotFitError, ModelFileError
 from localrun.base.machine import Memory
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
+from localrun.cli.app import run_command_line
 from localrun.engine import load as load_module
 from localrun.engine import load_plan
 from localrun.engine.generation import GenerationRequest
@@ -265,18 +266,21 @@ def test_two_processes_that_start_at_once_share_what_is_written(home: Path, monk
     assert not list(home.glob("*/*.tmp"))
 
 
-def test_the_cache_command_lists_and_clears_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_command_lists_and_clears_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     least_free(monkeypatch)
     _, loaded = answer_of()
-    (row,) = localrun("cache", "list", "--json", LOCALRUN_HOME=os.environ["LOCALRUN_HOME"]).json
+
+    def cache(*arguments: str) -> str:
+        assert run_command_line(["cache", *arguments]) == 0
+        return capsys.readouterr().out
+
+    (row,) = json.loads(cache("list", "--json"))
     assert (row["model"], row["blocks"]) == ("localrun-tiny", len(loaded.plan.mapped))
     assert row["bytes"] == loaded.plan.mapped_bytes + FOOTER_BYTES * row["blocks"]
-    shown = localrun("cache", "list", LOCALRUN_HOME=os.environ["LOCALRUN_HOME"]).out
-    assert "of packed weights" in shown
-    cleared = localrun(
-        "cache", "clear", "-m", "localrun-tiny", "--yes", "--json", LOCALRUN_HOME=os.environ["LOCALRUN_HOME"]
-    )
-    assert cleared.json == {"freed": row["bytes"]}
+    assert "of packed weights" in cache("list")
+    assert json.loads(cache("clear", "-m", "localrun-tiny", "--yes", "--json")) == {"freed": row["bytes"]}
     assert not list(home.glob("*/*.packed"))
 
 
@@ -338,23 +342,24 @@ def test_a_table_of_what_stays_on_disk() -> None:
     assert row(3 << 30).verdict == "no", "what every token needs does not fit"
 
 
-def test_the_commands_say_that_weights_stay_on_disk() -> None:
-    home = os.environ["LOCALRUN_HOME"]
-    shown = localrun("show", BUILTIN, "--json", LOCALRUN_HOME=home).json
+def test_the_commands_say_that_weights_stay_on_disk(capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*arguments: str) -> tuple[int, str]:
+        return run_command_line([*arguments]), capsys.readouterr().out
+
+    shown = json.loads(run("show", str(BUILTIN), "--json")[1])
     (held,), (mappable,) = shown["held_bytes"].values(), shown["mappable_bytes"].values()
     assert 0.3 * held < mappable < held
     asked = ("fit", "llama-3.2-3b", "--precision", "Q8_0", "--ctx", "4096", "--memory", "3GiB", "--offline", "--check")
-    ran = localrun(*asked, "--json", LOCALRUN_HOME=home)
-    assert ran.code == 0, "it runs"
-    for row in ran.json["rows"]:
+    code, out = run(*asked, "--json")
+    assert code == 0, "it runs"
+    for row in json.loads(out)["rows"]:
         assert row["verdict"] == "disk"
         assert 3 << 30 < row["total_bytes"] <= (2.625 * (1 << 30)) + row["mapped_bytes"]
         assert 0 < row["est_decode_tps"] < 20
-    said = localrun(*asked, LOCALRUN_HOME=home).out
+    said = run(*asked)[1]
     assert "with * weights stay on disk, and it is slow" in said
     assert "of the weights left on disk" in said
-    refused = localrun("fit", "qwen3-8b", "--memory", "2GiB", "--offline", "--check", LOCALRUN_HOME=home)
-    assert refused.code == 4
+    assert run("fit", "qwen3-8b", "--memory", "2GiB", "--offline", "--check")[0] == 4
 
 
 @pytest.mark.parametrize("kind", ["qwen3", "qwen3-moe"])

@@ -1,18 +1,20 @@
 """Adapters are counted before a load as the load counts them, and refused as it refuses them."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from localrun_testing.adapters import RANK, pairs_of_folder, write_peft
-from localrun_testing.cli import localrun
 from localrun_testing.gguf_convert import convert
+from localrun_testing.grids import in_turns
 from localrun_testing.schemas import check
 from localrun_testing.tiny_models import save
 
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.request import LoadOptions
+from localrun.cli.app import run_command_line
 from localrun.engine.load import load
 from localrun.fit.adapters import NO_ADAPTERS, added_by
 from localrun.fit.shape import shape_of
@@ -21,8 +23,9 @@ from localrun.hub.preview import fit_stored
 from localrun.hub.stored import stored_at
 
 
-@pytest.mark.parametrize("file_format", ["safetensors", "gguf"])
-@pytest.mark.parametrize("kind", ["qwen2", "phi3", "granite-hybrid"])
+@pytest.mark.parametrize(
+    ("kind", "file_format"), in_turns(("qwen2", "phi3", "granite-hybrid"), ("safetensors", "gguf"))
+)
 def test_fit_and_a_load_say_the_same(kind: str, file_format: str, tmp_path: Path) -> None:
     folder = save(kind, tmp_path / "model")
     path = folder if file_format == "safetensors" else convert(folder, tmp_path / "model.gguf")
@@ -60,13 +63,17 @@ def test_an_adapter_of_another_model_is_refused(tmp_path: Path) -> None:
         fit_stored(stored_at(folder), 8 << 30, adapters=[AdapterChoice(adapter)])
 
 
-def test_the_command_line(tmp_path: Path) -> None:
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = save("qwen2", tmp_path / "model")
     adapter = write_peft(tmp_path / "a", pairs_of_folder(folder))
-    answer = localrun("fit", folder, "--lora", f"{adapter}:0.5", "--lora", "none", "--json", "--offline").json
-    check(answer, "fit")
+
+    def fit(*arguments: str) -> tuple[int, str]:
+        return run_command_line(["fit", str(folder), *arguments]), capsys.readouterr().out
+
+    code, out = fit("--lora", f"{adapter}:0.5", "--lora", "none", "--json", "--offline")
+    assert code == 0
+    check(answer := json.loads(out), "fit")
     assert all(row["adapter_bytes"] > 0 for row in answer["rows"])
-    assert "of adapters, which every token reads" in localrun("fit", folder, "--lora", adapter).out
+    assert "of adapters, which every token reads" in fit("--lora", str(adapter))[1]
     (adapter / "adapter_config.json").write_text('{"peft_type": "LORA", "r": -1}')
-    codes = [localrun("fit", folder, "--lora", which).code for which in (adapter, tmp_path / "none", f"{adapter}:1e9")]
-    assert codes == [6, 3, 2]
+    assert [fit("--lora", str(which))[0] for which in (adapter, tmp_path / "none", f"{adapter}:1e9")] == [6, 3, 2]
