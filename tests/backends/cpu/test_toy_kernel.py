@@ -1,7 +1,6 @@
 """CONTRIBUTING's recipe for a kernel, tried: one source for every instruction set and number of threads, and numpy."""
 
 import ctypes
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +11,10 @@ N_ROWS = 29
 
 
 @pytest.fixture(params=all_here() or ("generic",))
-def toy(request: pytest.FixtureRequest, tmp_path: Path) -> ctypes.CDLL:
+def toy(request: pytest.FixtureRequest) -> ctypes.CDLL:
     """The kernel and the thread pool, compiled as the unit of an instruction set is."""
     files = SUPPORT / "toy_kernel.cpp", SOURCES / "runtime" / "thread_pool.cpp"
-    library = ctypes.CDLL(str(compiled([*unit_command(request.param, tmp_path), "-O1", "-shared", "-pthread"], *files)))
+    library = ctypes.CDLL(str(compiled([*unit_command(request.param), "-O1", "-shared", "-pthread"], *files)))
     library.lr_threads_create.restype = ctypes.c_void_p
     return library
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -119,13 +120,19 @@ def emulated(folder: Path, units: str, driver: str) -> list[str]:
     return [qemu, "-L", "/usr/aarch64-linux-gnu", str(folder / "driver")]
 
 
-def unit_command(isa: str, folder: Path) -> list[str]:
-    """The compiler with the options of the unit of `isa`, without its files. CMake writes them down in `folder`."""
+def unit_command(isa: str) -> list[str]:
+    """The compiler with the options of the unit of `isa`, without its files: as CMake writes them down."""
     model = (f"-DCMAKE_CXX_FLAGS={MODEL_FLAGS}",) if is_modelled(isa) else ()
     options = [f"-DLOCALRUN_ISA_UNITS={isa}", f"-DCMAKE_CXX_COMPILER={tool('c++')}", *model]
-    command = [tool("cmake"), "-S", str(SOURCES), "-B", str(folder), "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options]
-    subprocess.run(command, check=True, capture_output=True)
-    entries = json.loads((folder / "compile_commands.json").read_text("utf-8"))
+    command = [tool("cmake"), "-S", str(SOURCES), "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options]
+
+    def configure(path: Path) -> None:
+        with TemporaryDirectory() as folder:
+            subprocess.run([*command, "-B", folder], check=True, capture_output=True)
+            shutil.copy(Path(folder, "compile_commands.json"), path)
+
+    recipes = [path.read_text("utf-8") for path in sorted(SOURCES.rglob("CMakeLists.txt"))]
+    entries = json.loads(kept(configure, command, recipes, _version(tool("c++"))).read_text("utf-8"))
     (found,) = (entry["command"] for entry in entries if Path(entry["file"]).name == f"isa_{isa}.cpp")
     words: list[str] = shlex.split(found)
     return words[: words.index("-o")]
