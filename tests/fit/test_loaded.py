@@ -9,6 +9,7 @@ import pytest
 import torch
 from localrun_testing.cli import localrun
 from localrun_testing.gguf_convert import convert
+from localrun_testing.grids import in_turns
 from localrun_testing.tiny_models import save
 
 from localrun.backends.cpu.executor import CpuExecutor
@@ -44,8 +45,7 @@ def check_working_memory(loaded: LoadedModel) -> None:
         assert 0.5 * plan.scratch_bytes < arena <= plan.scratch_bytes + unused_logits
 
 
-@pytest.mark.parametrize("kv", CODECS)
-@pytest.mark.parametrize("window", [None, 128])
+@pytest.mark.parametrize(("kv", "window"), in_turns(CODECS, [None, 128]))
 def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) -> None:
     loaded = opened(ctx=700, kv=kv, window=window)
     executor = loaded.engine.runner.executor
@@ -58,20 +58,22 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
         loaded.engine.close()
 
 
-@pytest.mark.parametrize("file_format", ["safetensors", "gguf"])
 @pytest.mark.parametrize(
-    "kind",
-    [
-        "qwen3.5-moe",
-        "lfm2",
-        "lfm2-moe",
-        "granite-hybrid",
-        "nemotron-h",
-        "nemotron-h-moe",
-        "gemma4",
-        "gemma4-e2b",
-        "gemma4-moe",
-    ],
+    ("file_format", "kind"),
+    in_turns(
+        ["safetensors", "gguf"],
+        [
+            "qwen3.5-moe",
+            "lfm2",
+            "lfm2-moe",
+            "granite-hybrid",
+            "nemotron-h",
+            "nemotron-h-moe",
+            "gemma4",
+            "gemma4-e2b",
+            "gemma4-moe",
+        ],
+    ),
 )
 def test_working_memory_of_layers_of_their_own_kind_is_planned(kind: str, file_format: str, tmp_path: Path) -> None:
     folder = save(kind, tmp_path)
@@ -120,34 +122,28 @@ def test_show_tells_the_heads_of_layers_that_have_some(tmp_path: Path, capsys: p
     assert told["state_bytes"] == 3 * 4 * (3 * 288 + 192 * 24), "inputs of the convolution, and the state proper"
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "qwen3-moe",
-        "phi3",
-        "ministral-3",
-        "gemma4-e2b",
-        "qwen3-next",
-        "lfm2-moe",
-        "granite-hybrid-moe",
-        "nemotron-h-moe",
-    ],
+PRECISIONS = ("bf16", "int2", "int4", "int8")
+KINDS = (
+    *("qwen3-moe", "phi3", "ministral-3", "gemma4-e2b"),
+    *("qwen3-next", "lfm2-moe", "granite-hybrid-moe", "nemotron-h-moe"),
 )
+
+
+@pytest.mark.parametrize(("kind", "precision"), in_turns(KINDS, PRECISIONS))
 def test_show_and_fit_and_a_load_say_the_same_of_weights(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, precision: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Also of matrices that are quantised while they are read, and of a file with more in it than is loaded."""
     folder = save(kind, tmp_path, dtype=torch.bfloat16)
     rows = fit_stored(stored_at(folder), 8 << 30, ctx=128).rows
     told = {row.precision: row.weights_bytes for row in rows}
-    assert sorted(told) == ["bf16", "int2", "int4", "int8"]
+    assert sorted(told) == sorted(PRECISIONS)
     assert not any(row.approximate for row in rows)
-    for precision, weights_bytes in told.items():
-        run_command_line(["show", str(folder), "--precision", precision, "--json"])
-        assert json.loads(capsys.readouterr().out)["held_bytes"] == {precision: weights_bytes}
-        loaded = load(LoadOptions(folder, precision=precision, ctx=128, threads=1))
-        loaded.engine.close()
-        assert loaded.plan.weights_bytes == allocated_bytes(loaded.model.weights) == weights_bytes
+    run_command_line(["show", str(folder), "--precision", precision, "--json"])
+    assert json.loads(capsys.readouterr().out)["held_bytes"] == {precision: told[precision]}
+    loaded = load(LoadOptions(folder, precision=precision, ctx=128, threads=1))
+    loaded.engine.close()
+    assert loaded.plan.weights_bytes == allocated_bytes(loaded.model.weights) == told[precision]
 
 
 def test_a_load_that_does_not_fit_is_refused_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from localrun_testing.gguf_convert import prepare, write
+from localrun_testing.grids import in_turns
 from localrun_testing.oracle import difference, model_logits, reference_logits, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, build, round_weights, save
@@ -25,7 +26,7 @@ TinyStepper = Callable[[str, str], Stepper]
 FORMATS = ("safetensors", "gguf")
 CHUNKINGS: dict[str, Callable[[int], list[int]]] = {
     "at-once": lambda n: [n],
-    "one-by-one": lambda n: [1] * n,
+    "one-by-one": lambda n: [1] * 4 + [n - 24] + [1] * 20,  # from the beginning, and across the end of a block
     "random": lambda n: random_chunks(n, seed=n),
 }
 # Every model from both formats at once; chunks change nothing about a file, and models and formats take turns at them.
@@ -72,9 +73,12 @@ def test_sharded_checkpoints_of_narrow_floats(dtype: torch.dtype, tmp_path: Path
     assert difference(Stepper(folder).logits(ids), reference_logits(folder, ids)).within(MAX_ABS, NMSE)
 
 
-@pytest.mark.parametrize("qtype", ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"])
 @pytest.mark.parametrize(
-    "name", ["llama-biases", "phi3", "gemma2", "qwen3-next", "lfm2-moe", "granite-hybrid", "nemotron-h-moe"]
+    ("qtype", "name"),
+    in_turns(
+        ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"],
+        ["llama-biases", "phi3", "gemma2", "qwen3-next", "lfm2-moe", "granite-hybrid", "nemotron-h-moe"],
+    ),
 )
 def test_quantised_weights_compute_what_they_decode_to(name: str, qtype: str, tiny_gguf: TinyFile) -> None:
     """Rows of packed types are permuted, split and looked up without loss."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from localrun_testing.grids import in_turns
 from localrun_testing.oracle import Difference, difference, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE
@@ -41,9 +42,12 @@ def test_logits_match_transformers(
         assert difference(half, expected).nmse < 5e-4
 
 
-@pytest.mark.parametrize("codec", ["f32", "f16"])
 @pytest.mark.parametrize(
-    "name", ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral", "gpt-oss", "gemma4-e2b", *RECURRENT]
+    ("codec", "name"),
+    in_turns(
+        ["f32", "f16"],
+        ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral", "gpt-oss", "gemma4-e2b", *RECURRENT],
+    ),
 )
 def test_chunks_threads_and_reruns_do_not_change_a_bit(name: str, codec: str, tiny_folder: Callable[..., Path]) -> None:
     model = Stepper(tiny_folder(name), codec=codec, native_threads=2)
@@ -55,8 +59,7 @@ def test_chunks_threads_and_reruns_do_not_change_a_bit(name: str, codec: str, ti
         assert torch.equal(Stepper(tiny_folder(name), codec=codec, native_threads=threads).logits(IDS), whole)
 
 
-@pytest.mark.parametrize("isa", ISAS)
-@pytest.mark.parametrize("qtype", QUANT_TYPES)
+@pytest.mark.parametrize(("isa", "qtype"), in_turns(ISAS, QUANT_TYPES))
 def test_every_instruction_set_stays_close_to_the_reference(
     qtype: str, isa: str, library: NativeLibrary, tiny_gguf: Callable[..., Path]
 ) -> None:
@@ -67,24 +70,26 @@ def test_every_instruction_set_stays_close_to_the_reference(
     assert close(native, Stepper(tiny_gguf("llama-llama3-rope", qtype), codec="f16").logits(IDS))
 
 
-@pytest.mark.parametrize("isa", ISAS)
 @pytest.mark.parametrize(
-    "name",
-    [
-        *RECURRENT,
-        "qwen3.5-moe",
-        "qwen3-next",
-        "lfm2",
-        "granite-hybrid-moe",
-        "nemotron-h-moe",
-        "granite-moe-shared",
-        "qwen2-moe",
-        "gpt-oss",
-        "gemma",
-        "gemma4",
-        "gemma4-e2b",
-        "gemma4-moe",
-    ],
+    ("isa", "name"),
+    in_turns(
+        ISAS,
+        [
+            *RECURRENT,
+            "qwen3.5-moe",
+            "qwen3-next",
+            "lfm2",
+            "granite-hybrid-moe",
+            "nemotron-h-moe",
+            "granite-moe-shared",
+            "qwen2-moe",
+            "gpt-oss",
+            "gemma",
+            "gemma4",
+            "gemma4-e2b",
+            "gemma4-moe",
+        ],
+    ),
 )
 def test_layers_of_their_own_kind_on_every_instruction_set(
     name: str,

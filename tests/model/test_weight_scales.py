@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from localrun_testing.gguf_convert import prepare, write
+from localrun_testing.grids import in_turns
 from localrun_testing.oracle import difference, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import VOCAB_SIZE
@@ -52,8 +53,7 @@ def twins(folder: Path, target: Path, kind: str) -> tuple[Path, Path]:
     return paths
 
 
-@pytest.mark.parametrize("native_threads", [0, 2])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("native_threads", "kind"), in_turns([0, 2], KINDS))
 def test_products_are_multiplied_by_their_scales(
     kind: str, native_threads: int, tiny_folder: TinyFile, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from localrun_testing.fake_client import FakeClient
+from localrun_testing.grids import in_turns
 from localrun_testing.protocols import PROTOCOLS, deltas, frames, question
 from localrun_testing.served import Served, serving
 from localrun_testing.waiting import until
@@ -149,8 +150,7 @@ def loading() -> Iterator[Served]:
             end.set()
 
 
-@pytest.mark.parametrize("path", PROTOCOLS)
-@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize(("path", "is_stream"), in_turns(PROTOCOLS, [False, True]))
 def test_what_waits_for_its_model_is_cancelled_at_once(loading: Served, path: str, is_stream: bool) -> None:
     with ThreadPoolExecutor(1) as thread:
         body = {**question(path, "hi"), "stream": is_stream}

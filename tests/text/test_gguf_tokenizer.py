@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from localrun_testing.grids import in_turns
 from localrun_testing.vocabularies import CONTROL, NORMAL, SPECIALS, USER_DEFINED, byte_level, sentencepiece
 
 from localrun.base.errors import EngineError
@@ -103,8 +104,13 @@ def test_words_end_where_the_model_was_trained_to_end_them(pre: str, text: str, 
     assert [word for word, _ in pairs] == words
 
 
-@pytest.mark.parametrize("text", ["a" * 100_000, " " * 100_000 + "x", "1" * 100_000 + "x", "A1" * 20_000])
-@pytest.mark.parametrize("pre", ["qwen2", "deepseek-llm", "tiny_aya", "superbpe"])
+@pytest.mark.parametrize(
+    ("text", "pre"),
+    in_turns(
+        ["a" * 100_000, " " * 100_000 + "x", "1" * 100_000 + "x", "A1" * 20_000],
+        ["qwen2", "deepseek-llm", "tiny_aya", "superbpe"],
+    ),
+)
 def test_long_runs_take_linear_time(pre: str, text: str) -> None:
     tokenizer = tokenizer_from_gguf(byte_level(pre=pre))
     start = time.process_time()

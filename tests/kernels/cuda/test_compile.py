@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from localrun_testing.cubin import Kernel, disassembled
+from localrun_testing.grids import in_turns
 from localrun_testing.kept import kept
 
 from localrun.backends.cuda import compiler
@@ -66,8 +67,7 @@ def shortest() -> list[Unit]:
     return list({unit.file: unit for unit in reversed(units())}.values())
 
 
-@pytest.mark.parametrize("arch", SHORT_ARCHITECTURES)
-@pytest.mark.parametrize("unit", shortest(), ids=str)
+@pytest.mark.parametrize(("unit", "arch"), in_turns(shortest(), SHORT_ARCHITECTURES), ids=str)
 def test_a_row_of_every_file_compiles_and_spills_nothing(unit: Unit, arch: int) -> None:
     check(unit, arch)
 

@@ -8,6 +8,7 @@ from localrun_testing.cuda_linear import ERROR, LAYOUT_CASES, Exact, quantized, 
 from localrun_testing.emulator.build import Sanitizer
 from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.gpu_weights import CODES, FLOATS, GRIDS, columns, packed, packed_floats, random_rows
+from localrun_testing.grids import in_turns
 from localrun_testing.native_ops import nmse
 
 from localrun.backends.cuda.linears import dequantize, linear
@@ -104,9 +105,10 @@ def test_matrices_of_one_layout_are_one_launch() -> None:
     assert len(linear(EmulatedDevice(), x, quantized(x), weights, outs, 2)) == 2
 
 
-@pytest.mark.parametrize("rows", [2, 11])
-@pytest.mark.parametrize("act", ACTIVATIONS)
-@pytest.mark.parametrize("types", [("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("BF16", "BF16"), ("F32", "Q8_0")])
+@pytest.mark.parametrize(
+    ("types", "act", "rows"),
+    in_turns((("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("BF16", "BF16"), ("F32", "Q8_0")), ACTIVATIONS, (2, 11)),
+)
 def test_gate_and_up_end_in_one(act: LinearActivation, types: tuple[str, str], rows: int) -> None:
     weights = [
         LinearWeight(packed(qtype, 49, 256, seed), random_rows(1, 49, seed)[0], scale=0.6 + seed)

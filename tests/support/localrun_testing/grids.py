@@ -1,13 +1,13 @@
 """Grids of cases: `make test` has every value of each option, and `make test-slow` every combination."""
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import pytest
 from _pytest.mark import ParameterSet
 
 
-def in_turns(*options: Sequence[object]) -> list[ParameterSet]:
+def in_turns(*options: Collection[object]) -> list[ParameterSet]:
     """Every combination; slow are those but where the k-th values of all options meet. Shorter lists begin again."""
     quick = {tuple(turn % len(values) for values in options) for turn in range(max(map(len, options)))}
     grid = itertools.product(*map(enumerate, options))
