@@ -26,7 +26,7 @@ WARM_UP = 32  # tokens that are not counted: graphs are recorded, memory is touc
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shape", default="8B", choices=("tiny", "1B", "8B", "14B"))
+    parser.add_argument("--shape", default="8B", choices=("tiny", "1B", "4B", "8B", "14B"))
     parser.add_argument("--tokens", type=int, default=500)
     parser.add_argument("--prompt", type=int, default=64)
     asked = parser.parse_args()

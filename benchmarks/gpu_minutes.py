@@ -9,7 +9,7 @@ Parts, each a process with a limit of its own; what fails keeps none of the othe
     decode    a token of an 8B, in one graph, kind by kind of launch: five bottlenecks by name
     bits      the emulator's own tests, on the GPU
     kernels   GB/s and errors of single kernels, those of one row first
-    models    tokens a second of an 8B, a 1B and a 14B
+    models    tokens a second of an 8B, a 1B, a 14B and a 4B with recurrent layers
     engine    chats on the GPU beside the CPU
     memcheck  the cases under compute-sanitizer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -17,9 +17,10 @@ from localrun.backends.gpu.translator import Translator
 from localrun.backends.gpu.weight_layouts import ScaleForm
 from localrun.cache.bulk import bulk_tokens
 from localrun.engine.runner import Runner, cache_layers
-from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
+from localrun.model.config import LayerSpec, Mixture, ModelConfig, RecurrentMixer, RopeSpec
 from localrun.model.decoder import Model
-from localrun.model.layer_weights import AttentionWeights, LayerWeights, ModelWeights
+from localrun.model.delta_net import DeltaNet
+from localrun.model.layer_weights import AttentionWeights, LayerWeights, MixerWeights, ModelWeights
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.interface import SequenceInput
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVPlan
@@ -33,7 +34,10 @@ SCALE = 0.005  # of random codes: activations stay in range
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The public shape of a model; all its layers see everything, and are mixtures where there are experts."""
+    """The public shape of a model whose layers see everything, or all but each fourth are recurrent.
+
+    They are mixtures where there are experts.
+    """
 
     name: str
     hidden_size: int
@@ -45,11 +49,16 @@ class Shape:
     vocab_size: int
     n_experts: int = 0
     n_used: int = 0
+    mixer: RecurrentMixer | None = None
 
     def config(self, ctx: int) -> ModelConfig:
         heads = (self.n_heads, self.n_kv_heads, self.head_dim)
         mixture = Mixture(self.n_experts, Routing(self.n_used)) if self.n_experts else None
         spec = LayerSpec("full", None, 0, *heads, self.ffn_size, attn_scale=self.head_dim**-0.5, mixture=mixture)
+        layers = [spec] * self.n_layers
+        if self.mixer is not None:
+            recurrent = replace(spec, kind="recurrent", rope=None, mixer=self.mixer)
+            layers = [spec if i % 4 == 3 else recurrent for i in range(self.n_layers)]
         rope = RopeSpec(5e5, self.head_dim)
         return ModelConfig(
             arch="llama",
@@ -57,7 +66,7 @@ class Shape:
             vocab_size=self.vocab_size,
             max_context=ctx,
             rms_eps=1e-5,
-            layers=(spec,) * self.n_layers,
+            layers=tuple(layers),
             ropes=(rope,),
         )
 
@@ -66,10 +75,14 @@ SHAPES = (
     Shape("8B", 4096, 32, 32, 8, 128, 14_336, 128_256),  # Llama 3.1 8B
     Shape("1B", 2048, 16, 32, 8, 64, 8192, 128_256),  # Llama 3.2 1B
     Shape("14B", 5120, 40, 40, 8, 128, 17_408, 151_936),  # Qwen3 14B
+    Shape(
+        "4B", 2560, 32, 16, 4, 256, 9216, 248_320, mixer=DeltaNet(16, 32, 128, 128, 4, 1e-6, tiled=True)
+    ),  # Qwen3.5 4B
 )
 MIXTURES = (Shape("30B-A3B", 2048, 48, 32, 4, 128, 768, 151_936, n_experts=128, n_used=8),)  # Qwen3 30B A3B
 TINY = Shape("tiny", 256, 2, 4, 2, 64, 256, 320)
 TINY_MIXTURE = Shape("tiny mixture", 256, 2, 4, 2, 64, 256, 320, n_experts=8, n_used=2)
+TINY_HYBRID = Shape("tiny hybrid", 256, 4, 4, 2, 64, 256, 320, mixer=DeltaNet(2, 4, 32, 64, 4, 1e-6, tiled=True))
 
 
 def random_matrix(qtype: str, n_rows: int, n_cols: int, device: torch.device) -> Packed:
@@ -98,15 +111,23 @@ def random_model(shape: Shape, ctx: int, device: torch.device) -> Model:
     def matrix(qtype: str, n_rows: int, n_cols: int) -> LinearWeight:
         return LinearWeight(random_matrix(qtype, n_rows, n_cols, device))
 
-    def layer(index: int) -> LayerWeights:
-        finer = "Q6_K" if index % 2 else "Q4_K"
+    def attention(finer: str) -> AttentionWeights:
         hidden, queries, keys = shape.hidden_size, shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
-        mixing = AttentionWeights(
+        return AttentionWeights(
             matrix("Q4_K", queries, hidden),
             matrix("Q4_K", keys, hidden),
             matrix(finer, keys, hidden),
             matrix("Q4_K", hidden, queries),
         )
+
+    def mixing(mixer: RecurrentMixer) -> MixerWeights:
+        matrices = {name: matrix("Q4_K", *size) for name, size in mixer.matrices(shape.hidden_size).items()}
+        vectors = {name: torch.full(size, -0.1, device=device).flatten() for name, size in mixer.vectors().items()}
+        return MixerWeights(matrices, vectors)
+
+    def layer(index: int, spec: LayerSpec) -> LayerWeights:
+        finer, hidden = "Q6_K" if index % 2 else "Q4_K", shape.hidden_size
+        mixes = attention(finer) if spec.mixer is None else mixing(spec.mixer)
         n = shape.n_experts or 1
         network = (
             matrix("Q4_K", n * shape.ffn_size, hidden),
@@ -115,12 +136,13 @@ def random_model(shape: Shape, ctx: int, device: torch.device) -> Model:
         )
         router = matrix("F32", n, hidden) if shape.n_experts else None
         norms = [torch.ones(hidden, device=device) for _ in range(2)]
-        return LayerWeights(mixing, *network, attn_norm=norms[0], ffn_norm=norms[1], router=router)
+        return LayerWeights(mixes, *network, attn_norm=norms[0], ffn_norm=norms[1], router=router)
 
     embed, output = (matrix(q, shape.vocab_size, shape.hidden_size) for q in ("Q4_K", "Q6_K"))
     norm = torch.ones(shape.hidden_size, device=device)
-    weights = ModelWeights(embed, tuple(layer(i) for i in range(shape.n_layers)), norm, output)
-    return Model(shape.config(ctx), weights)
+    config = shape.config(ctx)
+    layers = tuple(layer(index, spec) for index, spec in enumerate(config.layers))
+    return Model(config, ModelWeights(embed, layers, norm, output))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +164,12 @@ class Text:
         config, codec = self.model.config, KV_CODECS["f16"]
         codecs = (codec,) * shape.n_layers
         self.n_blocks, self.length = max(-(-ctx // BLOCK_TOKENS), 2 * SIDE_BY_SIDE), 0
-        cache = CachePlan(cache_layers(config, codecs), KVPlan(codecs), [self.n_blocks], [0])
+        layers = cache_layers(config, codecs)
+        is_state = {layer.group: layer.state_size > 0 for layer in layers}
+        self.is_state = [is_state[group] for group in range(len(is_state))]
+        n_blocks = [2 * SIDE_BY_SIDE if states else self.n_blocks for states in self.is_state]
+        kv = KVPlan(tuple(KV_CODECS["f32"] if layer.state_size else codec for layer in layers))
+        cache = CachePlan(layers, kv, n_blocks, [0] * len(n_blocks))
         self.executor = GpuExecutor(translator, device, ExecutorRequest.of(self.model.forward, cache), span)
         self.runner = Runner(config, self.executor, codecs)
 
@@ -150,9 +177,14 @@ class Text:
         """Read so many tokens, in bulk where that is what the GPU does, and wait for the logits of the last."""
         table, end = tuple(range(-(-(self.length + n_tokens) // BLOCK_TOKENS))), self.length + n_tokens
         n_bulk = bulk_tokens(end + 1, self.runner.bulk_span) if n_tokens > 1 else 0
-        view = SequenceInput(end, (table,), (0,), n_bulk=n_bulk)
+        view = self.view(end, table, 0 if self.length else -1, n_bulk)
         self.runner.compute([([7] * n_tokens, self.length)], [view], [n_tokens - 1])
         self.length += n_tokens
+
+    def view(self, end: int, table: tuple[int, ...], state: int, n_bulk: int = 0) -> SequenceInput:
+        """A text in these blocks, with its state in a block of the number of the first, which the step overwrites."""
+        tables = tuple((-1,) * (len(table) - 1) + (table[0],) if states else table for states in self.is_state)
+        return SequenceInput(end, tables, (0,) * len(tables), state=(state,) * len(tables), n_bulk=n_bulk)
 
     def forget_graphs(self) -> None:
         """Have the next step launch its kernels one by one."""
@@ -160,7 +192,7 @@ class Text:
 
     def step_of_many(self) -> None:
         """A token for each of SIDE_BY_SIDE short texts."""
-        views = [SequenceInput(BLOCK_TOKENS + 1, ((2 * i, 2 * i + 1),), (0,)) for i in range(SIDE_BY_SIDE)]
+        views = [self.view(BLOCK_TOKENS + 1, (2 * i, 2 * i + 1), 2 * i) for i in range(SIDE_BY_SIDE)]
         self.runner.compute([([7], BLOCK_TOKENS)] * SIDE_BY_SIDE, views, range(SIDE_BY_SIDE))
 
 
@@ -213,7 +245,9 @@ def read_weights(model: Model) -> list[Packed]:
     found: list[Packed] = []
     for layer in model.weights.layers:
         mixing = layer.mixing
-        assert isinstance(mixing, AttentionWeights)
-        linears = (mixing.q, mixing.k, mixing.v, mixing.o, layer.gate, layer.up, layer.down)
+        mixes = (
+            mixing.matrices.values() if isinstance(mixing, MixerWeights) else (mixing.q, mixing.k, mixing.v, mixing.o)
+        )
+        linears = (*mixes, layer.gate, layer.up, layer.down)
         found += [linear.packed for linear in linears if linear is not None]
     return [*found, model.weights.output.packed]

@@ -15,7 +15,6 @@ from benchmarks.gpu_models import Shape, Text, read_weights
 from benchmarks.gpu_platforms import Platform
 from localrun.backends.gpu.device import Argument, Device, Dim, Kernel, Launch
 from localrun.engine.runner import RowSpan
-from localrun.ops.interface import SequenceInput
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.largest_step import max_rows
 
@@ -117,7 +116,7 @@ def decode_step(platform: Platform, timer: Timer, shape: Shape, n_prompt: int, n
 def token_times(text: Text, wait: Callable[[], None]) -> tuple[float, float]:
     """Seconds of one token, and of those until all of it is asked for."""
     end = text.length + 1
-    view = SequenceInput(end, (tuple(range(-(-end // BLOCK_TOKENS))),), (0,))
+    view = text.view(end, tuple(range(-(-end // BLOCK_TOKENS))), 0)
     wait()
     started = time.perf_counter()
     handle = text.runner.begin(text.runner.step_input([RowSpan([7], text.length)], [view], [0]))

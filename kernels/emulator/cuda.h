@@ -7,6 +7,7 @@ extern "C" {
 float fmaf(float, float, float);
 float fmaxf(float, float);
 float fminf(float, float);
+float fabsf(float);
 float logf(float);
 double exp(double);
 double fmin(double, double);

@@ -41,3 +41,19 @@ kernel void gather_rows(device const float* from [[buffer(0)]], device const int
   const int i = int(group.x) * 256 + int(thread_at), place = places[group.y];
   if (i < n && place >= 0) to[long(place) * n + i] = from[long(rows[group.y]) * n + i];
 }
+
+// xIELU with its learned numbers. e^x - 1 where x is near 0 is the sum of its powers, or the difference would be lost.
+LR_THREADS(256)
+kernel void xielu(device const float* x [[buffer(0)]], device float* out [[buffer(1)]], constant int& n [[buffer(2)]],
+                  constant float& positive [[buffer(3)]], constant float& negative [[buffer(4)]],
+                  constant float& linear [[buffer(5)]], constant float& limit [[buffer(6)]],
+                  uint3 group [[threadgroup_position_in_grid]], uint thread_at [[thread_index_in_threadgroup]]) {
+  const int i = int(group.x) * 256 + int(thread_at);
+  const long at = long(group.y) * n + i;
+  if (i >= n) return;
+  const float v = x[at], e = v > limit ? limit : v;
+  float below = fma(e, fma(e, 1.f / 720.f, 1.f / 120.f), 1.f / 24.f);
+  below = e * fma(e, fma(e, fma(e, below, 1.f / 6.f), 0.5f), 1.f);
+  if (e < -0.25f) below = lr_exp(e) - 1.f;
+  out[at] = fma(linear, v, v > 0.f ? positive * v * v : negative * (below - v));
+}

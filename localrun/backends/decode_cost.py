@@ -15,6 +15,7 @@ class DecodeCost:
     torch_ops: int = 0  # operations of torch, each asked for when the one before it has been
     torch_bytes: float = 0.0  # that these read and write
     is_graph: bool = False  # all launches are one CUDA graph, which the host asks for once
+    is_ahead: bool = False  # a step is begun before the token of the one before it is known
 
 
 @lru_cache(maxsize=32)

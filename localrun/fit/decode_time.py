@@ -3,12 +3,13 @@
 An estimate, not a measurement: none of these figures of GPUs was measured on one by us. It only has to tell backends
 apart that differ by a factor. Assumed are a GPU whose kernels read 80 % of what a copy reaches (computed: 62 % of an
 H100's, 90 % of an RTX 4090's), a host that needs 8 µs to ask for a launch and 10 µs for an operation of torch, and 3 µs
-that a kernel takes beside what it reads. Keys and values that kernels read are left out: they are as many bytes
-everywhere.
+that a kernel takes beside what it reads. Keys, values and states that kernels read are left out: they are as many
+bytes everywhere.
 
 In a CUDA graph a kernel takes half of that. The manual of CUDA.jl (cuda.juliagpu.org/dev/usage/graphs) has 80 tiny ones
 in 70 µs as a graph and in 260 µs one by one: 0.9 µs and 3.3 µs, their work included. The host asks once, and prepares a
-step in 0.6 ms (measured, `benchmarks.gpu_host_time`), while the device computes the one before it.
+step in 0.6 ms (measured, `benchmarks.gpu_host_time`), while the device computes the one before it, but for models
+whose layers are recurrent.
 """
 
 from localrun.backends.decode_cost import DecodeCost, numbers_read
@@ -28,7 +29,8 @@ def decode_seconds(backend: Backend, model: Recording, rates: Rates, bits: float
     share = rates.share("decode", n_bytes)[0] if backend.in_main_memory else KERNEL_SHARE
     reading = n_bytes / (share * rates.read_bytes)
     if cost.is_graph:
-        return max(reading + cost.launches * NODE_SECONDS, GRAPH_SECONDS)
+        on_device = reading + cost.launches * NODE_SECONDS
+        return max(on_device, GRAPH_SECONDS) if cost.is_ahead else on_device + GRAPH_SECONDS
     kernels = reading + cost.launches * KERNEL_SECONDS
     return max(kernels, cost.launches * LAUNCH_SECONDS) + torch_seconds(cost, rates)
 

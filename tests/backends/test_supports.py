@@ -6,7 +6,7 @@ import pytest
 from localrun_testing.small_model import CONV, FULL, small_model
 
 from localrun.backends.cuda.translator import CudaTranslator
-from localrun.backends.gpu.supports import BOTH, MIXTURES, RECURRENT, SUPPORTS, kernels_on, left_to_torch
+from localrun.backends.gpu.supports import BOTH, MIXTURES, SUPPORTS, kernels_on, left_to_torch
 from localrun.backends.gpu.translator import Translator
 from localrun.backends.metal.translator import MetalTranslator
 from localrun.backends.registry import BACKENDS
@@ -41,9 +41,9 @@ def test_what_may_be_torchs_has_a_name() -> None:
     ("layers", "parts"),
     [
         ((replace(FULL, head_dim=16),), ()),
-        ((replace(FULL, head_dim=16, activation="xielu"),), ("the activation xIELU",)),
+        ((replace(FULL, head_dim=16, activation="xielu"), CONV), ()),
         ((FULL, LARGE), ("attention of heads of 520", BY_8)),
-        ((MOE, CONV), (RECURRENT, MIXTURES, BY_8)),
+        ((MOE, CONV), (MIXTURES, BY_8)),
     ],
 )
 def test_parts_are_named(layers: tuple[LayerSpec, ...], parts: tuple[str, ...], backend: str) -> None:

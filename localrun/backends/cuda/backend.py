@@ -17,6 +17,7 @@ from localrun.backends.gpu.backend import GpuBackend
 from localrun.backends.gpu.emulation import emulated_device
 from localrun.backends.gpu.limits import TorchLimitProbe
 from localrun.backends.gpu.scratch import arena_bytes
+from localrun.backends.gpu.supports import reads_in_bulk
 from localrun.base.errors import LocalrunError
 from localrun.base.machine import Memory
 from localrun.base.units import gib
@@ -151,7 +152,7 @@ class CudaBackend(GpuBackend):
     def scratch_bytes(
         self, model: Recording, ctx: int, codecs: tuple[KVCodec, ...], threads: int, sequences: int
     ) -> int:
-        span = 0 if self.without_kernels(model) else span_of(self.arch)
+        span = span_of(self.arch) if reads_in_bulk(model, self.name) else 0
         bulk = memory_bytes(model, max_rows(span), span) if span else 0
         return bulk + arena_bytes(model, ctx, codecs, sequences, backend=self.name, coded=True, span=span)
 

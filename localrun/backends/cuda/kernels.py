@@ -19,6 +19,7 @@ from localrun.ops.kv import KV_CODECS, KVCodec
 BLOCKS = attention_blocks.CUDA
 CODED = tuple(codec for codec in KV_CODECS.values() if codec.k_bits < attention_blocks.F32)  # f16 first
 HEAD_DIMS = (128, 32, 64, 80, 96, 112, 256, 512)
+STATE_KEYS = (128, 64)  # of a head's state; every model of the catalogue has 128
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)  # Turing, A100, RTX 30, RTX 40, H100, B200, RTX 50
 
 
@@ -49,7 +50,9 @@ def units() -> tuple[Unit, ...]:
             for dim in HEAD_DIMS
             if BLOCKS.has_tiles(dim, codec)
         ),
+        *(Unit("delta_rule.cu", f"of {n} keys", {"KEYS": n}) for n in STATE_KEYS),
         Unit("elementwise.cu"),
+        Unit("gated_norm.cu"),
         Unit("intrinsics.cu"),
         Unit("linear_bf16.cu"),
         Unit("linear_bf16.cu", "after a gate", {"ACT": 1}),
@@ -57,6 +60,8 @@ def units() -> tuple[Unit, ...]:
         Unit("mixture.cu"),
         Unit("norm.cu"),
         *(Unit("rope_append.cu", f"to {codec.name}", codec_defines(codec)) for codec in KV_CODECS.values()),
+        *(Unit("selective_scan.cu", f"of {n} keys", {"KEYS": n}) for n in STATE_KEYS),
+        *(Unit("short_conv.cu", f"of {n} taps", {"TAPS": n}) for n in (4, 3)),
         *weight_units(),
     )
     return tuple(sorted(every, key=lambda unit: unit.file))

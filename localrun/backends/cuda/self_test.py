@@ -21,6 +21,7 @@ from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.self_test_attention import AttentionCases
 from localrun.backends.gpu.self_test_cases import gates, ranking
 from localrun.backends.gpu.self_test_mixture import MixtureCases
+from localrun.backends.gpu.self_test_recurrent import CASES as RECURRENT
 from localrun.backends.gpu.synthetic import between_ones, far
 
 CudaCase: TypeAlias = Callable[[Device], str]
@@ -71,6 +72,7 @@ CASES: Mapping[str, CudaCase] = {
     "gates": gates,
     "ranking": ranking,
     **ATTENTION.named(),
+    **RECURRENT,
     "linear of few": self_test_linears.linear_of_few,
     "linear of many": self_test_linears.linear_of_many,
     "linear of floats": self_test_linears.linear_of_floats,

@@ -13,11 +13,9 @@ from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.recording import Recording
 
 SEEN = 4096  # tokens of the text that a step is counted for
-TORCH_OPS = {"short_conv": 17, "gated_delta_rule": 48, "selective_scan": 33, "xielu": 10}
 ATTENTION_OPS, BLOCK_OPS = 50, 1  # of attention, and for every block of keys
 ROUTER_OPS, EXPERT_OPS, DECODE_OPS = 35, 30, 35  # of a mixture, for every expert, and to decode one of its matrices
 DECODE_BYTES = 60  # a number that torch decodes, all its intermediate results written and read
-STATE_BYTES = 40  # a number of a recurrent state
 
 
 @lru_cache(maxsize=32)
@@ -39,6 +37,7 @@ def decode_cost(model: Recording, backend: str, has_graphs: bool) -> DecodeCost:
             torch_ops += ATTENTION_OPS + BLOCK_OPS * (seen // BLOCK_TOKENS)
             torch_bytes += DECODE_BYTES * seen * 2 * place.n_kv_heads * place.head_dim
         else:
-            torch_ops += TORCH_OPS.get(op.name, 1)
-            torch_bytes += STATE_BYTES * place.state_size
-    return DecodeCost(round(launches), torch_ops, torch_bytes, is_graph=has_graphs and not torch_ops)
+            torch_ops += 1
+    is_graph = has_graphs and not torch_ops
+    is_ahead = is_graph and not any(layer.state_size for layer in model.layers)
+    return DecodeCost(round(launches), torch_ops, torch_bytes, is_graph, is_ahead)

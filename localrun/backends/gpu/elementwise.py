@@ -9,6 +9,8 @@ from localrun.backends.gpu.device import Argument, Device, Launch
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from localrun.ops.instructions import Xielu
+
 THREADS = 256  # of a block, each with one number
 
 
@@ -25,6 +27,11 @@ def gelu_mul(device: Device, gate: Tensor, x: Tensor, first: int, out: Tensor) -
 def scale(device: Device, x: Tensor, factor: float, out: Tensor) -> Launch:
     """factor · x"""
     return launch(device, "scale", out, x, out, out.shape[-1], factor)
+
+
+def xielu(device: Device, op: Xielu, x: Tensor, out: Tensor) -> Launch:
+    """The activation of `op` of x"""
+    return launch(device, "xielu", out, x, out, out.shape[-1], op.positive, op.negative, op.linear, op.limit)
 
 
 def gather_rows(device: Device, x: Tensor, rows: Tensor, places: Tensor, out: Tensor) -> Launch:

@@ -25,7 +25,8 @@ PADDING = -1
 NEIGHBOURS = 8  # rows of one text that are worth going through its keys together
 PER_GROUP = ("slots", "table_at", "first", "sink")
 OF_RINGS = ("ring_slots", "ring_sink")  # of every group too, where keys and values are kept in a ring of 16-bit blocks
-SINGLE = ("token_ids", "positions", "row_sequence", "alone", "is_alone", "query_scale")
+OF_STATES = ("state_before", "state_after")  # of every group too, where layers are recurrent
+SINGLE = ("token_ids", "positions", "row_sequence", "alone", "is_alone", "query_scale", "first_row", "n_rows")
 OF_LOGITS = ("logits_rows", "logits_places")
 DRAW = np.dtype([("top_k", "<i4"), ("temperature", "<f4"), ("top_p", "<f4"), ("min_p", "<f4"), ("u", "<i4", 2)])
 
@@ -51,6 +52,14 @@ class StepTensors:
     sink: tuple[Tensor, ...]  # [groups] of [S]: the block of logical block 0; -1 where there is none
     ring_slots: tuple[Tensor, ...]  # [groups] of [R]: likewise among 16-bit blocks; empty without rings
     ring_sink: tuple[Tensor, ...]  # [groups] of [S]
+    first_row: Tensor  # [S]: of each sequence, whose rows follow each other; without states 0
+    n_rows: Tensor  # [S]; 0 where there is no sequence, or without states
+    state_before: tuple[
+        Tensor, ...
+    ]  # [groups] of [S]: the block of the state to go on from, or -1; empty without states
+    state_after: tuple[
+        Tensor, ...
+    ]  # [groups] of [R]: the block of the state after the row, or -1 where it is not wanted
     cos: tuple[Tensor, ...]  # [rope kinds] of f32 [R, dims / 2]
     sin: tuple[Tensor, ...]
     sink_cos: tuple[Tensor, ...]  # likewise, of the positions that queries take towards block 0
@@ -67,6 +76,7 @@ class StepShape:
     rope_halves: tuple[int, ...]  # [rope kinds]: pairs that turn
     sinks: bool  # queries turn twice
     rings: bool = False  # a codec is quantised
+    states: bool = False  # layers are recurrent
 
     def sizes(self, rows: int) -> dict[str, tuple[int, int]]:
         """How many parts of a name there are in a bucket, and the numbers of each."""
@@ -76,7 +86,11 @@ class StepShape:
             | {"draws": (1, 2 * rows * DRAW.itemsize // 4)}
             | dict.fromkeys(PER_GROUP, (self.n_groups, rows))
         )
-        return counts | dict.fromkeys(OF_RINGS, (self.n_groups * self.rings, rows))
+        return (
+            counts
+            | dict.fromkeys(OF_RINGS, (self.n_groups * self.rings, rows))
+            | dict.fromkeys(OF_STATES, (self.n_groups * self.states, rows))
+        )
 
     def numbers(self, rows: int) -> int:
         """Numbers of 4 bytes of a step, but for its tables."""
@@ -114,7 +128,7 @@ class StepBuffer:
         parts: dict[str, Any] = {}
         for name, (count, size) in self.shape.sizes(rows).items():
             taken = tuple(take(size, is_float=name == "query_scale") for _ in range(count))
-            parts[name] = taken if name in (*PER_GROUP, *OF_RINGS) else taken[0]
+            parts[name] = taken if name in (*PER_GROUP, *OF_RINGS, *OF_STATES) else taken[0]
         for name in ("cos", "sin", "sink_cos", "sink_sin"):
             halves = self.shape.rope_halves if self.shape.sinks or not name.startswith("sink") else ()
             parts[name] = tuple(take(rows * half, is_float=True).view(rows, half) for half in halves)
@@ -156,6 +170,7 @@ class StepBuffer:
         n_table = self.fill_tables(host, step.sequences)
         fill_slots(host, step, at)
         fill_ring_slots(host, step, at)
+        fill_states(host, step, at)
         fill_draws(host["draws"].view(DRAW), step.draws)
         found: np.ndarray = self.plain.numpy()[: self.shape.numbers(rows) + n_table]
         return found
@@ -236,6 +251,23 @@ def fill_ring_slots(host: dict[str, Any], step: StepInput, at: np.ndarray) -> No
                 mine = at[rows == index]
                 numbers, offsets = np.divmod(positions[mine], BLOCK_TOKENS)
                 slots[mine] = blocks[numbers - sequence.ring_first] * BLOCK_TOKENS + offsets
+
+
+def fill_states(host: dict[str, Any], step: StepInput, at: np.ndarray) -> None:
+    """Where each sequence's rows are, one sequence after the other, the state before them, and those that they leave:
+    at ends of blocks and of the step."""
+    if not host["state_before"]:
+        return
+    positions, rows, table = host["positions"][at], host["row_sequence"][at], host["table"]
+    counts = np.bincount(rows, minlength=len(host["n_rows"]))
+    host["n_rows"][:], host["first_row"][:] = counts, np.cumsum(counts) - counts
+    ends = positions + 1
+    wanted = (ends % BLOCK_TOKENS == 0) | (ends == np.array([one.length for one in step.sequences])[rows])
+    for group, (before, after) in enumerate(zip(host["state_before"], host["state_after"], strict=True)):
+        after[:] = before[:] = PADDING
+        after[at] = np.where(wanted, table[host["table_at"][group][rows] + positions // BLOCK_TOKENS], PADDING)
+        for index, sequence in enumerate(step.sequences):
+            before[index] = sequence.state[group] if sequence.state else PADDING
 
 
 def fill_draws(host: np.ndarray, draws: Sequence[Draw]) -> None:

@@ -30,7 +30,7 @@ from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 BOTH = ("cuda", "mps")
 MAX_HEAD_DIM = 512
 MAX_EXPERTS = 512  # whose keys, for eight rows, lie in the shared memory of a block
-RECURRENT, MIXTURES = "recurrent layers", "mixtures of experts"
+MIXTURES = "mixtures of experts"
 HEADS = "attention of heads of {0.head_dim}"
 
 
@@ -67,9 +67,6 @@ class Support:
 
 
 SUPPORTS: Mapping[type[Instruction], Support] = {
-    ShortConv: Support(RECURRENT, on=()),
-    GatedDeltaRule: Support(RECURRENT, on=()),
-    SelectiveScan: Support(RECURRENT, on=()),
     Moe: Support(MIXTURES, on=("cuda",), fits=lambda op, place: is_mixed(op), launches=7),
     RopeAppend: Support(HEADS, fits=has_head),
     Attention: Support(HEADS, fits=has_head, launches=2),
@@ -86,7 +83,10 @@ SUPPORTS: Mapping[type[Instruction], Support] = {
     SigmoidMul: Support(),
     GeluMul: Support(),
     Scale: Support(),
-    Xielu: Support("the activation xIELU", on=()),
+    Xielu: Support(),
+    ShortConv: Support(),
+    GatedDeltaRule: Support(launches=2),
+    SelectiveScan: Support(launches=2),
     LogitsOf: Support(launches=8),
 }
 
@@ -116,3 +116,8 @@ def left_to_torch(model: Recording, backend: str) -> tuple[str, ...]:
             part = SUPPORTS[type(op)].part.format(place_of(op, model.layers))
             parts.add((list(SUPPORTS).index(type(op)), part))
     return tuple(dict.fromkeys(part for _, part in sorted(parts)))
+
+
+def reads_in_bulk(model: Recording, backend: str) -> bool:
+    """Whether prompts of it may be read in bulk: no part is torch's, and no layer keeps a state between the passes."""
+    return not left_to_torch(model, backend) and not any(layer.state_size for layer in model.layers)

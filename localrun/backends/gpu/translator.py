@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from localrun.backends.gpu import attention, elementwise, matrices
+from localrun.backends.gpu import attention, elementwise, matrices, recurrent
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.layer_cache import LayerCache
@@ -31,10 +31,12 @@ from localrun.ops.instructions import (
     Scale,
     SigmoidMul,
     Slot,
+    Xielu,
 )
 from localrun.ops.kv import KVCodec
 from localrun.ops.layouts import Packed
 from localrun.ops.recording import Recorded
+from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,11 @@ class Translator(ABC):
         place, codec, pool = self.layers[layer], self.codecs[layer], self.reference.pool
         ring = None if codec.native else pool.store(place.group, ring=True)
         return LayerCache(place, codec, pool.store(place.group, ring=False), ring)
+
+    def states(self, layer: int) -> recurrent.LayerStates:
+        """Where the states of a layer are, and which of them the step goes on from and leaves."""
+        place = self.layers[layer]
+        return recurrent.LayerStates(self.reference.pool.states(layer).states, place.index, place.group, self.step)
 
     def launches(self, recorded: Sequence[Recorded], bucket: Bucket, step: StepTensors) -> list[Launch]:
         """Launches of the instructions, in order."""
@@ -163,6 +170,20 @@ class Translator(ABC):
 
     def scale(self, op: Scale, out: int) -> Iterator[Launch]:
         yield elementwise.scale(self.device, self.x(op.x), op.factor, self.x(out))
+
+    def xielu(self, op: Xielu, out: int) -> Iterator[Launch]:
+        yield elementwise.xielu(self.device, op, self.x(op.x), self.x(out))
+
+    def short_conv(self, op: ShortConv, out: int) -> Iterator[Launch]:
+        yield recurrent.short_conv(self.device, self.states(op.layer), op, self.x(op.x), self.x(out))
+
+    def gated_delta_rule(self, op: GatedDeltaRule, out: int) -> Iterator[Launch]:
+        operands = [self.x(slot) for slot in (op.qkv, op.alpha, op.beta, op.z, out)]
+        yield from recurrent.gated_delta_rule(self.device, self.states(op.layer), op, *operands)
+
+    def selective_scan(self, op: SelectiveScan, out: int) -> Iterator[Launch]:
+        operands = [self.x(slot) for slot in (op.xbc, op.dt, op.z, out)]
+        yield from recurrent.selective_scan(self.device, self.states(op.layer), op, *operands)
 
     def by_torch(self, recorded: Recorded) -> Launch:
         """The reference operation on the rows that are there, its results copied to where kernels find them."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from localrun.backends.gpu import self_test
 from localrun.backends.gpu.self_test_attention import AttentionCases
 from localrun.backends.gpu.self_test_cases import gates, ranking
+from localrun.backends.gpu.self_test_recurrent import CASES as RECURRENT
 from localrun.backends.metal import self_test_linears
 from localrun.backends.metal.device import MetalDevice
 
@@ -15,6 +16,7 @@ CASES: Mapping[str, Callable[[MetalDevice], str]] = {
     "gates": gates,
     "ranking": ranking,
     **AttentionCases().named(),
+    **RECURRENT,
 }
 
 

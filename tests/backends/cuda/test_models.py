@@ -23,8 +23,10 @@ from localrun.ops.kv import BLOCK_TOKENS
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
 N_TOKENS = 76
 GREEDY = Sampling(temperature=0.0)
-BY_KERNELS = ("qwen2-window", "phi3-longrope", "olmo3", "granite", "qwen3-moe", "qwen2-moe", "gpt-oss")
-PARTLY_BY_TORCH = ("gemma2", "gemma3", "mixtral", "qwen3.5", "lfm2", "granite-hybrid", "gemma4", "gemma4-moe")
+RECURRENT = ("qwen3.5", "lfm2", "granite-hybrid")
+MIXTURES = ("qwen3-moe", "qwen2-moe", "gpt-oss")
+BY_KERNELS = ("qwen2-window", "phi3-longrope", "olmo3", "granite", "apertus", *RECURRENT, *MIXTURES)
+PARTLY_BY_TORCH = ("gemma2", "gemma3", "mixtral", "gemma4", "gemma4-moe")
 
 
 @pytest.fixture(scope="module")

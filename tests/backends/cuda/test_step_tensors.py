@@ -7,7 +7,7 @@ from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun.backends.gpu.step_tensors import PADDING, StepBuffer, StepShape, StepTensors
 from localrun.ops.interface import SequenceInput, StepInput
 
-SHAPE = StepShape(n_groups=2, rope_halves=(4, 2), sinks=True)
+SHAPE = StepShape(n_groups=2, rope_halves=(4, 2), sinks=True, states=True)
 
 
 def random_step(rng: np.random.Generator, n_rows: int) -> StepInput:
@@ -23,7 +23,8 @@ def random_step(rng: np.random.Generator, n_rows: int) -> StepInput:
         tables = tuple(rng.permutation(100)[: n_blocks - gone].tolist() for gone in (0, first))
         write_from = (0, length - 1) if s == 1 else ()
         sink = (-1, 7) if first else ()
-        sequences.append(SequenceInput(length, tables, (0, first), sink, write_from=write_from))
+        state = (int(rng.integers(-1, 100)), 5)
+        sequences.append(SequenceInput(length, tables, (0, first), sink, state=state, write_from=write_from))
         positions += range(length - row_sequence.count(s), length)
     angles = [tuple(rng.standard_normal((2, n_rows, half)).astype(np.float32)) for half in SHAPE.rope_halves]
     return StepInput(
@@ -58,6 +59,7 @@ def test_a_step_arrives(n_rows: int, bucket: int) -> None:
         assert np.array_equal(tensors.query_scale[:n_rows], step.query_scale)
         for group in range(2):
             check_blocks(step, group, tensors)
+            check_states(step, group, tensors)
             for index, sequence in enumerate(step.sequences):
                 first = sequence.first[group]
                 assert tensors.first[group][index] == first
@@ -77,6 +79,24 @@ def check_blocks(step: StepInput, group: int, tensors: StepTensors) -> None:
             if not sequence.write_from or position >= sequence.write_from[group]:
                 slot = sequence.block(group, position // 64) * 64 + position % 64
         assert slots[row] == slot
+
+
+def check_states(step: StepInput, group: int, tensors: StepTensors) -> None:
+    """Rows of every sequence, the state before them, and those that they leave in a group."""
+    after = tensors.state_after[group].tolist()
+    for index in range(len(tensors.n_rows)):
+        mine = [row for row, sequence in enumerate(step.row_sequence) if sequence == index]
+        assert tensors.n_rows[index] == len(mine)
+        assert tensors.state_before[group][index] == (
+            step.sequences[index].state[group] if index < len(step.sequences) else PADDING
+        )
+        if mine:
+            assert tensors.first_row[index] == mine[0]
+        for row in mine:
+            end, sequence = step.positions[row] + 1, step.sequences[index]
+            is_wanted = end % 64 == 0 or end == sequence.length
+            assert after[row] == (sequence.block(group, (end - 1) // 64) if is_wanted else PADDING)
+    assert after[step.n_rows :] == [PADDING] * (len(after) - step.n_rows)
 
 
 def test_queries_are_not_scaled_where_nothing_says_so() -> None:

@@ -206,8 +206,12 @@ def test_the_driver_is_told_what_was_bound() -> None:
 @pytest.mark.skipif(bool(why_no_compiler()), reason=f"CUDA: {why_no_compiler()}")
 @pytest.mark.parametrize(
     ("shape", "own"),
-    [("tiny", set()), ("tiny mixture", {"route", "experts", "combine"})],
-    ids=["dense", "mixture"],
+    [
+        ("tiny", set()),
+        ("tiny mixture", {"route", "experts", "combine"}),
+        ("tiny hybrid", {"short_conv", "delta_rule", "gated_norm"}),
+    ],
+    ids=["dense", "mixture", "hybrid"],
 )
 def test_a_token_is_one_graph_between_an_upload_and_a_read(shape: str, own: set[str]) -> None:
     """After the first, whose launches the graph has one by one; positions are those of each token."""

@@ -12,8 +12,9 @@ from localrun_testing.kernel_mutants import MUTANTS as CUDA_MUTANTS
 from localrun_testing.metal_attention_mutants import MUTANTS as METAL_ATTENTION_MUTANTS
 from localrun_testing.metal_linear_mutants import MUTANTS as METAL_LINEAR_MUTANTS
 from localrun_testing.mixture_mutants import MUTANTS as MIXTURE_MUTANTS
+from localrun_testing.recurrent_mutants import MUTANTS as RECURRENT_MUTANTS
 
-MUTANTS = (*CUDA_MUTANTS, *MIXTURE_MUTANTS, *METAL_LINEAR_MUTANTS, *METAL_ATTENTION_MUTANTS)
+MUTANTS = (*CUDA_MUTANTS, *MIXTURE_MUTANTS, *METAL_LINEAR_MUTANTS, *METAL_ATTENTION_MUTANTS, *RECURRENT_MUTANTS)
 # Everybody who is to notice each mutant; `make test` has one a platform that a plain run notices, and one race.
 PAIRS = [(mutant, sanitizer) for mutant in MUTANTS for sanitizer in mutant.found]
 QUICK = {(mutant.platform, sanitizer): (mutant, sanitizer) for mutant, sanitizer in reversed(PAIRS)}.values()

@@ -22,7 +22,7 @@ from localrun.model.config import LayerSpec, group_layers
 from localrun.model.decoder import Model
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
-from localrun.ops.layouts import Packed, RowReader
+from localrun.ops.layouts import Layout, Packed, RowReader
 from localrun_testing.small_model import (
     CONV,
     CPU,
@@ -118,8 +118,8 @@ def native_layout() -> CpuLayout:
     return CpuLayout(calls_of(library), 1)
 
 
-def packed_model(model: Model, layout: CpuLayout) -> Model:
-    """The same weights in the library's own layout."""
+def packed_model(model: Model, layout: Layout) -> Model:
+    """The same weights in a layout."""
 
     def packed(part: Any) -> Any:
         if isinstance(part, Packed):

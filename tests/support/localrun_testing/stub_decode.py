@@ -1,6 +1,6 @@
 """Decode steps of a model on the stand-in for the driver: prints what a token takes, as JSON.
 
-    python -m localrun_testing.stub_decode tiny|8B|30B-A3B
+    python -m localrun_testing.stub_decode tiny|8B|30B-A3B|4B
 
 Weights are memory that nothing writes or reads, so a large model takes none.
 """
@@ -12,7 +12,7 @@ from unittest.mock import patch
 import torch
 
 from benchmarks import gpu_models
-from benchmarks.gpu_models import MIXTURES, SHAPES, TINY, TINY_MIXTURE, Text
+from benchmarks.gpu_models import MIXTURES, SHAPES, TINY, TINY_HYBRID, TINY_MIXTURE, Text
 from localrun.backends.cuda.translator import CudaTranslator
 from localrun.backends.gpu.layouts import GpuLayout
 from localrun.ops.layouts import Packed
@@ -27,7 +27,7 @@ def unwritten_matrix(qtype: str, n_rows: int, n_cols: int, device: torch.device)
 
 def text_on_stub(shape: str, ctx: int) -> Text:
     """A text of a model of that shape, on a device that computes nothing."""
-    named = {each.name: each for each in (TINY, TINY_MIXTURE, *SHAPES, *MIXTURES)}
+    named = {each.name: each for each in (TINY, TINY_MIXTURE, TINY_HYBRID, *SHAPES, *MIXTURES)}
     with patch.object(gpu_models, "random_matrix", unwritten_matrix):
         return Text(CudaTranslator, stub_device(), named[shape], ctx)
 

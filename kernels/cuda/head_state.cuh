@@ -1,0 +1,43 @@
+// A head's state [KEYS][columns] on its way through the rows of a text, 32 columns of it in the registers of 128 threads. Four
+// lanes share a column: the one of part p has keys 16 i + 4 p … + 3, so that they read four pieces of 16 bytes in a row.
+#pragma once
+#include "states.cuh"
+#define PIECES ((KEYS + 15) / 16)
+#define PADDED (16 * PIECES)  // keys; those beyond KEYS are zeros
+#define COLUMNS 32            // of a block of threads
+#define THREADS 128
+#define ROWS 8                // whose keys are in shared memory together
+#define BLOCKS (KEYS > 128 ? 2 : 3)  // of a multiprocessor at least: room for a state and what is read beside it
+
+struct HeadState {
+  float s[PIECES][4];
+  int part, columns;
+  bool there;  // whether the column is one
+
+  __device__ HeadState(int n_columns, bool is_there) : part(threadIdx.x % 32 / 8), columns(n_columns), there(is_there) {}
+  // from: the state at the column; null: zeros
+  __device__ void load(const float* from) {
+#pragma unroll
+    for (int i = 0; i < PIECES; i++)
+#pragma unroll
+      for (int j = 0; j < 4; j++) s[i][j] = from && has(i, j) ? __ldcg(from + (int64_t)key(i, j) * columns) : 0.f;
+  }
+  __device__ void store(float* to) const {
+#pragma unroll
+    for (int i = 0; i < PIECES; i++)
+#pragma unroll
+      for (int j = 0; j < 4; j++)
+        if (has(i, j)) to[(int64_t)key(i, j) * columns] = s[i][j];
+  }
+  __device__ int key(int i, int j) const { return 16 * i + 4 * part + j; }
+  __device__ bool has(int i, int j) const { return there && (KEYS % 16 == 0 || key(i, j) < KEYS); }
+  // Four numbers of a row [PADDED] of shared memory.
+  __device__ float4 piece(const float* row, int i) const { return *(const float4*)(row + 16 * i + 4 * part); }
+};
+
+LR_INLINE int lr_column() { return threadIdx.x / 32 * 8 + threadIdx.x % 8; }
+// The sum over the four lanes of a column.
+LR_INLINE float lr_parts_sum(float v) {
+  v += __shfl_xor_sync(0xffffffffu, v, 8);
+  return v + __shfl_xor_sync(0xffffffffu, v, 16);
+}
