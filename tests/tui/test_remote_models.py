@@ -276,3 +276,21 @@ def test_a_server_that_went_away_is_said(server: FakeChatServer) -> None:
         assert sources(pilot) == ["Hi"]
 
     drive(app, steps, LARGE)
+
+
+def test_a_server_is_forgotten_and_an_empty_list_offers_no_change(server: FakeChatServer) -> None:
+    write_endpoints([Endpoint("lab", server.url, KEY)])
+    app = new_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await to_servers(pilot)
+        await until_text(pilot, "big-model")
+        await until_text(pilot, "Change it")
+        await pilot.press("delete")
+        await until_text(pilot, "Forget the server lab?")
+        await pilot.press("y")
+        await until_text(pilot, "No server is set up.")
+        await until(pilot, lambda: "Change it" not in screen_text(app))
+
+    drive(app, steps, LARGE)
+    assert read_endpoints() == []

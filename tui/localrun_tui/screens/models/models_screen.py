@@ -30,7 +30,7 @@ from localrun_tui.screens.models.open_path import ask_for_path, find_at, looks_l
 from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMenu
 from localrun_tui.screens.models.removal import ask_to_remove
 from localrun_tui.screens.models.section import Section
-from localrun_tui.screens.models.server_change import ask_for_server
+from localrun_tui.screens.models.server_change import ask_for_server, ask_to_forget
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.leaving import Page
@@ -44,6 +44,16 @@ class FilterBox(LineField):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,down", "submit", "To the list", id="models.to-list", key_display="⏎")
     ]
+
+
+# The lists that an action belongs to; it is everywhere else in all of them.
+_PLACES = {
+    "add_server": ("remote",),
+    "change_server": ("remote",),
+    "remove": ("disk", "remote"),
+    **dict.fromkeys(("make_default", "reveal", "update", "open_path"), ("disk",)),
+}
+_OF_A_ROW = ("change_server", "remove", "make_default", "reveal", "update")
 
 
 class ModelsScreen(Page[ModelChoice | None]):
@@ -64,9 +74,9 @@ class ModelsScreen(Page[ModelChoice | None]):
         Binding("o", "reveal", "Where it is", id="models.reveal"),
         Binding("s", "storage", "Storage", id="models.storage"),
         Binding("u", "update", "Newer?", id="models.update"),
-        Binding("delete,backspace", "remove", "Delete", id="models.remove", key_display="del"),
         Binding("a", "add_server", "Add a server", id="models.add-server"),
         Binding("e", "change_server", "Change it", id="models.change-server"),
+        Binding("delete,backspace", "remove", "Delete", id="models.remove", key_display="del"),
         Binding("r", "reload", "Refresh", id="models.reload"),
         Binding("f", "open_path", "Open a file or folder", id="models.open"),
     ]
@@ -158,6 +168,8 @@ class ModelsScreen(Page[ModelChoice | None]):
         if item is not None and isinstance(item.value, DiskRow):
             loaded = self.loaded.path if self.loaded else ""
             ask_to_remove(self, item.value.model, loaded, self.section.reload)
+        elif item is not None and isinstance(item.value, ServerModel):
+            ask_to_forget(self, item.value.endpoint, self.section.reload)
 
     def action_reveal(self) -> None:
         """Copy the path of the highlighted model, and open its folder where there is something to open it in."""
@@ -203,9 +215,10 @@ class ModelsScreen(Page[ModelChoice | None]):
         """Offer only what can be done in this list."""
         if action == "filter":
             return not self.box.has_focus
-        if action in ("add_server", "change_server"):
-            return self.section_name == "remote"
-        return action not in ("remove", "make_default", "reveal", "update", "open_path") or self.section_name == "disk"
+        places = _PLACES.get(action, ())
+        if places and action in _OF_A_ROW and self.section.highlighted is None:
+            return False
+        return not places or self.section_name in places
 
     def action_back(self) -> None:
         if self.box.value:

@@ -1,4 +1,4 @@
-"""Adding a server, or changing the address or key of one that is there."""
+"""Adding a server, changing the address or key of one that is there, or forgetting it."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -7,6 +7,7 @@ from textual.screen import Screen
 
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import change_endpoint
+from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.toast import toast_error
@@ -29,3 +30,19 @@ def ask_for_server(
 
     others = [name for name in taken if known is None or name != known.name]
     screen.app.push_screen(EndpointForm(known, others), keep)
+
+
+def ask_to_forget(screen: Screen[Any], known: Endpoint, changed: Callable[[], Any]) -> None:
+    """Ask whether to forget a server, then do it and call `changed`."""
+
+    def forget(yes: bool | None) -> None:
+        if yes:
+            run_in_background(
+                screen,
+                lambda task: change_endpoint(known, None),
+                lambda _: changed(),
+                lambda error: toast_error(screen, error),
+            )
+
+    question = f"Forget the server {known.name}?"
+    screen.app.push_screen(ConfirmScreen(question, [("address", known.url)], "Forget", danger=True), forget)
