@@ -100,6 +100,8 @@ def stream_answer(
                 logprobs.append(event.logprob)
             show(event)
             if isinstance(event, Done):
+                if as_text and request.constraint is not None and event.completion.stop_reason != "stop":
+                    note(f"the answer was cut: it may not hold to the {request.constraint.name} yet")
                 return event
     raise AssertionError("a stream ends with Done or raises")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from localrun_testing.cli import localrun
 from localrun_testing.faces import Answer, Faces, script
 from localrun_testing.fake_client import FakeClient
 from localrun_testing.schemas import check
@@ -403,6 +404,14 @@ def test_a_schema_is_what_the_answer_has_to_hold_to(faces: Faces, tmp_path: Path
     file.write_text(SCHEMA)
     assert faces.run("run", "x", "--schema", SCHEMA if where == "typed" else str(file), "--lenient")[0] == 0
     assert faces.request.constraint == Constraint("json_schema", SCHEMA, is_lenient=True)
+
+
+def test_an_answer_that_is_cut_before_it_holds_to_its_schema_says_so(tmp_path: Path) -> None:
+    asked = ("run", "builtin", "--no-stdin", "--no-attach", "--temperature", "0", "--schema", SCHEMA)
+    cut = localrun(*asked, "--max-tokens", "3", "A city?", LOCALRUN_HOME=str(tmp_path))
+    assert (cut.code, "may not hold to the schema yet" in cut.err) == (0, True), cut.err
+    told = localrun(*asked, "--max-tokens", "3", "--json", "A city?", LOCALRUN_HOME=str(tmp_path))
+    assert "may not hold" not in told.err, "there it is the stop_reason"
 
 
 def test_a_regex_and_a_grammar_are_too(faces: Faces, tmp_path: Path) -> None:
