@@ -1,7 +1,6 @@
 """Programs that draft beside a model: opened, loaded, and started with the model's threads."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.interface import Backend
@@ -11,6 +10,7 @@ from localrun.cache.store import CacheStore
 from localrun.engine.opened_model import OpenedModel
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.speculation.assistant_drafts import AssistantDrafts
+from localrun.engine.speculation.block_drafts import BlockDrafts, BlockProgram
 from localrun.engine.speculation.draft_program import DraftProgram
 from localrun.engine.speculation.drafter import GuessingProgram
 from localrun.engine.speculation.model_drafts import ModelDrafts
@@ -19,15 +19,16 @@ from localrun.model.assistant_weights import load_assistant, load_clusters
 from localrun.model.decoder import Model
 from localrun.model.draft_source import LOOKUP_HINT, DraftSource, find_draft
 from localrun.model.draft_weights import load_draft_layer
+from localrun.model.dspark import ContextProgram
+from localrun.model.dspark_weights import load_blocks, load_taps
+from localrun.model.layer_weights import TapWeights
 from localrun.model.load import load_model
 from localrun.ops.kv import KVPlan
+from localrun.ops.largest_step import max_sequences
 from localrun.ops.layouts import Layout
 from localrun.ops.recording import Forward
 from localrun.text.load_text import load_text
 from localrun.text.model_text import ModelText
-
-if TYPE_CHECKING:
-    pass
 
 
 def open_draft(options: LoadOptions, opened: OpenedModel) -> DraftSource | None:
@@ -37,6 +38,18 @@ def open_draft(options: LoadOptions, opened: OpenedModel) -> DraftSource | None:
     if found is not None and found.kind == "model":
         check_same_tokens(opened.text, load_text(found.source), found.source.path.name)
     return found
+
+
+def with_draft(options: LoadOptions, opened: OpenedModel) -> OpenedModel:
+    """A model with what it loads to draft, to which it gives the rows that it reads. Raises like `open_draft`."""
+    draft = open_draft(options, opened)
+    return opened if draft is None else replace(opened, draft=draft, config=replace(opened.config, taps=draft.taps))
+
+
+def load_taps_of(opened: OpenedModel, layout: Layout, backend: Backend) -> TapWeights | None:
+    """Load what a model gives rows to its drafter by; None where that reads none of its own."""
+    draft = opened.draft
+    return None if draft is None else load_taps(draft.source, draft.refs, draft.config, layout, backend.device)
 
 
 def check_same_tokens(ours: ModelText, theirs: ModelText, name: str) -> None:
@@ -62,17 +75,42 @@ class DraftStart:
 
     def program(self, options: LoadOptions, plan: MemoryPlan) -> GuessingProgram:
         """Load its weights and start it; `plan`: of the model. Raises ModelFileError."""
-        return self.assistant(plan) if self.found.kind == "assistant" else self.with_cache(options.prefix_cache)
+        if self.found.kind == "assistant":
+            return self.assistant(plan)
+        if self.found.kind == "block":
+            return self.blocks(options.prefix_cache, max_sequences(plan.ctx))
+        return self.with_cache(options.prefix_cache)
 
     def with_cache(self, keep_prefixes: bool) -> ModelDrafts:
         """A program with a cache of its own."""
+        runner, store = self.own_cache(self.forward(), keep_prefixes)
+        return ModelDrafts(DraftProgram(runner, store, self.n_tokens, self.plan.config.given_size), self.found.name)
+
+    def blocks(self, keep_prefixes: bool, most_rows: int) -> BlockDrafts:
+        """A program that stores what the model gives, and one that guesses blocks from that, of `most_rows` rows."""
+        found, config, plan = self.found, self.plan.config, self.plan
+        assert config.block is not None
+        weights, head = load_blocks(found.source, found.refs, config, self.layout, self.backend.device)
+        runner, store = self.own_cache(ContextProgram(config, weights).forward, keep_prefixes)
+        forward, beside = Model(config, weights).forward, runner.executor
+        request = ExecutorRequest.of(forward, self.cache(), self.threads, (), beside, shares_cache=True)
+        guessing = Runner(config, self.backend.executor(request), plan.codecs)
+        program = BlockProgram(
+            runner, store, self.n_tokens, config.hidden_size, guessing, config.block, head, most_rows
+        )
+        return BlockDrafts(program, found.name)
+
+    def own_cache(self, forward: Forward, keep_prefixes: bool) -> tuple[Runner, CacheStore]:
+        """A program on the backend with the planned cache."""
         config, plan = self.plan.config, self.plan
-        cache = CachePlan(cache_layers(config, plan.codecs), KVPlan(plan.codecs), plan.blocks, plan.ring_blocks)
         given = (config.given_size,) if config.given_size else ()
-        request = ExecutorRequest.of(self.forward(), cache, self.threads, given, self.runner.executor)
+        request = ExecutorRequest.of(forward, self.cache(), self.threads, given, self.runner.executor)
         runner = Runner(config, self.backend.executor(request), plan.codecs)
-        store = CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy, keep_prefixes)
-        return ModelDrafts(DraftProgram(runner, store, self.n_tokens, config.given_size), self.found.name)
+        return runner, CacheStore(runner.groups, plan.blocks, plan.ring_blocks, runner.copy, keep_prefixes)
+
+    def cache(self) -> CachePlan:
+        plan = self.plan
+        return CachePlan(cache_layers(plan.config, plan.codecs), KVPlan(plan.codecs), plan.blocks, plan.ring_blocks)
 
     def forward(self) -> Forward:
         found, config, device = self.found, self.plan.config, self.backend.device

@@ -17,7 +17,7 @@ from localrun.base.views import MemoryPart
 from localrun.cache.store import CacheStore
 from localrun.engine.constraints import Constraints
 from localrun.engine.describe import describe
-from localrun.engine.draft_load import DraftStart, open_draft
+from localrun.engine.draft_load import DraftStart, load_taps_of, with_draft
 from localrun.engine.encode_rate import EncodeRate
 from localrun.engine.engine import Engine
 from localrun.engine.image_encoder import ImageEncoder
@@ -100,7 +100,7 @@ def load(options: LoadOptions, progress: ProgressCallback = lambda done, total: 
     check_load(options)
     choose_gpu(options.device)
     opened = open_model(options)
-    opened = replace(opened, draft=open_draft(options, opened))
+    opened = with_draft(options, opened)
     refused: list[str] = []
     model = record_shapes(opened.config, opened.adapter_ranks)
     slower = partial(why_slower, model=model, bits=opened.bits)
@@ -131,6 +131,7 @@ def load_on(
     notes = (*notes, *changed_note([*files.values(), *kept.missing]))
     held = (files, kept.matrices, opened.adapters)
     model = load_model(opened.source, layout, backend.device, plan.config, progress, *held)
+    model = replace(model, taps=load_taps_of(opened, layout, backend))
     tables = {file: opened.files.stamps[file] for file in files_in_use(opened.source, opened.refs)}
     mapped = MappedFiles(tables, [*files.values(), *kept.found])
     engine = start_engine(options, opened, backend, layout, plan, model, planned.threads, mapped)

@@ -47,7 +47,7 @@ class OpenedModel:
 
     def on(self, backend: Backend) -> "OpenedModel":
         """The same as far as a backend takes it: images are read in main memory, and programs draft on the CPU."""
-        opened = self if backend.name == DRAFTING else replace(self, draft=None)
+        opened = self if backend.name == DRAFTING else replace(self, draft=None, config=replace(self.config, taps=()))
         tower = self.sight.tower
         if tower is None:
             return opened

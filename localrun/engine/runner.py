@@ -29,6 +29,7 @@ class RowSpan(NamedTuple):
     first: int
     images: PromptImages | None = None
     ahead: int = 0  # positions that the rows are turned further by
+    last: int | None = None  # position that all of them see up to, where attention has spans; None: up to their own
 
     def angles(self) -> np.ndarray:
         """[n, 3]: time, height, width; all three of text are equal."""
@@ -40,6 +41,8 @@ class RowSpan(NamedTuple):
         """[n]: the last position that each row sees in layers whose attention has spans."""
         if self.images is not None:
             return self.images.reach(self.first, len(self.ids))
+        if self.last is not None:
+            return [self.last] * len(self.ids)
         return range(self.first, self.first + len(self.ids))
 
 
@@ -155,6 +158,7 @@ class Runner:
         if any(span.images for span in spans):
             turns = np.concatenate([span.angles() for span in spans])
             images = image_buffer([(span.images, span.first, len(span.ids)) for span in spans])
+        if images is not None or any(span.last is not None for span in spans):
             reach = [last for span in spans for last in span.reach()] if self.has_spans else []
         return StepInput(
             token_ids=[token for span in spans for token in span.ids],

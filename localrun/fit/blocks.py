@@ -10,7 +10,7 @@ from localrun.cache.groups import has_ring
 from localrun.cache.kinds.interface import CacheKind
 from localrun.fit.bytes import layer_codecs
 from localrun.model.config import ModelConfig, group_layers
-from localrun.model.recording import record_shapes
+from localrun.model.recording import record_context, record_shapes
 from localrun.model.shapes import Ranks
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec
 from localrun.ops.largest_step import MAX_ROWS, max_sequences
@@ -81,6 +81,7 @@ class CacheShape:
         self.recording = record_shapes(config, adapters)
         self._block_bytes = cache(backend.block_bytes)
         self._layer_codecs = cache(partial(layer_codecs, config))
+        self._beside = None if config.block is None else record_context(config)  # a second program
         # Asked for again with every precision, by the searches for the longest context and for the most sequences.
         self._nbytes, self._scratch_bytes = cache(self._count), cache(partial(backend.scratch_bytes, self.recording))
 
@@ -113,7 +114,11 @@ class CacheShape:
     def scratch_bytes(self, ctx: int, codec: KVCodec, threads: int, sequences: int = 0) -> int:
         """Bytes of working memory for the largest step of `sequences` sequences; 0: as many as may run at once."""
         n = sequences or max_sequences(ctx)
+        if self.config.block is not None:  # whose every row is one of logits
+            n = max(n, self.config.block.size)
         beside = 0 if self.drafting is None else self.drafting.scratch_bytes(ctx, codec, threads, n)
+        if self._beside is not None:
+            beside += self.backend.scratch_bytes(self._beside, ctx, self._layer_codecs(codec), threads, n)
         return self._scratch_bytes(ctx, self._layer_codecs(codec), threads, n) + beside
 
     def decode_cost(self) -> DecodeCost:

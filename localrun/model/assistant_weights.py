@@ -10,6 +10,7 @@ import numpy as np
 
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
+from localrun.formats.finite import first_not_finite
 from localrun.formats.floats import FLOATS
 from localrun.formats.source import TensorSource
 from localrun.model.archs import ASSISTANT
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import torch
 
 HALVES = ("draft_from_embed", "draft_from_hidden")  # of the columns of one matrix
-ORDER = HF_NAMES["token_order"]
+ORDER, ORDER_TYPES = HF_NAMES["token_order"], {"I64": "<i8", "I32": "<i4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def outer_refs(config: ModelConfig, within: Namer, around: Namer) -> Iterator[tu
         if name in HALVES:
             both = around.ref("draft_pre", shape)
             in_file = (shape[0], 2 * shape[1])
-            yield name, replace(both, file_shape=in_file, half=HALVES.index(name))
+            yield name, replace(both, file_shape=in_file, part=HALVES.index(name))
         elif name == "output":
             yield name, within.embedding(within.ref("embed", shape))
         elif name == "output_norm":
@@ -107,9 +108,11 @@ def load_clusters(source: TensorSource, refs: dict[str, WeightRef], config: Mode
     if config.clusters is None:
         return None
     info, output = source.tensors[ORDER], source.tensors[refs["output"].name]
-    order = np.frombuffer(source.read(ORDER), {"I64": "<i8", "I32": "<i4"}.get(info.qtype, "<i8"))
+    order = np.frombuffer(source.read(ORDER), ORDER_TYPES[info.qtype]) if info.qtype in ORDER_TYPES else np.empty(0)
     if not np.array_equal(np.sort(order), np.arange(config.vocab_size)):
         raise ModelFileError("BAD_TENSOR", f"tensor {ORDER!r} is no order of all tokens", path=str(source.path))
     rows = np.frombuffer(source.read(output.name), np.uint8).reshape(config.vocab_size, -1)
+    if first_not_finite(output.qtype, rows.ravel()) is not None:
+        raise ModelFileError("NOT_FINITE", f"tensor {clean(output.name)!r} is not finite", path=str(source.path))
     tokens = order.astype(np.int32).reshape(config.clusters.n, -1)
     return TokenClusters(tokens, rows[tokens.ravel()].reshape(config.clusters.n, -1), output.qtype)

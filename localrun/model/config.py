@@ -166,6 +166,19 @@ class Clusters:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockGuess:
+    """A drafter that guesses `size` tokens at once, by the newest token, masks, and rows that a model has after some of
+    its layers (-1: its embedding)."""
+
+    size: int
+    mask_id: int
+    taps: tuple[int, ...]
+    rank: int  # of what a token changes the logits of the next one by; 0: nothing
+    confident: bool  # it says how likely a token is right
+    by_token: bool  # which depends on the token before
+
+
+@dataclass(frozen=True, slots=True)
 class ModelConfig:
     """The whole model. Sizes in elements, `max_context` in tokens."""
 
@@ -188,6 +201,8 @@ class ModelConfig:
     # `shares_cache` of its layers are that model's.
     body_size: int = field(default=0, repr=False)
     clusters: Clusters | None = field(default=None, repr=False)  # of the tokens of an assistant
+    block: BlockGuess | None = field(default=None, repr=False)  # of a drafter that guesses blocks
+    taps: tuple[int, ...] = field(default=(), repr=False)  # layers whose rows are given to such a drafter
     n_added: int = field(default=0, repr=False)  # first layers after which rows of images get an addition; text none
 
     @property
@@ -214,7 +229,7 @@ class ModelConfig:
     @property
     def given_size(self) -> int:
         """Numbers of the hidden row that it reads beside each token; 0: it reads none."""
-        return self.body_size or (self.hidden_size if self.reads_hidden else 0)
+        return self.body_size or (self.hidden_size if self.reads_hidden or self.block else 0)
 
     def for_context(self, ctx: int) -> ModelConfig:
         """The config with every choice that depends on the context length made."""
@@ -225,6 +240,8 @@ class ModelConfig:
 
         Of an assistant a token less: its query is that of the next token, whose keys are not there.
         """
+        if self.block is not None:
+            return self
         window -= self.body_size > 0
         layers = (
             spec

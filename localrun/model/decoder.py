@@ -11,6 +11,7 @@ from localrun.model.layer_weights import (
     PerLayerTable,
     PerLayerWeights,
     SeparateNorms,
+    TapWeights,
 )
 from localrun.ops.instructions import (
     AddImageRows,
@@ -42,11 +43,13 @@ class Model:
 
     config: ModelConfig
     weights: ModelWeights
+    taps: TapWeights | None = None
 
     def forward(self, ops: Ops) -> Value:
-        """Record one step of the model -> Logits."""
+        """Record one step of the model -> Logits, and the rows of its taps beside them."""
         config, weights = self.config, self.weights
         x = embedded(ops, weights.embed, config.embed_scale)  # [R, hidden]
+        tapped = self.tap(ops, x, -1, None)
         per_layer = per_layer_inputs(ops, x, weights.per_layer, config) if weights.per_layer else None
         for index, (spec, layer) in enumerate(zip(config.layers, weights.layers, strict=True)):
             if layer.mixing is not None:
@@ -60,10 +63,19 @@ class Model:
                 (x,) = ops(Scale(x, layer.out_scale))
             if index < config.n_added:
                 (x,) = ops(AddImageRows(x, index))
+            tapped = self.tap(ops, x, index, tapped)
+        if self.taps is not None and tapped is not None:
+            (tapped,) = ops(Norm(tapped, self.taps.norm, self.taps.eps))
         (a,) = ops(Norm(x, weights.output_norm, config.rms_eps))
-        output = weights.output
-        (logits,) = ops(LogitsOf(a, output.packed, config.logit_scale * output.scale, config.logit_softcap))
+        output, scale = weights.output, config.logit_scale * weights.output.scale
+        (logits,) = ops(LogitsOf(a, output.packed, scale, config.logit_softcap, beside=tapped))
         return logits
+
+    def tap(self, ops: Ops, x: Value, index: int, before: Value | None) -> Value | None:
+        """Add what the rows after layer `index` give to what drafts beside the model -> the sum so far."""
+        if self.taps is None or index not in self.taps.matrices:
+            return before
+        return ops(Linear(x, (self.taps.matrices[index],), residual=before))[0]
 
 
 def embedded(ops: Ops, weight: LinearWeight, scale: float, image_id: int | None = None) -> Value:

@@ -12,11 +12,12 @@ from localrun.base.request import DRAFTERS
 from localrun.formats.detect import open_model_file
 from localrun.formats.helper_files import head_beside
 from localrun.formats.source import TensorSource
-from localrun.model.archs import ASSISTANT
+from localrun.model.archs import ASSISTANT, DSPARK
 from localrun.model.archs.gemma4_assistant import for_body
 from localrun.model.assistant_weights import assistant_refs, cluster_bytes, searched_in_clusters
 from localrun.model.config import ModelConfig
 from localrun.model.draft_weights import config_with_head, read_draft_refs
+from localrun.model.dspark_weights import dspark_refs, for_taps, head_bytes
 from localrun.model.load import held_bytes, read_config, read_weight_refs
 from localrun.model.weight_ref import WeightRef
 
@@ -25,9 +26,10 @@ LOOKUP_HINT = "leave --draft out: guesses from the text so far need no program"
 
 @dataclass(frozen=True, slots=True)
 class DraftSource:
-    """A layer made for the model (multi-token prediction), an assistant, or a smaller model with the same tokens."""
+    """A layer made for the model (multi-token prediction), an assistant, a drafter of blocks, or a smaller model with
+    the same tokens."""
 
-    kind: Literal["layer", "assistant", "model"]
+    kind: Literal["layer", "assistant", "block", "model"]
     name: str  # for people
     source: TensorSource
     config: ModelConfig
@@ -38,7 +40,13 @@ class DraftSource:
         `matrix_bytes` of them."""
         in_clusters = self.config.clusters is not None
         refs = {name: ref for name, ref in self.refs.items() if name != "output" or not in_clusters}
-        return held_bytes(self.source, refs, matrix_bytes) + cluster_bytes(self.source, self.config, self.refs)
+        beside = cluster_bytes(self.source, self.config, self.refs) + head_bytes(self.config)
+        return held_bytes(self.source, refs, matrix_bytes) + beside
+
+    @property
+    def taps(self) -> tuple[int, ...]:
+        """Layers of the model whose rows it reads, beside those after the last norm."""
+        return () if self.config.block is None else self.config.block.taps
 
 
 def find_draft(draft: str, source: TensorSource, config: ModelConfig, name: str = "") -> DraftSource | None:
@@ -64,12 +72,15 @@ def find_draft(draft: str, source: TensorSource, config: ModelConfig, name: str 
 def draft_of_file(path: Path, config: ModelConfig) -> DraftSource:
     """Find what drafts in a file or folder. Raises UsageError, or ModelFileError."""
     source = open_model_file(path)
-    if ASSISTANT.matches(source):
-        try:
-            found = for_body(ASSISTANT.config(source), config)
-        except ValueError as error:
-            raise UsageError(f"{path.name} cannot draft for this model: {error}", LOOKUP_HINT) from error
-        found = found if searched_in_clusters(source, found) else replace(found, clusters=None)
+    try:
+        if DSPARK.matches(source):
+            found = for_taps(DSPARK.config(source), config)
+            return DraftSource("block", path.stem, source, found, dspark_refs(source, found))
+        assistant = for_body(ASSISTANT.config(source), config) if ASSISTANT.matches(source) else None
+    except ValueError as error:
+        raise UsageError(f"{path.name} cannot draft for this model: {error}", LOOKUP_HINT) from error
+    if assistant is not None:
+        found = assistant if searched_in_clusters(source, assistant) else replace(assistant, clusters=None)
         return DraftSource("assistant", path.stem, source, found, assistant_refs(source, found))
     if head := head_of_file(source, path.stem, config):
         return head

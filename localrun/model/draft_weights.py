@@ -54,8 +54,8 @@ def outer_refs(namer: Namer, config: ModelConfig, index: int) -> Iterator[tuple[
     for name, shape in draft_shapes(config).items():
         if name.startswith("draft_from"):
             both = namer.ref("draft_proj", shape, index)
-            half = ("draft_from_embed", "draft_from_hidden").index(name)
-            yield name, replace(both, file_shape=(hidden, 2 * hidden), half=half)
+            part = ("draft_from_embed", "draft_from_hidden").index(name)
+            yield name, replace(both, file_shape=(hidden, 2 * hidden), part=part)
             continue
         if name == "draft_norm" and namer.gguf and namer.name(name, index) not in namer.source.tensors:
             yield name, namer.ref("output_norm", shape)

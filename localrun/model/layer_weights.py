@@ -88,6 +88,15 @@ class PerLayerTable:
 
 
 @dataclass(frozen=True, slots=True)
+class TapWeights:
+    """Matrices for the rows after some layers of a model, whose sum is normed for what drafts beside it."""
+
+    matrices: Mapping[int, LinearWeight]  # [hidden, hidden] each, by layer; -1: of the embedding
+    norm: Vector
+    eps: float  # of the norm
+
+
+@dataclass(frozen=True, slots=True)
 class ModelWeights:
     """All weights. With tied embeddings `output` is `embed` itself."""
 

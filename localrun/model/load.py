@@ -182,8 +182,8 @@ class Loader(Assembler):
 
         def read(first: int, count: int) -> np.ndarray:
             raw = self.read_rows(ref, first, count).reshape(count, -1)
-            if ref.half is not None:
-                raw = np.ascontiguousarray(np.split(raw, 2, axis=1)[ref.half])
+            if ref.part is not None:
+                raw = np.ascontiguousarray(np.split(raw, ref.n_parts, axis=1)[ref.part])
             return raw if ref.interleaved is None else raw[row_order(count, count // head_dim, ref.interleaved[1])]
 
         granule = ref.part_rows if ref.transposed else head_dim
@@ -275,7 +275,7 @@ class Loader(Assembler):
         if len(ref.shape) == 1:
             return sum(self.source.tensors[name].nbytes for name in ref.tensors)
         n_bytes = QUANT_TYPES[self.source.tensors[ref.name].qtype].nbytes(ref.shape)
-        return n_bytes if ref.transposed else n_bytes * ref.every * (1 if ref.half is None else 2)
+        return n_bytes if ref.transposed else n_bytes * ref.every * (1 if ref.part is None else ref.n_parts)
 
     def read(self, name: str, first_row: int, n_rows: int | None) -> np.ndarray:
         """The bytes of a tensor, or of some of its rows, as flat uint8."""

@@ -9,6 +9,7 @@ from localrun.model.assistant import assistant
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import Model
 from localrun.model.draft_layer import draft_layer
+from localrun.model.dspark import ContextProgram, tap_shapes, tap_weights
 from localrun.model.shapes import OPTIONAL, Ranks, weight_shapes
 from localrun.ops.cache_layer import NOWHERE
 from localrun.ops.instructions import LowRank
@@ -31,19 +32,27 @@ def record_shapes(config: ModelConfig, adapters: tuple[Ranks, ...] = ()) -> Reco
     elif config.reads_hidden:
         forward = draft_layer(config, shapes).forward
     else:
-        forward = Model(config, shapes.weights(config)).forward
-    given = (config.given_size,) if config.given_size else ()
+        forward = Model(config, shapes.weights(config), tap_weights(config.taps, shapes, config.rms_eps)).forward
+    given = (config.given_size,) if config.given_size and config.block is None else ()
     sources = (index if spec.shares_cache is None else spec.shares_cache for index, spec in enumerate(config.layers))
     read = [(config.layers[source].cache, spec) for source, spec in zip(sources, config.layers, strict=True)]
     layers = (NOWHERE if spec.kind == "none" else kind.layer(0, 0, spec.n_heads) for kind, spec in read)
     return Recording(record_instructions(forward, len(given)), tuple(layers), given)
 
 
+@lru_cache(maxsize=8)
+def record_context(config: ModelConfig) -> Recording:
+    """Record a step that stores what a model gives to a drafter of blocks, on shapes alone."""
+    forward = ContextProgram(config, ShapeWeights(config).weights(config)).forward
+    layers = tuple(spec.cache.layer(0, 0, spec.n_heads) for spec in config.layers)
+    return Recording(record_instructions(forward, 1), layers, (config.hidden_size,))
+
+
 class ShapeWeights(Assembler):
     """Matrices without planes, and vectors with a length only."""
 
     def __init__(self, config: ModelConfig, adapters: Sequence[Ranks] = ()) -> None:
-        self.shapes = weight_shapes(config)
+        self.shapes = weight_shapes(config) | tap_shapes(config)
         self.ranks = [dict(ranks) for ranks in adapters]
 
     def has(self, name: str) -> bool:

@@ -38,7 +38,8 @@ class WeightRef:
     mapped: bool = False  # stays in the file: a step reads the rows it needs
     is_order: bool = False  # a vector of places, int32
     is_log: bool = False  # the file has the logarithm of the vector times -1
-    half: int | None = None  # 0 or 1: of the columns in the file
+    part: int | None = None  # of `n_parts` equal ones of the columns in the file
+    n_parts: int = 2
 
     @property
     def tensors(self) -> tuple[str, ...]:
@@ -98,7 +99,7 @@ def check_tensor(source: TensorSource, ref: WeightRef) -> None:
         possible = info.qtype in (vector_types if is_vector else MATRIX_TYPES)
         if not possible and (is_vector or QUANT_TYPES[info.qtype].block_size == 1):
             raise ModelFileError("BAD_TENSOR", f"tensor {name!r} cannot be of type {info.qtype}", path=path)
-        if ref.half is not None and ref.shape[1] % QUANT_TYPES[info.qtype].block_size:
-            raise ModelFileError("UNSUPPORTED", f"tensor {name!r} of {info.qtype} cannot be halved", path=path)
+        if ref.part is not None and ref.shape[1] % QUANT_TYPES[info.qtype].block_size:
+            raise ModelFileError("UNSUPPORTED", f"tensor {name!r} of {info.qtype} cannot be divided", path=path)
         if info.qtype != source.tensors[ref.name].qtype:
             raise ModelFileError("UNSUPPORTED", "experts of one layer differ in type", path=path)

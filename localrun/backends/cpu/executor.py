@@ -177,5 +177,5 @@ class CpuExecutor:
 
 
 def hidden_size(instructions: Sequence[Recorded]) -> int:
-    """Width of the rows of images in the place of embeddings."""
-    return next(one.instruction.weight.n_cols for one in instructions if isinstance(one.instruction, Embed))
+    """Width of the rows of images in the place of embeddings; 0 where nothing is embedded."""
+    return next((one.instruction.weight.n_cols for one in instructions if isinstance(one.instruction, Embed)), 0)

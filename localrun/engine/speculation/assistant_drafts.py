@@ -102,4 +102,6 @@ class AssistantDrafts:
             return None
         tokens, scores = self.tokens.logits(normed[row], logits.top_ids[row, : self.clusters.n_used])
         best = int(scores.argmax())
+        if not np.isfinite(scores[best]):
+            return None
         return Guess(int(tokens[best]), 1 / float(np.exp(scores - scores[best]).sum()), hidden)

@@ -54,7 +54,8 @@ class Speculation:
     def follow(self, plan: StepPlan, executor: Executor) -> None:
         """Keep what the next drafts need of the same step, whose tokens are chosen."""
         if self.model is not None and len(self.starts) == len(plan.work):
-            self.model.follow(plan, self.starts, executor.hidden(plan.n_rows))
+            beside = executor.beside(plan.n_rows)  # of a model that gives other rows than those after its last norm
+            self.model.follow(plan, self.starts, executor.hidden(plan.n_rows) if beside is None else beside)
 
     def settle(self, work: StepWork, n_accepted: int) -> None:
         """Record how many drafts an answer went on with."""

@@ -6,6 +6,7 @@ from localrun.formats.helper_files import DRAFT, declared_helper
 from localrun.formats.source import TensorSource
 from localrun.model.archs.apertus import Apertus
 from localrun.model.archs.base import Arch
+from localrun.model.archs.dspark import DSpark
 from localrun.model.archs.gemma import Gemma
 from localrun.model.archs.gemma2 import Gemma2
 from localrun.model.archs.gemma3 import Gemma3
@@ -60,7 +61,7 @@ ARCHS: tuple[Arch, ...] = (
     GptOss(),
 )
 
-ASSISTANT = Gemma4Assistant()  # drafts for one of these
+ASSISTANT, DSPARK = Gemma4Assistant(), DSpark()  # draft for one of these
 
 NAME_BODY = "name the model that it belongs to"
 _LAYERS = ".block_count"  # after the architecture
@@ -77,7 +78,7 @@ def arch_of(source: TensorSource) -> Arch:
     else:
         declared = source.metadata.get("architectures") or source.metadata.get("model_type")
         names = declared if isinstance(declared, list) else [declared]
-        if ASSISTANT.matches(source):
+        if ASSISTANT.matches(source) or DSPARK.matches(source):
             raise ModelFileError("UNSUPPORTED", f"this is {DRAFT}, not a model", path=str(source.path), hint=NAME_BODY)
         meant = [architecture_of(source.metadata), *names]
         found = next((arch for arch in ARCHS if any(name in arch.hf for name in meant)), None)

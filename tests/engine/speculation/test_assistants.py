@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import torch
 from localrun_testing.assistants import AssistantOracle, convert_assistant
 from localrun_testing.drafts import Guessing
 from localrun_testing.oracle import token_ids
 from localrun_testing.small_model import finish, greedy
 from localrun_testing.tiny_models import VOCAB_SIZE, save
+from safetensors.torch import load_file, save_file
 
 from localrun.backends.cpu.library import load_library
 from localrun.base.errors import ModelFileError, UsageError
@@ -198,3 +200,16 @@ def test_other_models_are_refused(made: Make, tmp_path: Path) -> None:
         opened(assistant, "off")
     with pytest.raises(ModelFileError, match="draft"):
         opened(convert_assistant(assistant, tmp_path / "mtp.gguf"), "off")
+
+
+def test_a_bad_order_of_tokens_is_refused(made: Make, tmp_path: Path) -> None:
+    body, assistant, _ = made("gemma4", True)
+    name, (config,) = "masked_embedding.token_ordering", assistant.glob("config.json")
+    tensors = load_file(assistant / "model.safetensors")
+    for number, order in enumerate((torch.zeros(VOCAB_SIZE, dtype=torch.int64), torch.zeros(3, dtype=torch.int8))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "config.json").write_text(config.read_text())
+        save_file({**tensors, name: order}, folder / "model.safetensors", {"format": "pt"})
+        with pytest.raises(ModelFileError, match="is no order of all tokens"):
+            opened(body, folder)

@@ -34,6 +34,7 @@ from localrun_testing import cache_engine as engines
 from localrun_testing.assistants import AssistantOracle
 from localrun_testing.cache_engine import CacheCase
 from localrun_testing.drafts import Guesses, Guessing, speculate
+from localrun_testing.dspark import DSparkOracle
 from localrun_testing.letters import LANGUAGES, TRIGGER, held, letter_constraints
 from localrun_testing.mtp import save_with_mtp
 from localrun_testing.small_model import VOCAB_SIZE, greedy
@@ -53,7 +54,17 @@ CASES = {
     "lfm": CacheCase(engines.LFM, "q8"),
     "short of room": CacheCase(engines.LLAMA, "q8", n_blocks=9, ring_blocks=9),
 }
-PROGRAMS = ("layer f16", "layer q8", "layer of experts", "file f16", "file q4", "assistant f16", "assistant q4")
+PROGRAMS = (
+    "layer f16",
+    "layer q8",
+    "layer of experts",
+    "file f16",
+    "file q4",
+    "assistant f16",
+    "assistant q4",
+    "block f16",
+    "block q8",
+)
 WORLDS = (*CASES, *PROGRAMS)
 FREE = (None,) * 6
 WORDS = Constraint("regex", "[a-f]{1,40}")
@@ -143,6 +154,9 @@ def open_world(name: str, folder: Path, seed: int) -> World:
         body = "gemma4-e2b" if codec == "f16" else "gemma4"
         save(body, path)
         drafts = ("off", str(AssistantOracle(body, ordered=codec == "f16").save(folder / f"{path.name}-draft")))
+    elif kind == "block":
+        save("qwen3", path)
+        drafts = ("off", str(DSparkOracle().save(folder / f"{path.name}-draft")))
     else:
         save("llama", path)
     plain, drafting = (load(LoadOptions(path, draft=draft, **options)) for draft in drafts)  # type: ignore[arg-type]
