@@ -74,7 +74,7 @@ def check_load(options: LoadOptions) -> None:
     check_choice("kv", options.kv, get_args(KVCodecName))
     check(isinstance(options.draft, str), "draft", options.draft, "a text is needed")
     if options.draft not in DRAFTERS and not Path(options.draft).exists():
-        check_choice("draft", options.draft, (*DRAFTERS, "the path of a smaller model"))
+        check_choice("draft", options.draft, (*DRAFTERS, "the path of a model that drafts"))
     for name in ("device", "threads", "ctx", "window"):
         check_number(name, getattr(options, name))
     is_count = isinstance(options.parallel, int) and not isinstance(options.parallel, bool) and options.parallel > 0

@@ -43,7 +43,9 @@ class LoadOptions:
     packed_weights: int | None = 0  # bytes of disk for packed weights that memory holds, too; None: the default
     chat_id: str = ""  # the kept chat that is gone on with: `auto` takes the codec that it is on disk in
     parallel: int | None = None  # answers computed at once, at most; None: as many as memory is planned for
-    draft: str = "auto"  # one of DRAFTERS, or the path of a smaller model; auto: lookup, and mtp where there is room
+    draft: str = (
+        "auto"  # one of DRAFTERS, or the path of a model that drafts; auto: lookup, and mtp where there is room
+    )
     adapters: tuple[AdapterChoice, ...] = ()  # all of them count for every answer
 
 

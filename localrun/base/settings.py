@@ -117,8 +117,8 @@ SETTINGS: dict[str, Setting] = {
     "device": Setting("which NVIDIA GPU, as `localrun doctor` numbers them", whole(0, 63), "0"),
     "isa": Setting("CPU instruction set of the native library", text, "the best this CPU has"),
     "draft": Setting(
-        "guess tokens by lookup in the text, by a layer of the model (mtp) or by a smaller model, and verify several in"
-        " a step: answers stay the same",
+        "guess tokens by lookup in the text, by a layer of the model (mtp) or by a FILE (a smaller model, an assistant,"
+        " a drafter), and verify several in a step: answers stay the same",
         one_of_or_file(*DRAFTERS),
         "auto: lookup, and mtp where the model has it and there is room",
     ),

@@ -99,8 +99,8 @@ class LLM:
         `ctx=None`: as much as the model allows and memory holds. `window`: see only the first block and the last so
         many tokens. `disk_cache`: bytes of disk that what was computed may take, to be there the next time;
         `packed_weights`: those that weights may take as the kernels read them, for the next start, None: an eighth of
-        what is free. `draft`: guess tokens ("lookup", "mtp", or the path of a smaller model), and verify several in a
-        step, which changes no answer.
+        what is free. `draft`: guess tokens ("lookup", "mtp", or the path of a model that drafts), and verify several in
+        a step, which changes no answer.
         `device`: which NVIDIA GPU of several, as CUDA counts them; one for each process.
         `lora`: adapters beside its weights, FILE or FILE:SCALE each.
         """
