@@ -5,7 +5,7 @@ from typing import Any
 
 from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, type_text
 from localrun_testing.fake_chat_server import DONE, Reply, delta, event, fake_chat_server
-from localrun_testing.pilots import drive, until, until_text
+from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
 from textual.pilot import Pilot
 
 from localrun.base.events import TokenLogprob, TopLogprob
@@ -17,6 +17,7 @@ from localrun.client.choice import ModelChoice, builtin
 from localrun.client.endpoint import Endpoint
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.dialogs.odds_screen import OddsScreen, odds_row
+from localrun_tui.screens.dialogs.prompt_screen import TokenRows
 from localrun_tui.start import open_client
 
 
@@ -101,3 +102,17 @@ def test_a_server_tells_them_with_the_next_answer() -> None:
 async def _odds(pilot: Pilot[Any]) -> None:
     await type_text(pilot, "/odds")
     await pilot.press("enter")
+
+
+def test_many_tokens_scroll_down_only() -> None:
+    app, _ = chat_app()
+    others = tuple(TopLogprob(n, math.log(0.1), b" another word") for n in range(1, 5))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await app.push_screen(OddsScreen([TokenLogprob(0, math.log(0.5), others, b" word")] * 60))
+        rows = app.screen.query_one(TokenRows)
+        await until(pilot, lambda: rows.show_vertical_scrollbar and "50 %" in screen_text(app))
+        assert not rows.show_horizontal_scrollbar
+
+    drive(app, steps, SMALL)
