@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from localrun.base.content import FilePart, TextPart, text_of
-from localrun.base.errors import PromptTooLongError
+from localrun.base.errors import PromptTooLongError, UsageError
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.chat.in_parts import plan_reading
@@ -22,6 +22,7 @@ def read_in_parts(
     client: EngineClient, name: str, text: str, question: str, answers: Iterable[Mapping[str, Any]] = ()
 ) -> FilePart:
     """Read a text in parts and return the notes on it. Ctrl-C ends the reading; what was read until then counts.
+    Raises UsageError where that is nothing.
 
     `answers` are stats of earlier answers, the last one first.
     """
@@ -35,6 +36,8 @@ def read_in_parts(
         for _ in reader.read():
             show_progress(f"(part {reader.n_read:,} of {reader.n_parts:,})")
     show_progress("")
+    if not reader.n_read:
+        raise UsageError(f"nothing of {name} was read", "ask again, and let it read a part at least")
     note(f"({name}: {reader.summary})")
     return reader.digest()
 

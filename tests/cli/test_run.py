@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -483,6 +484,18 @@ def test_a_file_that_does_not_fit_is_read_in_parts(
     first, last = re.search(r"lines ([\d,]+)–([\d,]+)", out).groups()  # type: ignore[union-attr]
     assert int(first.replace(",", "")) <= 1501 <= int(last.replace(",", ""))
     assert out.rstrip().endswith("What broke?")
+    asked: list[Request] = []
+
+    def interrupted(request: Request) -> str:
+        asked.append(request)
+        signal.raise_signal(signal.SIGINT)
+        return "half…"
+
+    faces.answer = interrupted
+    code, out, err = faces.run("run", "--in-parts", "What else?", "--file", str(tmp_path / "server.log"), "--no-stdin")
+    assert (code, out, len(asked)) == (2, "", 1), "no answer from nothing"
+    assert "nothing of server.log was read" in err
+    faces.answer = answer
     small = tmp_path / "small.txt"
     small.write_text("short")
     assert "parts" not in faces.run("run", "--in-parts", "What?", "--file", str(small), "--no-stdin")[2]
