@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from localrun_testing.call_models import TOOLS, RandomModel, assert_valid, call_text
+from localrun_testing.grids import in_turns
 from localrun_testing.tagged_models import THINK
 
 from localrun.base.errors import ToolSchemaError
@@ -16,14 +17,13 @@ NO_TRIGGER = ("Harmony", "MiniMax 3", "DeepSeek 3.2", "DeepSeek 4", "Kimi 3", "G
 KINDS = ("letters", "special", "not special")
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=list(BY_NAME))
-@pytest.mark.parametrize("kind", KINDS)
-def test_calls_that_have_to_be_made_hold_to_their_schemas(dialect: Dialect, kind: str) -> None:
-    model = RandomModel(call_text(dialect, kind))
+@pytest.mark.parametrize(("name", "kind"), in_turns(BY_NAME, KINDS))
+def test_calls_that_have_to_be_made_hold_to_their_schemas(name: str, kind: str) -> None:
+    model = RandomModel(call_text(BY_NAME[name], kind))
     answers = [model.answer(tool_choice="required", parallel_tool_calls=bool(n)) for n in range(2)]
     for answer in answers:
         assert_valid(answer.calls if answer.has_ended else answer.calls[:-1])
-        assert answer.text == "" or dialect.name == "Harmony" or not answer.has_ended
+        assert answer.text == "" or name == "Harmony" or not answer.has_ended
         assert answer.notes == ()
     first, _ = answers
     assert len(first.calls) == 1 or not first.has_ended

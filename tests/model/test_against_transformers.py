@@ -30,8 +30,10 @@ CHUNKINGS: dict[str, Callable[[int], list[int]]] = {
     "random": lambda n: random_chunks(n, seed=n),
 }
 # Every model from both formats at once; chunks change nothing about a file, and models and formats take turns at them.
-CASES = [(name, file_format, "at-once") for name in TINY_MODELS for file_format in FORMATS] + [
-    (name, FORMATS[(index + late) % 2], chunking)
+CASES = [pytest.param(name, file_format, "at-once") for name in TINY_MODELS for file_format in FORMATS] + [
+    pytest.param(
+        *(name, FORMATS[(index // 2 + late) % 2], chunking), marks=() if index % 2 == late else pytest.mark.slow
+    )
     for index, name in enumerate(TINY_MODELS)
     for late, chunking in enumerate(("one-by-one", "random"))
 ]

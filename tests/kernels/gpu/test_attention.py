@@ -126,13 +126,13 @@ LENGTHS = (63, 64, 65, 511, 512, 513, 1100)
 
 
 EVERY_SHAPE = [
-    *(pytest.param(platform, shape, id=f"{platform} {shape}") for platform in (CUDA, TURING) for shape in SHAPES),
-    *(pytest.param(METAL, shape, id=f"metal {shape}") for shape in SHAPES if shape[2] in (64, 80, 256)),
-    *(
-        pytest.param(METAL, shape, id=f"metal {shape}", marks=pytest.mark.slow)
-        for shape in SHAPES
-        if shape[2] not in (64, 80, 256)
-    ),
+    pytest.param(
+        *(platform, shape),
+        id=f"{platform} {shape}",
+        marks=() if platform is CUDA or shape[2] in (64, 80, 256) else pytest.mark.slow,
+    )
+    for platform in (CUDA, TURING, METAL)
+    for shape in SHAPES
 ]
 
 
