@@ -3,6 +3,9 @@
 #include "numbers.cuh"
 #define WARPS 8
 #define FEW 8  // pairs of a tile of experts.cu
+#ifndef KEYS
+#define KEYS 128  // experts and groups
+#endif
 
 struct Routing {
   const float *choice_bias, *expert_scale;
@@ -82,12 +85,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) route(const float* logi
     const float* choice_bias, const float* expert_scale, int* ids, float* weights, int* tile_experts, int* tile_pairs,
     int n_rows, int n_experts, int n_used, int is_sigmoid, int normalize, float scale, int n_groups, int n_groups_used,
     int group_rank) {
-  LR_DYNAMIC_SHARED(uint64_t, keys);
+  __shared__ uint64_t keys[WARPS * KEYS];
   const Routing routing = {choice_bias, expert_scale, n_experts, n_used, is_sigmoid != 0, normalize != 0, scale,
                            n_groups, n_groups_used, group_rank};
   const int warp = threadIdx.x / 32, row = blockIdx.x * WARPS + warp, n_pairs = n_rows * n_used;
   if (row < n_rows && __ldcg(positions + row) >= 0)
-    lr_choose(routing, logits + (int64_t)row * n_experts, keys + warp * (n_experts + n_groups), ids + row * n_used,
+    lr_choose(routing, logits + (int64_t)row * n_experts, keys + warp * KEYS, ids + row * n_used,
               weights + row * n_used);
   else if (row < n_rows)
     for (int k = threadIdx.x % 32; k < n_used; k += 32) ids[row * n_used + k] = -1;

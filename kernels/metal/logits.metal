@@ -11,17 +11,6 @@
 // how often each, ids with a bias, and each one's bias.
 LR_INLINE float4 lr_penalties(device const int4* adjusts, uint row) { return as_type<float4>(adjusts[2 * row + 1]); }
 
-// A number as an integer of the same order, NaN above all and 0 like -0; in front of what makes of equals the lower id the
-// greater. 0 is less than every key.
-LR_INLINE ulong lr_key(float x, int id) {
-  const uint bits = x != x ? 0x7fc00000u : x == 0.f ? 0u : as_type<uint>(x);
-  return ulong((bits & 0x80000000u) ? ~bits : (bits | 0x80000000u)) << 32 | ulong(~uint(id));
-}
-LR_INLINE float lr_value(ulong key) {
-  const uint ordered = uint(key >> 32);
-  return as_type<float>((ordered & 0x80000000u) ? (ordered & 0x7fffffffu) : ~ordered);
-}
-
 // Greatest first (Batcher 1968); all threads of the group together.
 LR_INLINE void lr_sort(threadgroup ulong* keys, uint at) {
   for (int run = 2; run <= PART; run *= 2)

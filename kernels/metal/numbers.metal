@@ -6,6 +6,17 @@ LR_INLINE float lr_sigmoid(float x) { return 1.f / (1.f + lr_exp(-x)); }
 LR_INLINE float lr_softcap(float x, float softcap) { return softcap * tanh(x / softcap); }
 LR_INLINE bool lr_is_finite(float x) { return (as_type<uint>(x) & 0x7f800000u) != 0x7f800000u; }
 
+// A number as an integer of the same order, NaN above all and 0 like -0; in front of what makes of equals the lower id the
+// greater. 0 is less than every key.
+LR_INLINE ulong lr_key(float x, int id) {
+  const uint bits = x != x ? 0x7fc00000u : x == 0.f ? 0u : as_type<uint>(x);
+  return ulong((bits & 0x80000000u) ? ~bits : (bits | 0x80000000u)) << 32 | ulong(~uint(id));
+}
+LR_INLINE float lr_value(ulong key) {
+  const uint ordered = uint(key >> 32);
+  return as_type<float>((ordered & 0x80000000u) ? (ordered & 0x7fffffffu) : ~ordered);
+}
+
 // Four numbers of a row of n from `column` on, zeros beyond its end.
 LR_INLINE void lr_four(thread float* to, device const float* row, int column, int n) {
   if (n % 4 == 0) {

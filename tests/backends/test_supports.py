@@ -16,7 +16,7 @@ from localrun.ops.encoder import Clamp, LayerNorm, SelfAttention
 from localrun.ops.instructions import INSTRUCTIONS
 from localrun.ops.types import Routing
 
-MOE = replace(FULL, mixture=Mixture(513, Routing(2)))  # experts beyond the most
+MOE = replace(FULL, mixture=Mixture(640, Routing(2)))  # experts beyond the most
 LARGE = replace(FULL, head_dim=520)
 BY_8 = "attention of heads of 8"
 TABLES = "embeddings of every layer, which stay in their file"

@@ -35,7 +35,7 @@ from tools.write_auto_docs import (
 )
 
 DENSE = replace(FULL, head_dim=64)
-MIXED = replace(DENSE, mixture=Mixture(520, Routing(2)))  # more experts than kernels choose among
+MIXED = replace(DENSE, mixture=Mixture(640, Routing(2)))  # more experts than kernels choose among
 GPU_RATES = Rates(1e12, 1e14)
 
 needs_library = pytest.mark.skipif(load_library() is None, reason="no native library")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from localrun.backends.cuda.linears import STAGES, reads_q8
-from localrun.backends.gpu.device import Argument, Device, Launch
-from localrun.backends.gpu.matrices import ACTIVATIONS
+from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.matrices import ACTIVATIONS, expert_arguments
 from localrun.backends.gpu.mixture import ExpertTiles
 from localrun.backends.gpu.mixture_memory import FEW
 from localrun.backends.gpu.q8 import Q8
@@ -59,8 +59,7 @@ def launch(
     n_out, first = out.shape[1], weights[0].packed
     layout, n_tiles = layout_of(first.qtype), -(-n_out // 16) + (n_out % 16 > 0)  # an expert may begin within a tile
     defines = {name: value for name, value in defines.items() if value} | layout.defines
-    arguments: list[Argument] = [each for weight in weights for each in matrix_arguments(weight)]
-    arguments += [None, None, None, 1.0] * (2 - len(weights))
+    arguments = expert_arguments(weights)
     arguments += [out, n_out, tiles.n_experts, tiles.experts, tiles.pairs, len(out) // rows]
     if not isinstance(layout, CodeLayout):
         kernel = device.kernel("experts_float.cu", "experts_float", **defines)
@@ -73,10 +72,3 @@ def launch(
     kernel = device.kernel("experts_many.cu", "experts_many", N_X=tiles.size, **defines)
     grid = (-(-n_tiles // 4), len(tiles.experts), 1)
     return kernel.bind(grid, (128, 1, 1), *arguments, shared=STAGES * tiles.size * STAGE_ROW_BYTES)
-
-
-def matrix_arguments(weight: LinearWeight) -> tuple[Argument, ...]:
-    """The matrix of all experts, their biases, their scales or the one that they share."""
-    scale = weight.scale
-    scales = (scale, 1.0) if isinstance(scale, Tensor) else (None, float(scale))
-    return weight.packed.planes[0], weight.bias, *scales

@@ -12,9 +12,8 @@ from localrun.backends.cuda.bulk_linears import BulkMemory, Multiplies
 from localrun.backends.cuda.products import CudaProducts
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Launch
-from localrun.backends.gpu.mixture import mixture
 from localrun.backends.gpu.translator import Translator
-from localrun.ops.instructions import Linear, LinearWeight, Moe, Norm, Slot
+from localrun.ops.instructions import Linear, LinearWeight, Norm
 from localrun.ops.layouts import Packed
 
 
@@ -66,19 +65,6 @@ class CudaTranslator(Translator):
             return
         yield from self.quantize_once(op.a)
         yield from self.products.linear(read, op.weights, outs, op.act, residual=rest, out_scale=op.out_scale)
-
-    def quantize_once(self, slot: Slot) -> Iterator[Launch]:
-        if slot.index not in self.quantized:
-            self.quantized.add(slot.index)
-            yield from self.products.quantize(self.buffers[slot.index], self.bucket.rows)
-
-    def moe(self, op: Moe, out: int) -> Iterator[Launch]:
-        chosen_by = op.a if op.chosen_by is None else op.chosen_by
-        for slot in (op.a, chosen_by):
-            yield from self.quantize_once(slot)
-        rest = None if op.residual is None else self.x(op.residual)
-        operands = (self.buffers[op.a.index], self.buffers[chosen_by.index], self.step.positions, rest, self.x(out))
-        yield from mixture(self.products, op, *operands, self.mixed)
 
     def logits(self, a: Buffer, weight: Packed, out: Tensor, rows: int) -> Iterator[Launch]:
         yield from self.products.quantize(a, rows)

@@ -37,6 +37,16 @@ def matrix_arguments(matrices: Sequence[GpuMatrix]) -> list[Argument]:
     return found + [None, None, None, 1.0, 0] * (MATRICES - len(matrices))
 
 
+def expert_arguments(weights: Sequence[LinearWeight]) -> list[Argument]:
+    """Arguments for one or two matrices of all experts: the matrix, biases, scales, or the scale that all share."""
+    found: list[Argument] = []
+    for weight in weights:
+        scale = weight.scale
+        scales = (scale, 1.0) if isinstance(scale, Tensor) else (None, float(scale))
+        found += weight.packed.planes[0], weight.bias, *scales
+    return found + [None, None, None, 1.0] * (2 - len(weights))
+
+
 def blocks(matrices: Sequence[GpuMatrix], rows: int) -> int:
     """Thread blocks with this many rows of a matrix each; none has rows of two matrices."""
     return sum(-(-weight.packed.n_rows // rows) for weight, _ in matrices)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from localrun.backends.gpu.buffers import Buffer
-from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.device import Device, Kernel, Launch
 from localrun.backends.gpu.forms import Form
 from localrun.backends.gpu.mixture_memory import FEW, MANY, part_shapes, part_sizes
 from localrun.ops.instructions import Experts, LinearWeight, Moe
@@ -23,7 +23,6 @@ from localrun.ops.types import LinearActivation
 
 WARPS = 8  # of a block that routes, each with a row, or that arranges, each with an expert
 COLUMNS = 256  # of a block that combines
-KEY_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +131,17 @@ def tiles_of(on: ExpertProducts, op: Moe, part: dict[str, Tensor], rows: int) ->
 def route(device: Device, op: Moe, part: dict[str, Tensor], positions: Tensor, tiles: ExpertTiles) -> Iterator[Launch]:
     """Choose the experts of rows, with their weights, and put the pairs into tiles."""
     routing, rows, n_experts = op.router.routing, len(positions), tiles.n_experts
-    ids, n_pairs, file = part["ids"], len(part["ids"]), "mixture" + device.ending
-    yield device.kernel(file, "route").bind(
+    ids, n_pairs = part["ids"], len(part["ids"])
+    yield kernel(device, op, "route").bind(
         (-(-rows // WARPS), 1, 1),
         (32 * WARPS, 1, 1),
         *(part["scores"], positions, op.router.choice_bias, op.router.scale, ids, part["weights"]),
         *(tiles.experts, tiles.pairs, rows, n_experts, routing.n_used),
         *(int(routing.score == "sigmoid"), int(routing.normalize), float(routing.scale)),
         *(routing.n_groups, routing.n_groups_used, routing.group_rank),
-        shared=WARPS * (n_experts + routing.n_groups) * KEY_BYTES,
     )
     if rows > WARPS:
-        yield device.kernel(file, "arrange").bind(
+        yield kernel(device, op, "arrange").bind(
             (-(-n_experts // WARPS), 1, 1),
             (32 * WARPS, 1, 1),
             *(ids, tiles.experts, tiles.pairs, n_pairs, n_experts, tiles.size, len(tiles.experts)),
@@ -153,9 +151,14 @@ def route(device: Device, op: Moe, part: dict[str, Tensor], positions: Tensor, t
 def combine(device: Device, op: Moe, part: dict[str, Tensor], residual: Tensor | None, out: Tensor) -> Launch:
     """residual + out_scale · the weighted sum, best first, and the shared expert -> out"""
     shared, share = part.get("shared_y"), part["share"] if op.shared and op.shared.gate else None
-    return device.kernel("mixture" + device.ending, "combine").bind(
+    return kernel(device, op, "combine").bind(
         (-(-out.shape[1] // COLUMNS), len(out), 1),
         (COLUMNS, 1, 1),
         *(part["y"], part["ids"], part["weights"], shared, share, residual, out),
         *(float(op.out_scale), op.router.routing.n_used, out.shape[1]),
     )
+
+
+def kernel(device: Device, op: Moe, name: str) -> Kernel:
+    """A kernel of mixtures of this size."""
+    return device.kernel(f"mixture{device.ending}", name, KEYS=op.router.n_experts + op.router.routing.n_groups)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,7 +32,7 @@ GROUPED = Routing(2, "sigmoid", scale=1.5, n_groups=2, n_groups_used=1)
 class MixtureCases:
     """`products`: those of a platform, on a device."""
 
-    products: Callable[[Device], ExpertProducts]
+    products: Callable[[Any], ExpertProducts]
 
     def named(self) -> Mapping[str, Callable[[Device], str]]:
         return {"mixture of few": self.of_few, "mixture of many": self.of_many, "mixture of floats": self.of_floats}

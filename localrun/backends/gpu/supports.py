@@ -29,7 +29,7 @@ from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv
 
 BOTH = ("cuda", "mps")
 MAX_HEAD_DIM = 512
-MAX_EXPERTS = 512  # whose keys, for eight rows, lie in the shared memory of a block
+MAX_KEYS = 640  # experts and their groups: for eight rows they lie in the shared memory of a block
 MIXTURES = "mixtures of experts"
 HEADS = "attention of heads of {0.head_dim}"
 
@@ -45,7 +45,7 @@ def has_head(op: Instruction, place: CacheLayer) -> bool:
 
 def is_mixed(op: Instruction) -> bool:
     """Whether an instruction is a mixture of no more experts than kernels choose among."""
-    return isinstance(op, Moe) and op.router.n_experts <= MAX_EXPERTS
+    return isinstance(op, Moe) and op.router.n_experts + op.router.routing.n_groups <= MAX_KEYS
 
 
 def gathers(op: Linear) -> bool:
@@ -67,7 +67,7 @@ class Support:
 
 
 SUPPORTS: Mapping[type[Instruction], Support] = {
-    Moe: Support(MIXTURES, on=("cuda",), fits=lambda op, place: is_mixed(op), launches=7),
+    Moe: Support(MIXTURES, fits=lambda op, place: is_mixed(op), launches=7),
     RopeAppend: Support(HEADS, fits=has_head),
     Attention: Support(HEADS, fits=has_head, launches=2),
     Linear: Support(

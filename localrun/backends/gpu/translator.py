@@ -14,6 +14,7 @@ from localrun.backends.gpu import attention, elementwise, matrices, recurrent
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.layer_cache import LayerCache
+from localrun.backends.gpu.mixture import ExpertProducts, mixture
 from localrun.backends.gpu.mixture_memory import mixture_bytes
 from localrun.backends.gpu.scratch import SPLIT_ROWS, partial_numbers
 from localrun.backends.gpu.step_tensors import StepTensors
@@ -26,6 +27,7 @@ from localrun.ops.instructions import (
     GeluMul,
     Instruction,
     Linear,
+    Moe,
     Norm,
     RopeAppend,
     Scale,
@@ -113,6 +115,12 @@ class Translator(ABC):
                 made.append(self.by_torch(each))
         return made
 
+    @property
+    @abstractmethod
+    def products(self) -> ExpertProducts:
+        """Products that mixtures are made of."""
+        ...
+
     @abstractmethod
     def norm(self, op: Norm, out: int) -> Iterator[Launch]: ...
     @abstractmethod
@@ -161,6 +169,20 @@ class Translator(ABC):
             self.partial,
             self.bucket.n_alone,
         )
+
+    def moe(self, op: Moe, out: int) -> Iterator[Launch]:
+        chosen_by = op.a if op.chosen_by is None else op.chosen_by
+        for slot in (op.a, chosen_by):
+            yield from self.quantize_once(slot)
+        rest = None if op.residual is None else self.x(op.residual)
+        operands = (self.buffers[op.a.index], self.buffers[chosen_by.index], self.step.positions, rest, self.x(out))
+        yield from mixture(self.products, op, *operands, self.mixed)
+
+    def quantize_once(self, slot: Slot) -> Iterator[Launch]:
+        """Make the quantised form of a value where there is one, unless it has been made."""
+        if slot.index not in self.quantized:
+            self.quantized.add(slot.index)
+            yield from self.products.quantize(self.buffers[slot.index], self.bucket.rows)
 
     def sigmoid_mul(self, op: SigmoidMul, out: int) -> Iterator[Launch]:
         yield elementwise.sigmoid_mul(self.device, self.x(op.x), self.x(op.gate), self.x(out))

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from localrun.backends.gpu import self_test
 from localrun.backends.gpu.self_test_attention import AttentionCases
 from localrun.backends.gpu.self_test_cases import gates, ranking
+from localrun.backends.gpu.self_test_mixture import MixtureCases
 from localrun.backends.gpu.self_test_recurrent import CASES as RECURRENT
 from localrun.backends.metal import self_test_linears
 from localrun.backends.metal.device import MetalDevice
+from localrun.backends.metal.products import MetalProducts
 
 CASES: Mapping[str, Callable[[MetalDevice], str]] = {
     **self_test_linears.CASES,
@@ -17,6 +19,7 @@ CASES: Mapping[str, Callable[[MetalDevice], str]] = {
     "ranking": ranking,
     **AttentionCases().named(),
     **RECURRENT,
+    **MixtureCases(MetalProducts).named(),
 }
 
 

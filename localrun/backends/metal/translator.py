@@ -15,6 +15,7 @@ from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.gpu.translator import Bucket, Translator
 from localrun.backends.metal import linears, norms
 from localrun.backends.metal.device import MetalDevice
+from localrun.backends.metal.products import MetalProducts
 from localrun.ops.instructions import Linear, LinearWeight, Norm
 from localrun.ops.layouts import Packed
 from localrun.ops.recording import Recorded
@@ -34,6 +35,10 @@ class MetalTranslator(Translator):
     @staticmethod
     def reads_codes(weight: Packed) -> bool:
         return False
+
+    @property
+    def products(self) -> MetalProducts:
+        return MetalProducts(self.metal)
 
     @property
     def metal(self) -> MetalDevice:

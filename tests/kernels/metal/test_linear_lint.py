@@ -1,4 +1,4 @@
-"""What clang says of the kernels of linears, norms and single numbers, in every layout and every variant."""
+"""What clang says of the kernels of linears, mixtures, norms and single numbers, in every layout and every variant."""
 
 import pytest
 from localrun_testing.metal_lint import clang, lint
@@ -14,6 +14,8 @@ VARIANTS: dict[str, list[dict[str, int]]] = {
         *({"N_X": 4, "NORM": 1, "SIDES": 2, "ACT": act} for act in (2, 3)),
     ],
     "linear_many.metal": [{"N_X": n, "MATRIX": matrix, "ACT": 4} for n in (16, 32) for matrix in (0, 1)],
+    "experts.metal": [{"SIDES": 1, "ACT": 0}, {"SIDES": 1, "ACT": 3}, {"SIDES": 2, "ACT": 1}],
+    "mixture.metal": [{"KEYS": 129}],
     "norm.metal": [{}],
     "elementwise.metal": [{}],
 }

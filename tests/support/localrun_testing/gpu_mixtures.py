@@ -9,9 +9,10 @@ from torch import Tensor
 
 from localrun.backends.cuda.products import CudaProducts
 from localrun.backends.gpu.mixture import ExpertProducts
+from localrun.backends.metal.products import MetalProducts
 from localrun.ops.instructions import Experts, LinearWeight, Moe, Router, SharedExpert
 from localrun.ops.types import LinearActivation, Routing
-from localrun_testing.emulator.cuda import EmulatedDevice
+from localrun_testing.gpu_cases import Name, device_of
 
 from .gpu_weights import packed, packed_floats, random_rows
 
@@ -62,5 +63,7 @@ def routed_by(op: Moe, logits: Tensor) -> Moe:
     return replace(of_rows(op, len(logits)), router=replace(op.router, weight=eye, bias=None), chosen_by=chosen_by)
 
 
-def cuda_products(seed: int = 0, poison: int = 0xFF) -> ExpertProducts:
-    return CudaProducts(EmulatedDevice(seed=seed, poison=poison))
+def products_of(platform: Name, seed: int = 0, poison: int = 0xFF) -> ExpertProducts:
+    """Products on an emulated device."""
+    device = device_of(platform, seed=seed, poison=poison)
+    return CudaProducts(device) if platform == "cuda" else MetalProducts(device)

@@ -148,7 +148,7 @@ LOGITS = (
     ),
     Mutant(
         "of equal logits the higher id comes first",
-        ("logits.metal", "ulong(~uint(id))", "ulong(uint(id))"),
+        ("numbers.metal", "ulong(~uint(id))", "ulong(uint(id))"),
         "ranking",
         {"": WRONG},
     ),
