@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from localrun_testing.cache_engine import packed_model
 from localrun_testing.emulated_cuda import emulated_device
-from localrun_testing.small_model import CONV, DELTA, FULL, MAMBA, finish, greedy, small_model, text
+from localrun_testing.small_model import CONV, DELTA, FULL, MAMBA, NETWORK, finish, greedy, small_model, text
 
 from localrun.backends.cuda.translator import CudaTranslator
 from localrun.backends.executor import CachePlan, ExecutorRequest
@@ -19,7 +19,7 @@ from localrun.engine.runner import Runner, cache_layers
 from localrun.model.config import group_layers
 from localrun.ops.kv import KV_CODECS, KVPlan
 
-LAYERS = (DELTA, replace(FULL, head_dim=16), MAMBA, CONV)
+LAYERS = (DELTA, replace(FULL, head_dim=16), MAMBA, CONV, NETWORK)
 N_BLOCKS = 12
 
 
