@@ -1,5 +1,6 @@
 """Interface of an executor: it runs steps with the recorded program and the memory of the cache."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -81,6 +82,11 @@ class Executor(Protocol):
     @property
     def runs_ahead(self) -> bool:
         """Whether it makes use of `StepInput.ahead`."""
+        ...
+
+    @property
+    def device_steps(self) -> Counter[str]:
+        """Steps since it was loaded, as a device began them: fields of DeviceFigures."""
         ...
 
     def hidden(self, n_rows: int) -> "np.ndarray | None":

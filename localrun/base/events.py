@@ -1,7 +1,9 @@
 """Events from an engine to a face while it works: plain frozen dataclasses that cross threads and processes."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+from localrun.base.device_figures import DeviceFigures
 
 LOOP_HINT = "A higher temperature, a repeat penalty of 1.1 or a larger model usually helps"
 
@@ -22,10 +24,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Meanwhile:
-    """Interference with an answer from outside, as far as it was measured.
-
-    Shares are of all processors of the machine, None where the answer was too short to tell.
-    """
+    """Interference with an answer from outside, as far as it was measured. Shares are of all processors of the machine,
+    None where the answer was too short to tell."""
 
     changed_at: int | None = None  # the first token of the prompt that is not what this chat had there before
     changed_turn: int = 0  # the turn that is in; 0: what comes before the first, as the system prompt does
@@ -74,10 +74,8 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Prefill:
-    """Progress of reading the prompt, in tokens; `cached` of them came from the prefix cache.
-
-    `note` says why no more of it was cached, in words for the user; empty when nothing was in the way.
-    """
+    """Progress of reading the prompt, in tokens; `cached` of them came from the prefix cache. `note` says why no more
+    of it was cached, in words for the user; empty when nothing was in the way."""
 
     done: int
     cached: int
@@ -268,14 +266,15 @@ class Completion:
     timings: Timings = Timings()
     cache: CacheFigures = CacheFigures()
     drafts: DraftFigures = DraftFigures()
+    device: DeviceFigures = field(default_factory=DeviceFigures)
     seen: ImageFigures = ImageFigures()
     memory: MemoryFigures = MemoryFigures()
 
     def flat(self) -> dict[str, Any]:
-        """All fields as plain data on one level, those of timings, cache, drafts, images and memory among them."""
+        """All fields as plain data on one level, those of groups of figures, such as timings and cache, among them."""
         fields: dict[str, Any] = {}
         for name, value in asdict(self).items():
-            fields |= value if name in ("timings", "cache", "drafts", "seen", "memory") else {name: value}
+            fields |= value if name in ("timings", "cache", "drafts", "device", "seen", "memory") else {name: value}
         return fields
 
     @property

@@ -1,5 +1,6 @@
 """The lines of --stats about an answer."""
 
+from localrun.base.device_figures import DeviceFigures
 from localrun.base.events import Completion
 from localrun.base.units import gib, ms, tps
 from localrun.cli.console import note
@@ -36,6 +37,8 @@ def show_stats(completion: Completion) -> None:
             f"drafts  {c.drafts.accepted_tokens:,} of {c.drafts.drafted_tokens:,} guessed tokens were right:"
             f" {a_step:.2f} tokens a step"
         )
+    for line in device_lines(c.device):
+        note(line)
     if memory.peak_rss is not None:
         note(
             f"memory  {gib(memory.peak_rss)} at most; KV cache as {c.kv_codec}: {gib(memory.kv_bytes or 0)} of this"
@@ -49,3 +52,19 @@ def show_stats(completion: Completion) -> None:
     found = diagnose(facts) if facts else None
     if facts and found and found.cause != "unknown":
         note(f"limit   {in_words(found, facts).line}")
+
+
+def device_lines(device: DeviceFigures) -> list[str]:
+    """How a GPU began the steps of an answer; nothing of a processor."""
+    lines = []
+    if device.steps_ahead:
+        lines.append(
+            f"ahead   {device.steps_ahead_used:,} of {device.steps_ahead:,} steps begun before their token was known"
+            " were right"
+        )
+    if device.steps_without_room:
+        lines.append(
+            f"graphs  {device.steps_without_room:,} steps were launched kernel by kernel, which is slower: the GPU's"
+            " memory has no room for their graph; a shorter context (--ctx) leaves some"
+        )
+    return lines

@@ -1,6 +1,7 @@
 """Figures of one generation. No tensors."""
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 
 from localrun.cache.sequence_cache import SequenceCache
@@ -26,6 +27,7 @@ class GenerationFigures:
     prefill_rows: int = 0  # computed in that time, replayed ones included
     n_drafted: int = 0  # tokens of drafts that were verified
     n_accepted: int = 0  # of these, part of the answer
+    device_steps: Counter[str] = field(default_factory=Counter)  # of a device, as DeviceFigures has them
     token_times: list[float] = field(default_factory=list)  # seconds, when each token was known
     kv_bytes: int = 0  # of its blocks, once it has ended
     kept_kv_bytes: int = 0  # of the blocks of others, then

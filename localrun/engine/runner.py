@@ -69,7 +69,10 @@ class Runner:
 
     def run(self, plan: StepPlan, cancel: CancelFlag | None = None) -> Logits:
         """One step -> the rows of logits that the plan says. Raises StepCancelled."""
+        before = self.executor.device_steps
         logits = self.submit(plan, cancel).result()
+        for work in plan.work:
+            work.sequence.figures.device_steps += self.executor.device_steps - before
         if any(work.sequence.request.take_hidden for work in plan.work):
             self._hand_out_hidden(plan)
         return logits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -87,6 +88,10 @@ class CpuExecutor:
             blocks.code,
             layer.state_size,
         )
+
+    @property
+    def device_steps(self) -> Counter[str]:
+        return Counter()
 
     @property
     def kv_nbytes(self) -> int:

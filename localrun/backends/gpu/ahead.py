@@ -54,7 +54,7 @@ class StepsAhead:
     def __init__(self, program: BoundProgram) -> None:
         self.program = program
         self.begun: BegunStep | None = None
-        self.n_used = self.n_unused = 0
+        self.n_begun = self.n_used = self.n_unused = 0
 
     def begin(self, newest: DeviceHandle, step: StepInput) -> None:
         """Begin `step`, whose rows go on with those of `newest`, where it is like others that were recorded."""
@@ -70,6 +70,7 @@ class StepsAhead:
         program.launch(StepKey(bucket, program.head.rows, ends=True, drawn=True), buffer, step.cancel)
         newest.is_overtaken = True
         self.begun = BegunStep(program.handle(), rows, numbers, newest.arrival)
+        self.n_begun += 1
 
     def take(self, step: StepInput) -> DeviceHandle | None:
         """The step that was begun ahead, if it is this one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
@@ -50,6 +51,10 @@ class GpuExecutor(TorchExecutor[GpuProgram]):
     @property
     def runs_ahead(self) -> bool:
         return self.program.runs_ahead
+
+    @property
+    def device_steps(self) -> Counter[str]:
+        return self.program.device_steps
 
     run = in_order(TorchExecutor.run)
     copy_block, copy_ring = in_order(TorchExecutor.copy_block), in_order(TorchExecutor.copy_ring)

@@ -29,16 +29,21 @@ class Graphs:
     def __init__(self, device: Device) -> None:
         self.device = device
         self.kept: dict[StepKey, Launch] = {}
+        self.refused = set[StepKey]()  # for which there was no room
+        self.n_without_room = 0  # steps of these
 
     def get(self, key: StepKey) -> Launch | None:
         return self.kept.get(key)
 
     def add(self, key: StepKey, launches: Sequence[Launch]) -> None:
-        """Record launches that have just run, where there are few rows and the device can."""
-        if key.bucket.rows > GRAPH_ROWS or key.bucket.span:
+        """Record launches that have just run, where there are few rows and the device can. What it has no room for is
+        tried again when other memory has moved."""
+        if key.bucket.rows > GRAPH_ROWS or key.bucket.span or not self.device.has_graphs:
             return
-        recorded = self.device.record(launches)
+        recorded = None if key in self.refused else self.device.record(launches)
         if recorded is None:
+            self.refused.add(key)
+            self.n_without_room += 1
             return
         if len(self.kept) == MOST_GRAPHS:
             self.kept.pop(next(iter(self.kept)))
@@ -47,3 +52,4 @@ class Graphs:
     def clear(self) -> None:
         """Forget all: what they point to is about to go."""
         self.kept.clear()
+        self.refused.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from localrun.backends.gpu.ahead import StepsAhead
@@ -65,6 +66,14 @@ class GpuProgram:
     def runs_ahead(self) -> bool:
         """Whether steps are begun ahead: not where that overwrites a state which may be needed again."""
         return self.device.has_graphs and not self.by_torch and not self.has_states
+
+    @property
+    def device_steps(self) -> Counter[str]:
+        """Steps so far, as Executor has them."""
+        ahead = self.ahead
+        return Counter(
+            steps_ahead=ahead.n_begun, steps_ahead_used=ahead.n_used, steps_without_room=self.graphs.n_without_room
+        )
 
     def run(self, step: StepInput) -> Handle:
         """Begin a step, unless it has been begun ahead; the one before it has been read. Raises StepCancelled."""

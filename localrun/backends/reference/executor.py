@@ -1,5 +1,6 @@
 """Executors whose cache is torch's, and the one that replays a program by the reference operations."""
 
+from collections import Counter
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -42,6 +43,10 @@ class TorchExecutor(Generic[ProgramT]):
     @property
     def runs_ahead(self) -> bool:
         return False
+
+    @property
+    def device_steps(self) -> Counter[str]:
+        return Counter()
 
     @property
     def takes_images(self) -> bool:

@@ -110,3 +110,14 @@ def test_steps_that_were_begun_for_nothing_leave_no_trace(monkeypatch: pytest.Mo
     found, n_used, n_unused = answers(requests)
     assert (found, n_used) == (expected, 0)
     assert n_unused > 5
+
+
+def test_an_answer_says_how_many_of_its_steps_were_begun_ahead() -> None:
+    """Each its own: the last step of one answer, which the next one finds begun, is not the other's."""
+    with emulated_client() as (client, ahead):
+        done = [event for n in (9, 1, 12) for event in client.generate(request(USUAL, n=n)) if isinstance(event, Done)]
+        figures = [one.completion.device for one in done]
+        assert [one.steps_ahead > 0 for one in figures] == [True, False, True]
+        assert sum(one.steps_ahead for one in figures) == ahead.n_begun
+        assert sum(one.steps_ahead_used for one in figures) == ahead.n_used
+        assert all(one.completion.device.steps_ahead < one.completion.completion_tokens for one in done)

@@ -132,3 +132,31 @@ def test_a_step_that_is_cancelled_is_neither_launched_nor_recorded(asked: Asked)
         model.executor.run = run  # type: ignore[method-assign]
         model.step(IDS[:1], 0)
         assert (asked.recorded, asked.replayed) == (1, n_replayed)
+
+
+def test_steps_without_room_for_their_graph_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And recorded when memory has moved."""
+    tried = 0
+
+    def refuse(device: EmulatedDevice, launches: Any) -> None:
+        nonlocal tried
+        tried += 1
+
+    def answer(model: CudaStepper) -> list[torch.Tensor]:
+        return [model.step(IDS[at : at + 1], at) for at in range(6)]
+
+    expected, short = answer(CudaStepper(BUILTIN)), CudaStepper(BUILTIN)
+    with monkeypatch.context() as patch:
+        patch.setattr(EmulatedDevice, "record", refuse)
+        assert all(torch.equal(a, b) for a, b in zip(answer(short), expected, strict=True))
+    assert (tried, short.executor.device_steps["steps_without_room"]) == (1, 6)
+    short.executor.program.forget()
+    answer(short)
+    assert short.executor.device_steps["steps_without_room"] == 6
+
+
+def test_a_device_without_graphs_lacks_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EmulatedDevice, "has_graphs", False)
+    model = CudaStepper(BUILTIN)
+    model.step(IDS[:1], 0)
+    assert not model.executor.device_steps["steps_without_room"]

@@ -2,6 +2,7 @@
 them was read. So whatever is mixed shows in every value after it."""
 
 import struct
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -40,6 +41,10 @@ class ChainedExecutor:
         self.values = [[-1] * BLOCK_TOKENS for _ in range(n_blocks)]
         self.n_rows: list[int] = []  # of every step
         self.found: list[int] = []  # values of the rows of the last step whose logits were wanted
+
+    @property
+    def device_steps(self) -> Counter[str]:
+        return Counter()
 
     def hidden(self, n_rows: int) -> np.ndarray | None:
         return None

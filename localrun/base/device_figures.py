@@ -1,0 +1,12 @@
+"""Figures of a GPU beside those of an answer."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFigures:
+    """Steps of an answer on a GPU: those begun before their token was known, and decode steps that were no graph."""
+
+    steps_ahead: int = 0  # begun with the token that the device drew
+    steps_ahead_used: int = 0  # of these, those of the answer: the others were begun for nothing
+    steps_without_room: int = 0  # whose kernels were launched one by one, since memory had no room for a graph
