@@ -1,6 +1,10 @@
 // Attention of few rows: a block of threads has 512 positions of one KV head for one row, a warp one block of 64 keys;
 // then the parts of a row are merged.
 #include "attention.cuh"
+#include "q8.cuh"
+#include "rotate.cuh"
+#define MERGED 8  // parts at a time
+
 struct Shared {
   Query queries[2];  // the second towards block 0
   union {
@@ -132,22 +136,44 @@ extern "C" __global__ void __launch_bounds__(32 * UNIT_BLOCKS, DIM > 64 ? 1 : 2)
   }
 }
 
-// Units merge in ascending order, the sink is the last. A block of threads has one head of one row.
-extern "C" __global__ void __launch_bounds__(128) attend_merge(const float* parts, const float* sinks,
-    const int* positions, const int* rows, float* out, int n_places, int window, int sink_window) {
+// Units merge in ascending order, the sink is the last. A block of threads has one head of one row, which it turns back
+// where keys and values are turned (`rotates`), and quantises where there are codes.
+extern "C" __global__ void __launch_bounds__(HEAD_THREADS) attend_merge(const float* parts, const float* sinks,
+    const int* positions, const int* rows, float* out, int n_places, int window, int sink_window, int rotates,
+    uint8_t* codes, int2* groups, int stride, int padded_rows) {
+  __shared__ float merged[DIM];
   const int head = blockIdx.x, row = rows ? rows[blockIdx.y] : blockIdx.y;
   if (row < 0) return;
   const int position = positions[row];
   const Sight sight = {window, sink_window};
   const float* from = parts + ((int64_t)blockIdx.y * gridDim.x + head) * n_places * (DIM + 2);
-  out += ((int64_t)row * gridDim.x + head) * DIM;
-  for (int d = threadIdx.x; d < DIM; d += blockDim.x) {
+  int n_seen = 0;
+  while (n_seen < n_places && lr_unit(sight, position, n_seen) * UNIT_TOKENS <= position) n_seen++;
+  for (int d = threadIdx.x; d < DIM; d += HEAD_THREADS) {
     float o = 0.f, m = -INFINITY, l = 0.f;
-    for (int place = 0; place < n_places && lr_unit(sight, position, place) * UNIT_TOKENS <= position; place++) {
-      const float* part = from + place * (DIM + 2);
-      o = lr_merge(m, l, part[DIM], part[DIM + 1])(o, part[d]);
+    for (int first = 0; first < n_seen; first += MERGED) {
+      float of[MERGED], top[MERGED], sum[MERGED];  // all on their way before the first is waited for
+#pragma unroll
+      for (int i = 0; i < MERGED; i++) {
+        const float* part = from + (int64_t)min(first + i, n_seen - 1) * (DIM + 2);
+        of[i] = part[d], top[i] = part[DIM], sum[i] = part[DIM + 1];
+      }
+#pragma unroll
+      for (int i = 0; i < MERGED; i++)
+        if (first + i < n_seen) o = lr_merge(m, l, top[i], sum[i])(o, of[i]);
     }
     if (sinks) o = lr_merge(m, l, sinks[head] * LOG2_E, 1.f)(o, 0.f);
-    out[d] = position < 0 ? 0.f : o / l + 0.f;  // no -0: it would tell how many blocks were looked at
+    merged[d] = position < 0 ? 0.f : o / l + 0.f;  // no -0: it would tell how many blocks were looked at
+  }
+  if (rotates) lr_rotate(merged, DIM);
+  else __syncthreads();
+  out += ((int64_t)row * gridDim.x + head) * DIM;
+  for (int d = threadIdx.x; d < DIM; d += HEAD_THREADS) out[d] = merged[d];
+  for (int base = 0; codes && base < DIM; base += 4 * HEAD_THREADS) {  // whole warps: lanes quantise together
+    const int d = base + 4 * threadIdx.x;
+    float y[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) y[j] = d < DIM ? merged[d + j] : 0.f;
+    lr_store_q8({codes, groups, d < DIM ? stride : 0, padded_rows}, row, head * DIM + d, y);
   }
 }

@@ -2,7 +2,7 @@
 // one head of one row: first all heads of queries, then of keys, then of values.
 #include "cache.cuh"
 #include "numbers.cuh"
-#define THREADS 128
+#include "rotate.cuh"
 #define MAX_HEAD_DIM 512
 #define MAX_GROUPS (MAX_HEAD_DIM / SCALE_DIMS)
 
@@ -41,24 +41,6 @@ LR_INLINE float lr_norm_scale(const float* x, int n, float eps) {
 // Large values stay finite; a NaN stays one.
 LR_INLINE float lr_clamped(float x) { return x > 65504.f ? 65504.f : x < -65504.f ? -65504.f : x; }
 
-// Times an orthonormal Hadamard matrix over blocks of the greatest power of two that divides head_dim: the fast
-// Walsh-Hadamard transform, strides ascending. All threads together; x [head_dim] is there for all afterwards.
-LR_INLINE void lr_rotate(float* x, int head_dim) {
-  const int size = head_dim & -head_dim;
-  for (int stride = 1; stride < size; stride *= 2) {
-    __syncthreads();
-    for (int i = threadIdx.x; i < head_dim / 2; i += THREADS) {
-      const int low = 2 * i - (i & (stride - 1)), high = low + stride;
-      const float a = x[low], b = x[high];
-      x[low] = a + b, x[high] = a - b;
-    }
-  }
-  __syncthreads();
-  const float scale = 1.f / sqrtf((float)size);
-  for (int d = threadIdx.x; d < head_dim; d += THREADS) x[d] *= scale;
-  __syncthreads();
-}
-
 // x as codes of so many bits, the sides of 128 dims by one warp: what localrun/backends/reference/kv_codes.py says, to the bit.
 LR_INLINE void lr_encode(uint8_t* cells, uint16_t* sides, int bits, const float* x, int head_dim) {
   __shared__ float inverses[MAX_GROUPS], offsets[MAX_GROUPS];
@@ -86,9 +68,9 @@ LR_INLINE void lr_encode(uint8_t* cells, uint16_t* sides, int bits, const float*
     return (int)fminf(fmaxf(rintf((x[d] - offsets[d / SCALE_DIMS]) * inverses[d / SCALE_DIMS]), least), most);
   };
   if (bits == 8)
-    for (int d = threadIdx.x; d < head_dim; d += THREADS) cells[d] = (uint8_t)code(d, -127.f, 127.f);
+    for (int d = threadIdx.x; d < head_dim; d += HEAD_THREADS) cells[d] = (uint8_t)code(d, -127.f, 127.f);
   else
-    for (int d = threadIdx.x; d < head_dim / 2; d += THREADS)
+    for (int d = threadIdx.x; d < head_dim / 2; d += HEAD_THREADS)
       cells[d] = (uint8_t)((code(d, -8.f, 7.f) + 8) | (code(d + head_dim / 2, -8.f, 7.f) + 8) << 4);
 }
 
@@ -104,7 +86,7 @@ struct Plane {
     const int64_t at = (((int64_t)(slot / 64) * n_layers + index) * 64 + slot % 64) * n_kv_heads + head;
     uint8_t* to = cells + at * lr_row_bytes(bits, head_dim);
     if (bits < 16) lr_encode(to, sides + at * lr_n_sides(bits, head_dim), bits, x, head_dim);
-    for (int d = threadIdx.x; bits >= 16 && d < head_dim; d += THREADS)
+    for (int d = threadIdx.x; bits >= 16 && d < head_dim; d += HEAD_THREADS)
       if (bits == 16) ((uint16_t*)to)[d] = lr_float_to_half(x[d]);
       else ((float*)to)[d] = x[d];
   }
@@ -112,7 +94,7 @@ struct Plane {
 
 // `slots`: where a row goes among the coded (or only) blocks; ring_slots likewise in the ring. A second query, turned by
 // sink_rope, where sink_q_out is there.
-extern "C" __global__ void __launch_bounds__(THREADS) rope_append(const float* q, const float* k, const float* v,
+extern "C" __global__ void __launch_bounds__(HEAD_THREADS) rope_append(const float* q, const float* k, const float* v,
     const float* q_weight, const float* k_weight, const float* cos, const float* sin, const float* sink_cos,
     const float* sink_sin, const float* query_scale, const int* slots, const int* ring_slots, uint8_t* keys,
     uint16_t* key_sides, uint8_t* values, uint16_t* value_sides, uint8_t* ring_keys, uint8_t* ring_values, float* q_out,
@@ -131,18 +113,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) rope_append(const float* q
 
   for (int turn = 0; !is_k && turn < (sink_q_out ? 2 : 1); turn++) {
     const Rope rope = turn ? Rope{sink_cos, sink_sin} : Rope{cos, sin};
-    for (int d = threadIdx.x; d < head_dim; d += THREADS) x[d] = h.turned(d, rope, row) * query_scale[row];
+    for (int d = threadIdx.x; d < head_dim; d += HEAD_THREADS) x[d] = h.turned(d, rope, row) * query_scale[row];
     if (ROTATES) lr_rotate(x, head_dim);
     float* to = (turn ? sink_q_out : q_out) + (int64_t)row * width + head * head_dim;
-    for (int d = threadIdx.x; d < head_dim; d += THREADS) to[d] = x[d];  // each its own
+    for (int d = threadIdx.x; d < head_dim; d += HEAD_THREADS) to[d] = x[d];  // each its own
   }
   if (!is_k || (slots[row] < 0 && !HAS_RING)) return;
   const auto clamped = [](float value) { return KEY_BITS == 32 ? value : lr_clamped(value); };
-  for (int d = threadIdx.x; d < head_dim; d += THREADS)
+  for (int d = threadIdx.x; d < head_dim; d += HEAD_THREADS)
     x[d] = clamped(is_v ? h.at(d) : h.turned(d, {cos, sin}, row));
   if (ROTATES) {
     lr_rotate(x, head_dim);
-    for (int d = threadIdx.x; d < head_dim; d += THREADS) x[d] = clamped(x[d]);
+    for (int d = threadIdx.x; d < head_dim; d += HEAD_THREADS) x[d] = clamped(x[d]);
     __syncthreads();
   }
   const Plane plane = {is_v ? values : keys, is_v ? value_sides : key_sides, n_layers, index, n_kv_heads, head};
@@ -155,10 +137,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) rope_append(const float* q
 
 // Heads of rows [rows][gridDim.x][head_dim], turned by the Hadamard matrix: what attention over turned values gives is
 // turned back.
-extern "C" __global__ void __launch_bounds__(THREADS) rotate_heads(float* rows, int head_dim) {
+extern "C" __global__ void __launch_bounds__(HEAD_THREADS) rotate_heads(float* rows, int head_dim) {
   __shared__ float x[MAX_HEAD_DIM];
   float* head = rows + ((int64_t)blockIdx.y * gridDim.x + blockIdx.x) * head_dim;
-  for (int d = threadIdx.x; d < head_dim; d += THREADS) x[d] = head[d];
+  for (int d = threadIdx.x; d < head_dim; d += HEAD_THREADS) x[d] = head[d];
   lr_rotate(x, head_dim);
-  for (int d = threadIdx.x; d < head_dim; d += THREADS) head[d] = x[d];
+  for (int d = threadIdx.x; d < head_dim; d += HEAD_THREADS) head[d] = x[d];
 }

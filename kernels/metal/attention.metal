@@ -1,6 +1,7 @@
 // Attention of few rows: a threadgroup has 512 positions of one KV head for one row, a simdgroup one block of 64 keys; then
 // the parts of a row are merged.
 #include "attention_block.metal"
+#define MERGED 8  // parts at a time
 
 // Logical block n of a sequence is block table[table_at + n], block 0 is `sink`; in halves the block of a row's own position
 // is own_ring / 64, block 0 ring_sink. `rows`: which there are, -1 for none; null: all. group.y: KV heads, and for more
@@ -113,11 +114,18 @@ kernel void attend_merge(device const float* parts [[buffer(0)]], device const f
   const lr_sight sight = {window, sink_window};
   device const float* const from = parts + (long(group.y) * n_heads + head) * n_places * (DIM + 2);
   device float* const to = out + (long(row) * n_heads + head) * DIM;
+  int n_seen = 0;
+  while (n_seen < n_places && lr_unit(sight, position, n_seen) * UNIT_TOKENS <= position) n_seen++;
   for (int d = int(at); d < DIM; d += 128) {
     float o = 0.f, m = -INFINITY, l = 0.f;
-    for (int place = 0; place < n_places && lr_unit(sight, position, place) * UNIT_TOKENS <= position; place++) {
-      device const float* const part = from + place * (DIM + 2);
-      o = lr_mixed(lr_merged(m, l, part[DIM], part[DIM + 1]), o, part[d]);
+    for (int first = 0; first < n_seen; first += MERGED) {
+      float of[MERGED], top[MERGED], sum[MERGED];  // all on their way before the first is waited for
+      for (int i = 0; i < MERGED; i++) {
+        device const float* const part = from + min(first + i, n_seen - 1) * (DIM + 2);
+        of[i] = part[d], top[i] = part[DIM], sum[i] = part[DIM + 1];
+      }
+      for (int i = 0; i < MERGED; i++)
+        if (first + i < n_seen) o = lr_mixed(lr_merged(m, l, top[i], sum[i]), o, of[i]);
     }
     to[d] = position < 0 ? 0.f : lr_finished(o, m, l, LR_GIVEN(1), LR_GIVEN(1) ? sinks[head] : 0.f);
   }

@@ -1,9 +1,11 @@
 """Counts of launches and of operations of torch in a decode step, beside those that are really asked for."""
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +22,7 @@ from localrun.backends.decode_cost import numbers_held, numbers_read
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.gpu import decode_cost as module
 from localrun.backends.gpu.decode_cost import decode_cost
-from localrun.backends.gpu.device import Argument, Dim, Launch
+from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.executor import GpuExecutor
 from localrun.backends.gpu.layouts import GpuLayout
 from localrun.backends.reference.ops import ReferenceOps
@@ -28,6 +30,8 @@ from localrun.base.resources import resource
 from localrun.engine.runner import RowSpan, Runner, cache_layers
 from localrun.formats.gguf import open_gguf
 from localrun.formats.safetensors import open_safetensors
+from localrun.formats.source import TensorSource
+from localrun.model.config import ModelConfig
 from localrun.model.load import load_model, read_config
 from localrun.model.recording import record_shapes
 from localrun.ops.instructions import Moe
@@ -97,39 +101,51 @@ def test_decoding_a_matrix() -> None:
 
 
 class CountingDevice(EmulatedDevice):
-    """A device whose kernels do nothing but count."""
+    """A device whose kernels do nothing but count, by name."""
 
-    n_launches = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.launched = Counter[str]()
 
     def kernel(self, file: str, name: str, **defines: int) -> Any:
-        return self
-
-    def bind(self, grid: Dim, block: Dim, *arguments: Argument, shared: int = 0) -> Launch:
-        return self.launch
-
-    def launch(self) -> None:
-        self.n_launches += 1
+        return SimpleNamespace(bind=lambda *_, **__: lambda: self.launched.update([name]))
 
     def record(self, launches: Sequence[Launch]) -> Any:
         return None
+
+
+def decoded(source: TensorSource, codec: str = "f16") -> tuple[CountingDevice, GpuExecutor, ModelConfig]:
+    """A step of one row on a device that counts."""
+    config, device = read_config(source), CountingDevice()
+    loaded, layers = load_model(source, GpuLayout(), device.torch_device, config), cache_layers(config)
+    plan, n_groups = KVPlan.uniform(KV_CODECS[codec], len(layers)), 1 + max(layer.group for layer in layers)
+    rings = [0 if KV_CODECS[codec].native else 2] * n_groups
+    request = ExecutorRequest.of(loaded.forward, CachePlan(layers, plan, [2] * n_groups, rings))
+    executor = GpuExecutor(CudaTranslator, device, request)
+    view = sequence_input([(0,) * n_groups], 1, n_groups)
+    runner = Runner(config, executor)
+    runner.begin(runner.step_input([RowSpan([5], 0)], [view], [0], [None]))
+    return device, executor, config
 
 
 @pytest.mark.parametrize("model", ["", "qwen2-window", "olmo3", "qwen3-moe", "qwen2-moe", "qwen3.5", "granite-hybrid"])
 def test_launches_of_a_step_of_one_row(model: str, tmp_path: Path) -> None:
     """Of codes, whose activations are quantised by launches of their own, and of floats; the built-in model first."""
     source = open_safetensors(tiny_models.save(model, tmp_path / model)) if model else open_gguf(BUILTIN)
-    config, device = read_config(source), CountingDevice()
-    loaded, layers = load_model(source, GpuLayout(), device.torch_device, config), cache_layers(config)
-    plan, n_groups = KVPlan.uniform(KV_CODECS["f16"], len(layers)), 1 + max(layer.group for layer in layers)
-    request = ExecutorRequest.of(loaded.forward, CachePlan(layers, plan, [2] * n_groups, [2] * n_groups))
-    executor = GpuExecutor(CudaTranslator, device, request)
-    view = sequence_input([(0,) * n_groups], 1, n_groups)
-    runner = Runner(config, executor)
-    runner.begin(runner.step_input([RowSpan([5], 0)], [view], [0], [None]))
+    device, executor, config = decoded(source)
     cost = decode_cost(record_shapes(config), "cuda", has_graphs=True)
     assert (cost.torch_ops, executor.program.by_torch, cost.is_graph) == (0, set(), True)
     assert cost.is_ahead == executor.runs_ahead
-    assert cost.launches == pytest.approx(device.n_launches, rel=0.25)
+    assert cost.launches == pytest.approx(device.launched.total(), rel=0.25)
+
+
+@pytest.mark.parametrize("codec", ["f16", "q8"])
+def test_attention_turns_back_and_quantises_as_it_merges(codec: str) -> None:
+    """Rows that a gate gave, and those of the logits, are all that launches of their own quantise."""
+    device, _, config = decoded(open_gguf(BUILTIN), codec)
+    assert device.launched["attend_merge"] == config.n_layers
+    assert device.launched["quantize"] == config.n_layers + 1
+    assert not device.launched["rotate_heads"]
 
 
 def test_a_mixture_reads_the_experts_that_a_row_goes_through(tmp_path: Path) -> None:

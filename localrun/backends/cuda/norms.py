@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from localrun.backends.gpu.device import Argument, Device, Launch
-from localrun.backends.gpu.q8 import GROUP
+from localrun.backends.gpu.device import Device, Launch
+from localrun.backends.gpu.q8 import GROUP, q8_arguments
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,8 +41,3 @@ def quantize(device: Device, x: Tensor, rows: int, q8: Q8) -> Launch:
     """x, f32 [rows, n] -> `q8`."""
     grid = (rows, -(-q8.codes.shape[-1] // QUANTIZED_COLUMNS), 1)
     return device.kernel("norm.cu", "quantize").bind(grid, (256, 1, 1), x, *q8_arguments(q8), x.shape[-1])
-
-
-def q8_arguments(q8: Q8 | None) -> tuple[Argument, ...]:
-    """Codes, groups, columns with their padding, rows with theirs."""
-    return (None, None, 0, 0) if q8 is None else (q8.codes, q8.groups, q8.codes.shape[-1], q8.groups.shape[1])

@@ -1,6 +1,6 @@
 """Steps that a device begins before the host knows their tokens: with those that the device has drawn itself.
 
-The host goes by its own choice. A step that was begun ahead counts where it is, number by number, the one that is asked
+The host goes by its own choice. A step that was begun ahead counts where it reads all that the one reads that is asked
 for, and the host has chosen the same tokens; otherwise the step is computed as if nothing had been begun. What it wrote
 to the cache then lies after the end of its text, where the next tokens are written.
 """
@@ -8,10 +8,8 @@ to the cache then lies after the end of its text, where the next tokens are writ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
-
-import numpy as np
 
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.graphs import GRAPH_ROWS, StepKey
@@ -40,11 +38,11 @@ class BoundProgram(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BegunStep:
-    """A step that was begun ahead: its numbers, token ids first, and what arrives of the one before it."""
+    """A step that was begun ahead: what it reads, and what arrives of the one before it."""
 
     handle: DeviceHandle
     rows: int
-    numbers: np.ndarray
+    read: tuple[object, ...]
     before: Arrival
 
 
@@ -65,11 +63,10 @@ class StepsAhead:
         bucket = Bucket(rows, bucket_units(max(sequence.length for sequence in step.sequences)))
         if bucket not in program.launches:
             return  # memory may have to move for it
-        numbers = buffer.write(step, rows).copy()
-        buffer.send(numbers)
+        buffer.send(buffer.write(step, rows))
         program.launch(StepKey(bucket, program.head.rows, ends=True, drawn=True), buffer, step.cancel)
         newest.is_overtaken = True
-        self.begun = BegunStep(program.handle(), rows, numbers, newest.arrival)
+        self.begun = BegunStep(program.handle(), rows, read_by(step), newest.arrival)
         self.n_begun += 1
 
     def take(self, step: StepInput) -> DeviceHandle | None:
@@ -83,12 +80,10 @@ class StepsAhead:
 
     def is_same(self, begun: BegunStep, step: StepInput) -> bool:
         """Whether a step reads what was sent, and its tokens are those that were drawn."""
-        buffer = self.program.step
-        if buffer is None or self.rows_of(step) != begun.rows or not self.program.head.is_adjusted(step):
+        if self.rows_of(step) != begun.rows or not self.program.head.is_adjusted(step):
             return False
-        if begun.before.wait()[: step.n_rows, -1].tolist() != list(step.token_ids):
-            return False
-        return np.array_equal(buffer.write(step, begun.rows)[begun.rows :], begun.numbers[begun.rows :])
+        drawn: list[int] = begun.before.wait()[: step.n_rows, -1].tolist()
+        return drawn == list(step.token_ids) and read_by(step) == begun.read
 
     def rows_of(self, step: StepInput) -> int | None:
         """Rows of its bucket, where it is one pass of few rows, all with logits, that finds room."""
@@ -97,3 +92,11 @@ class StepsAhead:
             return None
         first, *rest = passes(step, program.span, program.max_rows)
         return None if rest or first.span or n_table(step) > program.step.table_numbers else first.rows
+
+
+def read_by(step: StepInput) -> tuple[object, ...]:
+    """All that a step of text reads beside its tokens, as it is now: tables are the cache's own, and change. Angles and
+    scales of queries follow from positions."""
+    rows = (list(step.positions), list(step.row_sequence), list(step.logits_rows), list(step.draws))
+    tables = [[list(blocks) for blocks in (*each.table, *each.ring)] for each in step.sequences]
+    return (*rows, tables, [replace(each, table=(), ring=()) for each in step.sequences])

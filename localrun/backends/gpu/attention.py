@@ -14,13 +14,16 @@ from localrun.backends.gpu.attention_operands import AttentionOperands
 from localrun.backends.gpu.attention_rules import NORMS, angles, places, rules
 from localrun.backends.gpu.device import Device, Kernel, Launch
 from localrun.backends.gpu.layer_cache import codec_defines
+from localrun.backends.gpu.q8 import GROUP, RUN, q8_arguments
 from localrun.backends.gpu.scratch import SPLIT_ROWS
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from localrun.backends.gpu.layer_cache import LayerCache
+    from localrun.backends.gpu.q8 import Q8
     from localrun.backends.gpu.step_tensors import StepTensors
+    from localrun.ops.cache_layer import CacheLayer
     from localrun.ops.instructions import Attention, RopeAppend
 
 HEAD_THREADS = 128  # of a block that has a head of one row
@@ -67,24 +70,32 @@ def attend(
     n_units: int,
     partial: Tensor,
     n_alone: int = 0,
+    q8: Q8 | None = None,
 ) -> Iterator[Launch]:
     """Launch `op`, an Attention, on these operands: q -> out, f32 [rows, n_heads · head_dim].
 
     No sequence of the step has more than n_units · 512 tokens. `partial`: f32 [partial_numbers(…)], overwritten.
-    n_alone: upper bound of the rows that share their keys with few others.
+    n_alone: upper bound of the rows that share their keys with few others. q8: takes `out`, too (can_quantize).
     """
-    of, place = AttentionOperands(step, op, cache, q, sink_query, out), cache.place
-    if rows <= SPLIT_ROWS or not BLOCKS[device.ending].has_tiles(place.head_dim, cache.codec):
+    of, place, blocks = AttentionOperands(step, op, cache, q, sink_query, out), cache.place, BLOCKS[device.ending]
+    split = rows <= SPLIT_ROWS or not blocks.has_tiles(place.head_dim, cache.codec)
+    if split:
         for row in range(0, rows, SPLIT_ROWS):
             n = min(SPLIT_ROWS, rows - row)
-            yield from units(device, of, n_units, partial, n, first=row)
+            yield from units(device, of, n_units, partial, n, first=row, ends=blocks.merge_ends, q8=q8)
     else:
         if n_alone:
             yield from units(device, of, n_units, partial, n_alone, which=step.alone)
         yield tiles(device, of, rows, step.is_alone if n_alone else None)
-    if cache.codec.rotates:
+    if cache.codec.rotates and not (split and blocks.merge_ends):
         kernel, dim = of_heads(device, "rotate_heads", cache)
         yield kernel.bind((place.n_heads, rows, 1), (HEAD_THREADS, 1, 1), out, *dim)
+
+
+def can_quantize(device: Device, place: CacheLayer, rows: int) -> bool:
+    """Whether `attend` quantises what it gives, on the way: groups of 32 columns, in runs of 64, are of one head."""
+    width = place.n_heads * place.head_dim
+    return BLOCKS[device.ending].merge_ends and rows <= SPLIT_ROWS and place.head_dim % GROUP == width % RUN == 0
 
 
 def of_heads(device: Device, name: str, cache: LayerCache) -> tuple[Kernel, tuple[int, ...]]:
@@ -105,8 +116,13 @@ def units(
     *,
     first: int = 0,
     which: Tensor | None = None,
+    ends: bool = False,
+    q8: Q8 | None = None,
 ) -> Iterator[Launch]:
-    """Launch the units of rows, from number `first` on or those that `which` names, each by itself, and the merge."""
+    """Launch the units of rows, from number `first` on or those that `which` names, each by itself, and the merge.
+
+    With `ends` the merge turns heads back where they are turned, and quantises them.
+    """
     op, place, n_places = of.op, of.cache.place, places(of.op, n_units)
     blocks, codec, dim = BLOCKS[device.ending], of.cache.codec, of.cache.place.head_dim
     tiles_of_group = -(-place.n_heads // place.n_kv_heads // blocks.columns(dim))
@@ -124,6 +140,7 @@ def units(
         (place.n_heads, rows, 1),
         (HEAD_THREADS, 1, 1),
         *(partial, op.sinks, of.step.positions[first:], which, out, n_places, *rules(op)[:2]),
+        *((int(ends and codec.rotates), *q8_arguments(q8)) if blocks.merge_ends else ()),
     )
 
 

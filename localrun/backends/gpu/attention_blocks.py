@@ -17,10 +17,12 @@ MAX_TILE_HEAD_DIM = 256  # beyond these registers do not hold what a tile of CUD
 class AttentionBlocks(Protocol):
     """The attention of a platform, for heads of `head_dim` numbers whose keys and values are kept in `codec`.
 
-    finishes: a text of one unit needs no merge. rope_knows_dim: rope_append is compiled for heads of one size.
+    finishes: a text of one unit needs no merge. merge_ends: attend_merge turns heads back, where keys and values are
+    turned, and quantises them. rope_knows_dim: rope_append is compiled for heads of one size.
     """
 
     finishes: bool
+    merge_ends: bool
     rope_knows_dim: bool
 
     def units_file(self, codec: KVCodec) -> str:
@@ -53,6 +55,7 @@ class CudaBlocks:
     """Tensor cores take 8 queries and 64 keys at a time; attention_f32.cu computes what stays floats."""
 
     finishes = rope_knows_dim = False
+    merge_ends = True
 
     def units_file(self, codec: KVCodec) -> str:
         return "attention_f32" if codec.k_bits == F32 else "attention"
@@ -94,6 +97,7 @@ class MetalBlocks:
     """Simdgroups keep everything in f32; kernels declare their threadgroup memory themselves."""
 
     finishes = rope_knows_dim = True
+    merge_ends = False
 
     def units_file(self, codec: KVCodec) -> str:
         return "attention"

@@ -22,7 +22,10 @@ ADJUST = np.dtype(
 
 
 class AdjustTensors:
-    """How requests change their rows of logits, on the device. `rows` and `entries` point into one memory."""
+    """How requests change their rows of logits, on the device. `rows` and `entries` point into one memory. is_plain:
+    nothing is changed."""
+
+    is_plain = False
 
     def __init__(self, max_rows: int, device: Device) -> None:
         self.max_rows, self.device = max_rows, device
@@ -38,7 +41,7 @@ class AdjustTensors:
     def fill(self, adjust: Sequence[LogitAdjust | None], n_rows: int) -> bool:
         """Take in the changes of a step with these rows of logits -> whether entries have moved: launches that
         were bound before read those of the step before. What is there already is not copied again."""
-        numbers = self.numbers(adjust[:n_rows])
+        numbers, self.is_plain = self.numbers(adjust[:n_rows]), not any(adjust[:n_rows])
         grows = len(numbers) > len(self.memory.staged)
         if grows:
             self.make_room(2 * len(numbers))

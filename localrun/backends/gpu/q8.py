@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from localrun.backends.gpu.device import Argument
+
 GROUP = 32  # columns of a scale
 RUN = 64  # columns of a tile of weights
 MIN_ABSMAX = 1e-30  # below this a group counts as zero: 127 / max would overflow
@@ -48,8 +50,20 @@ class Q8:
         self.groups[:, : len(x), 0] = scales.T.view(torch.int32)
         self.groups[:, : len(x), 1] = codes.sum(-1, dtype=torch.int32).T
 
+    def is_of(self, x: Tensor) -> bool:
+        """Whether these are the codes of x, f32 [rows, columns], to the bit."""
+        rows, n_cols = x.shape
+        wanted = Q8.of(n_cols, rows, torch.device("cpu"))
+        wanted.quantize(x.cpu())
+        return torch.equal(self.codes.cpu(), wanted.codes) and torch.equal(self.groups.cpu(), wanted.groups)
+
     def decoded(self, n_cols: int) -> Tensor:
         """Values of the codes, f32 [rows, n_cols]."""
         codes = self.codes.view(len(self.codes), -1, 4, 4, 4).transpose(2, 3).reshape(len(self.codes), -1, GROUP)
         scales = self.groups[:, : len(codes), 0].contiguous().view(torch.float32).T
         return (codes.float() * scales.unsqueeze(2)).flatten(1)[:, :n_cols]
+
+
+def q8_arguments(q8: Q8 | None) -> tuple[Argument, ...]:
+    """Codes, groups, columns with their padding, rows with theirs."""
+    return (None, None, 0, 0) if q8 is None else (q8.codes, q8.groups, q8.codes.shape[-1], q8.groups.shape[1])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from localrun.backends.gpu.attention import attend, rope_append
+from localrun.backends.gpu.attention import attend, can_quantize, rope_append
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.layer_cache import LayerCache
+from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.scratch import UNIT_TOKENS, partial_numbers
 from localrun.backends.gpu.self_test_steps import attended, step_of, turned
 from localrun.backends.gpu.synthetic import CLOSE, between_ones, error_of, far, off
@@ -92,7 +94,7 @@ class AttentionCases:
         return off("attention", error, self.close)
 
     def error(self, device: Device, length: int, n: int, codec: str = "f16") -> float:
-        """Error of the last n rows of a text, of the greatest number.
+        """Error of the last n rows of a text, of the greatest number; infinite where their codes are others.
 
         Of a quantised codec they read 16 bits of the first block and of their own.
         """
@@ -108,9 +110,12 @@ class AttentionCases:
         out = torch.zeros(n, heads * dim, device=where)
         n_units = -(-length // UNIT_TOKENS)
         partial = torch.zeros(partial_numbers(n, n_units, heads, dim), device=where)
+        q8 = Q8.of(heads * dim, n, where) if can_quantize(device, PLACE, n) else None
         given = (q.to(where), None, out, n, n_units, partial)
-        for launch in attend(device, step, op, cache_of(pool), *given):
+        for launch in attend(device, step, op, cache_of(pool), *given, q8=q8):
             launch()
+        if q8 is not None and not q8.is_of(out):
+            return math.inf
         wanted = attended(q.view(n, heads, dim), keys[:length], values[:length], op.scale)
         if KV_CODECS[codec].rotates:
             wanted = rotate_hadamard(wanted.view(n, heads, dim)).flatten(1)

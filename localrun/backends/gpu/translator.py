@@ -156,6 +156,11 @@ class Translator(ABC):
         yield attention.rope_append(self.device, self.step, op, cache, q, k, v, made[0], sink_q, rows)
 
     def attention(self, op: Attention, out: int) -> Iterator[Launch]:
+        q8 = None
+        if not self.bucket.span and attention.can_quantize(self.device, self.layers[op.layer], self.bucket.rows):
+            q8 = self.buffers[out].q8(self.bucket.rows)
+        if q8 is not None:
+            self.quantized.add(out)
         yield from attention.attend(
             self.device,
             self.step,
@@ -168,6 +173,7 @@ class Translator(ABC):
             self.bucket.n_units,
             self.partial,
             self.bucket.n_alone,
+            q8,
         )
 
     def moe(self, op: Moe, out: int) -> Iterator[Launch]:

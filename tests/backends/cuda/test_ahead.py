@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,15 +12,29 @@ from localrun_testing.sure_chat import NEAR_A_BLOCK_END
 
 from localrun.backends.cuda.availability import EMULATE
 from localrun.backends.gpu import step_tensors
-from localrun.backends.gpu.ahead import StepsAhead
+from localrun.backends.gpu.ahead import StepsAhead, read_by
 from localrun.backends.gpu.executor import GpuExecutor
 from localrun.base.events import Done
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
+from localrun.ops.interface import SequenceInput, StepInput
+from localrun.ops.sampling import Draw
 
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
 GREEDY, USUAL = Sampling(temperature=0.0), Sampling(temperature=0.8, top_k=40, top_p=0.95, seed=3)
+CHANGES: tuple[dict[str, Any], ...] = (
+    {"length": 71},
+    {"table": ([4, 6],)},
+    {"first": (1,)},
+    {"sink": (2,)},
+    {"ring": ([8],)},
+    {"ring_first": 1},
+    {"ring_sink": (3,)},
+    {"state": (1,)},
+    {"write_from": (64,)},
+    {"n_bulk": 64},
+)
 
 
 def request(sampling: Sampling, words: str = "one two three", n: int = 20, **more: object) -> Request:
@@ -121,3 +137,25 @@ def test_an_answer_says_how_many_of_its_steps_were_begun_ahead() -> None:
         assert sum(one.steps_ahead for one in figures) == ahead.n_begun
         assert sum(one.steps_ahead_used for one in figures) == ahead.n_used
         assert all(one.completion.device.steps_ahead < one.completion.completion_tokens for one in done)
+
+
+def test_a_step_that_reads_anything_else_is_another() -> None:
+    """Tables are the cache's own: one that changes after the step was begun is another one, too."""
+    table = [4, 5]
+    one = SequenceInput(70, (table,), first=(0,), ring=([7],))
+    draw = Draw(0, 40, 0.8, 0.95, 0.0, 0.5)
+    step = StepInput([3], positions=[69], row_sequence=[0], sequences=[one], logits_rows=[0], draws=[draw])
+    others = [
+        replace(step, positions=[68]),
+        replace(step, row_sequence=[1]),
+        replace(step, logits_rows=[1]),
+        replace(step, draws=[draw._replace(u=0.25)]),
+        replace(step, sequences=[one, one]),
+        *(replace(step, sequences=[replace(one, **change)]) for change in CHANGES),
+    ]
+    read = read_by(step)
+    assert {name for change in CHANGES for name in change} == {field.name for field in fields(SequenceInput)}
+    assert read_by(replace(step, token_ids=[9])) == read
+    assert all(read_by(other) != read for other in others)
+    table[1] = 6
+    assert read_by(step) != read

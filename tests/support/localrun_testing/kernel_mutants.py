@@ -234,6 +234,19 @@ ATTENTION = (
         {"": WRONG},
     ),
     Mutant(
+        "a part is merged twice",
+        ("attention.cu", "if (first + i < n_seen) o =", "o ="),
+        "attention of few",
+        {"": WRONG},
+    ),
+    Mutant(
+        "a head is quantised before all of it is there",
+        ("attention.cu", "  else __syncthreads();\n", ""),
+        "attention of few",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
         "shuffles whose mask lacks a lane",
         ("attention.cuh", "#define ALL_LANES 0xffffffffu", "#define ALL_LANES 0x7fffffffu"),
         "attention of few",
@@ -318,13 +331,13 @@ CODES = (
     ),
     Mutant(
         "the Hadamard matrix has a wrong sign",
-        ("rope_append.cu", "x[low] = a + b, x[high] = a - b;", "x[low] = a + b, x[high] = b - a;"),
+        ("rotate.cuh", "x[low] = a + b, x[high] = a - b;", "x[low] = a + b, x[high] = b - a;"),
         "codes",
         {"": WRONG},
     ),
     Mutant(
         "steps of the transform overtake each other",
-        ("rope_append.cu", "stride *= 2) {\n    __syncthreads();", "stride *= 2) {"),
+        ("rotate.cuh", "stride *= 2) {\n    __syncthreads();", "stride *= 2) {"),
         "codes",
         {"": WRONG, "thread": RACE},
         SCHEDULES,
@@ -368,7 +381,7 @@ NORM = (
     ),
     Mutant(
         "codes beyond the padding are written",
-        ("norm.cu", "  if (column >= to.stride) return;\n", ""),
+        ("q8.cuh", "  if (column >= to.stride) return;\n", ""),
         "quantize",
         {"address": OVERFLOW},
     ),
