@@ -30,7 +30,8 @@ def decode_seconds(backend: Backend, model: Recording, rates: Rates, bits: float
     reading = n_bytes / (share * rates.read_bytes)
     if cost.is_graph:
         on_device = reading + cost.launches * NODE_SECONDS
-        return max(on_device, GRAPH_SECONDS) if cost.is_ahead else on_device + GRAPH_SECONDS
+        kernels = max(on_device, GRAPH_SECONDS) if cost.is_ahead else on_device + GRAPH_SECONDS
+        return kernels + torch_seconds(cost, rates)
     kernels = reading + cost.launches * KERNEL_SECONDS
     return max(kernels, cost.launches * LAUNCH_SECONDS) + torch_seconds(cost, rates)
 

@@ -21,7 +21,7 @@ DECODE_BYTES = 60  # a number that torch decodes, all its intermediate results w
 @lru_cache(maxsize=32)
 def decode_cost(model: Recording, backend: str, has_graphs: bool) -> DecodeCost:
     """Cost of a step of one row that sees 4096 tokens. has_graphs: the device records what torch has no part in."""
-    launches, torch_ops, torch_bytes = 0.0, 0, 0.0
+    launches, torch_ops, torch_bytes, of_tables = 0.0, 0, 0.0, 0
     for each in model.instructions:
         op, place = each.instruction, place_of(each.instruction, model.layers)
         if has_kernels(op, model.layers, backend):
@@ -31,7 +31,7 @@ def decode_cost(model: Recording, backend: str, has_graphs: bool) -> DecodeCost:
             torch_ops += ROUTER_OPS + n_experts * (EXPERT_OPS + DECODE_OPS * (len(op.experts.widening) + 1))
             torch_bytes += DECODE_BYTES * experts_read(op)
         elif isinstance(op, Embed):
-            torch_ops += DECODE_OPS  # of one row
+            of_tables += DECODE_OPS  # of one row, before the graph
         elif isinstance(op, Attention):
             seen = min(SEEN, op.window or SEEN)
             torch_ops += ATTENTION_OPS + BLOCK_OPS * (seen // BLOCK_TOKENS)
@@ -39,5 +39,5 @@ def decode_cost(model: Recording, backend: str, has_graphs: bool) -> DecodeCost:
         else:
             torch_ops += 1
     is_graph = has_graphs and not torch_ops
-    is_ahead = is_graph and not any(layer.state_size for layer in model.layers)
-    return DecodeCost(round(launches), torch_ops, torch_bytes, is_graph, is_ahead)
+    is_ahead = is_graph and not of_tables and not any(layer.state_size for layer in model.layers)
+    return DecodeCost(round(launches), torch_ops + of_tables, torch_bytes, is_graph, is_ahead)

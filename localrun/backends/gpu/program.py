@@ -18,7 +18,7 @@ from localrun.backends.gpu.step_tensors import StepBuffer, StepShape, n_table, r
 from localrun.backends.gpu.translator import Bucket, Translator
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
-from localrun.ops.instructions import Linear
+from localrun.ops.instructions import Embed, Linear
 from localrun.ops.interface import CancelFlag, StepCancelled, StepInput
 from localrun.ops.largest_step import max_rows
 from localrun.ops.program import Handle
@@ -37,16 +37,19 @@ class GpuProgram:
         """`span`: tokens that prompts are read in bulk by, where nothing is left to torch and no layer is
         recurrent; 0: they are not."""
         self.device, self.pool = device, pool
-        self.body = recorded[:-1]
         self.reference = ReferenceOps(pool, device.torch_device)
         placed: dict[int, Buffer] = {}
         self.translator = translator(device, placed, pool.layers, pool.codecs, self.reference)
+        tables = [each for each in recorded if self.is_table(each)]
+        recorded = [*tables, *(each for each in recorded if not self.is_table(each))]  # tables read nothing before them
+        self.body = recorded[len(tables) : -1]
+        self.tables = [self.translator.by_torch(each) for each in tables]
         self.by_torch = {
             each.instruction.name for each in self.body if not self.translator.has_kernels(each.instruction)
         }
         self.has_states = any(layer.state_size for layer in pool.layers)
         linears = [each.instruction for each in self.body if isinstance(each.instruction, Linear)]
-        reads_in_bulk = span and not self.by_torch and not self.has_states  # whose passes would need states in between
+        reads_in_bulk = span and self.is_ours and not self.has_states  # whose passes would need states in between
         in_bulk = [op for op in linears if reads_in_bulk and translator.reads_in_bulk(op)]
         self.span = span if in_bulk else 0
         self.max_rows = max_rows(self.span)
@@ -62,10 +65,19 @@ class GpuProgram:
         self.graphs = Graphs(device)
         self.ahead = StepsAhead(self)
 
+    def is_table(self, recorded: Recorded) -> bool:
+        """Whether torch reads rows of it by the step's tokens: before all else, which may be a graph."""
+        return isinstance(recorded.instruction, Embed) and not self.translator.has_kernels(recorded.instruction)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether torch has no part in it."""
+        return not self.by_torch and not self.tables
+
     @property
     def runs_ahead(self) -> bool:
         """Whether steps are begun ahead: not where that overwrites a state which may be needed again."""
-        return self.device.has_graphs and not self.by_torch and not self.has_states
+        return self.device.has_graphs and self.is_ours and not self.has_states
 
     @property
     def device_steps(self) -> Counter[str]:
@@ -103,7 +115,7 @@ class GpuProgram:
         n_alone = bucket_alone(len(rows_alone(one.step))) if one.rows > SPLIT_ROWS else 0
         bucket = Bucket(one.rows, n_units, n_alone, one.span)
         buffer.fill(one.step, one.rows, one.places, one.wanted)
-        if self.by_torch:
+        if not self.is_ours:
             self.reference.begin(one.step)
         self.launch(StepKey(bucket, self.head.rows if len(one.wanted) else 0, ends), buffer, one.step.cancel)
 
@@ -111,7 +123,7 @@ class GpuProgram:
         """Begin a pass that the device knows: as one launch if there is such. Raises StepCancelled."""
         graph = self.graphs.get(key)
         launches = self.launches_of(key, buffer) if graph is None else [graph]
-        for launch in launches:
+        for launch in (*self.tables, *launches):
             if cancel.is_set():
                 raise StepCancelled
             launch()

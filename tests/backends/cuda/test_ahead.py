@@ -136,7 +136,6 @@ def test_an_answer_says_how_many_of_its_steps_were_begun_ahead() -> None:
         assert [one.steps_ahead > 0 for one in figures] == [True, False, True]
         assert sum(one.steps_ahead for one in figures) == ahead.n_begun
         assert sum(one.steps_ahead_used for one in figures) == ahead.n_used
-        assert all(one.completion.device.steps_ahead < one.completion.completion_tokens for one in done)
 
 
 def test_a_step_that_reads_anything_else_is_another() -> None:

@@ -2,13 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from localrun_testing import tiny_models
 from localrun_testing.emulated_cuda import CudaStepper
 from localrun_testing.emulator.cuda import EmulatedDevice
+from localrun_testing.kv_cases import nmse
 from localrun_testing.sequence_inputs import sequence_input
+from localrun_testing.stepper import Stepper
 
 from localrun.backends.gpu import graphs, program
 from localrun.base.resources import resource
@@ -160,3 +164,20 @@ def test_a_device_without_graphs_lacks_no_room(monkeypatch: pytest.MonkeyPatch) 
     model = CudaStepper(BUILTIN)
     model.step(IDS[:1], 0)
     assert not model.executor.device_steps["steps_without_room"]
+
+
+def test_tables_that_stay_in_their_file_are_read_before_the_graph(
+    asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = tiny_models.TINY_MODELS["gemma4-e2b"]
+    heads = replace(usual, config={**usual.config, "head_dim": 32})  # of a size that has kernels
+    monkeypatch.setitem(tiny_models.TINY_MODELS, "gemma4-e2b", heads)
+    path = tiny_models.save("gemma4-e2b", tmp_path / "model")
+
+    def answer(model: Stepper | CudaStepper) -> torch.Tensor:
+        return torch.cat([model.step(IDS[at : at + 1], at) for at in range(4)])
+
+    model = CudaStepper(path, codec="f32")
+    assert (len(model.executor.program.tables), model.executor.program.by_torch) == (1, set())
+    assert nmse(answer(model), answer(Stepper(path, codec="f32"))) < 1e-9
+    assert (asked.recorded, asked.replayed) == (1, 3)
