@@ -46,9 +46,9 @@ functions that a load asks, on pretended cards, from which a desktop takes {take
 {cpu:.0f} GB/s. A token takes as long as its matrices are read, at {kernel_share} of what a copy reaches on the GPU and
 {cpu_share} of what all cores read on the CPU. To that come {node} µs for each kernel, since a step is one CUDA graph,
 and at least {graph} ms are the host's, or as much more where layers are recurrent (`localrun/fit/decode_time.py` says
-where that is from). Where torch does more than look up embeddings, there is no graph: a kernel takes {kernel:.0f} µs, and
-{launch:.0f} µs of the host. What torch computes takes {torch:.0f} µs an operation, and as long as it reads and writes.
-Who has a card finds out with `python -m benchmarks.gpu_minutes`.
+where that is from). Where torch does more than look up embeddings, there is no graph: a kernel takes {kernel:.0f} µs,
+and {launch:.0f} µs of the host. What torch computes takes {torch:.0f} µs an operation, and as long as it reads and
+writes. Who has a card finds out with `python -m benchmarks.gpu_minutes`.
 
 A cell says where the model runs, tokens a second, the codec of the cache and the longest context. `CPU: m (n)`: the CPU
 comes to m tokens a second, the GPU with torch to n. `GPU with torch`: torch computes parts of the model, and the GPU is

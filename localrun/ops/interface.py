@@ -67,6 +67,11 @@ class LogitAdjust:
     bias: Mapping[int, float] = field(default_factory=dict)
     temperature: float = 1.0  # of the logsumexp; 0 means 1
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it changes single logits, by tokens that came or a bias."""
+        return bool(self.repeat != 1.0 or self.presence or self.frequency or self.bias)
+
 
 class CancelFlag:
     """Set from any thread; native code reads it at `address` as an int32."""

@@ -21,6 +21,7 @@ from localrun.backends.gpu.staging import Arrival
 from localrun.backends.gpu.step_tensors import StepBuffer, n_table
 from localrun.backends.gpu.translator import Bucket
 from localrun.ops.interface import CancelFlag, StepInput
+from localrun.ops.sampling import Draw
 
 
 class BoundProgram(Protocol):
@@ -38,11 +39,12 @@ class BoundProgram(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BegunStep:
-    """A step that was begun ahead: what it reads, and what arrives of the one before it."""
+    """A step that was begun ahead: what it reads, how the next tokens are drawn, and what arrives of the one before."""
 
     handle: DeviceHandle
     rows: int
     read: tuple[object, ...]
+    draws: list[Draw]
     before: Arrival
 
 
@@ -66,7 +68,7 @@ class StepsAhead:
         buffer.send(buffer.write(step, rows))
         program.launch(StepKey(bucket, program.head.rows, ends=True, drawn=True), buffer, step.cancel)
         newest.is_overtaken = True
-        self.begun = BegunStep(program.handle(), rows, read_by(step), newest.arrival)
+        self.begun = BegunStep(program.handle(), rows, read_by(step), list(step.draws), newest.arrival)
         self.n_begun += 1
 
     def take(self, step: StepInput) -> DeviceHandle | None:
@@ -83,7 +85,9 @@ class StepsAhead:
         if self.rows_of(step) != begun.rows or not self.program.head.is_adjusted(step):
             return False
         drawn: list[int] = begun.before.wait()[: step.n_rows, -1].tolist()
-        return drawn == list(step.token_ids) and read_by(step) == begun.read
+        if drawn != list(step.token_ids) or read_by(step) != begun.read:
+            return False
+        return list(step.draws) in ([], begun.draws)  # of the last step of an answer nothing is drawn
 
     def rows_of(self, step: StepInput) -> int | None:
         """Rows of its bucket, where it is one pass of few rows, all with logits, that finds room."""
@@ -95,8 +99,8 @@ class StepsAhead:
 
 
 def read_by(step: StepInput) -> tuple[object, ...]:
-    """All that a step of text reads beside its tokens, as it is now: tables are the cache's own, and change. Angles and
-    scales of queries follow from positions."""
-    rows = (list(step.positions), list(step.row_sequence), list(step.logits_rows), list(step.draws))
+    """Operands of a step of text beside its tokens, as they are now: tables are the cache's own, and change. Angles and
+    scales of queries follow from positions; of states there are none where steps are begun ahead."""
+    rows = (list(step.positions), list(step.row_sequence), list(step.logits_rows))
     tables = [[list(blocks) for blocks in (*each.table, *each.ring)] for each in step.sequences]
-    return (*rows, tables, [replace(each, table=(), ring=()) for each in step.sequences])
+    return (*rows, tables, [replace(each, table=(), ring=(), state=()) for each in step.sequences])

@@ -88,8 +88,7 @@ class LogitsHead:
 
     def is_adjusted(self, step: StepInput) -> bool:
         """Whether the device knows already how a step's rows of logits change."""
-        adjust, wanted = self.now.adjust, step.adjust[: self.n_logits]
-        return adjust.has(adjust.numbers(wanted)) if any(wanted) else adjust.is_plain
+        return self.now.adjust.holds(step.adjust[: self.n_logits])
 
     def buffers_for(self, rows: int) -> HeadBuffers:
         if self.buffers is None or len(self.buffers.rows) < rows:

@@ -22,10 +22,9 @@ ADJUST = np.dtype(
 
 
 class AdjustTensors:
-    """How requests change their rows of logits, on the device. `rows` and `entries` point into one memory. is_plain:
-    nothing is changed."""
+    """How requests change their rows of logits, on the device. `rows` and `entries` point into one memory."""
 
-    is_plain = False
+    temperatures: list[float] | None = None  # of the rows, where nothing else is changed
 
     def __init__(self, max_rows: int, device: Device) -> None:
         self.max_rows, self.device = max_rows, device
@@ -41,7 +40,7 @@ class AdjustTensors:
     def fill(self, adjust: Sequence[LogitAdjust | None], n_rows: int) -> bool:
         """Take in the changes of a step with these rows of logits -> whether entries have moved: launches that
         were bound before read those of the step before. What is there already is not copied again."""
-        numbers, self.is_plain = self.numbers(adjust[:n_rows]), not any(adjust[:n_rows])
+        numbers, self.temperatures = self.numbers(adjust[:n_rows]), temperatures(adjust[:n_rows])
         grows = len(numbers) > len(self.memory.staged)
         if grows:
             self.make_room(2 * len(numbers))
@@ -66,6 +65,18 @@ class AdjustTensors:
     def has(self, numbers: np.ndarray) -> bool:
         """Whether these are there already."""
         return np.array_equal(numbers, self.sent)
+
+    def holds(self, adjust: Sequence[LogitAdjust | None]) -> bool:
+        """Whether the device knows these changes already."""
+        if (plain := temperatures(adjust)) is not None:
+            return plain == self.temperatures
+        return self.has(self.numbers(adjust))
+
+
+def temperatures(adjust: Sequence[LogitAdjust | None]) -> list[float] | None:
+    """Temperatures of rows that nothing else changes; None where something does."""
+    found = [1.0 if change is None else change.temperature or 1.0 for change in adjust]
+    return None if any(change is not None and change.counts_tokens for change in adjust) else found
 
 
 def take(row: np.void, change: LogitAdjust) -> list[np.ndarray]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from localrun.ops.layouts import Layout
     from localrun.ops.recording import Recording
 
+NO_MATRICES = "its products of 8×8 matrices are no chains of fma, as answers need them"
 MEGABYTE = 1 << 20  # of iogpu.wired_limit_mb
 
 
@@ -94,6 +95,11 @@ class MetalBackend(GpuBackend):
         from localrun.backends.metal.self_test import why_not
 
         return availability.why_torch_has_no_mps() or why_not(self.kernel_device, self.identity)
+
+    def summary(self) -> str:
+        found = self.__dict__.get("kernel_device")  # once it has been tried
+        has_none = found is not None and not self.is_emulated and not found.exact_matrices
+        return super().summary() + ("; prompts are read slower: " + NO_MATRICES) * has_none
 
     def details(self) -> dict[str, Any]:
         if not availability.has_apple_gpu():

@@ -19,7 +19,6 @@ from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.ops.interface import SequenceInput, StepInput
-from localrun.ops.sampling import Draw
 
 BUILTIN = resource("localrun/builtin/localrun-tiny.gguf")
 GREEDY, USUAL = Sampling(temperature=0.0), Sampling(temperature=0.8, top_k=40, top_p=0.95, seed=3)
@@ -31,7 +30,6 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"ring": ([8],)},
     {"ring_first": 1},
     {"ring_sink": (3,)},
-    {"state": (1,)},
     {"write_from": (64,)},
     {"n_bulk": 64},
 )
@@ -142,18 +140,17 @@ def test_a_step_that_reads_anything_else_is_another() -> None:
     """Tables are the cache's own: one that changes after the step was begun is another one, too."""
     table = [4, 5]
     one = SequenceInput(70, (table,), first=(0,), ring=([7],))
-    draw = Draw(0, 40, 0.8, 0.95, 0.0, 0.5)
-    step = StepInput([3], positions=[69], row_sequence=[0], sequences=[one], logits_rows=[0], draws=[draw])
+    step = StepInput([3], positions=[69], row_sequence=[0], sequences=[one], logits_rows=[0])
     others = [
         replace(step, positions=[68]),
         replace(step, row_sequence=[1]),
         replace(step, logits_rows=[1]),
-        replace(step, draws=[draw._replace(u=0.25)]),
         replace(step, sequences=[one, one]),
         *(replace(step, sequences=[replace(one, **change)]) for change in CHANGES),
     ]
     read = read_by(step)
-    assert {name for change in CHANGES for name in change} == {field.name for field in fields(SequenceInput)}
+    names = {field.name for field in fields(SequenceInput)}
+    assert {name for change in CHANGES for name in change} == names - {"state"}
     assert read_by(replace(step, token_ids=[9])) == read
     assert all(read_by(other) != read for other in others)
     table[1] = 6

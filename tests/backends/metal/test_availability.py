@@ -3,6 +3,7 @@
 import importlib.metadata
 import platform
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,14 @@ def mac(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     system.chip.cache_clear()
     monkeypatch.delenv(availability.EMULATE, raising=False)
     return monkeypatch
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_gpu_whose_matrices_are_not_used_says_so(exact: bool, mac: pytest.MonkeyPatch) -> None:
+    backend = MetalBackend()
+    assert "slower" not in backend.summary(), "nobody has tried yet"
+    backend.__dict__["kernel_device"] = SimpleNamespace(exact_matrices=exact)
+    assert ("prompts are read slower" in backend.summary()) == (not exact)
 
 
 @pytest.fixture(autouse=True)
