@@ -4,13 +4,13 @@ import json
 import os
 import signal
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
 from localrun_testing import REPOSITORY
 from localrun_testing.cli import Terminal, localrun, localrun_in_shell
 from localrun_testing.faces import Faces, script
-from localrun_testing.grids import in_turns
 from localrun_testing.schemas import check
 
 from localrun.base.settings import write_setting
@@ -232,7 +232,7 @@ def test_a_pipe_that_says_nothing_is_talked_about(command: tuple[str, ...], tmp_
     assert "Traceback" not in ran.err
 
 
-@pytest.mark.parametrize(("module", "how"), in_turns(EARLY_AND_LATE, ("--json", "--jsonl")))
+@pytest.mark.parametrize(("module", "how"), product(EARLY_AND_LATE, ("--json", "--jsonl")))
 def test_ctrl_c_while_the_command_is_imported_is_json_too(module: str, how: str, tmp_path: Path) -> None:
     ran = localrun_in_shell(press_at_import(module, tmp_path), "run", "hello", how)
     assert ran.code == 130

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from localrun_testing.chained_executor import ChainedExecutor, truth
-from localrun_testing.grids import mostly_slow
 from localrun_testing.small_model import FULL, finish, greedy, small_model, text
 
 from localrun.cache.bulk import MARK, bulk_tokens
@@ -88,7 +87,7 @@ def random_chats(one: Watched, seed: int, turns: int) -> int:
     return saved
 
 
-@pytest.mark.parametrize("seed", mostly_slow(range(6), 3))
+@pytest.mark.parametrize("seed", range(6))
 def test_what_is_reused_is_what_would_be_computed(seed: int) -> None:
     with watched() as one:
         assert random_chats(one, seed, 30) > 3000

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from localrun_testing.cache_engine import GEMMA, LLAMA, MISTRAL, CacheCase
-from localrun_testing.grids import mostly_slow
 from localrun_testing.small_model import greedy, text
 
 from localrun.backends.cpu.library import load_library
@@ -79,7 +78,7 @@ def test_a_draft_is_verified_in_one_step_as_in_many(case: CacheCase) -> None:
     check_verified(case, native=True)
 
 
-@pytest.mark.parametrize("name", mostly_slow([*reversed(CASES)], 4))
+@pytest.mark.parametrize("name", CASES)
 def test_so_it_is_on_the_reference(name: str) -> None:
     check_verified(CASES[name], native=False)
 
@@ -114,9 +113,9 @@ def test_what_is_taken_back_leaves_no_trace(case: CacheCase, n_text: int, n_left
     check_taken_back(case, True, n_text, n_left)
 
 
-@pytest.mark.parametrize("number", mostly_slow(range(len(CASES)), 6))
+@pytest.mark.parametrize("number", range(len(CASES)), ids=CASES)
 def test_nor_on_the_reference(number: int) -> None:
-    """One length a case; those that are slow, drafts are verified on above."""
+    """One length a case, and a case or two a length: it is slow."""
     check_taken_back([*CASES.values()][number], False, *LENGTHS[number % len(LENGTHS)])
 
 

@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 from localrun_testing.adapters import RANK, pairs_of_folder, write_peft
 from localrun_testing.gguf_convert import convert
-from localrun_testing.grids import in_turns
 from localrun_testing.schemas import check
 from localrun_testing.tiny_models import save
 
@@ -23,9 +23,7 @@ from localrun.hub.preview import fit_stored
 from localrun.hub.stored import stored_at
 
 
-@pytest.mark.parametrize(
-    ("kind", "file_format"), in_turns(("qwen2", "phi3", "granite-hybrid"), ("safetensors", "gguf"))
-)
+@pytest.mark.parametrize(("kind", "file_format"), product(("qwen2", "phi3", "granite-hybrid"), ("safetensors", "gguf")))
 def test_fit_and_a_load_say_the_same(kind: str, file_format: str, tmp_path: Path) -> None:
     folder = save(kind, tmp_path / "model")
     path = folder if file_format == "safetensors" else convert(folder, tmp_path / "model.gguf")

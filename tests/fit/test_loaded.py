@@ -3,13 +3,13 @@
 import json
 import random
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
 import torch
 from localrun_testing.cli import localrun
 from localrun_testing.gguf_convert import convert
-from localrun_testing.grids import in_turns
 from localrun_testing.tiny_models import save
 
 from localrun.backends.cpu.executor import CpuExecutor
@@ -45,7 +45,7 @@ def check_working_memory(loaded: LoadedModel) -> None:
         assert 0.5 * plan.scratch_bytes < arena <= plan.scratch_bytes + unused_logits
 
 
-@pytest.mark.parametrize(("kv", "window"), in_turns(CODECS, [None, 128]))
+@pytest.mark.parametrize(("kv", "window"), product(CODECS, [None, 128]))
 def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) -> None:
     loaded = opened(ctx=700, kv=kv, window=window)
     executor = loaded.engine.runner.executor
@@ -60,7 +60,7 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
 
 @pytest.mark.parametrize(
     ("file_format", "kind"),
-    in_turns(
+    product(
         ["safetensors", "gguf"],
         [
             "qwen3.5-moe",
@@ -129,7 +129,7 @@ KINDS = (
 )
 
 
-@pytest.mark.parametrize(("kind", "precision"), in_turns(KINDS, PRECISIONS))
+@pytest.mark.parametrize(("kind", "precision"), product(KINDS, PRECISIONS))
 def test_show_and_fit_and_a_load_say_the_same_of_weights(
     kind: str, precision: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

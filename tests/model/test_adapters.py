@@ -1,6 +1,7 @@
 """Adapters beside the weights of a model: by PEFT itself, and by models that they are merged into."""
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from localrun_testing.adapters import (
     pairs_of_folder,
     write_peft,
 )
-from localrun_testing.grids import in_turns
 from localrun_testing.instruction_sets import all_here, using
 from localrun_testing.oracle import difference, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
@@ -59,7 +59,7 @@ def test_logits_are_those_of_peft(name: str, native_threads: int) -> None:
         assert found.within(max_abs=1e-4, nmse=1e-9)
 
 
-@pytest.mark.parametrize(("native_threads", "kind"), in_turns([0, 2], KINDS))
+@pytest.mark.parametrize(("native_threads", "kind"), product([0, 2], KINDS))
 def test_a_checkpoint_with_an_adapter_is_the_merged_one(
     kind: str, native_threads: int, tiny_folder: TinyFile, tmp_path: Path
 ) -> None:

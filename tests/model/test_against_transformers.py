@@ -1,6 +1,7 @@
 """The logits are right: every architecture, from both file formats, over any cutting into steps."""
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from localrun_testing.gguf_convert import prepare, write
-from localrun_testing.grids import in_turns
 from localrun_testing.oracle import difference, model_logits, reference_logits, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, build, round_weights, save
@@ -31,9 +31,7 @@ CHUNKINGS: dict[str, Callable[[int], list[int]]] = {
 }
 # Every model from both formats at once; chunks change nothing about a file, and models and formats take turns at them.
 CASES = [pytest.param(name, file_format, "at-once") for name in TINY_MODELS for file_format in FORMATS] + [
-    pytest.param(
-        *(name, FORMATS[(index // 2 + late) % 2], chunking), marks=() if index % 2 == late else pytest.mark.slow
-    )
+    pytest.param(name, FORMATS[(index // 2 + late) % 2], chunking)
     for index, name in enumerate(TINY_MODELS)
     for late, chunking in enumerate(("one-by-one", "random"))
 ]
@@ -77,7 +75,7 @@ def test_sharded_checkpoints_of_narrow_floats(dtype: torch.dtype, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("qtype", "name"),
-    in_turns(
+    product(
         ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"],
         ["llama-biases", "phi3", "gemma2", "qwen3-next", "lfm2-moe", "granite-hybrid", "nemotron-h-moe"],
     ),

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from localrun_testing.grids import mostly_slow
 from localrun_testing.tiny_models import TINY_MODELS, hub_spelling, transformers
 
 from localrun.base.errors import ModelFileError
@@ -193,18 +192,14 @@ ADDED: dict[str, Any] = {  # by hand, or left over from another architecture
 }
 
 
-@pytest.mark.parametrize("late", mostly_slow(range(2)))
 @pytest.mark.parametrize("name", ONE_OF_EACH_CLASS)
-def test_a_key_that_is_added(name: str, late: int) -> None:
-    """Where the class has it, what it does is computed or refused; where it has not, nothing changes.
-
-    Every other key in one spelling of config.json, those between in the other; the other way round it is slow.
-    """
-    for turn, config in enumerate(written(name)):
+def test_a_key_that_is_added(name: str) -> None:
+    """Where the class has it, what it does is computed or refused; where it has not, nothing changes."""
+    for config in written(name):
         row = CLASSES[model_type_of(config) or ""]
-        for key in [*ADDED][(turn + late) % 2 :: 2]:
+        for key, value in ADDED.items():
             changed = copy.deepcopy(config)
-            text_of(changed)[key] = ADDED[key]
+            text_of(changed)[key] = value
             if key == "rope_theta" and "rope_parameters" not in text_of(config) and "rope_theta" not in row:
                 continue
             assert_same(changed, key, may_refuse=key in row)

@@ -4,12 +4,12 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from localrun_testing.grids import in_turns
 from localrun_testing.oracle import Difference, difference, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE
@@ -44,7 +44,7 @@ def test_logits_match_transformers(
 
 @pytest.mark.parametrize(
     ("codec", "name"),
-    in_turns(
+    product(
         ["f32", "f16"],
         ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral", "gpt-oss", "gemma4-e2b", *RECURRENT],
     ),
@@ -59,7 +59,7 @@ def test_chunks_threads_and_reruns_do_not_change_a_bit(name: str, codec: str, ti
         assert torch.equal(Stepper(tiny_folder(name), codec=codec, native_threads=threads).logits(IDS), whole)
 
 
-@pytest.mark.parametrize(("isa", "qtype"), in_turns(ISAS, QUANT_TYPES))
+@pytest.mark.parametrize(("isa", "qtype"), product(ISAS, QUANT_TYPES))
 def test_every_instruction_set_stays_close_to_the_reference(
     qtype: str, isa: str, library: NativeLibrary, tiny_gguf: Callable[..., Path]
 ) -> None:
@@ -72,7 +72,7 @@ def test_every_instruction_set_stays_close_to_the_reference(
 
 @pytest.mark.parametrize(
     ("isa", "name"),
-    in_turns(
+    product(
         ISAS,
         [
             *RECURRENT,

@@ -2,12 +2,12 @@
 where they do not, however the text is cut between images."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from localrun_testing.grids import in_turns
 from localrun_testing.oracle import difference, token_ids
 from localrun_testing.seeing_gemma import IMAGE, SEEING_GEMMA, GemmaImages, build_seeing_gemma, save_seeing_gemma
 from localrun_testing.stepper import Stepper, random_chunks
@@ -84,7 +84,7 @@ def test_the_library_computes_them_near_and_alike_in_any_steps(images: GemmaImag
     assert off.quantile(0.9) < (2e-3 if codec in ("f32", "f16") else 1e-2)  # a mixture may send a row elsewhere
 
 
-@pytest.mark.parametrize(("name", "codec"), in_turns([*SEEING_GEMMA], ("f32", "q8")), indirect=["name"])
+@pytest.mark.parametrize(("name", "codec"), product([*SEEING_GEMMA], ("f32", "q8")), indirect=["name"])
 def test_rows_of_the_reference_are_alike_in_any_steps(images: GemmaImages, folder: Path, codec: str) -> None:
     stepper = SeeingStepper(folder, ops=RowReferenceOps, codec=codec)
     stepper.images = images.placed(text_with(images))

@@ -1,13 +1,13 @@
 """Numbers beside the matrices of a GGUF that their products are multiplied by, as files of NVFP4 have them."""
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from localrun_testing.gguf_convert import prepare, write
-from localrun_testing.grids import in_turns
 from localrun_testing.oracle import difference, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
 from localrun_testing.tiny_models import VOCAB_SIZE
@@ -53,7 +53,7 @@ def twins(folder: Path, target: Path, kind: str) -> tuple[Path, Path]:
     return paths
 
 
-@pytest.mark.parametrize(("native_threads", "kind"), in_turns([0, 2], KINDS))
+@pytest.mark.parametrize(("native_threads", "kind"), product([0, 2], KINDS))
 def test_products_are_multiplied_by_their_scales(
     kind: str, native_threads: int, tiny_folder: TinyFile, tmp_path: Path
 ) -> None:

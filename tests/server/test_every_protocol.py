@@ -4,12 +4,12 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import httpx
 import pytest
 from localrun_testing.fake_client import FakeClient
-from localrun_testing.grids import in_turns
 from localrun_testing.protocols import PROTOCOLS, deltas, frames, question
 from localrun_testing.served import Served, serving
 from localrun_testing.waiting import until
@@ -150,7 +150,7 @@ def loading() -> Iterator[Served]:
             end.set()
 
 
-@pytest.mark.parametrize(("path", "is_stream"), in_turns(PROTOCOLS, [False, True]))
+@pytest.mark.parametrize(("path", "is_stream"), product(PROTOCOLS, [False, True]))
 def test_what_waits_for_its_model_is_cancelled_at_once(loading: Served, path: str, is_stream: bool) -> None:
     with ThreadPoolExecutor(1) as thread:
         body = {**question(path, "hi"), "stream": is_stream}

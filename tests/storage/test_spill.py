@@ -6,10 +6,10 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
-from localrun_testing.grids import in_turns
 from localrun_testing.integer_model import (
     FULL,
     HCA,
@@ -142,7 +142,7 @@ def test_a_slow_disk_drops_and_counts_blocks_without_blocking(
 FAILURES = [OSError(errno.EIO, "Input/output error"), PermissionError(13, "Permission denied"), RuntimeError("a bug")]
 
 
-@pytest.mark.parametrize(("failure", "where"), in_turns(FAILURES, ["save", "claim", "load"]))
+@pytest.mark.parametrize(("failure", "where"), product(FAILURES, ["save", "claim", "load"]))
 def test_a_failing_disk_is_reported_without_blocking(
     failure: Exception, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,12 +1,12 @@
 """Tokenizers from GGUF key-values: ids, specials, and what llama.cpp reads between the lines."""
 
 import time
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from localrun_testing.grids import in_turns
 from localrun_testing.vocabularies import CONTROL, NORMAL, SPECIALS, USER_DEFINED, byte_level, sentencepiece
 
 from localrun.base.errors import EngineError
@@ -106,7 +106,7 @@ def test_words_end_where_the_model_was_trained_to_end_them(pre: str, text: str, 
 
 @pytest.mark.parametrize(
     ("text", "pre"),
-    in_turns(
+    product(
         ["a" * 100_000, " " * 100_000 + "x", "1" * 100_000 + "x", "A1" * 20_000],
         ["qwen2", "deepseek-llm", "tiny_aya", "superbpe"],
     ),

@@ -7,7 +7,6 @@ import pytest
 import torch
 from localrun_testing import tiny_models
 from localrun_testing.emulated_cuda import CudaStepper
-from localrun_testing.grids import mostly_slow
 from localrun_testing.kv_cases import nmse
 from localrun_testing.sequence_inputs import sequence_input
 from localrun_testing.stepper import Stepper, chunks_across_a_block, random_chunks
@@ -104,7 +103,7 @@ def answers(backend: BackendName, codec: KVCodecName) -> list[Completion]:
         return [event.completion for one in requests for event in client.generate(one) if isinstance(event, Done)]
 
 
-@pytest.mark.parametrize("codec", mostly_slow(["q4", "q8", "f16"]))
+@pytest.mark.parametrize("codec", ["q4", "q8", "f16"])
 def test_chats_answer_as_on_the_processor(codec: KVCodecName, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was computed before is used again."""
     monkeypatch.setenv(EMULATE, "1")

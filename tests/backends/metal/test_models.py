@@ -7,7 +7,6 @@ import pytest
 import torch
 from localrun_testing import tiny_models
 from localrun_testing.emulated_metal import MetalStepper
-from localrun_testing.grids import mostly_slow
 from localrun_testing.kv_cases import nmse
 from localrun_testing.stepper import Stepper, chunks_across_a_block, random_chunks
 from localrun_testing.sure_chat import NEAR_A_BLOCK_END, SURE_CHAT
@@ -39,7 +38,7 @@ def token_ids(vocab: int = tiny_models.VOCAB_SIZE) -> list[int]:
     return random.Random(0).choices(range(vocab), k=N_TOKENS)
 
 
-@pytest.mark.parametrize("name", mostly_slow([*BY_KERNELS, *PARTLY_BY_TORCH]))
+@pytest.mark.parametrize("name", [*BY_KERNELS, *PARTLY_BY_TORCH])
 def test_logits_are_those_of_the_reference(name: str, folder: Path) -> None:
     """Of every kind of model, what kernels do not compute included; matrices of floats, and a cache of f32."""
     path, ids = tiny_models.save(name, folder / name), token_ids()
@@ -49,7 +48,7 @@ def test_logits_are_those_of_the_reference(name: str, folder: Path) -> None:
     assert nmse(found, expected) < 1e-9
 
 
-@pytest.mark.parametrize("name", mostly_slow(BY_KERNELS))
+@pytest.mark.parametrize("name", BY_KERNELS)
 def test_steps_do_not_show_in_a_result(name: str, folder: Path) -> None:
     """Whole, one by one across a block and in random chunks: the same bits, for one arithmetic reads and decodes."""
     path, ids = tiny_models.save(name, folder / name), token_ids()
@@ -99,7 +98,7 @@ def answers(backend: BackendName, codec: KVCodecName) -> list[Completion]:
         return [event.completion for one in requests for event in client.generate(one) if isinstance(event, Done)]
 
 
-@pytest.mark.parametrize("codec", mostly_slow(["q8", "f16", "q4"]))
+@pytest.mark.parametrize("codec", ["q8", "f16", "q4"])
 def test_chats_answer_as_on_the_processor(codec: KVCodecName, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was computed before is used again."""
     monkeypatch.setenv(EMULATE, "1")

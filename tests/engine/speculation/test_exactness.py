@@ -19,7 +19,6 @@ from localrun_testing.cache_engine import (
     CacheCase,
 )
 from localrun_testing.drafts import Exactly, Guesses, speculate
-from localrun_testing.grids import mostly_slow
 from localrun_testing.small_model import finish, greedy, text
 
 from localrun.backends.cpu.library import load_library
@@ -83,11 +82,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     opened.close()
 
 
-OTHER_CODECS = [f"{name} {('f16', 'q8')[place % 2]}" for place, name in enumerate(LAYERS)]  # of each kind of layer
-IN_TURNS = [name for name in CASES if name not in OTHER_CODECS]
-
-
-@pytest.mark.parametrize("engine", mostly_slow([*IN_TURNS, *OTHER_CODECS], len(IN_TURNS)), indirect=True)
+@pytest.mark.parametrize("engine", CASES, indirect=True)
 def test_answers_are_the_same_with_drafts(engine: Engine) -> None:
     """One at a time and side by side, by lookup, and by drafters that are often right, or hardly ever."""
     requests = asked()

@@ -1,11 +1,11 @@
 """Every kernel is compiled for every GPU it may meet, and its needs are read from the machine code."""
 
 import inspect
+from itertools import product
 from pathlib import Path
 
 import pytest
 from localrun_testing.cubin import Kernel, disassembled
-from localrun_testing.grids import in_turns
 from localrun_testing.kept import kept
 
 from localrun.backends.cuda import compiler
@@ -67,7 +67,7 @@ def shortest() -> list[Unit]:
     return list({unit.file: unit for unit in reversed(units())}.values())
 
 
-@pytest.mark.parametrize(("unit", "arch"), in_turns(shortest(), SHORT_ARCHITECTURES), ids=str)
+@pytest.mark.parametrize(("unit", "arch"), product(shortest(), SHORT_ARCHITECTURES), ids=str)
 def test_a_row_of_every_file_compiles_and_spills_nothing(unit: Unit, arch: int) -> None:
     check(unit, arch)
 

@@ -1,5 +1,7 @@
 """Linears on a GPU's tensor cores, emulated: right, and to the bit the same however rows are put together."""
 
+from itertools import product
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -8,7 +10,6 @@ from localrun_testing.cuda_linear import ERROR, LAYOUT_CASES, Exact, quantized, 
 from localrun_testing.emulator.build import Sanitizer
 from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.gpu_weights import CODES, FLOATS, GRIDS, columns, packed, packed_floats, random_rows
-from localrun_testing.grids import in_turns
 from localrun_testing.native_ops import nmse
 
 from localrun.backends.cuda.linears import dequantize, linear
@@ -107,7 +108,7 @@ def test_matrices_of_one_layout_are_one_launch() -> None:
 
 @pytest.mark.parametrize(
     ("types", "act", "rows"),
-    in_turns((("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("BF16", "BF16"), ("F32", "Q8_0")), ACTIVATIONS, (2, 11)),
+    product((("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("BF16", "BF16"), ("F32", "Q8_0")), ACTIVATIONS, (2, 11)),
 )
 def test_gate_and_up_end_in_one(act: LinearActivation, types: tuple[str, str], rows: int) -> None:
     weights = [

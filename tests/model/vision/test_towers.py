@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from localrun_testing.grids import in_turns
 from localrun_testing.instruction_sets import all_here, using
 from localrun_testing.projector_gguf import write_projector
 from localrun_testing.tiny_towers import SHAPE, TINY_TOWERS, rows_of_transformers, save_tower
@@ -104,7 +104,7 @@ def test_a_projector_makes_the_rows_of_its_checkpoint(name: str, tmp_path: Path)
     )
 
 
-@pytest.mark.parametrize(("name", "form"), in_turns(TINY_TOWERS, ["checkpoint", "F16", "Q8_0"]))
+@pytest.mark.parametrize(("name", "form"), product(TINY_TOWERS, ["checkpoint", "F16", "Q8_0"]))
 def test_memory_is_counted_before_anything_is_loaded(name: str, form: str, backend: Backend, tmp_path: Path) -> None:
     """Weights to the byte; of working memory what the library reserves, and little more."""
     recipe = TINY_TOWERS[name]
