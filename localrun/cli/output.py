@@ -21,10 +21,11 @@ from localrun.base.events import (
     TokenLogprob,
     ToolCallDelta,
 )
+from localrun.base.parsers import whole
 from localrun.base.request import Request
 from localrun.base.tool_events import CallsMade, ToolDone, ToolStarted, TurnEvent
 from localrun.cli.console import AnswerWriter, PrefillNotes, ThinkingWriter, note, write_json
-from localrun.cli.groups import switch
+from localrun.cli.groups import checked, switch
 from localrun.cli.logprobs import logprob_fields
 from localrun.cli.session import CancelOnInterrupt
 from localrun.client.interface import EngineClient, Generation
@@ -57,9 +58,8 @@ class RunOutput(OutputOptions):
         int | None,
         typer.Option(
             "--logprobs",
+            parser=checked(whole(0, MAX_LOGPROBS), "N"),
             metavar="N",
-            min=0,
-            max=MAX_LOGPROBS,
             help="the probability of each token, and the N likeliest in its place; on stderr, or in the JSON",
             show_default=False,
         ),

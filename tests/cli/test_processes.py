@@ -232,7 +232,7 @@ def test_a_pipe_that_says_nothing_is_talked_about(command: tuple[str, ...], tmp_
     assert "Traceback" not in ran.err
 
 
-@pytest.mark.parametrize(("module", "how"), product(EARLY_AND_LATE, ("--json", "--jsonl")))
+@pytest.mark.parametrize(("module", "how"), [*product(EARLY_AND_LATE, ("--json", "--jsonl"))])
 def test_ctrl_c_while_the_command_is_imported_is_json_too(module: str, how: str, tmp_path: Path) -> None:
     ran = localrun_in_shell(press_at_import(module, tmp_path), "run", "hello", how)
     assert ran.code == 130

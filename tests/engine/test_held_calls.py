@@ -17,7 +17,7 @@ NO_TRIGGER = ("Harmony", "MiniMax 3", "DeepSeek 3.2", "DeepSeek 4", "Kimi 3", "G
 KINDS = ("letters", "special", "not special")
 
 
-@pytest.mark.parametrize(("name", "kind"), product(BY_NAME, KINDS))
+@pytest.mark.parametrize(("name", "kind"), [*product(BY_NAME, KINDS)])
 def test_calls_that_have_to_be_made_hold_to_their_schemas(name: str, kind: str) -> None:
     model = RandomModel(call_text(BY_NAME[name], kind))
     answers = [model.answer(tool_choice="required", parallel_tool_calls=bool(n)) for n in range(2)]

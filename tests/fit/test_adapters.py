@@ -23,7 +23,9 @@ from localrun.hub.preview import fit_stored
 from localrun.hub.stored import stored_at
 
 
-@pytest.mark.parametrize(("kind", "file_format"), product(("qwen2", "phi3", "granite-hybrid"), ("safetensors", "gguf")))
+@pytest.mark.parametrize(
+    ("kind", "file_format"), [*product(("qwen2", "phi3", "granite-hybrid"), ("safetensors", "gguf"))]
+)
 def test_fit_and_a_load_say_the_same(kind: str, file_format: str, tmp_path: Path) -> None:
     folder = save(kind, tmp_path / "model")
     path = folder if file_format == "safetensors" else convert(folder, tmp_path / "model.gguf")

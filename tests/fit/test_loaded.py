@@ -45,7 +45,7 @@ def check_working_memory(loaded: LoadedModel) -> None:
         assert 0.5 * plan.scratch_bytes < arena <= plan.scratch_bytes + unused_logits
 
 
-@pytest.mark.parametrize(("kv", "window"), product(CODECS, [None, 128]))
+@pytest.mark.parametrize(("kv", "window"), [*product(CODECS, [None, 128])])
 def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) -> None:
     loaded = opened(ctx=700, kv=kv, window=window)
     executor = loaded.engine.runner.executor
@@ -60,20 +60,22 @@ def test_a_load_takes_what_its_plan_says(kv: KVCodecName, window: int | None) ->
 
 @pytest.mark.parametrize(
     ("file_format", "kind"),
-    product(
-        ["safetensors", "gguf"],
-        [
-            "qwen3.5-moe",
-            "lfm2",
-            "lfm2-moe",
-            "granite-hybrid",
-            "nemotron-h",
-            "nemotron-h-moe",
-            "gemma4",
-            "gemma4-e2b",
-            "gemma4-moe",
-        ],
-    ),
+    [
+        *product(
+            ["safetensors", "gguf"],
+            [
+                "qwen3.5-moe",
+                "lfm2",
+                "lfm2-moe",
+                "granite-hybrid",
+                "nemotron-h",
+                "nemotron-h-moe",
+                "gemma4",
+                "gemma4-e2b",
+                "gemma4-moe",
+            ],
+        )
+    ],
 )
 def test_working_memory_of_layers_of_their_own_kind_is_planned(kind: str, file_format: str, tmp_path: Path) -> None:
     folder = save(kind, tmp_path)
@@ -129,7 +131,7 @@ KINDS = (
 )
 
 
-@pytest.mark.parametrize(("kind", "precision"), product(KINDS, PRECISIONS))
+@pytest.mark.parametrize(("kind", "precision"), [*product(KINDS, PRECISIONS)])
 def test_show_and_fit_and_a_load_say_the_same_of_weights(
     kind: str, precision: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,10 +75,12 @@ def test_sharded_checkpoints_of_narrow_floats(dtype: torch.dtype, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("qtype", "name"),
-    product(
-        ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"],
-        ["llama-biases", "phi3", "gemma2", "qwen3-next", "lfm2-moe", "granite-hybrid", "nemotron-h-moe"],
-    ),
+    [
+        *product(
+            ["F16", "BF16", "Q8_0", "Q4_0", "Q5_1"],
+            ["llama-biases", "phi3", "gemma2", "qwen3-next", "lfm2-moe", "granite-hybrid", "nemotron-h-moe"],
+        )
+    ],
 )
 def test_quantised_weights_compute_what_they_decode_to(name: str, qtype: str, tiny_gguf: TinyFile) -> None:
     """Rows of packed types are permuted, split and looked up without loss."""

@@ -44,10 +44,12 @@ def test_logits_match_transformers(
 
 @pytest.mark.parametrize(
     ("codec", "name"),
-    product(
-        ["f32", "f16"],
-        ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral", "gpt-oss", "gemma4-e2b", *RECURRENT],
-    ),
+    [
+        *product(
+            ["f32", "f16"],
+            ["llama", "gemma3", "phi3", "olmo2", "qwen3-moe", "mixtral", "gpt-oss", "gemma4-e2b", *RECURRENT],
+        )
+    ],
 )
 def test_chunks_threads_and_reruns_do_not_change_a_bit(name: str, codec: str, tiny_folder: Callable[..., Path]) -> None:
     model = Stepper(tiny_folder(name), codec=codec, native_threads=2)
@@ -59,7 +61,7 @@ def test_chunks_threads_and_reruns_do_not_change_a_bit(name: str, codec: str, ti
         assert torch.equal(Stepper(tiny_folder(name), codec=codec, native_threads=threads).logits(IDS), whole)
 
 
-@pytest.mark.parametrize(("isa", "qtype"), product(ISAS, QUANT_TYPES))
+@pytest.mark.parametrize(("isa", "qtype"), [*product(ISAS, QUANT_TYPES)])
 def test_every_instruction_set_stays_close_to_the_reference(
     qtype: str, isa: str, library: NativeLibrary, tiny_gguf: Callable[..., Path]
 ) -> None:
@@ -72,24 +74,26 @@ def test_every_instruction_set_stays_close_to_the_reference(
 
 @pytest.mark.parametrize(
     ("isa", "name"),
-    product(
-        ISAS,
-        [
-            *RECURRENT,
-            "qwen3.5-moe",
-            "qwen3-next",
-            "lfm2",
-            "granite-hybrid-moe",
-            "nemotron-h-moe",
-            "granite-moe-shared",
-            "qwen2-moe",
-            "gpt-oss",
-            "gemma",
-            "gemma4",
-            "gemma4-e2b",
-            "gemma4-moe",
-        ],
-    ),
+    [
+        *product(
+            ISAS,
+            [
+                *RECURRENT,
+                "qwen3.5-moe",
+                "qwen3-next",
+                "lfm2",
+                "granite-hybrid-moe",
+                "nemotron-h-moe",
+                "granite-moe-shared",
+                "qwen2-moe",
+                "gpt-oss",
+                "gemma",
+                "gemma4",
+                "gemma4-e2b",
+                "gemma4-moe",
+            ],
+        )
+    ],
 )
 def test_layers_of_their_own_kind_on_every_instruction_set(
     name: str,

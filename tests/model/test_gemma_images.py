@@ -84,7 +84,7 @@ def test_the_library_computes_them_near_and_alike_in_any_steps(images: GemmaImag
     assert off.quantile(0.9) < (2e-3 if codec in ("f32", "f16") else 1e-2)  # a mixture may send a row elsewhere
 
 
-@pytest.mark.parametrize(("name", "codec"), product([*SEEING_GEMMA], ("f32", "q8")), indirect=["name"])
+@pytest.mark.parametrize(("name", "codec"), [*product([*SEEING_GEMMA], ("f32", "q8"))], indirect=["name"])
 def test_rows_of_the_reference_are_alike_in_any_steps(images: GemmaImages, folder: Path, codec: str) -> None:
     stepper = SeeingStepper(folder, ops=RowReferenceOps, codec=codec)
     stepper.images = images.placed(text_with(images))

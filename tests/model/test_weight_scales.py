@@ -53,7 +53,7 @@ def twins(folder: Path, target: Path, kind: str) -> tuple[Path, Path]:
     return paths
 
 
-@pytest.mark.parametrize(("native_threads", "kind"), product([0, 2], KINDS))
+@pytest.mark.parametrize(("native_threads", "kind"), [*product([0, 2], KINDS)])
 def test_products_are_multiplied_by_their_scales(
     kind: str, native_threads: int, tiny_folder: TinyFile, tmp_path: Path
 ) -> None:

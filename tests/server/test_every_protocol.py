@@ -150,7 +150,7 @@ def loading() -> Iterator[Served]:
             end.set()
 
 
-@pytest.mark.parametrize(("path", "is_stream"), product(PROTOCOLS, [False, True]))
+@pytest.mark.parametrize(("path", "is_stream"), [*product(PROTOCOLS, [False, True])])
 def test_what_waits_for_its_model_is_cancelled_at_once(loading: Served, path: str, is_stream: bool) -> None:
     with ThreadPoolExecutor(1) as thread:
         body = {**question(path, "hi"), "stream": is_stream}

@@ -142,7 +142,7 @@ def test_a_slow_disk_drops_and_counts_blocks_without_blocking(
 FAILURES = [OSError(errno.EIO, "Input/output error"), PermissionError(13, "Permission denied"), RuntimeError("a bug")]
 
 
-@pytest.mark.parametrize(("failure", "where"), product(FAILURES, ["save", "claim", "load"]))
+@pytest.mark.parametrize(("failure", "where"), [*product(FAILURES, ["save", "claim", "load"])])
 def test_a_failing_disk_is_reported_without_blocking(
     failure: Exception, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

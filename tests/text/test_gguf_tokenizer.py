@@ -106,10 +106,12 @@ def test_words_end_where_the_model_was_trained_to_end_them(pre: str, text: str, 
 
 @pytest.mark.parametrize(
     ("text", "pre"),
-    product(
-        ["a" * 100_000, " " * 100_000 + "x", "1" * 100_000 + "x", "A1" * 20_000],
-        ["qwen2", "deepseek-llm", "tiny_aya", "superbpe"],
-    ),
+    [
+        *product(
+            ["a" * 100_000, " " * 100_000 + "x", "1" * 100_000 + "x", "A1" * 20_000],
+            ["qwen2", "deepseek-llm", "tiny_aya", "superbpe"],
+        )
+    ],
 )
 def test_long_runs_take_linear_time(pre: str, text: str) -> None:
     tokenizer = tokenizer_from_gguf(byte_level(pre=pre))

@@ -167,7 +167,8 @@ def compared(device: Device, op: Recurrence, texts: Sequence[tuple[int, int]] = 
 
 
 def short_conv(device: Device) -> str:
-    return compared(device, conv(12, 140)) or compared(device, conv(12, 20, taps=3, gated=True))
+    found = [compared(device, op) for op in (conv(12, 140), conv(12, 20, taps=3, gated=True))]
+    return "".join(found)
 
 
 def gated_delta_rule(device: Device) -> str:

@@ -67,7 +67,7 @@ def shortest() -> list[Unit]:
     return list({unit.file: unit for unit in reversed(units())}.values())
 
 
-@pytest.mark.parametrize(("unit", "arch"), product(shortest(), SHORT_ARCHITECTURES), ids=str)
+@pytest.mark.parametrize(("unit", "arch"), [*product(shortest(), SHORT_ARCHITECTURES)], ids=str)
 def test_a_row_of_every_file_compiles_and_spills_nothing(unit: Unit, arch: int) -> None:
     check(unit, arch)
 

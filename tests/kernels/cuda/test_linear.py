@@ -108,7 +108,7 @@ def test_matrices_of_one_layout_are_one_launch() -> None:
 
 @pytest.mark.parametrize(
     ("types", "act", "rows"),
-    product((("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("BF16", "BF16"), ("F32", "Q8_0")), ACTIVATIONS, (2, 11)),
+    [*product((("Q4_0", "Q4_0"), ("Q4_K", "Q6_K"), ("BF16", "BF16"), ("F32", "Q8_0")), ACTIVATIONS, (2, 11))],
 )
 def test_gate_and_up_end_in_one(act: LinearActivation, types: tuple[str, str], rows: int) -> None:
     weights = [

@@ -148,7 +148,9 @@ def test_large_heads_split_their_keys(platform: Platform) -> None:
 
 
 @pytest.mark.parametrize("platform", PLATFORMS, ids=str)
-@pytest.mark.parametrize(("shape", "window"), product(((1, 1, 16), (5, 1, 80), (16, 1, 128), (2, 1, 512)), (None, 100)))
+@pytest.mark.parametrize(
+    ("shape", "window"), [*product(((1, 1, 16), (5, 1, 80), (16, 1, 128), (2, 1, 512)), (None, 100))]
+)
 def test_f32_keys(platform: Platform, shape: tuple[int, int, int], window: int | None) -> None:
     case = Case(
         Heads(*shape, "f32"),
@@ -176,7 +178,7 @@ def test_windows_whose_first_blocks_are_gone(platform: Platform, window: int) ->
     agree(Case(Heads(2, 1, 32), (Text(1100, 5, first=gone), Text(66, 3)), window=window, sinks=True, platform=platform))
 
 
-@pytest.mark.parametrize(("sink_window", "codec"), product((1, 64, 200), ("f16", "f32")))
+@pytest.mark.parametrize(("sink_window", "codec"), [*product((1, 64, 200), ("f16", "f32"))])
 @pytest.mark.parametrize("platform", EVERY_ROUNDING, ids=str)
 def test_sink_windows_keep_block_0(platform: Platform, sink_window: int, codec: str) -> None:
     gone = (1100 - 5 - sink_window + 1) // 64

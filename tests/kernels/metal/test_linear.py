@@ -111,7 +111,7 @@ def test_matrices_of_one_layout_are_one_launch_and_so_are_gate_and_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("types", "act", "rows"), product((("Q4_K", "Q6_K"), ("Q4_0", "Q4_0"), ("BF16", "BF16")), ACTIVATIONS, (2, 11))
+    ("types", "act", "rows"), [*product((("Q4_K", "Q6_K"), ("Q4_0", "Q4_0"), ("BF16", "BF16")), ACTIVATIONS, (2, 11))]
 )
 def test_gate_and_up_end_in_one(act: LinearActivation, types: tuple[str, str], rows: int) -> None:
     weights = [
@@ -138,7 +138,7 @@ def test_squares_of_what_is_positive(qtype: str, rows: int) -> None:
     torch.testing.assert_close(found, residual + activate(y, y, "relu_squared"), rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize(("matrix", "rows"), product((("Q4_0", 416), ("Q6_K", 2304), ("F32", 102)), (1, 5, 8)))
+@pytest.mark.parametrize(("matrix", "rows"), [*product((("Q4_0", 416), ("Q6_K", 2304), ("F32", 102)), (1, 5, 8))])
 def test_a_norm_within_gives_the_bits_of_a_norm_before(matrix: tuple[str, int], rows: int) -> None:
     qtype, n_cols = matrix
     weights = [LinearWeight(packed(qtype, n, n_cols, n)) for n in (33, 33)]

@@ -98,7 +98,7 @@ def test_a_projector_makes_the_rows_of_its_checkpoint(name: str, tmp_path: Path)
     assert np.abs(rows[0] - rows[1]).max() < 1e-5
 
 
-@pytest.mark.parametrize(("name", "form"), product(TINY_GEMMA_TOWERS, ["checkpoint", "F16", "Q8_0"]))
+@pytest.mark.parametrize(("name", "form"), [*product(TINY_GEMMA_TOWERS, ["checkpoint", "F16", "Q8_0"])])
 def test_memory_is_counted_before_anything_is_loaded(name: str, form: str, backend: Backend, tmp_path: Path) -> None:
     """Weights to the byte; of working memory what the library reserves, and little more."""
     source: TensorSource = open_safetensors(save_part(name, tmp_path))

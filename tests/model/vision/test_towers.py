@@ -104,7 +104,7 @@ def test_a_projector_makes_the_rows_of_its_checkpoint(name: str, tmp_path: Path)
     )
 
 
-@pytest.mark.parametrize(("name", "form"), product(TINY_TOWERS, ["checkpoint", "F16", "Q8_0"]))
+@pytest.mark.parametrize(("name", "form"), [*product(TINY_TOWERS, ["checkpoint", "F16", "Q8_0"])])
 def test_memory_is_counted_before_anything_is_loaded(name: str, form: str, backend: Backend, tmp_path: Path) -> None:
     """Weights to the byte; of working memory what the library reserves, and little more."""
     recipe = TINY_TOWERS[name]

@@ -65,8 +65,8 @@ ATTENTION = (
         "the units before the last are forgotten",
         (
             "attention.metal",
-            "for (int place = 0; place < n_places &&",
-            "for (int place = n_places - 1; place < n_places &&",
+            "for (int first = 0; first < n_seen; first += MERGED)",
+            "for (int first = n_seen - 1; first < n_seen; first += MERGED)",
         ),
         "attention of few",
         {"": WRONG},
