@@ -200,6 +200,11 @@ def _text(found: Diagnosis, facts: Facts) -> DiagnosisWords:
     )
 
 
+def _unknown(found: Diagnosis, facts: Facts) -> DiagnosisWords:
+    but = "" if found.milliseconds >= max(facts.stages.values()) else ", but for a short wait"
+    return DiagnosisWords(_bound(found), f"{found.stage} took longest{but}, {ms(found.milliseconds)}")
+
+
 _WORDS: Mapping[Cause, Callable[[Diagnosis, Facts], DiagnosisWords]] = {
     "changed": _changed_words,
     "evicted": _evicted,
@@ -219,7 +224,5 @@ _WORDS: Mapping[Cause, Callable[[Diagnosis, Facts], DiagnosisWords]] = {
     "waiting": _waiting,
     "restore": _restore,
     "text": _text,
-    "unknown": lambda found, facts: DiagnosisWords(
-        _bound(found), f"{found.stage} took longest, {ms(found.milliseconds)}"
-    ),
+    "unknown": _unknown,
 }

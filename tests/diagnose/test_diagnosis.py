@@ -83,6 +83,10 @@ PROMPT = {"prefill": 40_000.0, "prompt_tokens": 2644, "cached_tokens": 0, "compu
         (facts(stages={"restore": 9000.0}, restored_tokens=256), "256 tokens were read back from disk"),
         (facts(stages={"tokenise": 9000.0}), "bound by text: preparing the prompt took 9.0 s"),
         (facts(6000, work=None), "decode-bound: decode took longest, 6.0 s"),
+        (
+            facts(24, work=None, stages={"wait": 31.0}),
+            "decode-bound: decode took longest, but for a short wait, 24.0 ms",
+        ),
     ],
 )
 def test_the_line_of_an_answer(found: Facts, line: str) -> None:
