@@ -71,8 +71,9 @@ class Runner:
         """One step -> the rows of logits that the plan says. Raises StepCancelled."""
         before = self.executor.device_steps
         logits = self.submit(plan, cancel).result()
-        for work in plan.work:
-            work.sequence.figures.device_steps += self.executor.device_steps - before
+        if begun := self.executor.device_steps - before:  # nothing on a processor
+            for work in plan.work:
+                work.sequence.figures.device_steps += begun
         if any(work.sequence.request.take_hidden for work in plan.work):
             self._hand_out_hidden(plan)
         return logits
