@@ -1,4 +1,4 @@
-// The C ABI of the library. Its callers are library.py and bindings.py of localrun/backends/cpu; its structures: program.h.
+// The C ABI of the library, with the structures of program.h. Its callers: library.py and bindings.py of localrun/backends/cpu.
 #pragma once
 #include "program.h"
 

@@ -2,6 +2,8 @@
 #pragma once
 #include "isa.h"
 
+inline bool is_quantized(const lr_cache_layer* layer) { return layer->codec >= LR_KV_Q8; }
+
 // LR_OK, LR_BAD_ARGUMENT, or LR_UNSUPPORTED where `kernels` lacks an op or a codec.
 int check_program(const lr_program* program, const lr_kernels* kernels);
 

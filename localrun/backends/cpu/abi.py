@@ -1,4 +1,4 @@
-"""Instructions of kernels/cpu/program.h for ctypes, field by field; `abi_step.py` has what runs them. Torch-free."""
+"""Instructions of kernels/cpu/instructions.h for ctypes, field by field; `abi_step.py` runs them. Torch-free."""
 
 from ctypes import POINTER, Structure, Union, c_float, c_int32, c_void_p
 

@@ -1,4 +1,4 @@
-"""Recurrent instructions of kernels/cpu/program.h for ctypes, field by field. Torch-free."""
+"""Recurrent instructions of kernels/cpu/instructions.h for ctypes, field by field. Torch-free."""
 
 from ctypes import POINTER, Structure, c_float, c_int32, c_void_p
 

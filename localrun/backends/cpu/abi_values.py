@@ -1,4 +1,4 @@
-"""Matrices and buffers of kernels/cpu/program.h for ctypes, field by field. Torch-free."""
+"""Matrices and buffers of kernels/cpu/values.h for ctypes, field by field. Torch-free."""
 
 from ctypes import Structure, c_int32, c_int64, c_void_p
 

@@ -9,7 +9,8 @@ from localrun_testing.instruction_sets import SOURCES, library_in_use
 from localrun.backends.cpu import abi_check, abi_step, library
 from localrun.backends.cpu.library import load_library, why_no_library
 
-HEADERS = "".join((SOURCES / name).read_text() for name in ("program.h", "localrun_cpu.h"))
+HEADER_NAMES = ("values.h", "instructions.h", "program.h", "localrun_cpu.h")
+HEADERS = "".join((SOURCES / name).read_text() for name in HEADER_NAMES)
 
 
 @pytest.fixture

@@ -176,7 +176,7 @@ def test_fast_math_breaks_it(tmp_path: Path) -> None:
     ("name", "before", "after"),
     [
         pytest.param("CMakeLists.txt", EXACT, "-ffp-contract=fast", id="contraction"),
-        pytest.param("program.h", "#define LR_SPLIT_BLOCKS 8", "#define LR_SPLIT_BLOCKS 3", id="splits"),
+        pytest.param("values.h", "#define LR_SPLIT_BLOCKS 8", "#define LR_SPLIT_BLOCKS 3", id="splits"),
     ],
 )
 def test_other_rounding_gives_other_bits(tmp_path: Path, as_it_is: Tensor, name: str, before: str, after: str) -> None:
