@@ -1,14 +1,15 @@
 """Attachments of a message: the text of a file or PDF, read with a limit."""
 
-from io import BytesIO, TextIOWrapper
+from io import BufferedReader, BytesIO, TextIOWrapper
 from pathlib import Path
 
 from localrun.base.content import Content, FilePart, attachments_in, typed_text
 from localrun.base.sanitize import clean
-from localrun.base.small_file import read_small
+from localrun.base.small_file import open_regular, read_small
 from localrun.base.units import gib
+from localrun.chat.condensed import Kinds
 from localrun.chat.left_out import TooLongError, UnreadError
-from localrun.chat.part_of_text import HOW_TO_SHORTEN, TextRange, take
+from localrun.chat.part_of_text import CONDENSED, HOW_TO_SHORTEN, TextRange, take
 from localrun.chat.pdf import pdf_text
 
 MAX_BYTES = 1 << 20  # of text: more than any context of today takes
@@ -23,7 +24,7 @@ def read_attachment(path: Path, part: TextRange | None = None) -> FilePart:
     name = clean(path.name, keep_newlines=False)
     if part is None:
         return FilePart(name, read_text(path, MAX_BYTES))
-    name, text = f"{name}:{part.name}", take(read_text(path), part)
+    name, text = f"{name}:{part.name}", _taken(path, part)
     if (size := len(text.encode(errors="replace"))) > MAX_BYTES:
         raise _too_long(path, name, size, MAX_BYTES)
     return FilePart(name, text)
@@ -48,8 +49,20 @@ def read_text(path: Path, most: int = MAX_FILE_BYTES) -> str:
     return text
 
 
+def _taken(path: Path, part: TextRange) -> str:
+    """A part of a file, which may be of any size where its kinds of lines are the part."""
+    try:
+        if part.is_condensed and not _is_pdf(path):
+            with TextIOWrapper(BufferedReader(open_regular(path)), "utf-8-sig", errors="replace") as file:
+                return Kinds(file).condensed().text
+    except (OSError, ValueError) as error:
+        name = clean(path.name, keep_newlines=False)
+        raise UnreadError(name, "cannot be read", "text files and PDFs can be condensed", str(error)) from None
+    return take(read_text(path), part)
+
+
 def _too_long(path: Path, name: str, size: int, most: int) -> TooLongError:
-    way = HOW_TO_SHORTEN if size <= MAX_FILE_BYTES else "cut it into smaller files"
+    way = HOW_TO_SHORTEN if size <= MAX_FILE_BYTES else f"attach {name}:{CONDENSED}, or cut it into smaller files"
     return TooLongError(path, name, way, f"it has {gib(size)}, and {gib(most)} is the most")
 
 

@@ -1,15 +1,18 @@
-"""A part of a long text, as it is typed behind the name of a file: lines, the end, or the lines with certain words."""
+"""A part of a long text, as it is typed behind the name of a file: lines, the end, the lines with certain words, or the
+kinds of lines."""
 
 import re
 from dataclasses import dataclass
 
 from localrun.base.errors import UsageError
+from localrun.chat.condensed import Kinds
 
-PARTS = "FILE:-200 is its end, FILE:100-900 these lines, FILE:/words/ the lines with these words"
+CONDENSED = "condensed"
+PARTS = "FILE:-200 is its end, FILE:100-900 these lines, FILE:/words/ lines with these, FILE:condensed alike ones once"
 HOW_TO_SHORTEN = f"/read reads it in parts; {PARTS}"
 AROUND = 2  # lines that go along on both sides of one with the words
 
-_TYPED = re.compile(r"(?P<path>.+?):(?P<part>-?\d+|\d+-\d*|/.+/?)\Z", re.S)
+_TYPED = re.compile(r"(?P<path>.+?):(?P<part>-?\d+|\d+-\d*|/.+/?|condensed)\Z", re.S)
 _LINES = re.compile(r"(\d+)-?(\d*)\Z")
 
 
@@ -22,6 +25,7 @@ class TextRange:
     last: int | None = None  # None: to the end
     n_last: int = 0  # only so many lines before the end
     words: str = ""  # only lines with these
+    is_condensed: bool = False  # alike lines once
 
     def first_line(self, text: str) -> int:
         """Number of the first line of this part; 1 for found lines, which have their numbers in them."""
@@ -35,7 +39,10 @@ def split_part(typed: str) -> tuple[str, TextRange | None]:
 
 
 def part_of(typed: str) -> TextRange:
-    """The part of a text that was typed: `-200`, `100-900`, `100-`, `/words/`. UsageError for anything else."""
+    """The part of a text that was typed: `-200`, `100-900`, `100-`, `/words/`, `condensed`. UsageError for anything
+    else."""
+    if typed == CONDENSED:
+        return TextRange(typed, is_condensed=True)
     if typed.startswith("/") and (words := typed.strip("/").strip()):
         return TextRange(f"/{words}/", words=words)
     if typed.startswith("-") and typed[1:].isdigit() and int(typed[1:]):
@@ -52,6 +59,8 @@ def take(text: str, part: TextRange) -> str:
 
     UsageError where nothing of the text is in the part.
     """
+    if part.is_condensed:
+        return Kinds(text).condensed().text
     lines = text.splitlines()
     if part.words:
         taken = _with_words(lines, part.words)

@@ -6,11 +6,12 @@ from pathlib import Path
 from localrun.base.content import ImagePart, TextPart, images_in
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.views import ImageView
-from localrun.chat.attachments import read_text
+from localrun.chat.attachments import read_attachment, read_text
 from localrun.chat.commands import named_file
 from localrun.chat.files import read_files
 from localrun.chat.image_sizes import cost_of, resized, size_lines, view_of
 from localrun.chat.left_out import Attached
+from localrun.chat.part_of_text import CONDENSED, split_part
 from localrun.chat.sight import require_sight
 from localrun.chat.turn import preview_request
 from localrun.cli.console import note
@@ -52,9 +53,15 @@ def read_file(chat: LineChat, typed: str) -> None:
         raise UsageError(f"/read {name} needs a question", "/read FILE QUESTION")
     from localrun.cli.long_text import read_in_parts
 
-    path = Path(name).expanduser()
-    stats = [message.stats for message in reversed(chat.chat.tree.path(chat.chat.tree.head))]
-    chat.attachments.append(read_in_parts(chat.client, path.name, read_text(path), question, stats))
+    typed, part = split_part(name)
+    path = Path(typed).expanduser()
+    if part is not None and path.is_file():
+        chat.attachments.append(read_attachment(path, part))
+    else:
+        path = Path(name).expanduser()
+        stats = [message.stats for message in reversed(chat.chat.tree.path(chat.chat.tree.head))]
+        shorter = f"/read {name}:{CONDENSED} QUESTION"
+        chat.attachments.append(read_in_parts(chat.client, path.name, read_text(path), question, shorter, stats))
     chat.send(question)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from localrun.base.content import FilePart, TextPart, text_of
@@ -12,6 +13,7 @@ from localrun.chat.in_parts import plan_reading
 from localrun.chat.kept_notes import KeptNotes
 from localrun.chat.part_reader import PartReader
 from localrun.chat.reading_speed import reading_speed
+from localrun.chat.ways_to_read import WaysToRead
 from localrun.cli.console import note, show_progress
 from localrun.cli.session import CancelOnInterrupt
 from localrun.client.interface import EngineClient, Generation
@@ -19,18 +21,26 @@ from localrun.fit.machine_rates import machine_rates
 
 
 def read_in_parts(
-    client: EngineClient, name: str, text: str, question: str, answers: Iterable[Mapping[str, Any]] = ()
+    client: EngineClient,
+    name: str,
+    text: str,
+    question: str,
+    shorter: str,
+    answers: Iterable[Mapping[str, Any]] = (),
 ) -> FilePart:
     """Read a text in parts and return the notes on it. Ctrl-C ends the reading; what was read until then counts.
     Raises UsageError where that is nothing.
 
-    `answers` are stats of earlier answers, the last one first.
+    `shorter` is how the text is read condensed instead; `answers` are stats of earlier answers, the last one first.
     """
     speed = reading_speed(answers, client.info, machine_rates())
-    plan = plan_reading(name, text, question, client.info, lambda request: _count(client, request), speed)
+    count = partial(_count, client)
+    plan = plan_reading(name, text, question, client.info, count, speed)
     kept = KeptNotes(plan, client.info)
     plan = replace(plan, n_known=kept.known(plan))
     note(f"({name}: {plan}; Ctrl-C ends the reading, and what was read counts)")
+    if (condensed := WaysToRead(question, client.info, count, speed).condensed(FilePart(name, text))) is not None:
+        note(f"({shorter} instead: {condensed.cost}; {condensed.about})")
     with CancelOnInterrupt() as ctrl_c:
         reader = PartReader(plan, lambda request: _completion(ctrl_c.watch(client.generate(request))), kept)
         for _ in reader.read():
@@ -45,7 +55,10 @@ def read_in_parts(
 def prompt_in_parts(client: EngineClient, question: str, texts: Iterable[tuple[str, str]]) -> str:
     """The question with notes in the place of each text that does not fit beside it. `texts` have names."""
     fits = _fits(client, question, texts := list(texts))
-    files = [FilePart(name, text) if fits else read_in_parts(client, name, text, question) for name, text in texts]
+    files = [
+        FilePart(name, text) if fits else read_in_parts(client, name, text, question, "--condensed")
+        for name, text in texts
+    ]
     return text_of((*files, TextPart(question)))
 
 

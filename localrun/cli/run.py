@@ -20,14 +20,15 @@ from localrun.chat.sight import require_sight
 from localrun.chat.turn import TurnOptions
 from localrun.cli.chats import ContinueSwitch, begin, choice_for, open_for, open_store
 from localrun.cli.completion import complete_model
-from localrun.cli.console import ONE_OR_MANY, at_terminal, note, write_json
+from localrun.cli.console import at_terminal, note, write_json
 from localrun.cli.constraint_options import ConstraintOptions
 from localrun.cli.failure import CANCELLED
 from localrun.cli.groups import AnswerOptions, EngineFlags, HubOptions, ModelOptions, ServerOption, switch
 from localrun.cli.logprobs import logprob_fields, tell_logprobs
 from localrun.cli.output import RunOutput, as_fields, stream_answer
 from localrun.cli.session import Answering, open_engine
-from localrun.cli.text_input import read_stdin, read_text_file, typed_text
+from localrun.cli.text_input import typed_text
+from localrun.cli.text_options import TextOptions
 from localrun.cli.tool_options import ToolOptions
 from localrun.cli.tool_servers import ready_tools
 from localrun.cli.turn import Stream, answer_in
@@ -45,18 +46,13 @@ def run(
         typer.Argument(metavar="[MODEL] PROMPT", show_default=False, autocompletion=complete_model),
     ] = None,
     *,
-    file: Annotated[list[str] | None, typer.Option("--file", metavar="FILE", help="append its text to PROMPT")] = None,
-    in_parts: Annotated[
-        bool,
-        switch("--in-parts", "read files and stdin that do not fit the context part by part; PROMPT is the question"),
-    ] = False,
     image: Annotated[
         list[str] | None, typer.Option("--image", metavar="FILE", help="an image that the model sees before PROMPT")
     ] = None,
-    no_stdin: Annotated[bool, switch("--no-stdin", "do not read stdin")] = False,
     raw: Annotated[bool, switch("--raw", "the prompt as it is, without the chat template")] = False,
     go_on: ContinueSwitch = False,
     server: ServerOption = None,
+    text: TextOptions,
     output: RunOutput,
     model: ModelOptions,
     hub: HubOptions,
@@ -70,12 +66,12 @@ def run(
     prompt = typed_text(prompt)
     model = replace(model, model=named)
     shared = Answering(answer, as_data=output.as_data)
-    _check(output, shared, raw, go_on, in_parts and not prompt)
-    _check_images(bool(image), raw, in_parts)
+    _check(output, shared, raw, go_on, text.in_parts and not prompt)
+    _check_images(bool(image), raw, text.in_parts)
     constraint = constraints.constraint()
     chat_tools = tools.chat_tools() if tools.is_given else None
     _check_tools(chat_tools, raw, constraint)
-    if not (prompt or file or image or output.json or constraint) and at_terminal():
+    if not (prompt or text.file or image or output.json or constraint) and at_terminal():
         from localrun.cli.chat import chat
 
         return chat(
@@ -83,14 +79,14 @@ def run(
         )
     last = begin(open_store(), True, answer.system, shared.system) if go_on else None
     choice = choice_for(last, model, hub, load, server)
-    texts = _texts(prompt, file or [], no_stdin)
+    texts = text.texts(prompt)
     seen = _attach(last, image or [])
     stream, logprobs = _stream(output, answer.show_thinking, chat_tools)
     with closing(chat_tools) if chat_tools else nullcontext(), closing(_open(last, choice, load)) as client:
         options = replace(shared.options(last, constraint, ready_tools(chat_tools)), logprobs=output.logprobs)
         for line in () if output.as_data else client.info.notes:
             note(line)
-        whole = _whole_prompt(client, prompt, texts, in_parts)
+        whole = _whole_prompt(client, prompt, texts, text.in_parts)
         with _naming_in_parts(bool(texts)):
             if last is None:
                 completion = stream(client, _request(options, shared.system, whole, raw, seen)).completion
@@ -152,18 +148,6 @@ def _check_tools(tools: "ChatTools | None", raw: bool, constraint: Constraint | 
         raise UsageError(what, "leave one of the two out")
 
 
-def _texts(prompt: str, files: list[str], no_stdin: bool) -> list[tuple[str, str]]:
-    """The texts of files and of stdin, with their names. UsageError where there is no text at all."""
-    texts = [(Path(name).name, read_text_file(name)) for name in files]
-    if not no_stdin:
-        wait = "reading stdin … (--no-stdin skips it)" if prompt or files else ""
-        texts.append(("stdin", read_stdin(wait)))
-    texts = [(name, text) for name, text in texts if text]
-    if not (prompt or texts):
-        raise UsageError("there is no prompt", ONE_OR_MANY)
-    return texts
-
-
 def _whole_prompt(client: EngineClient, prompt: str, texts: list[tuple[str, str]], in_parts: bool) -> str:
     """Join PROMPT and the texts, or with --in-parts the notes on those that do not fit."""
     if in_parts:
@@ -181,7 +165,7 @@ def _naming_in_parts(has_texts: bool) -> Iterator[None]:
     except PromptTooLongError as error:
         if not has_texts:
             raise
-        hint = f"{error.hint}; `localrun run --in-parts` reads files and stdin part by part"
+        hint = f"{error.hint}; `localrun run --condensed` reads a log, and --in-parts any text, part by part"
         raise PromptTooLongError(error.message, hint, error.n_tokens) from None
 
 

@@ -4,7 +4,8 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO
 
@@ -45,9 +46,26 @@ def read_text_file(path: str) -> str:
     """Read a whole text file; `-` is stdin. A note appears when a pipe stays silent for 2 s."""
     if path == "-":
         return read_stdin("reading stdin …")
+    with _opened(path) as file:
+        return _read(file, clean(path))
+
+
+def read_condensed(path: str) -> str:
+    """The kinds of lines of a text file of any size, or of stdin for `-`; a note says what was joined."""
+    name = "stdin" if path == "-" else Path(path).name
+    with nullcontext(piped_stdin()) if path == "-" else _opened(path) as file:
+        if file is None:
+            return ""
+        with _notice_when_slow(f"reading {name} …"):
+            return _condensed(file, name)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """A file to read. Raises NotFoundError or UsageError, for an error while it is read, too."""
     try:
         with _notice_when_slow(f"reading {path} …"), Path(path).expanduser().open("rb") as file:
-            return _read(file, clean(path))
+            yield file
     except (FileNotFoundError, NotADirectoryError, ValueError):
         raise NotFoundError(f"there is no file {path}", "check the path") from None
     except OSError as error:
@@ -84,6 +102,20 @@ def _read(stream: BinaryIO, what: str) -> str:
     except OSError as error:
         raise UsageError(f"{what} cannot be read: {error.strerror}") from None
     return _checked(data, what)
+
+
+def _condensed(file: BinaryIO, name: str) -> str:
+    from localrun.chat.condensed import Kinds, NotTextError
+
+    text = TextIOWrapper(file, "utf-8-sig", errors="replace")
+    try:
+        condensed = Kinds(text).condensed()
+    except NotTextError as error:
+        raise UsageError(f"{clean(name)} cannot be condensed: {error}", "only text can be") from None
+    finally:
+        text.detach()
+    note(f"({name}: {condensed.summary})")
+    return condensed.text
 
 
 def _checked(data: bytes, what: str) -> str:

@@ -479,6 +479,7 @@ def test_a_file_that_does_not_fit_is_read_in_parts(
     code, out, err = faces.run("run", "--in-parts", "What broke?", "--file", str(tmp_path / "server.log"), "--no-stdin")
     assert code == 0
     assert "parts, ≈" in err
+    assert "(--condensed instead: ≈" in err
     assert "(server.log: all of it read in " in err
     assert out.count("the disk is full") == 1
     first, last = re.search(r"lines ([\d,]+)–([\d,]+)", out).groups()  # type: ignore[union-attr]
@@ -500,6 +501,22 @@ def test_a_file_that_does_not_fit_is_read_in_parts(
     small.write_text("short")
     assert "parts" not in faces.run("run", "--in-parts", "What?", "--file", str(small), "--no-stdin")[2]
     assert faces.run("run", "--in-parts", "--file", str(small), "--no-stdin")[0] == 2
+
+
+def test_a_log_and_stdin_are_read_condensed(faces: Faces, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("".join(f"{number} is fine\n" for number in range(1000, 9000)) + "the disk is full\n")
+    faces.answer = lambda request: str(request.messages[-1]["content"])
+    code, out, err = faces.run("run", "--condensed", "What broke?", "--file", str(log), "--no-stdin")
+    assert code == 0
+    assert "(server.log: 8,001 lines, 8,000 alike in 1 kind, 1 shown as they are)" in err
+    assert out.startswith("What broke?\n")
+    assert "[×8,000, 1–8,000] 1000 is fine\n  8,000: 8999 is fine\n[8,001] the disk is full" in out
+    log.write_bytes(b"\0\0")
+    code, out, err = faces.run("run", "--condensed", "What broke?", "--file", str(log), "--no-stdin")
+    assert (code, out) == (2, "")
+    assert "server.log cannot be condensed: it is not text" in err
+    assert faces.run("run", "--condensed", "What broke?", "--file", str(tmp_path / "none"), "--no-stdin")[0] == 3
 
 
 def test_a_prompt_that_is_too_long_names_the_option_that_reads_it(faces: Faces, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A file that is too long for a message: a look into it, a part of it, and reading it in parts."""
 
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,7 +67,7 @@ def test_a_long_file_is_read_in_parts_for_the_question_that_was_typed(log: Path)
         await opened(pilot)
         assert dialog(pilot).query_one("#asked", Input).value == "What went wrong?"
         await until_text(pilot, "tokens to read, ≈")
-        await pilot.press("enter")
+        await pilot.press("down", "enter")
         await until(pilot, lambda: attached(pilot) == ["server.log in parts"])
         await pilot.press("enter")
         await until_text(pilot, "The disk was full.")
@@ -121,6 +122,32 @@ def test_lines_with_words_of_the_question_are_offered_and_the_question_is_kept(l
     drive(app, steps)
 
 
+def test_a_log_is_condensed_at_once_and_its_text_is_seen_before(log: Path) -> None:
+    app, client = chat_app(Script("The disk was full."))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/read server.log What went wrong?")
+        await pilot.press("enter")
+        await opened(pilot)
+        await until_text(pilot, "90,000 lines, 89,999 alike in 1 kind, 1 shown as they are")
+        await until_text(pilot, f"[45,000] {FOUND}")
+        shown = screen_text(app)
+        assert re.search(r"condensed +≈[\d,]+ tokens to read, ≈", shown)
+        assert re.search(r"in parts +[\d,]+ parts, ≈", shown)
+        await pilot.press("down")
+        await until_text(pilot, "line 2 is fine")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: attached(pilot) == ["server.log condensed"])
+        await pilot.press("enter")
+        await until_text(pilot, "The disk was full.")
+
+    drive(app, steps, LARGE)
+    (file,) = digests(client)
+    assert f"[45,000] {FOUND}" in file
+    assert "[×89,999, 1–90,000] line 1 is fine" in file
+
+
 def test_escape_ends_the_reading_and_keeps_what_was_read(log: Path) -> None:
     class Slow(Reader):
         def events(self, request: Request) -> Iterator[Event]:
@@ -138,7 +165,7 @@ def test_escape_ends_the_reading_and_keeps_what_was_read(log: Path) -> None:
         await pilot.press("enter")
         await opened(pilot)
         await until_text(pilot, "tokens to read")
-        await pilot.press("enter")
+        await pilot.press("up", "enter")
         await until_text(pilot, "part 2 of ")
         await until(pilot, lambda: len(client.requests) == 3)
         await pilot.press("escape")

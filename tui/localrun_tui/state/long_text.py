@@ -10,13 +10,14 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.base.units import gib
 from localrun.chat.attachments import MAX_BYTES, about_tokens
-from localrun.chat.in_parts import USUAL_CONTEXT, ReadingPlan, plan_reading
+from localrun.chat.in_parts import USUAL_CONTEXT, ReadingPlan
 from localrun.chat.kept_notes import KeptNotes
 from localrun.chat.part_of_text import part_of, take
 from localrun.chat.part_reader import PartReader
 from localrun.chat.pieces import n_bytes
 from localrun.chat.question_words import found_parts
 from localrun.chat.reading_speed import reading_speed
+from localrun.chat.ways_to_read import ReadingWay, WaysToRead
 from localrun.client.interface import Cancellation
 
 if TYPE_CHECKING:
@@ -67,15 +68,22 @@ class LongText:
             raise UsageError(f"{part.name} is too long for one message", "type a smaller part, or a question")
         return part
 
-    def plan(self, typed: str, question: str) -> ReadingPlan:
-        """The plan to read the part in parts, with its cost. UsageError where that cannot be."""
+    def ways(self, typed: str, question: str) -> list[ReadingWay]:
+        """The ways to read the part for a question, the best one first. UsageError where there is none."""
         from localrun.fit.machine_rates import machine_rates
 
         client, part = self._model, self.part(typed)
         speed = reading_speed(self._answers, client.info, machine_rates())
         first = part_of(typed.strip()).first_line(self.text) if typed.strip() else 1
-        plan = plan_reading(part.name, part.text, question, client.info, self._count, speed, first)
-        return replace(plan, n_known=KeptNotes(plan, client.info).known(plan))
+        ways = WaysToRead(question, client.info, self._count, speed).of(part, first)
+        return [self._known(way) for way in ways]
+
+    def _known(self, way: ReadingWay) -> ReadingWay:
+        """The way with what was read before."""
+        if way.plan is None:
+            return way
+        n_known = KeptNotes(way.plan, self._model.info).known(way.plan)
+        return replace(way, plan=replace(way.plan, n_known=n_known))
 
     def found(self, question: str) -> list[tuple[str, int]]:
         """Parts with words of the question that leave half of the context free, each with the number of its lines."""

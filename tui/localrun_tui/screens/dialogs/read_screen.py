@@ -1,4 +1,4 @@
-"""A file that is too long for the model: a look into it, a part of it, or all of it in parts."""
+"""A file that is too long for the model: a look into it, a part of it, or all of it, condensed or in parts."""
 
 import time
 from collections.abc import Sequence
@@ -9,46 +9,53 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Input, Static
+from textual.widgets import Input, OptionList, Static
 
 from localrun.base.content import FilePart
-from localrun.base.errors import LocalrunError
+from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.units import ms
 from localrun.chat.attachments import about_tokens
 from localrun.chat.in_parts import ReadingPlan
 from localrun.chat.part_reader import PartReader
 from localrun.chat.pieces import n_bytes
+from localrun.chat.ways_to_read import ReadingWay
 from localrun.client.interface import Cancellation
+from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.state.background import Task, run_in_background, tell
 from localrun_tui.state.long_text import LongText
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_hint import KeyHint
 from localrun_tui.widgets.leaving import Dialog
+from localrun_tui.widgets.marked_options import MarkedOptions
 from localrun_tui.widgets.meters import bar
 from localrun_tui.widgets.toast import toast
 
 _LOOK_LINES = 400  # of a part, in the preview
 _AT_REST = 0.3  # seconds without a key before a plan is made
 _PARTS = "all; or -200 its end, 100-900 lines, /words/ found lines"
-_QUESTION = "what do you want to know of it? Then it is read in parts"
+_QUESTION = "what do you want to know of it? Then you see what reading it takes"
 _BAR = 24
+_NAME, _AROUND = 11, 4  # cells of the name of a way, and around what is said of it
 
 
 class _Found(NamedTuple):
-    """The part as typed, the plan to read it for the question, and parts that have words of this."""
+    """The part as typed, the ways to read it for the question, and parts that have words of this."""
 
     part: FilePart
-    plan: ReadingPlan | None = None
+    ways: Sequence[ReadingWay] = ()
     parts: Sequence[tuple[str, int]] = ()
 
 
 class ReadScreen(Dialog[FilePart | None]):
-    """Return what goes along with the message: a part of the file, or the notes of reading it for a question."""
+    """Return what goes along with the message: a part of the file, its kinds of lines, or the notes of reading it for a
+    question."""
 
     CSS_PATH = "read_screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave, or stop reading", id="read.leave"),
+        Binding("up", "choose(-1)", show=False, id="read.way-up"),
+        Binding("down", "choose(1)", show=False, id="read.way-down"),
         Binding("pageup", "scroll(-1)", show=False, id="read.page-up"),
         Binding("pagedown", "scroll(1)", show=False, id="read.page-down"),
     ]
@@ -60,6 +67,7 @@ class ReadScreen(Dialog[FilePart | None]):
         self._stop: Cancellation | None = None  # of the reading under way
         self._began = 0.0
         self._looking: Task | None = None
+        self._ways: Sequence[ReadingWay] = ()  # to read the part for the question, as both stand in the fields
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
@@ -72,10 +80,12 @@ class ReadScreen(Dialog[FilePart | None]):
             with Horizontal(classes="row"):
                 yield Static("Question", classes="name")
                 yield LineField(self.question, placeholder=_QUESTION, id="asked", compact=True)
+            yield MarkedOptions(id="ways", compact=True)
             yield Static("", id="cost")
         yield KeyHint()
 
     def on_mount(self) -> None:
+        self.query_one("#ways").can_focus = False  # ↑↓ choose from the fields
         self.query_one("#asked" if self.question else "#part").focus()
         self.call_after_refresh(self._look)
 
@@ -84,11 +94,12 @@ class ReadScreen(Dialog[FilePart | None]):
     @on(Input.Changed)
     def _typed(self) -> None:
         self.question = self._fields[1].strip()
+        self._offer(())
         self.set_timer(_AT_REST, lambda typed=self._fields: self._look() if typed == self._fields else None)
 
     def on_descendant_focus(self) -> None:
-        does = "attaches the part" if self.query_one("#part").has_focus else "reads it in parts"
-        self.query_one(KeyHint).show(f"Enter {does} · Tab goes on · Page↑↓ scroll · Escape leaves")
+        does = "Enter attaches the part" if self.query_one("#part").has_focus else "↑↓ and Enter choose a way"
+        self.query_one(KeyHint).show(f"{does} · Tab goes on · Page↑↓ scroll · Escape leaves")
 
     @property
     def _fields(self) -> tuple[str, str]:
@@ -102,7 +113,7 @@ class ReadScreen(Dialog[FilePart | None]):
         def work(task: Task) -> _Found:
             if not question.strip():
                 return _Found(text.part(typed))
-            return _Found(text.part(typed), text.plan(typed, question), [] if typed else text.found(question))
+            return _Found(text.part(typed), text.ways(typed, question), [] if typed else text.found(question))
 
         if self._looking is not None:
             self._looking.cancel()
@@ -111,12 +122,30 @@ class ReadScreen(Dialog[FilePart | None]):
         self._looking = run_in_background(self, work, self._show, self._fail)
 
     def _show(self, found: _Found) -> None:
-        lines = found.part.text.split("\n", _LOOK_LINES)[:_LOOK_LINES]
-        self.query_one("#look-text", Static).update(Content("\n").join(say(line[:400]) for line in lines))
-        cost = f"{found.plan}" if found.plan else f"≈{about_tokens(n_bytes(found.part.text)):,} tokens"
+        self._offer(found.ways)
+        if not found.ways:
+            self._show_text(found.part)
+            self._cost(say(f"≈{about_tokens(n_bytes(found.part.text)):,} tokens", "$text-accent"))
+            return
         few = ", ".join(f"{part} {n:,} line{'' if n == 1 else 's'}" for part, n in found.parts)
-        at_once = [say(f"or as Part, at once: {few}")] if few else []
-        self._cost(Content("\n").join([say(cost, "$text-accent"), *at_once]))
+        self._cost(say(f"or as Part, at once: {few}") if few else Content(""))
+
+    def _offer(self, ways: Sequence[ReadingWay]) -> None:
+        """List the ways to read it, each with its cost; the text of the first one is shown."""
+        self._ways = ways
+        options = self.query_one("#ways", MarkedOptions)
+        options.set_options([_row(way, max(options.size.width - _AROUND, 10)) for way in ways])
+        options.highlighted = 0 if ways else None
+
+    @on(OptionList.OptionHighlighted)
+    def _look_at_way(self, event: OptionList.OptionHighlighted) -> None:
+        if event.option_index < len(self._ways):
+            self._show_text(self._ways[event.option_index].part)
+
+    def _show_text(self, part: FilePart) -> None:
+        lines = part.text.split("\n", _LOOK_LINES)[:_LOOK_LINES]
+        self.query_one("#look-text", Static).update(Content("\n").join(say(line[:400]) for line in lines))
+        self.query_one("#look").scroll_home(animate=False)
 
     def _fail(self, error: LocalrunError) -> None:
         if self._text.waits:
@@ -131,11 +160,22 @@ class ReadScreen(Dialog[FilePart | None]):
         run_in_background(self, lambda task: self._text.attachable(typed), self.dismiss, self._fail)
 
     @on(Input.Submitted, "#asked")
-    def _read(self) -> None:
-        """Read in parts; the fields wait meanwhile."""
+    def _take_way(self) -> None:
+        """Attach the text of the way that is marked, or read as it plans."""
+        chosen = self.query_one("#ways", MarkedOptions).highlighted
         if self._stop is not None:
             return
-        typed, question = self._fields
+        if not self.question:
+            self._fail(UsageError(f"to read {self._text.name} takes a question", "say what you want to know of it"))
+        elif chosen is None or not self._ways:
+            self._look()
+        elif (plan := self._ways[chosen].plan) is None:
+            self.dismiss(self._ways[chosen].part)
+        else:
+            self._read(plan)
+
+    def _read(self, plan: ReadingPlan) -> None:
+        """Read as planned; the fields wait meanwhile."""
         self._stop = stop = Cancellation()
         self._began = time.monotonic()
         for field in self.query(LineField):
@@ -144,7 +184,6 @@ class ReadScreen(Dialog[FilePart | None]):
         self.query_one(KeyHint).show("Escape ends the reading; what was read until then counts")
 
         def work(task: Task) -> PartReader:
-            plan = self._text.plan(typed, question)
             return self._text.read(plan, lambda reader, note: tell(self, self._progress, reader, note), stop)
 
         run_in_background(self, work, self._done, self._give_up)
@@ -178,6 +217,11 @@ class ReadScreen(Dialog[FilePart | None]):
         else:
             self._stop.cancel()
 
+    def action_choose(self, step: int) -> None:
+        options = self.query_one("#ways", MarkedOptions)
+        if self._stop is None and options.highlighted is not None:
+            options.highlighted = (options.highlighted + step) % options.option_count
+
     def action_scroll(self, pages: int) -> None:
         look = self.query_one("#look")
         look.scroll_relative(y=pages * max(look.size.height - 1, 1), animate=False)
@@ -188,3 +232,9 @@ class ReadScreen(Dialog[FilePart | None]):
 
     def _cost(self, words: Content) -> None:
         self.query_one("#cost", Static).update(words)
+
+
+def _row(way: ReadingWay, room: int) -> Content:
+    """The name of a way and its cost, and below what was joined."""
+    about = wrap(say(way.about, "$foreground-muted"), room) if way.about else []
+    return Content("\n  ").join([say(f" {way.name:<{_NAME}}", "bold") + say(way.cost), *about])

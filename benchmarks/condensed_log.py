@@ -1,0 +1,56 @@
+"""A question about a log of 2 MB, asked of a small context: the cost of each way to read it, and the answers.
+
+python -m benchmarks.condensed_log MODEL.gguf --ctx 8192
+"""
+
+import random
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+ANOMALY = "payments-db"
+_USERS = ["ada", "grace", "linus", "edsger", "barbara", "donald", "tony", "niklaus", "john", "alan", "kathleen"]
+_PATHS = ["/api/users/{n}", "/api/cart/{n}/items", "/static/app.{hex}.js", "/health", "/api/search?q=item{n}"]
+
+
+def server_log(n_bytes: int = 2_000_000, seed: int = 0) -> str:
+    """The log of a web shop's day in which the disk of its payments database fills up."""
+    return "\n".join(_lines(n_bytes, random.Random(seed))) + "\n"
+
+
+def _lines(n_bytes: int, rng: random.Random) -> Iterator[str]:
+    now, size = datetime(2026, 11, 27, 6, 0, 0), 0
+    trouble = False
+    while size < n_bytes:
+        now += timedelta(milliseconds=rng.expovariate(1 / 3000))
+        trouble = trouble or size > 0.7 * n_bytes
+        for line in _trouble(rng) if trouble and rng.random() < 0.0015 else [_usual(rng)]:
+            stamped = f"{now.isoformat(' ', 'milliseconds')} {line}"
+            size += len(stamped) + 1
+            yield stamped
+
+
+def _usual(rng: random.Random) -> str:
+    n, user, ident = rng.randrange(100_000), rng.choice(_USERS), f"{rng.getrandbits(48):012x}"
+    path = rng.choice(_PATHS).format(n=n, hex=ident[:8])
+    web = f"INFO  web[{rng.randrange(4)}] 10.0.{n % 256}.{n % 250}"
+    return rng.choices(
+        [
+            f"{web} GET {path} 200 {rng.randrange(2, 180)}ms req={ident}",
+            f"INFO  auth user {user} logged in from 192.168.{n % 7}.{n % 250} session={ident}",
+            f"DEBUG cache hit ratio 0.{n % 100:02} entries={n}",
+            f"INFO  worker-{rng.randrange(8)} job {ident} done in {n % 9000} ms",
+            f"{web} POST /api/cart/{n}/items 201 {n % 90}ms req={ident}",
+            f"WARN  web slow request {path} took {1000 + n % 4000} ms",
+            "INFO  scheduler heartbeat ok",
+            f"{web} GET {path} 404 {n % 9}ms req={ident}",
+        ],
+        [40, 10, 12, 16, 10, 1, 8, 3],
+    )[0]
+
+
+def _trouble(rng: random.Random) -> list[str]:
+    order = rng.randrange(10_000, 99_999)
+    return [
+        f"ERROR {ANOMALY} could not write to /var/lib/wal/{rng.getrandbits(64):016x}: No space left on device",
+        f"ERROR checkout order {order} failed: payment was not stored",
+    ]

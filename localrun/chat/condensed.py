@@ -1,0 +1,128 @@
+"""Condensed reading of a long text: lines that are alike are shown once, with how many and which they are.
+
+A log of megabytes becomes a few thousand tokens. The text says what was joined; every line is counted once.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import StringIO
+from typing import TextIO
+
+from localrun.chat.line_patterns import COMPARED, Line, Pattern, PatternTable
+from localrun.chat.pieces import n_bytes
+
+USUAL_BYTES = 12_000  # of a condensed text where the context is not known: it fits one of 8,192 tokens
+_CHUNK = 1 << 16  # characters that are read at once of a line that does not end
+_INTRODUCTION = """Condensed: {summary}. Lines are alike where they differ only in numbers, times, ids, addresses or \
+one changing word. "[×20, 5–90]" is a kind of line: there are 20, the first is line 5 and the last line 90; examples \
+follow. "[7]" is line 7 itself."""
+
+
+class NotTextError(ValueError):
+    """A NUL in what should be text."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Detail:
+    """How much is shown of a pattern: all of its lines up to `rare`, else so many examples, of so many characters."""
+
+    rare: int
+    examples: int
+    grave_examples: int  # of errors and warnings
+    width: int
+
+
+_DETAILS = (_Detail(3, 2, 5, COMPARED), _Detail(2, 2, 3, 240), _Detail(1, 1, 2, 160), _Detail(1, 1, 1, 120))
+
+
+@dataclass(frozen=True, slots=True)
+class Condensed:
+    """A condensed text. `n_shown` lines stand in it as they are; each of the others belongs to one of `n_kinds`."""
+
+    text: str
+    n_lines: int
+    n_kinds: int
+    n_shown: int
+    summary: str
+
+
+class Kinds:
+    """The kinds of lines of a text, or of a file of any size, which is read once. Raises
+    NotTextError."""
+
+    def __init__(self, text: str | TextIO) -> None:
+        self._table = PatternTable()
+        for line, length in _lines(StringIO(text, newline="\n") if isinstance(text, str) else text):
+            self._table.add(line, length)
+        self._patterns = self._table.patterns()
+
+    def condensed(self, most_bytes: int = USUAL_BYTES) -> Condensed:
+        """All kinds in one text; less is shown of each where it would be more than `most_bytes`.
+
+        No kind is left out: a text whose lines are all different stays longer.
+        """
+        for detail in _DETAILS:
+            condensed = _shown(self._table, self._patterns, detail)
+            if n_bytes(condensed.text) <= most_bytes:
+                break
+        return condensed
+
+
+def _lines(file: TextIO) -> Iterator[tuple[str, int]]:
+    """The beginning of each line, and its length in characters: a line of any length takes little memory."""
+    begun, length = "", 0
+    while chunk := file.readline(_CHUNK):
+        if "\0" in chunk:
+            raise NotTextError("it is not text")
+        begun = begun or chunk[: COMPARED + 1]
+        length += len(chunk)
+        if chunk.endswith("\n"):
+            yield begun.rstrip("\n"), length - 1
+            begun, length = "", 0
+    if length:
+        yield begun, length
+
+
+def _shown(table: PatternTable, patterns: Iterable[Pattern], detail: _Detail) -> Condensed:
+    """All patterns in one text, in the order of the lines they begin with."""
+    blocks: list[tuple[int, str]] = []
+    n_shown = n_kinds = n_cut = 0
+    for pattern in patterns:
+        width = COMPARED if pattern.is_grave else detail.width
+        if pattern.count <= detail.rare:
+            lines = pattern.examples
+            blocks += [(line.number, f"[{line.number:,}] {_text(line, width)}") for line in lines]
+            n_shown += pattern.count
+        else:
+            lines = _examples(pattern, detail)
+            head = f"[×{pattern.count:,}, {pattern.examples[0].number:,}–{pattern.last.number:,}]"
+            shown = "\n".join(f"  {line.number:,}: {_text(line, width)}" for line in lines[1:])
+            block = f"{head} {_text(lines[0], width)}"
+            blocks.append((lines[0].number, f"{block}\n{shown}" if shown else block))
+            n_kinds += 1
+        n_cut += sum(line.length > width for line in lines)
+    summary = _summary(table, n_kinds, n_shown, n_cut)
+    text = "\n".join([_INTRODUCTION.format(summary=summary), "", *(block for _, block in sorted(blocks))])
+    return Condensed(text, table.n_lines, n_kinds, n_shown, summary)
+
+
+def _examples(pattern: Pattern, detail: _Detail) -> list[Line]:
+    """The first lines of a pattern, and its last one."""
+    n = detail.grave_examples if pattern.is_grave else detail.examples
+    return [*pattern.examples[: n - 1], pattern.last] if n > 1 else pattern.examples[:1]
+
+
+def _text(line: Line, width: int) -> str:
+    """The line, or its beginning and how much of it is not shown."""
+    return line.text if line.length <= width else f"{line.text[:width]}… (+{line.length - width:,} characters)"
+
+
+def _summary(table: PatternTable, n_kinds: int, n_shown: int, n_cut: int) -> str:
+    """The sizes of what was joined and of what was left, in words."""
+    kinds = f"{table.n_lines - n_shown:,} alike in {n_kinds:,} kind{'' if n_kinds == 1 else 's'}"
+    summary = f"{table.n_lines:,} lines, {kinds}, {n_shown:,} shown as they are"
+    if n_cut:
+        summary += f", {n_cut:,} of the lines below cut where it says so"
+    if table.n_tokens is not None:
+        summary += f"; too many kinds, so only the first {table.n_tokens} words and signs of a line were compared"
+    return summary

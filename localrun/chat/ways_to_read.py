@@ -1,0 +1,88 @@
+"""Ways to give a long text to a model, each with its cost: as it is, condensed, or in parts."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from localrun.base.content import FilePart, TextPart, text_of
+from localrun.base.errors import PromptTooLongError
+from localrun.base.events import ModelInfo
+from localrun.base.request import Request
+from localrun.base.units import ms
+from localrun.chat.attachments import about_tokens
+from localrun.chat.condensed import Kinds
+from localrun.chat.in_parts import USUAL_CONTEXT, Count, ReadingPlan, plan_reading
+from localrun.chat.pieces import n_bytes
+from localrun.chat.reading_speed import ReadingSpeed
+
+WayName = Literal["as it is", "condensed", "in parts"]
+_FILL = 0.75  # of the context that a text and its question may take; the rest is for the answer
+_BYTES_PER_TOKEN = (2.0, 1.2)  # of the context, for a condensed text: the smaller one where that does not fit
+_WORTH = 0.5  # of the text: one that is condensed to less is offered
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingWay:
+    """`part` goes along with the question at once; or it is read as planned, and the notes go along."""
+
+    name: WayName
+    part: FilePart
+    n_tokens: int  # that the model reads
+    seconds: float | None = None  # that this takes; None where no speed is known
+    about: str = ""
+    plan: ReadingPlan | None = None
+
+    @property
+    def cost(self) -> str:
+        """The cost in words."""
+        if self.plan is not None:
+            return str(self.plan)
+        time = "" if self.seconds is None else f", ≈{ms(1000 * self.seconds)}"
+        return f"≈{self.n_tokens:,} tokens to read{time}"
+
+
+@dataclass(frozen=True, slots=True)
+class WaysToRead:
+    """The ways to read a text for a question. UsageError where there is none."""
+
+    question: str
+    info: ModelInfo
+    count: Count
+    speed: ReadingSpeed | None = None
+
+    def of(self, part: FilePart, first_line: int = 1) -> list[ReadingWay]:
+        """All ways, the best one first; the text begins with this line of its file."""
+        whole, condensed = self.at_once(part), self.condensed(part)
+        last = whole or self.in_parts(part, first_line)
+        return [*([condensed] if condensed else []), last]
+
+    def at_once(self, part: FilePart, name: WayName = "as it is", about: str = "") -> ReadingWay | None:
+        """All of a text beside the question; None where it does not fit."""
+        request = Request(messages=({"role": "user", "content": text_of((part, TextPart(self.question)))},))
+        try:
+            n_tokens = self.count(request) or about_tokens(n_bytes(part.text))
+        except PromptTooLongError:
+            return None
+        if n_tokens > _FILL * self._ctx:
+            return None
+        return ReadingWay(name, part, n_tokens, self.speed.seconds(n_tokens, 0) if self.speed else None, about)
+
+    def condensed(self, part: FilePart) -> ReadingWay | None:
+        """The kinds of lines of a text, at once or in parts; None where that is not much less than the text."""
+        kinds = Kinds(part.text)
+        for per_token in _BYTES_PER_TOKEN:
+            short = kinds.condensed(int(per_token * self._ctx))
+            if n_bytes(short.text) > _WORTH * n_bytes(part.text):
+                return None
+            condensed = FilePart(f"{part.name} condensed", short.text)
+            if (way := self.at_once(condensed, "condensed", short.summary)) is not None:
+                return way
+        return replace(self.in_parts(condensed), name="condensed", about=short.summary)
+
+    def in_parts(self, part: FilePart, first_line: int = 1) -> ReadingWay:
+        """All of a text in parts."""
+        plan = plan_reading(part.name, part.text, self.question, self.info, self.count, self.speed, first_line)
+        return ReadingWay("in parts", part, plan.n_tokens, plan.seconds, plan=plan)
+
+    @property
+    def _ctx(self) -> int:
+        return self.info.ctx or USUAL_CONTEXT
