@@ -57,9 +57,9 @@ def measure(shape: str, n_tokens: int, n_prompt: int) -> None:
     store = CacheStore(groups, [text.n_blocks] * len(groups), copy=runner.copy)
     engine = Engine(runner, store, ctx)
     clock = Clock(engine, driver)
-    finite_logits(runner.executor)
+    same_candidates(runner.executor)
     prompt = tuple(range(n_prompt))
-    settings = SamplerSettings(temperature=0.8, top_k=1)
+    settings = SamplerSettings(temperature=0.8, top_k=40, top_p=0.95, min_p=0.05)
     request = GenerationRequest(prompt, WARM_UP + n_tokens, frozenset(), settings, seed=1)
     for _ in engine.submit(request):
         pass
@@ -73,13 +73,17 @@ def runner_codecs(text: Any) -> Any:
     return (KV_CODECS["f16"],) * len(text.model.config.layers)
 
 
-def finite_logits(executor: Any) -> None:
-    """Have the device find the same candidates after every step, and draw the first: nothing computes others."""
+def same_candidates(executor: Any) -> None:
+    """Have the device find the same candidates after every step, and draw the first, which is by far the likeliest:
+    nothing computes others."""
     import torch
 
-    head = executor.program.head
-    found = head.buffers_for(1).found.on_device
-    found[:] = torch.arange(found.shape[1], dtype=torch.int32)
+    found = executor.program.head.buffers_for(1).found.on_device
+    n = (found.shape[1] - 3) // 2
+    found[:, :n] = torch.arange(n, dtype=torch.int32)
+    logits = found.view(torch.float32)
+    logits[:, n : 2 * n] = -torch.arange(n, dtype=torch.float32)
+    logits[:, n], logits[:, 2 * n] = 40.0, 50.0  # the first, and the logsumexp at this temperature
     found[:, -2], found[:, -1] = 1, 0
 
 

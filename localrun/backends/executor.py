@@ -1,11 +1,11 @@
 """Interface of an executor: it runs steps with the recorded program and the memory of the cache."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from localrun.base.device_figures import DeviceFigures
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.interface import PlainKV, StepInput
 from localrun.ops.kv import KVPlan
@@ -85,8 +85,8 @@ class Executor(Protocol):
         ...
 
     @property
-    def device_steps(self) -> Counter[str]:
-        """Steps since it was loaded, as a device began them: fields of DeviceFigures."""
+    def device_steps(self) -> DeviceFigures:
+        """Steps since it was loaded, as a device began them."""
         ...
 
     def hidden(self, n_rows: int) -> "np.ndarray | None":

@@ -5,7 +5,6 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from localrun.base.device_figures import DeviceFigures
 from localrun.base.events import (
     CacheFigures,
     Channel,
@@ -166,7 +165,7 @@ def completion(
             figures.note, figures.n_restored, figures.n_replayed, figures.prefill_rows, held_tokens=state.n_computed
         ),
         drafts=DraftFigures(figures.n_drafted, figures.n_accepted),
-        device=DeviceFigures(**figures.device_steps),
+        device=figures.device,
         seen=image_figures(state),
         memory=MemoryFigures(peak_rss, figures.kv_bytes, figures.kept_kv_bytes, kv_budget, info.mapped_bytes),
     )

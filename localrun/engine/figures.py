@@ -1,9 +1,9 @@
 """Figures of one generation. No tensors."""
 
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 
+from localrun.base.device_figures import DeviceFigures
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.storage.restore import Restore
 
@@ -27,7 +27,7 @@ class GenerationFigures:
     prefill_rows: int = 0  # computed in that time, replayed ones included
     n_drafted: int = 0  # tokens of drafts that were verified
     n_accepted: int = 0  # of these, part of the answer
-    device_steps: Counter[str] = field(default_factory=Counter)  # of a device, as DeviceFigures has them
+    device: DeviceFigures = field(default_factory=DeviceFigures)
     token_times: list[float] = field(default_factory=list)  # seconds, when each token was known
     kv_bytes: int = 0  # of its blocks, once it has ended
     kept_kv_bytes: int = 0  # of the blocks of others, then
@@ -43,3 +43,7 @@ class GenerationFigures:
             self.queue_seconds = max(0.0, time.perf_counter() - self.started - elsewhere)
         self.evicted = cache.reuse.evicted
         self.note = "; ".join(note for note in (why, cache.reuse.note) if note)
+
+    def count_steps(self, begun: DeviceFigures) -> None:
+        """Note what a device began in a step of it."""
+        self.device = self.device.plus(begun)

@@ -4,6 +4,7 @@ Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,6 +31,7 @@ def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[in
     return c0, c1, c2, c3
 
 
+@lru_cache(maxsize=256)  # a step begun ahead asks for the same ones as the step itself, and as the choice after it
 def uniform(seed: int, position: int) -> float:
     """A number in [0, 1) that belongs to this seed and position, with 53 random bits."""
     high, low, _, _ = philox((position & MASK, position >> 32 & MASK, 0, 0), (seed & MASK, seed >> 32 & MASK))

@@ -71,9 +71,9 @@ class Runner:
         """One step -> the rows of logits that the plan says. Raises StepCancelled."""
         before = self.executor.device_steps
         logits = self.submit(plan, cancel).result()
-        if begun := self.executor.device_steps - before:  # nothing on a processor
+        if (now := self.executor.device_steps) != before:  # never on a processor
             for work in plan.work:
-                work.sequence.figures.device_steps += begun
+                work.sequence.figures.count_steps(now.since(before))
         if any(work.sequence.request.take_hidden for work in plan.work):
             self._hand_out_hidden(plan)
         return logits

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +15,7 @@ from localrun.backends.cpu.pool import CpuPool
 from localrun.backends.cpu.program import ProgramBuilder
 from localrun.backends.cpu.step import NativeStep
 from localrun.backends.executor import ExecutorRequest
+from localrun.base.device_figures import DeviceFigures
 from localrun.ops.cache_layer import NOWHERE, CacheLayer
 from localrun.ops.instructions import Embed
 from localrun.ops.interface import PlainKV, StepCancelled, StepInput
@@ -90,8 +90,8 @@ class CpuExecutor:
         )
 
     @property
-    def device_steps(self) -> Counter[str]:
-        return Counter()
+    def device_steps(self) -> DeviceFigures:
+        return DeviceFigures()
 
     @property
     def kv_nbytes(self) -> int:

@@ -8,19 +8,20 @@ to the cache then lies after the end of its text, where the next tokens are writ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Protocol
 
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.graphs import GRAPH_ROWS, StepKey
 from localrun.backends.gpu.handle import DeviceHandle
 from localrun.backends.gpu.head import LogitsHead
-from localrun.backends.gpu.passes import passes
+from localrun.backends.gpu.passes import bucket_rows
 from localrun.backends.gpu.scratch import bucket_units
 from localrun.backends.gpu.staging import Arrival
 from localrun.backends.gpu.step_tensors import StepBuffer, n_table
 from localrun.backends.gpu.translator import Bucket
-from localrun.ops.interface import CancelFlag, StepInput
+from localrun.ops.interface import CancelFlag, SequenceInput, StepInput
 from localrun.ops.sampling import Draw
 
 
@@ -65,7 +66,7 @@ class StepsAhead:
         bucket = Bucket(rows, bucket_units(max(sequence.length for sequence in step.sequences)))
         if bucket not in program.launches:
             return  # memory may have to move for it
-        buffer.send(buffer.write(step, rows))
+        buffer.fill(step, rows)
         program.launch(StepKey(bucket, program.head.rows, ends=True, drawn=True), buffer, step.cancel)
         newest.is_overtaken = True
         self.begun = BegunStep(program.handle(), rows, read_by(step), list(step.draws), newest.arrival)
@@ -82,25 +83,31 @@ class StepsAhead:
 
     def is_same(self, begun: BegunStep, step: StepInput) -> bool:
         """Whether a step reads what was sent, and its tokens are those that were drawn."""
-        if self.rows_of(step) != begun.rows or not self.program.head.is_adjusted(step):
+        if read_by(step) != begun.read or not self.program.head.is_adjusted(step):
             return False
         drawn: list[int] = begun.before.wait()[: step.n_rows, -1].tolist()
-        if drawn != list(step.token_ids) or read_by(step) != begun.read:
-            return False
-        return list(step.draws) in ([], begun.draws)  # of the last step of an answer nothing is drawn
+        # of the last step of an answer nothing is drawn
+        return drawn == list(step.token_ids) and list(step.draws) in ([], begun.draws)
 
     def rows_of(self, step: StepInput) -> int | None:
         """Rows of its bucket, where it is one pass of few rows, all with logits, that finds room."""
         program, n = self.program, step.n_rows
         if program.step is None or n > GRAPH_ROWS or not n == len(step.logits_rows) == program.head.n_logits:
             return None
-        first, *rest = passes(step, program.span, program.max_rows)
-        return None if rest or first.span or n_table(step) > program.step.table_numbers else first.rows
+        in_bulk = any(
+            step.sequences[index].n_bulk > at for index, at in zip(step.row_sequence, step.positions, strict=True)
+        )
+        return None if in_bulk or n_table(step) > program.step.table_numbers else bucket_rows(n)
+
+
+OF_SEQUENCE = attrgetter(
+    *(field.name for field in fields(SequenceInput) if field.name not in ("table", "ring", "state"))
+)
 
 
 def read_by(step: StepInput) -> tuple[object, ...]:
     """Operands of a step of text beside its tokens, as they are now: tables are the cache's own, and change. Angles and
     scales of queries follow from positions; of states there are none where steps are begun ahead."""
+    tables = [[blocks[:] for blocks in (*each.table, *each.ring)] for each in step.sequences]
     rows = (list(step.positions), list(step.row_sequence), list(step.logits_rows))
-    tables = [[list(blocks) for blocks in (*each.table, *each.ring)] for each in step.sequences]
-    return (*rows, tables, [replace(each, table=(), ring=(), state=()) for each in step.sequences])
+    return (*rows, tables, [OF_SEQUENCE(each) for each in step.sequences])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
@@ -14,6 +13,7 @@ from localrun.backends.gpu.lost_device import told_when_lost
 from localrun.backends.gpu.program import GpuProgram
 from localrun.backends.gpu.translator import Translator
 from localrun.backends.reference.executor import TorchExecutor, pool_of
+from localrun.base.device_figures import DeviceFigures
 from localrun.base.errors import DeviceLostError
 
 P = ParamSpec("P")
@@ -53,7 +53,7 @@ class GpuExecutor(TorchExecutor[GpuProgram]):
         return self.program.runs_ahead
 
     @property
-    def device_steps(self) -> Counter[str]:
+    def device_steps(self) -> DeviceFigures:
         return self.program.device_steps
 
     run = in_order(TorchExecutor.run)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.head import LogitsHead
 from localrun.backends.gpu.lost_device import told_when_lost
@@ -17,14 +14,12 @@ class DeviceHandle(Handle):
     """A step that the device may still be computing; asking for its result waits for it."""
 
     def __init__(self, device: Device, head: LogitsHead, arrival: Arrival) -> None:
-        self.device, self.arrival = device, arrival
-        self.read = partial(head.logits, arrival)
+        self.device, self.head, self.arrival = device, head, arrival
         self.found: Logits | None = None
         self.is_overtaken = False  # by a step that was begun ahead, and writes its full rows where these were
 
     def result(self) -> Logits:
         if self.found is None:
-            with told_when_lost(), self.device.steps():
-                found = self.read()
-            self.found = replace(found, rows=found.rows[:0]) if self.is_overtaken else found
+            with told_when_lost():
+                self.found = self.head.logits(self.arrival, self.is_overtaken)
         return self.found

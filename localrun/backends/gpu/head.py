@@ -74,9 +74,9 @@ class LogitsHead:
         found = self.now.found
         return found.begin(self.n_logits) if self.n_logits else found.arrivals[0]
 
-    def logits(self, arrival: Arrival) -> Logits:
-        """The logits of a step, once the device has computed them."""
-        return logits_of(arrival, self.now.rows[: self.n_logits])
+    def logits(self, arrival: Arrival, is_overtaken: bool) -> Logits:
+        """The logits of a step, once the device has computed them; without the rows where another has begun since."""
+        return logits_of(arrival, self.now.rows[: 0 if is_overtaken else self.n_logits], self.n_logits)
 
     def draw(self, step: StepTensors) -> Launch:
         """Draw the next tokens of a step's rows. `step`: the step on the device."""

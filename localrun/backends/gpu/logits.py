@@ -41,12 +41,12 @@ class AdjustTensors:
         """Take in the changes of a step with these rows of logits -> whether entries have moved: launches that
         were bound before read those of the step before. What is there already is not copied again."""
         numbers, self.temperatures = self.numbers(adjust[:n_rows]), temperatures(adjust[:n_rows])
-        grows = len(numbers) > len(self.memory.staged)
+        grows = len(numbers) > len(self.memory.numbers)
         if grows:
             self.make_room(2 * len(numbers))
         if not self.has(numbers):
             self.memory.wait()
-            self.memory.staged[: len(numbers)] = torch.from_numpy(numbers)
+            self.memory.numbers[: len(numbers)] = numbers
             self.memory.send(len(numbers))
             self.sent = numbers
         return grows
@@ -100,15 +100,15 @@ class FoundCandidates(Readback):
 
     def read(self, rows: Tensor) -> Logits:
         """Logits of `rows`, f32 [n, vocab]; waits for the device."""
-        return logits_of(self.begin(len(rows)), rows)
+        return logits_of(self.begin(len(rows)), rows, len(rows))
 
 
-def logits_of(arrival: Arrival, rows: Tensor) -> Logits:
-    """Logits of `rows`, f32 [n, vocab], whose candidates arrive."""
-    numbers = arrival.wait()[: len(rows)].numpy()
-    ids, values, rest = numbers[:, :BEST], numbers[:, BEST : 2 * BEST], numbers[:, 2 * BEST :]
-    n = min(BEST, rows.shape[-1])
-    return Logits(rows, ids[:, :n], values[:, :n].view(np.float32), rest[:, 0].view(np.float32), rest[:, 1] != 0)
+def logits_of(arrival: Arrival, rows: Tensor, n_rows: int) -> Logits:
+    """Logits of rows whose candidates arrive. `rows`: f32 [n_rows, vocab], or [0, vocab] where they are gone."""
+    numbers, n = arrival.wait()[:n_rows], min(BEST, rows.shape[-1])
+    floats = numbers.view(np.float32)
+    ids, values = numbers[:, :n], floats[:, BEST : BEST + n]
+    return Logits(rows, ids, values, floats[:, 2 * BEST], numbers[:, 2 * BEST + 1] != 0)
 
 
 def draw_next(device: Device, draws: Tensor, found: FoundCandidates, n_rows: int, vocab: int) -> Launch:

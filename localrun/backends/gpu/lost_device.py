@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from localrun.base.errors import DeviceLostError, lost_device
 
 HINT = "send the message again: the model is loaded for it"
 
 
-@contextmanager
-def told_when_lost() -> Iterator[None]:
+class told_when_lost:
     """Raise DeviceLostError in the place of what torch or the driver raises when the GPU has failed for good."""
-    try:
-        yield
-    except Exception as error:
-        if isinstance(error, DeviceLostError) or not lost_device(error):
-            raise
-        raise DeviceLostError(f"the GPU failed: {str(error).partition(chr(10))[0]}", HINT) from error
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, DeviceLostError) and lost_device(error):
+            raise DeviceLostError(f"the GPU failed: {str(error).partition(chr(10))[0]}", HINT) from error

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from localrun.backends.gpu.step_tensors import Places
 from localrun.ops.interface import Angles, StepInput
 
 FEW_ROWS = (1, 2, 4, 8, 16, 32)  # of small buckets; those of larger ones are multiples of ROW_TILE
@@ -19,12 +20,12 @@ ROW_TILE = 64
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Some rows of a step, as a step: row i lies in row places[i] of `rows`. `wanted`: which of the logits of the whole
+    """Some rows of a step, as a step: rows lie at `places` of `rows`. `wanted`: which of the logits of the whole
     step it gives, in order. `span`: 0 where it is not in bulk."""
 
     step: StepInput
     rows: int
-    places: np.ndarray
+    places: Places
     wanted: np.ndarray
     span: int = 0
 
@@ -49,7 +50,7 @@ def passes(step: StepInput, span: int, most_rows: int) -> list[Pass]:
 
 def one_by_one(step: StepInput, wanted: np.ndarray) -> Pass:
     """Rows in their order, at the beginning of a bucket."""
-    return Pass(step, bucket_rows(step.n_rows), np.arange(step.n_rows), wanted)
+    return Pass(step, bucket_rows(step.n_rows), slice(0, step.n_rows), wanted)
 
 
 def bucket_rows(n_rows: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from localrun.backends.gpu.ahead import StepsAhead
@@ -18,6 +17,7 @@ from localrun.backends.gpu.step_tensors import StepBuffer, StepShape, n_table, r
 from localrun.backends.gpu.translator import Bucket, Translator
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
+from localrun.base.device_figures import DeviceFigures
 from localrun.ops.instructions import Embed, Linear
 from localrun.ops.interface import CancelFlag, StepCancelled, StepInput
 from localrun.ops.largest_step import max_rows
@@ -80,12 +80,9 @@ class GpuProgram:
         return self.device.has_graphs and self.is_ours and not self.has_states
 
     @property
-    def device_steps(self) -> Counter[str]:
+    def device_steps(self) -> DeviceFigures:
         """Steps so far, as Executor has them."""
-        ahead = self.ahead
-        return Counter(
-            steps_ahead=ahead.n_begun, steps_ahead_used=ahead.n_used, steps_without_room=self.graphs.n_without_room
-        )
+        return DeviceFigures(self.ahead.n_begun, self.ahead.n_used, self.graphs.n_without_room)
 
     def run(self, step: StepInput) -> Handle:
         """Begin a step, unless it has been begun ahead; the one before it has been read. Raises StepCancelled."""

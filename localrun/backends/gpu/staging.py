@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,11 +23,12 @@ class Staging:
         self.device = device
         self.on_device = torch.zeros(n, dtype=torch.int32, device=device.torch_device)
         self.staged = pinned(n, device)
+        self.numbers = self.staged.numpy()  # the same memory
         self.copied: DeviceEvent = device.event()
         self.is_under_way = False
 
     def wait(self) -> None:
-        """Return when `staged` may change: it may be on its way for a step that was cut short, which nobody read."""
+        """Return when `numbers` may change: it may be on its way for a step that was cut short, which nobody read."""
         if self.is_under_way:
             self.copied.synchronize()
         self.is_under_way = False
@@ -43,6 +45,7 @@ class Arrival:
 
     def __init__(self, rows: int, n: int, device: Device) -> None:
         self.staged = pinned(rows * n, device).view(rows, n)
+        self.numbers: np.ndarray = self.staged.numpy()
         self.copied: DeviceEvent = device.event()
         self.is_there = True
 
@@ -51,12 +54,12 @@ class Arrival:
         self.copied.record()
         self.is_there = False
 
-    def wait(self) -> Tensor:
+    def wait(self) -> np.ndarray:
         """All of it, once it is there."""
         if not self.is_there:
             self.copied.synchronize()
         self.is_there = True
-        return self.staged
+        return self.numbers
 
 
 class Readback:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from localrun.ops.interface import Angles, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.sampling import Draw
 
+Places: TypeAlias = "np.ndarray | slice"  # rows of a bucket, for the rows of a step in their order
 PADDING = -1
 NEIGHBOURS = 8  # rows of one text that are worth going through its keys together
 PER_GROUP = ("slots", "table_at", "first", "sink")
@@ -28,7 +29,8 @@ OF_RINGS = ("ring_slots", "ring_sink")  # of every group too, where keys and val
 OF_STATES = ("state_before", "state_after")  # of every group too, where layers are recurrent
 SINGLE = ("token_ids", "positions", "row_sequence", "alone", "is_alone", "query_scale", "first_row", "n_rows")
 OF_LOGITS = ("logits_rows", "logits_places")
-DRAW = np.dtype([("top_k", "<i4"), ("temperature", "<f4"), ("top_p", "<f4"), ("min_p", "<f4"), ("u", "<i4", 2)])
+PADDED = ("positions", "alone", "logits_places", "slots", "ring_slots", *OF_STATES)  # with -1; the others with 0
+DRAW = np.dtype([("top_k", "<i4"), ("temperature", "<f4"), ("top_p", "<f4"), ("min_p", "<f4"), ("u", "<f8")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +94,21 @@ class StepShape:
             | dict.fromkeys(OF_STATES, (self.n_groups * self.states, rows))
         )
 
+    def plain_numbers(self, rows: int) -> int:
+        """Numbers of 4 bytes of a step, but for its angles and tables, which follow."""
+        return sum(count * size for count, size in self.sizes(rows).values())
+
     def numbers(self, rows: int) -> int:
         """Numbers of 4 bytes of a step, but for its tables."""
-        plain = sum(count * size for count, size in self.sizes(rows).values())
-        return plain + 2 * (1 + self.sinks) * rows * sum(self.rope_halves)
+        return self.plain_numbers(rows) + 2 * (1 + self.sinks) * rows * sum(self.rope_halves)
+
+
+class HostStep(NamedTuple):
+    """A bucket's steps in main memory."""
+
+    parts: dict[str, Any]  # arrays, named as in StepTensors
+    blank: np.ndarray  # int32: the plain numbers of a step that is nothing but padding
+    numbers: int  # of a step, but for its tables
 
 
 class StepBuffer:
@@ -105,8 +118,7 @@ class StepBuffer:
         """`table_numbers`: of all block tables of a step together, at most."""
         self.shape, self.table_numbers = shape, table_numbers
         self.memory = Staging(shape.numbers(max_rows) + table_numbers, device)
-        self.plain = torch.zeros(len(self.memory.staged), dtype=torch.int32)  # a step, before it is sent
-        self.host: dict[int, dict[str, Any]] = {}  # by bucket: arrays of main memory, named as in StepTensors
+        self.host: dict[int, HostStep] = {}  # by bucket
 
     @property
     def nbytes(self) -> int:
@@ -134,48 +146,53 @@ class StepBuffer:
             parts[name] = tuple(take(rows * half, is_float=True).view(rows, half) for half in halves)
         return parts | {"table": memory[at:]}
 
-    def fill(
-        self, step: StepInput, rows: int, places: np.ndarray | None = None, wanted: np.ndarray | None = None
-    ) -> None:
+    def host_step(self, rows: int) -> HostStep:
+        """A bucket's steps in main memory."""
+        if rows not in self.host:
+            parts: dict[str, Any] = {
+                name: [each.numpy() for each in part] if isinstance(part, tuple) else part.numpy()
+                for name, part in self.parts(self.memory.staged, rows).items()
+            }
+            blank = self.memory.numbers[: self.shape.plain_numbers(rows)]
+            blank[:], parts["query_scale"][:] = 0, 1.0
+            for name in PADDED:
+                for part in parts[name] if isinstance(parts[name], list) else [parts[name]]:
+                    part[:] = PADDING
+            parts["draws"] = parts["draws"].view(DRAW)
+            self.host[rows] = HostStep(parts, blank.copy(), self.shape.numbers(rows))
+        return self.host[rows]
+
+    def fill(self, step: StepInput, rows: int, places: Places | None = None, wanted: np.ndarray | None = None) -> None:
         """Copy a step to the device, as one of `rows` rows. `places`: where its rows lie among those; None: they come
         first. `wanted`: which of the logits of a whole step its own are; None: all."""
-        self.send(self.write(step, rows, places, wanted))
+        self.memory.send(self.write(step, rows, places, wanted))
 
-    def send(self, numbers: np.ndarray) -> None:
-        """Copy what was written of a step to the device."""
+    def write(self, step: StepInput, rows: int, places: Places | None = None, wanted: np.ndarray | None = None) -> int:
+        """Write a step as the device reads it -> its numbers, the first of `memory`."""
         self.memory.wait()
-        self.memory.staged[: len(numbers)] = torch.from_numpy(numbers)
-        self.memory.send(len(numbers))
-
-    def write(
-        self, step: StepInput, rows: int, places: np.ndarray | None = None, wanted: np.ndarray | None = None
-    ) -> np.ndarray:
-        """A step as the device reads it, int32, until the next is written."""
-        host = self.host.get(rows) or self.host.setdefault(rows, arrays(self.parts(self.plain, rows)))
-        at = np.arange(step.n_rows) if places is None else places
-        for name, padding in (("token_ids", 0), ("row_sequence", 0), ("positions", PADDING)):
-            host[name][:] = padding
-            host[name][at] = getattr(step, name)
+        host, blank, n_numbers = self.host_step(rows)
+        at = slice(0, step.n_rows) if places is None else places
+        self.memory.numbers[: len(blank)] = blank
+        host["token_ids"][at], host["positions"][at] = step.token_ids, step.positions
+        host["row_sequence"][at] = step.row_sequence
         if rows > SPLIT_ROWS:  # in smaller steps all are
-            alone = at[rows_alone(step)]
-            host["alone"][:], host["is_alone"][:] = PADDING, 0
+            alone = np.arange(rows)[at][rows_alone(step)]
             host["alone"][: len(alone)], host["is_alone"][alone] = alone, 1
-        host["logits_rows"][:], host["logits_places"][:] = 0, PADDING
         n_logits = len(step.logits_rows)
-        host["logits_rows"][:n_logits] = at[np.asarray(step.logits_rows, dtype=np.int64)]
+        host["logits_rows"][:n_logits] = np.arange(rows)[at][np.asarray(step.logits_rows, dtype=np.int64)]
         host["logits_places"][:n_logits] = np.arange(n_logits) if wanted is None else wanted
         self.fill_angles(host, "", step.cos_sin, at)
         self.fill_angles(host, "sink_", step.sink_cos_sin, at)
-        host["query_scale"][at] = 1.0 if step.query_scale is None else step.query_scale
+        if step.query_scale is not None:
+            host["query_scale"][at] = step.query_scale
         n_table = self.fill_tables(host, step.sequences)
         fill_slots(host, step, at)
         fill_ring_slots(host, step, at)
         fill_states(host, step, at)
-        fill_draws(host["draws"].view(DRAW), step.draws)
-        found: np.ndarray = self.plain.numpy()[: self.shape.numbers(rows) + n_table]
-        return found
+        fill_draws(host["draws"], step.draws)
+        return n_numbers + n_table
 
-    def fill_angles(self, host: dict[str, Any], prefix: str, kinds: Sequence[Angles], at: np.ndarray) -> None:
+    def fill_angles(self, host: dict[str, Any], prefix: str, kinds: Sequence[Angles], at: Places) -> None:
         for kind, (cos, sin) in enumerate(kinds):
             host[prefix + "cos"][kind][at] = cos
             host[prefix + "sin"][kind][at] = sin
@@ -206,14 +223,6 @@ def rows_alone(step: StepInput) -> np.ndarray:
     return np.flatnonzero(of_text[np.asarray(step.row_sequence)] < NEIGHBOURS)[:SPLIT_ROWS]
 
 
-def arrays(parts: dict[str, Any]) -> dict[str, Any]:
-    """The same memory as arrays."""
-    return {
-        name: [each.numpy() for each in part] if isinstance(part, tuple) else part.numpy()
-        for name, part in parts.items()
-    }
-
-
 def block_0(sequence: SequenceInput, group: int) -> int:
     """The block of logical block 0; -1 where it is gone."""
     if sequence.first[group] == 0:
@@ -228,32 +237,34 @@ def ring_block_0(sequence: SequenceInput, group: int) -> int:
     return sequence.ring_sink[group] if sequence.ring_sink else PADDING
 
 
-def fill_slots(host: dict[str, Any], step: StepInput, at: np.ndarray) -> None:
+def fill_slots(host: dict[str, Any], step: StepInput, at: Places) -> None:
     """Where the keys and values of every row go; row i of the step is row at[i] here."""
     positions, rows, table = host["positions"][at], host["row_sequence"][at], host["table"]
     numbers, offsets = np.divmod(positions, BLOCK_TOKENS)
     write_from = [sequence.write_from for sequence in step.sequences]
     for group, slots in enumerate(host["slots"]):
-        blocks = table[host["table_at"][group][rows] + numbers]
-        least = np.array([each[group] if each else 0 for each in write_from])
-        slots[:] = PADDING
-        slots[at] = np.where((blocks < 0) | (positions < least[rows]), PADDING, blocks * BLOCK_TOKENS + offsets)
+        found = table[host["table_at"][group][rows] + numbers] * BLOCK_TOKENS + offsets
+        if any(write_from):
+            least = np.array([each[group] if each else 0 for each in write_from])
+            found[positions < least[rows]] = PADDING
+        slots[at] = np.maximum(found, PADDING)  # blocks that are not there are negative
 
 
-def fill_ring_slots(host: dict[str, Any], step: StepInput, at: np.ndarray) -> None:
+def fill_ring_slots(host: dict[str, Any], step: StepInput, at: Places) -> None:
     """Where they go in 16 bits."""
-    positions, rows = host["positions"], host["row_sequence"][at]
+    positions, rows = host["positions"][at], host["row_sequence"][at]
     for group, slots in enumerate(host["ring_slots"]):
-        slots[:] = PADDING
+        found = slots[at]  # a view or a copy
         for index, sequence in enumerate(step.sequences):
             blocks = np.asarray(sequence.ring[group], np.int32) if sequence.ring else np.empty(0, np.int32)
             if len(blocks):
-                mine = at[rows == index]
+                mine = rows == index
                 numbers, offsets = np.divmod(positions[mine], BLOCK_TOKENS)
-                slots[mine] = blocks[numbers - sequence.ring_first] * BLOCK_TOKENS + offsets
+                found[mine] = blocks[numbers - sequence.ring_first] * BLOCK_TOKENS + offsets
+        slots[at] = found
 
 
-def fill_states(host: dict[str, Any], step: StepInput, at: np.ndarray) -> None:
+def fill_states(host: dict[str, Any], step: StepInput, at: Places) -> None:
     """Where each sequence's rows are, one sequence after the other, the state before them, and those that they leave:
     at ends of blocks and of the step."""
     if not host["state_before"]:
@@ -264,7 +275,6 @@ def fill_states(host: dict[str, Any], step: StepInput, at: np.ndarray) -> None:
     ends = positions + 1
     wanted = (ends % BLOCK_TOKENS == 0) | (ends == np.array([one.length for one in step.sequences])[rows])
     for group, (before, after) in enumerate(zip(host["state_before"], host["state_after"], strict=True)):
-        after[:] = before[:] = PADDING
         after[at] = np.where(wanted, table[host["table_at"][group][rows] + positions // BLOCK_TOKENS], PADDING)
         for index, sequence in enumerate(step.sequences):
             before[index] = sequence.state[group] if sequence.state else PADDING
@@ -272,8 +282,5 @@ def fill_states(host: dict[str, Any], step: StepInput, at: np.ndarray) -> None:
 
 def fill_draws(host: np.ndarray, draws: Sequence[Draw]) -> None:
     """How tokens are drawn: the best where nothing is said."""
-    host[:] = 0
     for draw in draws:
-        row = host[draw.row]
-        row["top_k"], row["temperature"], row["top_p"], row["min_p"] = draw[1:5]
-        row["u"] = np.array([draw.u]).view(np.int32)
+        host[draw.row] = draw[1:]  # in this order

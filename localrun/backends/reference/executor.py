@@ -1,6 +1,5 @@
 """Executors whose cache is torch's, and the one that replays a program by the reference operations."""
 
-from collections import Counter
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
@@ -10,6 +9,7 @@ from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
 from localrun.backends.reference.rows import RowReferenceOps
+from localrun.base.device_figures import DeviceFigures
 from localrun.base.errors import ran_out
 from localrun.ops.interface import PlainKV, StepInput
 from localrun.ops.program import Handle, Program, Segment
@@ -45,8 +45,8 @@ class TorchExecutor(Generic[ProgramT]):
         return False
 
     @property
-    def device_steps(self) -> Counter[str]:
-        return Counter()
+    def device_steps(self) -> DeviceFigures:
+        return DeviceFigures()
 
     @property
     def takes_images(self) -> bool:

@@ -95,9 +95,7 @@ def test_the_host_chooses_where_the_device_has_drawn_another(monkeypatch: pytest
     expected = without(requests, monkeypatch)
 
     def unlikely(host: np.ndarray, _: object) -> None:
-        host[:] = 0
-        host["top_k"], host["temperature"], host["top_p"] = 40, 1.0, 1.0
-        host["u"] = np.array([1 - 2**-53]).view(np.int32)
+        host[:] = (40, 1.0, 1.0, 0.0, 1 - 2**-53)
 
     monkeypatch.setattr(step_tensors, "fill_draws", unlikely)
     found, _, n_unused = answers(requests)

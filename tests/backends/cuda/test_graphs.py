@@ -153,17 +153,17 @@ def test_steps_without_room_for_their_graph_are_counted(monkeypatch: pytest.Monk
     with monkeypatch.context() as patch:
         patch.setattr(EmulatedDevice, "record", refuse)
         assert all(torch.equal(a, b) for a, b in zip(answer(short), expected, strict=True))
-    assert (tried, short.executor.device_steps["steps_without_room"]) == (1, 6)
+    assert (tried, short.executor.device_steps.steps_without_room) == (1, 6)
     short.executor.program.forget()
     answer(short)
-    assert short.executor.device_steps["steps_without_room"] == 6
+    assert short.executor.device_steps.steps_without_room == 6
 
 
 def test_a_device_without_graphs_lacks_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EmulatedDevice, "has_graphs", False)
     model = CudaStepper(BUILTIN)
     model.step(IDS[:1], 0)
-    assert not model.executor.device_steps["steps_without_room"]
+    assert not model.executor.device_steps.steps_without_room
 
 
 def test_tables_that_stay_in_their_file_are_read_before_the_graph(

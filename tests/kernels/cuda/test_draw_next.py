@@ -27,7 +27,7 @@ def drawn(rows: torch.Tensor, draws: list[Draw]) -> tuple[list[int], list[int]]:
     for launch in (*launches, draw_next(DEVICE, torch.from_numpy(of_draws.view(np.int32)), found, len(rows), vocab)):
         launch()
     arrival = found.begin(len(rows))
-    logits = logits_of(arrival, room)
+    logits = logits_of(arrival, room, len(room))
     expected = []
     for draw in draws:
         given = logits.top_ids[draw.row], logits.top_values[draw.row], float(logits.logsumexp[draw.row])

@@ -2,11 +2,11 @@
 them was read. So whatever is mixed shows in every value after it."""
 
 import struct
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
+from localrun.base.device_figures import DeviceFigures
 from localrun.ops.interface import Logits, PlainKV, StepInput
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.program import Handle
@@ -43,8 +43,8 @@ class ChainedExecutor:
         self.found: list[int] = []  # values of the rows of the last step whose logits were wanted
 
     @property
-    def device_steps(self) -> Counter[str]:
-        return Counter()
+    def device_steps(self) -> DeviceFigures:
+        return DeviceFigures()
 
     def hidden(self, n_rows: int) -> np.ndarray | None:
         return None
