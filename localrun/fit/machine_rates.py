@@ -86,7 +86,8 @@ def _rates(found: Probed) -> Rates:
 def _key(backend: Backend) -> str:
     details = backend.details()
     computes = details.get("isa") or details.get("device") or "numpy"
-    return f"{cpu_name()}, {platform.machine()}, {usual_threads()} threads, {computes}, probe {PROBE}"
+    driver = f" by driver {details['driver']}" if details.get("driver") else ""
+    return f"{cpu_name()}, {platform.machine()}, {usual_threads()} threads, {computes}{driver}, probe {PROBE}"
 
 
 def _known(backend: Backend) -> tuple[Rates | None, float]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from localrun.backends.cuda import availability
 from localrun.backends.cuda.bulk import memory_bytes, span_of
-from localrun.backends.cuda.driver import Gpu, all_gpus, free_now, spared_bytes
+from localrun.backends.cuda.driver import Gpu, all_gpus, driver_version, free_now, spared_bytes
 from localrun.backends.cuda.limits import DriverLimitProbe
 from localrun.backends.gpu.backend import GpuBackend
 from localrun.backends.gpu.emulation import emulated_device
@@ -84,11 +84,11 @@ class CudaBackend(GpuBackend):
 
     @property
     def rounding(self) -> str:
-        import torch
-
+        """Compilers of kernels count, that of the driver for PTX, and the libraries that read in bulk."""
         from localrun.backends.cuda.source import kernels_hash
 
-        return f"cuda {self.chip} {torch.__version__} {kernels_hash()} bulk {span_of(self.arch)} {NUMERICS_VERSION}"
+        versions = " ".join(self.versions().values())
+        return f"cuda {self.chip} {versions} {kernels_hash()} bulk {span_of(self.arch)} {NUMERICS_VERSION}"
 
     def why_unavailable(self) -> str:
         return availability.why_unavailable()
@@ -117,19 +117,20 @@ class CudaBackend(GpuBackend):
     def details(self) -> dict[str, Any]:
         found = availability.gpu()
         if not isinstance(found, Gpu):
-            return {"device": None, "arch": None, "driver_cuda": None}
-        return {"device": found.name, "arch": compiled_for(found), "driver_cuda": availability.version(found.cuda)}
+            return {"device": None, "arch": None, "driver": None, "driver_cuda": None}
+        driver = {"driver": driver_version() or None, "driver_cuda": availability.version(found.cuda)}
+        return {"device": found.name, "arch": compiled_for(found), **driver}
 
     def versions(self) -> dict[str, str]:
-        """Versions of everything that determines compiled kernels."""
+        """Versions of everything that determines compiled kernels, and what they give."""
         import torch
 
         from localrun.backends.cuda.compiler import nvrtc_version
 
         if self.is_emulated:
             return {"torch": torch.__version__}
-        driver = availability.version(self.gpu.cuda)
-        return {"driver_cuda": driver, "torch": torch.__version__, "nvrtc": nvrtc_version()}
+        driver = {"driver": driver_version(), "driver_cuda": availability.version(self.gpu.cuda)}
+        return {**driver, "torch": torch.__version__, "nvrtc": nvrtc_version()}
 
     def memory(self, main: Memory) -> Memory:
         """Where torch runs already, what it keeps for later use of this process counts as free."""

@@ -133,6 +133,16 @@ def managed_bytes(driver: Any, device: ctypes.c_int) -> int | None:
     return None
 
 
+def driver_version() -> str:
+    """Version of the driver, such as 580.65.06, as the management library reports it; empty where it does not."""
+    name = ctypes.create_string_buffer(96)
+    with suppress(OSError, AttributeError):
+        management = library(MANAGEMENT)
+        if not (management.nvmlInit_v2() or management.nvmlSystemGetDriverVersion(name, len(name))):
+            return name.value.decode(errors="replace")
+    return ""
+
+
 def spared_bytes(total: int) -> int:
     """Bytes to leave free: on Windows a driver moves memory to the processor's, instead of failing, when nearly all of
     its own is taken, and every step crawls."""

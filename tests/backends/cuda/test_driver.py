@@ -19,6 +19,7 @@ from localrun.backends.cuda.driver import Gpu, find_gpu
 from localrun.backends.gpu import emulation
 from localrun.base.errors import UsageError
 from localrun.base.machine import Memory
+from localrun.fit import machine_rates
 
 DRIVER = """
 #include <stddef.h>
@@ -55,6 +56,7 @@ MANAGEMENT = """
 #include <string.h>
 struct memory { unsigned long long total, free, used; };
 int nvmlInit_v2(void) { return 0; }
+int nvmlSystemGetDriverVersion(char* name, unsigned n) { strncpy(name, "580.65.06", n); return 0; }
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus, void** device) {
   *device = (void*)7;
   return strcmp(bus, "0000:01:00.0");
@@ -106,6 +108,28 @@ def test_a_gpu_is_what_its_driver_says(install: Install) -> None:
         clock_hz=2.52e9,
         read_bytes=2 * 10.501e9 * 384 / 8,
     )
+
+
+def test_results_belong_to_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one translates PTX in its own way: blocks on disk, self-tests and measured rates are not its."""
+    monkeypatch.setattr(availability, "gpu", lambda: GPU)
+    backend, known = CudaBackend(), []
+    for version in ("580.65.06", "580.95.05"):
+        monkeypatch.setattr("localrun.backends.cuda.backend.driver_version", lambda version=version: version)
+        assert backend.details()["driver"] == backend.versions()["driver"] == version
+        known.append((backend.rounding, machine_rates._key(backend)))
+    assert all(one != another for one, another in zip(*known, strict=True))
+
+
+def test_the_version_of_a_driver(install: Install) -> None:
+    install({driver.DRIVER: answering(), driver.MANAGEMENT: MANAGEMENT.replace("STATUS", "0")})
+    assert driver.driver_version() == "580.65.06"
+
+
+@pytest.mark.parametrize("management", [None, MANAGEMENT.replace("STATUS", "3").replace("0; }", "9; }")])
+def test_a_driver_that_names_no_version(install: Install, management: str | None) -> None:
+    install({driver.DRIVER: answering(), driver.MANAGEMENT: management})
+    assert driver.driver_version() == ""
 
 
 @pytest.mark.parametrize("management", [None, MANAGEMENT.replace("STATUS", "3")])

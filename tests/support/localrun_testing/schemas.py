@@ -559,6 +559,7 @@ DOCTOR = record(
             **_BACKEND,
             device=field([TEXT, "null"], "the GPU"),
             arch=field([TEXT, "null"], "what its kernels are compiled for, as in sm_90"),
+            driver=field([TEXT, "null"], "version of its driver"),
             driver_cuda=field([TEXT, "null"], "the newest CUDA its driver runs"),
         ),
         mps=record(
