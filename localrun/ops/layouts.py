@@ -56,10 +56,10 @@ class RowReader:
     file: MatrixFile | None = None  # where the packed matrix stays, and is mapped from; None: it is held in memory
     kept: KeptMatrix | None = None  # where one that is held in memory may be found, and is left for the next start
 
-    def slab_rows(self, multiple: int = 1) -> int:
-        """Rows of a slab of about SLAB_BYTES, a multiple of `multiple` and of the granule."""
-        step = lcm(multiple, self.granule)
-        return max(1, SLAB_BYTES // QUANT_TYPES[self.qtype].nbytes((self.n_cols,)) // step) * step
+    def slab_rows(self, multiple: int = 1, n_bytes: int | None = None) -> int:
+        """Rows of a slab of about `n_bytes`, or SLAB_BYTES, a multiple of `multiple` and of the granule."""
+        step, n_bytes = lcm(multiple, self.granule), n_bytes or SLAB_BYTES
+        return max(1, n_bytes // QUANT_TYPES[self.qtype].nbytes((self.n_cols,)) // step) * step
 
 
 @dataclass(frozen=True, slots=True)

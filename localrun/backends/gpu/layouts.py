@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import astuple
 from functools import cache
 from typing import TypeAlias
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from localrun.backends.gpu.float_tiles import FloatTiles
+from localrun.backends.gpu.slabs import SlabCopies, cuda_copies, slab_bytes
 from localrun.backends.gpu.tiles import CodeTiles
 from localrun.backends.gpu.weight_layouts import ROWS, CodeLayout, layout_of
 from localrun.formats.quant import QUANT_TYPES
@@ -33,21 +35,32 @@ class GpuLayout:
     name = "gpu"
     reads_side_by_side = False
 
+    def __init__(self) -> None:
+        self.copies: SlabCopies | None = None  # while a model is loaded for an NVIDIA GPU
+
     def nbytes(self, qtype: str, n_rows: int, n_cols: int) -> int:
         QUANT_TYPES[qtype].nbytes((n_rows, n_cols))  # refuses rows that are not made of whole blocks
         return tiles_of(qtype).nbytes(n_rows, n_cols)
 
-    def packing(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    @contextmanager
+    def packing(self) -> Iterator[None]:
+        """Give back at the end what packing took of a GPU's memory: the cache has not been made yet."""
+        try:
+            yield
+        finally:
+            if self.copies is not None:
+                self.copies = None
+                torch.cuda.empty_cache()
 
     def pack(self, rows: RowReader) -> Packed:
         tiles = tiles_of(rows.qtype)
         n_bytes = self.nbytes(rows.qtype, rows.n_rows, rows.n_cols)
         blob = torch.empty(n_bytes, dtype=torch.uint8, device=rows.device)
         regions = tiles.regions(blob, rows.n_rows, rows.n_cols)
-        step = rows.slab_rows(multiple=ROWS)
+        where = self.packs_on(rows.device)
+        step = rows.slab_rows(ROWS, slab_bytes(where))
         for first in range(0, rows.n_rows, step):
-            raw = on_device(rows.read(first, min(step, rows.n_rows - first)), self.packs_on(rows.device))
+            raw = self.sent(rows.read(first, min(step, rows.n_rows - first)), where)
             for region, part in zip(regions, tiles.pack(rows.qtype, raw, rows.n_cols), strict=True):
                 region[first // ROWS :][: len(part)] = part
         return Packed(self, rows.qtype, rows.n_rows, rows.n_cols, (blob,))
@@ -55,6 +68,13 @@ class GpuLayout:
     def packs_on(self, device: torch.device | None) -> torch.device | None:
         """Where rows for `device` are repacked."""
         return device
+
+    def sent(self, slab: np.ndarray, where: torch.device | None) -> Tensor:
+        """Rows of a file, uint8 [n, bytes], where they are packed."""
+        if where is None or where.type != "cuda":
+            return on_device(slab, where)
+        self.copies = self.copies or cuda_copies(where)
+        return self.copies.send(slab)
 
     def vector(self, values: np.ndarray, device: torch.device | None) -> Tensor:
         return on_device(values, device)

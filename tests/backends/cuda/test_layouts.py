@@ -1,11 +1,13 @@
 """Layouts of a GPU's weights: every quant type, to the bit, in any slabs, within its memory."""
 
+import numpy as np
 import pytest
 import torch
 from localrun_testing.native_ops import sample
 from torch import Tensor
 
 from localrun.backends.gpu.layouts import GpuLayout
+from localrun.backends.gpu.slabs import MOST_BYTES, WORKING_BYTES, SlabCopies, slab_in
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops import layouts
 from localrun.ops.layouts import Packed, RowReader
@@ -81,3 +83,56 @@ def test_layouts_are_about_as_small_as_files() -> None:
 def test_a_row_that_is_not_made_of_blocks_is_refused() -> None:
     with pytest.raises(Exception, match="multiple of 32"):
         GpuLayout().nbytes("Q4_0", 16, 33)
+
+
+class LateDevice:
+    """A device that has read a buffer only when it is waited for."""
+
+    def __init__(self) -> None:
+        self.under_way: list[tuple[Tensor, Tensor]] = []
+        self.n_buffers = self.n_waits = 0
+
+    def buffer(self, n: int) -> Tensor:
+        self.n_buffers += 1
+        return torch.zeros(n, dtype=torch.uint8)
+
+    def copy(self, staged: Tensor) -> Tensor:
+        self.under_way.append((staged, torch.zeros_like(staged)))
+        return self.under_way[-1][1]
+
+    def event(self) -> "LateEvent":
+        return LateEvent(self)
+
+
+class LateEvent:
+    def __init__(self, device: LateDevice) -> None:
+        self.device, self.before = device, 0
+
+    def record(self) -> None:
+        self.before = len(self.device.under_way)
+
+    def synchronize(self) -> None:
+        for staged, found in self.device.under_way[: self.before]:
+            if not found.any():
+                found.copy_(staged)
+        self.device.n_waits += bool(self.before)
+
+
+def test_slabs_arrive_whole_while_the_next_are_read() -> None:
+    device = LateDevice()
+    copies = SlabCopies(device.buffer, device.copy, device.event)
+    slabs = [torch.full((1 + i % 3, 5), 1 + i, dtype=torch.uint8).numpy() for i in range(7)]
+    found = []
+    for slab in slabs:
+        found.append(copies.send(slab.copy()))
+    copies.next(1), copies.next(1)
+    for sent, arrived in zip(slabs, found, strict=True):
+        assert np.array_equal(arrived.numpy(), sent)
+    assert device.n_waits == 7, "one wait for each buffer that is used again, none for the first two"
+    assert device.n_buffers == 4, "two, and one more each where a slab is larger than those before"
+
+
+def test_slabs_leave_room_for_packing() -> None:
+    assert slab_in(24 << 30) == MOST_BYTES
+    assert slab_in(0) == layouts.SLAB_BYTES
+    assert WORKING_BYTES * slab_in(512 << 20) <= 256 << 20
