@@ -1,8 +1,8 @@
 """Cost of a decode step, counted from a recording before anything is loaded. Torch-free."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 
+from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import Instruction, Linear, LogitsOf, Moe
 from localrun.ops.recording import Recording
 

@@ -1,10 +1,10 @@
 """Interface of an executor: it runs steps with the recorded program and the memory of the cache."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
+from localrun.base.dataclass import dataclass
 from localrun.base.device_figures import DeviceFigures
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.interface import PlainKV, StepInput

@@ -2,8 +2,10 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Protocol
+
+from localrun.base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 import math
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from localrun.base.dataclass import dataclass
 
 MAX_SCALE = 1000.0
 

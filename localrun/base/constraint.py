@@ -3,10 +3,10 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ConstraintError, UsageError
 
 ConstraintKind = Literal["json_schema", "regex", "lark"]

@@ -5,10 +5,11 @@ Plain data that crosses threads and processes.
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import groupby
 from typing import Any, assert_never
 
+from localrun.base.dataclass import dataclass
 from localrun.base.image_size import IMAGE_ROWS, ImageKey, size_name
 from localrun.base.sanitize import clean
 from localrun.base.units import gib

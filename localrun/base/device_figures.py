@@ -1,6 +1,6 @@
 """Figures of a GPU beside those of an answer."""
 
-from dataclasses import dataclass
+from localrun.base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Events from an engine to a face while it works: plain frozen dataclasses that cross threads and processes."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.device_figures import DeviceFigures
 
 LOOP_HINT = "A higher temperature, a repeat penalty of 1.1 or a larger model usually helps"

@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 
 from localrun.base.cgroup import memory_left
+from localrun.base.dataclass import dataclass
 from localrun.base.macos import sysctl_number
 from localrun.base.units import gib
 

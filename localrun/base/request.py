@@ -1,13 +1,14 @@
 """Requests from a face to an engine: how to load a model, and what to generate. Plain data, no torch."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.constraint import Constraint
 from localrun.base.content import ImagePart
+from localrun.base.dataclass import dataclass
 from localrun.base.image_size import IMAGE_ROWS, ImageKey
 
 BackendName = Literal["auto", "reference", "cpu", "cuda", "mps"]

@@ -10,10 +10,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import StorageError, UsageError
 from localrun.base.files import write_whole
 from localrun.base.lock import locked

@@ -1,9 +1,9 @@
 """Which tools a model may or must call, in the words of OpenAI's protocols, which callers of LLM use, too."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import ToolChoice
 
 NEEDED = "auto, none, required, a tool or allowed_tools is needed"

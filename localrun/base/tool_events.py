@@ -1,8 +1,7 @@
 """Events of an answer that calls tools, besides those of its generations."""
 
-from dataclasses import dataclass
-
 from localrun.base.content import CallPart, ResultPart
+from localrun.base.dataclass import dataclass
 from localrun.base.events import Done, Event
 
 

@@ -1,7 +1,8 @@
 """Views of an engine that answers when it is asked: its KV cache, its memory, its load, a prompt as it reads it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from localrun.base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

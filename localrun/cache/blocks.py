@@ -2,7 +2,9 @@
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from localrun.base.dataclass import dataclass
 
 NO_BLOCK = -1
 

@@ -1,9 +1,9 @@
 """Layer groups: layers whose blocks are allocated, shared and freed together. Ints only, no tensors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import lcm
 
+from localrun.base.dataclass import dataclass
 from localrun.cache.kinds.interface import CacheKind, PoolRules
 from localrun.cache.kinds.shared import Shared
 from localrun.ops.kv import BLOCK_TOKENS, KV_CODECS, KVCodec

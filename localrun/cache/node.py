@@ -2,9 +2,10 @@
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
+from localrun.base.dataclass import dataclass
 from localrun.cache.blocks import NO_BLOCK
 
 

@@ -2,8 +2,8 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.cache.blocks import NO_BLOCK, BlockPool, OutOfBlocks
 from localrun.cache.bulk import otherwise
 from localrun.cache.eviction_queue import EvictionQueue

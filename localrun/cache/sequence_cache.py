@@ -1,7 +1,6 @@
 """Blocks of one sequence in the cache. Ints only, no tensors."""
 
-from dataclasses import dataclass
-
+from localrun.base.dataclass import dataclass
 from localrun.cache.blocks import BlockTable
 from localrun.cache.kinds.interface import BranchPoints, Reuse
 from localrun.cache.node import Node

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, get_args
 
 from localrun.base.adapter_choice import read_adapter
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.nearest import did_you_mean
 from localrun.base.request import KVCodecName, Think

@@ -3,10 +3,10 @@
 import os
 import re
 import shlex
-from dataclasses import dataclass
 from typing import Literal
 
 from localrun.base.adapter_choice import AdapterChoice, read_adapter
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.image_size import SIZES
 from localrun.base.nearest import did_you_mean

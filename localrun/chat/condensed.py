@@ -4,10 +4,10 @@ A log of megabytes becomes a few thousand tokens. The text says what was joined;
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from io import StringIO
 from typing import TextIO
 
+from localrun.base.dataclass import dataclass
 from localrun.chat.line_patterns import COMPARED, Line, Pattern, PatternTable
 from localrun.chat.pieces import n_bytes
 

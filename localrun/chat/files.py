@@ -4,13 +4,14 @@ import os
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import translate
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localrun.base.content import Attachment, FilePart
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ImageError, UsageError
 from localrun.base.image_file import is_image_name
 from localrun.base.small_file import read_small

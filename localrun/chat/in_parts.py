@@ -4,8 +4,8 @@ The notes, made for one question, go along with it in the place of the text.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.events import ModelInfo
 from localrun.base.request import Request, Sampling

@@ -1,10 +1,10 @@
 """Files of a folder or a glob that are not attached, and why."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from localrun.base.content import Attachment
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
 

@@ -7,10 +7,11 @@ to the lines it was given.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
 from typing import TypeVar
+
+from localrun.base.dataclass import dataclass
 
 MOST_VALUES = 8  # of a small number or a word, that count as different patterns; with more it is one that changes
 MOST_EXAMPLES = 5  # lines that a pattern keeps, the first ones; the last one is kept beside them

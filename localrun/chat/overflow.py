@@ -1,8 +1,8 @@
 """Policies for a chat that outgrows the context. Nothing is cut without telling the user."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.chat.conversation import Chat, Policy
 from localrun.chat.tree import Message
 

@@ -2,8 +2,8 @@
 kinds of lines."""
 
 import re
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.chat.condensed import Kinds
 

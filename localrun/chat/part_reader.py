@@ -1,9 +1,9 @@
 """Reading in parts, as planned: a note on each piece, and notes on the notes until they fit."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from localrun.base.content import FilePart
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.events import Completion
 from localrun.base.request import Request

@@ -1,8 +1,9 @@
 """Pieces of a long text, each of which fits the context of a model."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import StringIO
+
+from localrun.base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

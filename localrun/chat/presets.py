@@ -1,7 +1,8 @@
 """Sampling presets: a name that a person understands, and the sampling it sets."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Sampling
 from localrun.base.settings import Settings
 

@@ -12,11 +12,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import NotFoundError, StorageError, UsageError
 from localrun.base.files import write_whole
 from localrun.base.nearest import did_you_mean

@@ -1,9 +1,9 @@
 """The speed at which a model reads and writes: that of earlier answers, else what this machine should reach."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import ModelInfo, Work
 from localrun.fit.precisions import bits_of
 from localrun.fit.rates import LEAST_TOKENS, Rates

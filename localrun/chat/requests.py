@@ -1,7 +1,7 @@
 """Messages of a chat in the form that engines get."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import assert_never
 
@@ -16,6 +16,7 @@ from localrun.base.content import (
     has_calls,
     parts_of,
 )
+from localrun.base.dataclass import dataclass
 from localrun.base.request import RequestMessage
 from localrun.chat.tree import Message
 

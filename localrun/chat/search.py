@@ -9,10 +9,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.files import make_private
 from localrun.chat.journal import INDEX_NAME, ChatStore

@@ -1,9 +1,10 @@
 """The images of a chat as a model gets them, or the reason why it does not."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from localrun.base.content import Content, ImagePart, Part, TextPart, images_in, text_of
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.events import ModelInfo
 from localrun.base.request import RequestImage, RequestMessage

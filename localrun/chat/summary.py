@@ -4,9 +4,10 @@ import os
 import re
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.chat.file import read_file
 from localrun.chat.records import as_time, parse, split
 

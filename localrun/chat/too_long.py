@@ -1,7 +1,8 @@
 """A prompt that is longer than the context: its description, and the ways to continue. For every face."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import ModelInfo
 from localrun.base.units import ms

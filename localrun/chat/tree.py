@@ -1,10 +1,11 @@
 """A conversation as a tree of messages: every edit and every second answer is a branch, and nothing is replaced."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, cast
 
 from localrun.base.content import Content, TextPart, text_of
+from localrun.base.dataclass import dataclass
 
 LOST_TEXT = "[this message is damaged and could not be read]"
 

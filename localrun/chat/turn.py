@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, assert_never
 
 from localrun.base.constraint import Constraint
 from localrun.base.content import Content, Part, TextPart, text_of
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.events import (
     Accepted,

@@ -1,9 +1,10 @@
 """Ways to give a long text to a model, each with its cost: as it is, condensed, or in parts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from localrun.base.content import FilePart, TextPart, text_of
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import ModelInfo
 from localrun.base.request import Request

@@ -1,13 +1,13 @@
 """`localrun cache`: list and clear the KV cache, packed weights and stored responses on disk."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError, NotFoundError, UsageError
 from localrun.base.paths import folder
 from localrun.base.settings import read_settings

@@ -1,11 +1,11 @@
 """Options that constrain an answer: a schema, a regular expression or a grammar."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from localrun.base.constraint import Constraint, one_constraint
+from localrun.base.dataclass import dataclass
 from localrun.cli.groups import ANSWER_PANEL, switch
 from localrun.cli.text_input import read_text_file, typed_text
 

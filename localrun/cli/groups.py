@@ -2,13 +2,14 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
 from localrun.base.adapter_choice import AdapterChoice, read_adapter
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.parsers import one_of
 from localrun.base.request import DEFAULT_SAMPLING, Think

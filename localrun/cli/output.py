@@ -1,13 +1,14 @@
 """Output of an answer: its text as it comes, or JSON for a program."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
 from localrun.base.check import MAX_LOGPROBS
 from localrun.base.content import CallPart
+from localrun.base.dataclass import dataclass
 from localrun.base.events import (
     Accepted,
     Channel,

@@ -5,11 +5,12 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.paths import what_is_not_kept, writable_folder
 from localrun.base.request import ProgressCallback

@@ -5,11 +5,12 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from localrun.base.constraint import Constraint
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import NotFoundError
 from localrun.base.machine import memory
 from localrun.base.request import Json, Think

@@ -1,11 +1,11 @@
 """Options of the texts that go along with a prompt: files and stdin."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.cli.console import ONE_OR_MANY
 from localrun.cli.groups import switch

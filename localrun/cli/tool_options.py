@@ -1,10 +1,10 @@
 """`--tools` and `--allow`: which tools a model may call, and which of them run without a question."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.cli.groups import ANSWER_PANEL
 

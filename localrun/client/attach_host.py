@@ -6,9 +6,10 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import localrun
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import EngineError, LocalrunError, UsageError
 from localrun.client import private_socket
 from localrun.client.call_server import CallServer, start_thread

@@ -4,9 +4,10 @@ import queue
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO, TYPE_CHECKING, BinaryIO
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import EngineDiedError, EngineError, UsageError
 from localrun.base.request import Request
 from localrun.base.views import CacheView, PromptView

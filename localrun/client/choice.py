@@ -1,9 +1,10 @@
 """The choice of a model: one on disk, with its precision and its cache, or one on a server."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from localrun.base.adapter_choice import AdapterChoice, read_adapter
+from localrun.base.dataclass import dataclass
 from localrun.base.request import KVCodecName
 
 if TYPE_CHECKING:

@@ -1,8 +1,9 @@
 """A server that speaks the OpenAI protocol: its address and our key."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import urlsplit
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.hub.url_origin import Origin, is_this_machine, origin_of
 

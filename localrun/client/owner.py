@@ -4,10 +4,11 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.files import write_whole
 from localrun.base.paths import folder, writable_folder
 from localrun.base.running_process import is_running

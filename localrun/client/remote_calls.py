@@ -3,9 +3,9 @@
 import json
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import ToolCall, ToolCallDelta
 from localrun.base.request import Json
 

@@ -1,7 +1,8 @@
 """Engines behind the OpenAI protocol, and the fields of their own that they take."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Json
 
 _CONTINUES: Json = {"continue_final_message": True, "add_generation_prompt": False}

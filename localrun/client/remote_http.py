@@ -8,10 +8,10 @@ import socket
 import ssl
 import threading
 import time
-from dataclasses import dataclass
 from email.message import Message
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import EngineDiedError, EngineError, LocalrunError, UsageError
 from localrun.base.events import Prefill
 from localrun.base.request import Json

@@ -3,8 +3,8 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.base.views import ServerLoad
 from localrun.client.endpoint import Endpoint
 from localrun.client.remote_engines import LLAMA_CPP, LOCALRUN, SGLANG, VLLM, RemoteEngine

@@ -1,7 +1,8 @@
 """List the models of a server."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import NotFoundError
 from localrun.base.request import Json
 from localrun.client.endpoint import Endpoint, place_of

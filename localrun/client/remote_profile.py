@@ -1,10 +1,11 @@
 """The profile of a model on a server: statements of its engine, and nothing that it leaves out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, get_args
 
 from localrun.base.constraint import Constraint
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.request import Request, RequestMessage
 from localrun.client.remote_engines import UNKNOWN, RemoteEngine

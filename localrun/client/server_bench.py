@@ -5,10 +5,10 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import EngineError
 from localrun.base.events import Completion, Done, Token
 from localrun.base.request import Request, Sampling

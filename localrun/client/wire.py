@@ -9,10 +9,10 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar, assert_never
 
 from localrun.base import errors
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import EngineError, LocalrunError
 from localrun.base.events import (
     Accepted,

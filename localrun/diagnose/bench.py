@@ -3,12 +3,12 @@
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import psutil
 
 from localrun.backends.limits import Limits
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.events import Meanwhile
 from localrun.cache.blocks import OutOfBlocks

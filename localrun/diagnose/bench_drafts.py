@@ -2,8 +2,8 @@
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import EngineError, UsageError
 from localrun.engine.engine import Engine
 from localrun.engine.figures import GenerationFigures

@@ -2,8 +2,8 @@
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.base.views import MemoryPart
 from localrun.diagnose.bench import BenchCase, fitting, run_case
 from localrun.diagnose.explain.texts import write

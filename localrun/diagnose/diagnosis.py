@@ -1,8 +1,8 @@
 """Diagnosis of a slow answer: one cause, from measured figures, and no more than they support. Torch-free."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.diagnose.facts import Facts, Stage
 from localrun.diagnose.pace import Pace, pace
 

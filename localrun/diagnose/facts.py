@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Literal, TypeVar
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import Meanwhile, Work
 from localrun.fit.rates import Rates
 

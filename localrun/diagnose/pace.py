@@ -1,8 +1,8 @@
 """How close a phase of an answer came to the machine's limits, from its work and time. Torch-free."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import Work
 from localrun.fit.rates import MAC_SHARE, READ_SHARE, Rates
 from localrun.fit.roofline import Limit, usual_roofline

@@ -8,10 +8,11 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.machine import memory, resident
 from localrun.cache.store import CacheStore

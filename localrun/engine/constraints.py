@@ -8,11 +8,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from localrun.base.constraint import JSON_STYLE, Constraint
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ConstraintError
 from localrun.base.request import Request
 from localrun.engine.constrained import Constrained, reason_of

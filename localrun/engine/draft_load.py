@@ -1,9 +1,10 @@
 """Programs that draft beside a model: opened, loaded, and started with the model's threads."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from localrun.backends.executor import CachePlan, ExecutorRequest
 from localrun.backends.interface import Backend
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.request import LoadOptions
 from localrun.cache.store import CacheStore

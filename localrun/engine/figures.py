@@ -1,8 +1,9 @@
 """Figures of one generation. No tensors."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from localrun.base.dataclass import dataclass
 from localrun.base.device_figures import DeviceFigures
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.storage.restore import Restore

@@ -3,11 +3,12 @@
 import itertools
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from localrun.base.check import check_bias, check_ids, check_logprobs, check_number, check_sampling
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError, prompt_too_long
 from localrun.base.events import ImageProgress, StopReason
 from localrun.base.image_ids import has_images, tokens_alone

@@ -2,8 +2,9 @@
 
 import queue
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import EngineError, LocalrunError
 from localrun.base.events import ImageProgress, Loop, Prefill, PromptLogprobs, TokenLogprob
 from localrun.engine.generation import GenerationState

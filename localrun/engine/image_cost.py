@@ -1,7 +1,8 @@
 """Memory and tokens that images take of a model that sees, known from headers alone."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from localrun.base.dataclass import dataclass
 
 USUAL_IMAGES = ((512, 512), (1280, 720), (1920, 1080), (4032, 3024))  # pixels: an icon, two screens, a camera
 

@@ -4,11 +4,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ImageError
 from localrun.base.image_file import bytes_of
 from localrun.base.image_size import SIZES

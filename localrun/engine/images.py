@@ -1,11 +1,11 @@
 """Images of one prompt: where their rows lie, the angles of all rows, and what encoding gave."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from localrun.backends.executor import Executor
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.image_ids import has_images, images_in, without_images
 from localrun.ops.image_rows import EncodeProgress, ImageRows, ImageSpan

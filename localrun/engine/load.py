@@ -1,13 +1,14 @@
 """Loading of a model, from a path to a running engine: open, choose a backend, plan, load."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from localrun.backends.executor import CachePlan, Executor, ExecutorRequest
 from localrun.backends.interface import Backend
 from localrun.backends.registry import backends_for, choose_gpu
 from localrun.base.check import check_load
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import DoesNotFitError
 from localrun.base.events import ModelInfo
 from localrun.base.paths import writable_folder

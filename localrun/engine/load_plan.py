@@ -1,8 +1,9 @@
 """Plan of a load: what a backend takes of an opened model, and the memory for it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from localrun.backends.interface import Backend
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import DoesNotFitError
 from localrun.base.machine import memory, resident
 from localrun.base.processors import most_threads, usual_threads

@@ -1,9 +1,9 @@
 """Choose the next tokens of sequences from the logits of a step."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.engine.generation import GenerationState
 from localrun.engine.philox import uniforms

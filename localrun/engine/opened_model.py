@@ -1,10 +1,11 @@
 """A model's files, checked and read except for the weights, before memory is planned."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
 from localrun.backends.interface import Backend
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.base.request import LoadOptions
 from localrun.engine.sight import BLIND, IN_MAIN_MEMORY, Sight, find_sight

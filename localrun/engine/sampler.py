@@ -1,7 +1,6 @@
 """Sampler settings of a request, with every choice made; the chain itself is `ops.sampling`."""
 
-from dataclasses import dataclass
-
+from localrun.base.dataclass import dataclass
 from localrun.base.request import DEFAULT_SAMPLING, Sampling
 
 MAX_SEED = 2**53  # of the seeds we draw: readers of JSON in other languages keep no more digits

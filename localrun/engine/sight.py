@@ -1,8 +1,8 @@
 """Whether a model sees images."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.source import TensorSource
 from localrun.model.seeing import SEEING
 

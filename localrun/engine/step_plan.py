@@ -1,9 +1,9 @@
 """Plan of a step: the tokens that it computes of every sequence, and the rows of logits that come back. No tensors."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from localrun.base.dataclass import dataclass
 from localrun.engine.generation import GenerationState
 from localrun.ops.largest_step import BESIDE_SPANS
 

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 from localrun.backends.interface import Backend
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import DoesNotFitError, ImageError, ModelFileError
 from localrun.base.image_size import IMAGE_ROWS
 from localrun.base.machine import memory

@@ -1,8 +1,8 @@
 """View of one sequence in the cache, for display. No tensors."""
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.node import Node
 from localrun.cache.sequence_cache import SequenceCache

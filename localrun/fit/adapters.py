@@ -1,9 +1,9 @@
 """Memory and work that adapters add to a load, by their headers. Torch-free."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from localrun.base.adapter_choice import AdapterChoice
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.fit.fastest import fastest_backend
 from localrun.fit.shape import ModelShape

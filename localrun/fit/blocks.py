@@ -1,11 +1,12 @@
 """Number and bytes of the blocks of each layer group for a context. Torch-free."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 
 from localrun.backends.decode_cost import DecodeCost
 from localrun.backends.interface import Backend
+from localrun.base.dataclass import dataclass
 from localrun.cache.groups import has_ring
 from localrun.cache.kinds.interface import CacheKind
 from localrun.fit.bytes import layer_codecs

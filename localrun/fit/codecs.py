@@ -1,8 +1,8 @@
 """Choice of the KV codec of a load: the one that was asked for, or the best that fits. Torch-free."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.fit.shape import make_shape
 from localrun.model.config import ModelConfig

@@ -5,9 +5,10 @@ the cache once per token, a prefill multiplies every active weight once per toke
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.units import gib
 from localrun.fit.adapters import NO_ADAPTERS, AddedByAdapters
 from localrun.fit.codecs import BEST_FIRST, LOSSLESS, q4_objection

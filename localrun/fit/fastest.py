@@ -4,11 +4,12 @@ A GPU whose kernels leave parts of a model to torch may be slower than the CPU b
 that decides; loads, `fit`, `show` and `doctor` ask it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from localrun.backends.decode_cost import numbers_held
 from localrun.backends.interface import Backend
 from localrun.backends.registry import BACKENDS, usual_backend
+from localrun.base.dataclass import dataclass
 from localrun.base.machine import memory
 from localrun.base.units import tps
 from localrun.fit.decode_time import USUAL_BITS, decode_seconds

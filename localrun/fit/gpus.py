@@ -1,7 +1,8 @@
 """GPUs of a what-if: how many, on how many machines, how large, and how fast their memory is where that is known."""
 
 import re
-from dataclasses import dataclass
+
+from localrun.base.dataclass import dataclass
 
 MOST_GPUS, MOST_NODES = 64, 1024  # of a machine, and machines
 _TEXT = re.compile(r"(?:(\d{1,4})\s*[x×*]\s*)?(\S.*)")

@@ -3,10 +3,11 @@
 Bytes of weights and cache are those of `fit`. What an engine takes beside them, and its speed, are estimates.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import gcd
 from typing import Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.fit.bytes import cache_bytes
 from localrun.fit.gpus import MOST_NODES, Gpus
 from localrun.fit.rates import Rates

@@ -6,9 +6,9 @@ of each the last layers first.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
+from localrun.base.dataclass import dataclass
 from localrun.fit.shape import ModelShape
 from localrun.model.config import ModelConfig
 from localrun.model.shapes import network_shapes

@@ -1,7 +1,6 @@
 """Memory plan of a load: the context and its bytes. Torch-free."""
 
-from dataclasses import dataclass
-
+from localrun.base.dataclass import dataclass
 from localrun.fit.blocks import RING_BLOCKS, RING_MORE, GroupBlocks
 from localrun.fit.mapped import Mappable, total_bytes
 from localrun.model.config import ModelConfig

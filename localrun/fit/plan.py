@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
 from localrun.backends.decode_cost import DecodeCost
 from localrun.backends.interface import Backend
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import DoesNotFitError, UsageError
 from localrun.base.units import gib
 from localrun.fit.blocks import CacheShape, final_config

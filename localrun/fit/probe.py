@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import psutil
 
 from localrun.backends.interface import Backend
+from localrun.base.dataclass import dataclass
 from localrun.base.processors import usual_threads
 
 IDLE_ROUNDS, MOST_ROUNDS = 3, 8  # of about a tenth of a second; more while others compute

@@ -6,9 +6,10 @@ while no other program is busy, and of what answers reached.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import Work
 
 READ_SHARE, MAC_SHARE = 0.7, 0.4  # of the peak that is reached in practice, where no answer has shown better

@@ -1,8 +1,8 @@
 """Roofline: the time of a computation that only memory and arithmetic limit. Torch-free."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import Work
 from localrun.fit.rates import MAC_SHARE, READ_SHARE, Rates
 from localrun.ops.largest_step import MAX_ROWS

@@ -1,9 +1,10 @@
 """Shape of a model for questions that need no weights: its layers and parameter counts."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.cache.kinds.interface import CacheKind
 from localrun.fit.unsupported import unsupported_layers

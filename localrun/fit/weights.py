@@ -2,9 +2,9 @@
 
 import math
 import re
-from dataclasses import dataclass
 
 from localrun.backends.registry import usual_backend
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.fit.fastest import fastest_backend
 from localrun.fit.mapped import Mappable, mappable

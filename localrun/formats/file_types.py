@@ -1,7 +1,8 @@
 """Type of a file by its first bytes: to name the mistake instead of saying "bad magic"."""
 
 import re
-from dataclasses import dataclass
+
+from localrun.base.dataclass import dataclass
 
 HEAD_BYTES = 512
 

@@ -5,11 +5,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO
 
 from localrun.base import small_file
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import DoesNotFitError, ModelFileError, NotFoundError
 from localrun.base.sanitize import clean
 from localrun.base.small_file import NotAFileError, TooBigError

@@ -1,10 +1,10 @@
 """GGUF model files: one file, or a set of shards of which any opens all."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import NotFoundError
 from localrun.formats.files import Stamp, bad_file, open_regular, read_up_to, shown, stamp_of
 from localrun.formats.gguf_header import GgufHeader, read_header

@@ -5,11 +5,12 @@ All little-endian: "GGUF" · version u32 · n_tensors u64 · n_keys u64 · key-v
 The bytes come through a `Fetch`: a header can be read from a disk, or from a server before a download.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.file_types import HEAD_BYTES, recognise
 from localrun.formats.files import Fetch, shown
 from localrun.formats.gguf_cursor import Cursor

@@ -8,10 +8,10 @@ first decode, not before.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.formats import decode_affine, decode_iq, decode_k, decode_legacy, decode_plain, decode_table
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.encode_q2_k import encode_q2_k
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantizing_source import RequantizingSource

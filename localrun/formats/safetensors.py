@@ -3,10 +3,10 @@
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError, NotFoundError
 from localrun.formats.chat_templates import folder_templates, spare_template
 from localrun.formats.files import Stamp, bad_file, list_folder, open_regular, shown, stamp_at

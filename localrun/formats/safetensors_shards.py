@@ -1,9 +1,9 @@
 """The .safetensors files of a model: one, or the set that model.safetensors.index.json names."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import NotFoundError
 from localrun.formats.files import Stamp, bad_file, open_regular, read_small, read_up_to, shown, stamp_of
 from localrun.formats.json_files import parse_json

@@ -1,10 +1,10 @@
 """Where weights come from: what GGUF files and safetensors folders have in common."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.metadata import Metadata
 
 

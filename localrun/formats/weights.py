@@ -1,10 +1,11 @@
 """Tensors on disk, whatever their container: how many, and the bytes of one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.files import Stamp, bad_file, map_range, read_range, shown
 from localrun.formats.metadata import Metadata
 from localrun.formats.quant import QUANT_TYPES

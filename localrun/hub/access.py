@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import HubError, UsageError
 from localrun.base.small_file import NotAFileError, TooBigError, read_small
 

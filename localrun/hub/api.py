@@ -3,10 +3,10 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import HubError, NotFoundError
 from localrun.base.sanitize import clean
 from localrun.base.timer import calling_after

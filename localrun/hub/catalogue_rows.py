@@ -1,8 +1,8 @@
 """The models of the catalogue on this machine: what fits of each, and which one to begin with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.fit.estimate import FLUENT_TPS, FitRow, Verdict
 from localrun.fit.shape import ModelShape
 from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggestions

@@ -1,10 +1,11 @@
 """A model known by its headers alone, wherever its files are."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import HubError
 from localrun.formats.files import Fetch
 from localrun.formats.gguf_header import read_header

@@ -10,13 +10,14 @@ import platform
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from localrun.base.dataclass import dataclass
 from localrun.base.small_file import open_regular, read_small
 from localrun.hub.own_files import replace_own
 from localrun.hub.remote_repo import RemoteFile

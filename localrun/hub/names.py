@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TypeVar
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.gguf_names import part_number, whole_name
 from localrun.formats.helper_files import helper_beside_model
 

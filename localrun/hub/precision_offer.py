@@ -1,9 +1,10 @@
 """The precisions of one model, on disk and on the hub together, and what each would need."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import get_args
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
 from localrun.base.settings import Settings, read_settings
 from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow, Verdict

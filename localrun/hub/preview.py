@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from localrun.backends.registry import usual_backend
 from localrun.base.adapter_choice import AdapterChoice
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import HubError, LocalrunError, ModelFileError, NotFoundError
 from localrun.base.machine import memory
 from localrun.base.sanitize import clean
@@ -235,9 +236,8 @@ def _in_catalogue(name: str, precision: str, entry: CatalogueModel) -> Wanted:
 
 
 def _from_catalogue(wanted: Wanted) -> RepoPreview:
-    entry = wanted.entry or next(
-        (e for e in read_catalogue().values() if wanted.repo in (e.get("gguf"), e.get("safetensors"))), None
-    )
+    named = (e for e in read_catalogue().values() if wanted.repo in (e.get("gguf"), e.get("safetensors")))
+    entry = wanted.entry or next(named, None)
     shape = catalogue_shape(entry) if entry else None
     if entry is None or shape is None:
         hint = "without a network only models of the catalogue are known: see `localrun search`"

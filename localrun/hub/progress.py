@@ -4,9 +4,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import HubError
 
 

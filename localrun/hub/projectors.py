@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from localrun.backends.registry import backend_in_main_memory
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError, ModelFileError
 from localrun.fit.shape import shape_of
 from localrun.formats.detect import open_model_file

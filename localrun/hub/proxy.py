@@ -7,9 +7,10 @@ import base64
 import ipaddress
 import re
 import urllib.request
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import unquote, urlsplit
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import HubError
 from localrun.hub.url_origin import Origin, is_this_machine
 

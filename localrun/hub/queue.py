@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import HubError, LocalrunError
 from localrun.hub import transfer
 from localrun.hub.access import Access

@@ -1,7 +1,6 @@
 """A repository of the hub and its files."""
 
-from dataclasses import dataclass
-
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import NotFoundError
 from localrun.base.sanitize import clean
 

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import HubError, NotFoundError, UsageError
 from localrun.base.paths import folder
 from localrun.base.settings import FILE_NAME, read_sources, write_setting

@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import NotFoundError
 from localrun.formats.gguf_names import is_gguf, is_weights, whole_name
 from localrun.formats.helper_files import helper_beside_model, named_helper

@@ -6,11 +6,11 @@ import struct
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ImageError
 from localrun.base.image_file import MAX_FILE_BYTES
 

@@ -1,9 +1,10 @@
 """Size rules: to how many pixels a family of models scales an image, and how many rows that makes."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ImageError
 
 GEMMA4_BUDGETS = (70, 140, 280, 560, 1120)  # rows of an image that the models were trained with

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.base.sanitize import clean
 from localrun.formats.adapters.adapter_file import AdapterFile, LowRankPair, unsupported
 from localrun.formats.files import bad_file, shown

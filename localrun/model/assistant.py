@@ -5,8 +5,9 @@ attends the model's keys and values of all tokens before it; after that its own 
 at the same position (Gemma 4).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from localrun.base.dataclass import dataclass
 from localrun.model.assembly import Assembler
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import attention_block, embedded, ffn_block

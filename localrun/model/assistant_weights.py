@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.finite import first_not_finite

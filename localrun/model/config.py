@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from localrun.base.dataclass import dataclass
 from localrun.cache.groups import Group, make_groups
 from localrun.cache.kinds.attention import AttentionCache
 from localrun.cache.kinds.interface import CacheKind

@@ -1,7 +1,8 @@
 """The one forward pass. It runs once, on a recorder; every step replays the recorded program."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from localrun.base.dataclass import dataclass
 from localrun.model.config import LayerSpec, ModelConfig
 from localrun.model.layer_weights import (
     AttentionWeights,

@@ -5,8 +5,7 @@ i + 2; its own hidden row, after a norm likewise, takes the place of the model's
 (arXiv 2412.19437, 2.2), in the form of Qwen3.5: one matrix for both, and the model's own embedding and output.
 """
 
-from dataclasses import dataclass
-
+from localrun.base.dataclass import dataclass
 from localrun.model.assembly import Assembler
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import attention_block, embedded, ffn_block

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.request import DRAFTERS
 from localrun.formats.detect import open_model_file

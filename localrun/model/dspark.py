@@ -4,8 +4,7 @@ Of every token the model gives rows after some of its layers, which one matrix b
 makes the keys and values that the rows of a block read, beside those of the whole block: the newest token and masks.
 """
 
-from dataclasses import dataclass
-
+from localrun.base.dataclass import dataclass
 from localrun.model.assembly import Assembler
 from localrun.model.config import ModelConfig
 from localrun.model.decoder import projections

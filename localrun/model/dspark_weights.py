@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 from localrun.formats.floats import read_floats

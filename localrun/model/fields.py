@@ -1,11 +1,11 @@
 """Declarative schema of hyperparameters: one row per field, checked before anything is allocated."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.base.sanitize import clean
 

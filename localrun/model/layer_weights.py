@@ -1,8 +1,8 @@
 """The weights of a model by their part, in a backend's layout. Torch-free."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.model.xielu import XieluNumbers
 from localrun.ops.instructions import LinearWeight, SharedExpert
 from localrun.ops.layouts import Vector

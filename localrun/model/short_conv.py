@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from localrun.base.dataclass import dataclass
 from localrun.model.layer_weights import MixerWeights
 from localrun.ops.instructions import Linear
 from localrun.ops.recurrent import ShortConv

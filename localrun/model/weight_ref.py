@@ -1,8 +1,8 @@
 """Place of one weight in a file, checked against the file. Torch-free."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource

@@ -1,7 +1,8 @@
 """The learned numbers of an activation of Apertus. Torch-free."""
 
-from dataclasses import dataclass
 from math import exp, log1p
+
+from localrun.base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

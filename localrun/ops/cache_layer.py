@@ -1,6 +1,6 @@
 """Place and shape of a layer's cache entries, as backends take them. Torch-free, and no numpy."""
 
-from dataclasses import dataclass
+from localrun.base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Instructions of encoders: attention in both directions, without a cache."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from localrun.base.dataclass import dataclass
 from localrun.ops.layouts import Vector
 from localrun.ops.types import Value
 

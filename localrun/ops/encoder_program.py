@@ -1,11 +1,11 @@
 """Programs of encoders: recorded once, run on rows that the caller brings; no pool, no tables, no chunks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.ops.interface import Angles, CancelFlag, SequenceInput, StepInput
 from localrun.ops.recording import Ops, Recorded, Recorder, with_dead_slots
 from localrun.ops.types import Value

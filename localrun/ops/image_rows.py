@@ -5,12 +5,12 @@ digest, how many rows it takes and how their angles run. So it is planned, cache
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.ops.interface import CancelFlag
 
 EncodeProgress = Callable[[float], None]  # of 0 … 1

@@ -8,9 +8,9 @@ computes with when it is executed. Shapes: R rows (one per token of the step), L
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, get_args
 
+from localrun.base.dataclass import dataclass
 from localrun.ops.encoder import Clamp, LayerNorm, SelfAttention
 from localrun.ops.layouts import Packed, Vector
 from localrun.ops.recurrent import GatedDeltaRule, SelectiveScan, ShortConv

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.ops.sampling import Draw, choose, choose_allowed, choose_allowed_of_row, choose_of_row
 from localrun.ops.token_counts import TokenCounts
 

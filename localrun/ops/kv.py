@@ -1,6 +1,6 @@
 """KV codecs: how keys and values are stored, one row each. Torch-free; `kv_codes` computes them."""
 
-from dataclasses import dataclass
+from localrun.base.dataclass import dataclass
 
 BLOCK_TOKENS = 64  # tokens of a block, the unit of allocation, of sharing and of exactness
 MAX_F16 = 65504.0

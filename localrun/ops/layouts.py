@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.quant import QUANT_TYPES
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
 """Programs: recorded instructions, replayed step by step on interpreters."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
+from localrun.base.dataclass import dataclass
 from localrun.ops.interface import Logits, StepCancelled, StepInput
 from localrun.ops.recording import Recorded
 

@@ -1,9 +1,10 @@
 """Recording of a decoder: the list of instructions that every step replays. Torch-free."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Instruction, Slot
 

@@ -5,9 +5,9 @@ Like those of `instructions.py`, which lists them all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.ops.layouts import Vector
 from localrun.ops.types import Value
 

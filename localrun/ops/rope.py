@@ -1,12 +1,12 @@
 """Rope of a step's positions: cosines and sines once per rope kind, and scales of queries."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.ops.interface import Angles
 
 Positions: TypeAlias = Sequence[int] | np.ndarray  # [R], or with rows of images [R, 3]: time, height, width

@@ -8,12 +8,13 @@ own way is compared with this one; the others use it. Few candidates are plain l
 
 import math
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import neg
 from typing import NamedTuple
 
 import numpy as np
+
+from localrun.base.dataclass import dataclass
 
 MORE_CANDIDATES = 8192  # what a flat distribution is tried with before the whole vocabulary
 FEW = 1024  # candidates that are lists

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+from localrun.base.dataclass import dataclass
 
 Value: TypeAlias = Any  # of a step: a Slot while a program is recorded, a Tensor when the reference executes it
 QKNorm = Literal["none", "head", "row"]  # of q and k: none, each head by itself, the whole row

@@ -6,9 +6,10 @@ billing header. Everything behind that place is read again, and no log of a clie
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import Completion
 from localrun.base.request import Json
 from localrun.server.inference import InferenceRequest

@@ -5,8 +5,8 @@ Each is set to the context that the model has, and kept from changing the beginn
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.server.options import KEY_VARIABLE
 
 _ANY_KEY = "localrun"  # for programs that insist on one

@@ -5,9 +5,9 @@ A codec is one file for one protocol. It reads a body into an InferenceRequest a
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import Completion, Event, ModelInfo
 from localrun.base.request import Json, Priority, Request
 from localrun.server.refusal import Refusal

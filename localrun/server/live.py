@@ -4,9 +4,10 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, assert_never
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import (
     Accepted,
     Completion,

@@ -5,8 +5,8 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError, NotFoundError
 from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient

@@ -1,8 +1,9 @@
 """The bodies of Ollama's chat and generate."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Json, Request, RequestMessage, Think
 from localrun.server.constraint_fields import ollama_format
 from localrun.server.inference import InferenceRequest

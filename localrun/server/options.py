@@ -3,7 +3,9 @@
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from localrun.base.dataclass import dataclass
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 11434  # Ollama's, so that its clients find us
 LAST_PORT = 65_535

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import (
     DoesNotFitError,
     EngineDiedError,

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Json
 from localrun.server.live import LiveRequest
 

@@ -2,8 +2,9 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Json, Request
 from localrun.server.constraint_fields import text_format
 from localrun.server.inference import InferenceRequest

@@ -6,8 +6,9 @@ client knows it; so is the namespace that a tool is in.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Json
 from localrun.server.json_body import Body
 

@@ -9,9 +9,10 @@ import re
 import threading
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.files import make_private, remove_unfinished, write_whole
 from localrun.base.paths import writable_folder
 from localrun.base.request import Json

@@ -4,12 +4,12 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from io import BufferedReader
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
+from localrun.base.dataclass import dataclass
 from localrun.base.image_ids import has_images
 from localrun.base.small_file import open_regular
 

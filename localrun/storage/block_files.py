@@ -11,11 +11,11 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
+from localrun.base.dataclass import dataclass
 from localrun.base.files import replace_file
 from localrun.base.lock import locked
 from localrun.base.small_file import open_regular

@@ -7,9 +7,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 
+from localrun.base.dataclass import dataclass
 from localrun.base.files import disk_usage
 from localrun.storage.block_file import BlockKey
 from localrun.storage.block_files import BlockFiles

@@ -8,11 +8,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from weakref import WeakKeyDictionary, WeakSet
 
+from localrun.base.dataclass import dataclass
 from localrun.cache.blocks import NO_BLOCK, OutOfBlocks
 from localrun.cache.node import Node
 from localrun.cache.store import CacheStore

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.storage.claims import FOLDER, Claims, file_name, read_claims
 from localrun.storage.label import IMAGES, Label, read_label
 

@@ -3,9 +3,10 @@
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.files import write_whole
 from localrun.base.state_file import read_state
 from localrun.ops.kv import BLOCK_TOKENS

@@ -11,9 +11,10 @@ import shutil
 import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.files import disk_usage, make_private
 from localrun.base.lock import locked
 from localrun.base.units import gib

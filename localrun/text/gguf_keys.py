@@ -4,11 +4,11 @@ import hashlib
 import math
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.formats.files import shown
 from localrun.formats.metadata import Metadata

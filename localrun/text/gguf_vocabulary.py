@@ -1,9 +1,9 @@
 """The vocabulary of a GGUF file, checked before anything is built from it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.text.gguf_keys import KINDS, SCORED, TokenizerKeys
 from localrun.text.pretokenize import PRETOKENIZERS, PreTokenizer
 from localrun.text.specials import Specials, TokenType, find_specials, ids_of_kind

@@ -7,10 +7,10 @@ instead of ids. Where the texts differ, the template rewrote an earlier message.
 
 import codecs
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.image_ids import tokens_alone
 from localrun.text.tokenizer import Tokenizer
 

@@ -1,10 +1,10 @@
 """Images in a prompt: the template places them by a control token, which their rows then take the place of."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from localrun.base.content import is_image_part
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.image_ids import image_ids
 from localrun.base.image_size import ImageKey, image_key

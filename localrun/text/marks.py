@@ -6,8 +6,8 @@ letters. Tags are searched for as the vocabulary spells them; a tag that a model
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.text.tokenizer import Tokenizer
 
 # What may be a token in a tag: `<|channel>` in `<|channel>thought`. MiniMax and DeepSeek have one before each tag.

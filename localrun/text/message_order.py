@@ -6,12 +6,12 @@ messages shows what a template does; messages that it would lose are joined to t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 from localrun.base.content import parts_of
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.request import TemplateMessage
 from localrun.text.template import ChatTemplate

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from localrun.base.check import check_ids
 from localrun.base.content import with_files_as_text
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError, UsageError, prompt_too_long
 from localrun.base.events import Channel
 from localrun.base.request import Request, Sampling

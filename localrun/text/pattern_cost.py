@@ -1,10 +1,11 @@
 """Whether a regular expression from a model file may take time that doubles with every character."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from itertools import chain
 
+from localrun.base.dataclass import dataclass
 from localrun.text.pretokenize import PRETOKENIZERS
 
 _QUANTIFIER = re.compile(r"[*+?][+?]?|\{(\d*)(,?)(\d*)\}\??")

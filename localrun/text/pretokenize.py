@@ -5,7 +5,7 @@ Where llama.cpp approximates a pattern it cannot run, the row holds the pattern 
 that would look ahead over a whole run of digits or spaces at every position are written so that they take linear time.
 """
 
-from dataclasses import dataclass
+from localrun.base.dataclass import dataclass
 
 _CONTRACTION = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])"
 _WORD = r"[^\r\n\p{L}\p{N}]?\p{L}+"

@@ -6,9 +6,9 @@ that changes nothing else, it shows which control tokens in the prompt begin ins
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.text.template import ChatTemplate
 from localrun.text.template_fallbacks import called_functions, plain_messages

@@ -1,8 +1,8 @@
 """Reasoning tags around a model's thinking, and the splitter that separates thinking from answer."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import Channel
 from localrun.text.harmony import ASSISTANT, ENDS, START, HarmonySplitter
 from localrun.text.marks import NO_MARKS, Marks

@@ -5,10 +5,11 @@ the texts and the exceptions are llama.cpp's.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+
+from localrun.base.dataclass import dataclass
 
 
 class TokenType(IntEnum):

@@ -4,11 +4,11 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.sanitize import clean
 from localrun.text.render_process import RENDER_SECONDS, RENDERER, RenderDiedError

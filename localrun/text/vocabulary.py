@@ -1,9 +1,9 @@
 """Vocabulary of a model, from any kind of file."""
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.text.specials import TokenType
 
 Spelling = Literal["byte_level", "metaspace", "wordpiece"]  # how a token spells bytes and spaces

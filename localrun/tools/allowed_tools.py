@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.paths import writable_folder
 from localrun.base.request import Json
 from localrun.base.state_file import change_state, read_state

@@ -8,12 +8,12 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import psutil
 
+from localrun.base.dataclass import dataclass
 from localrun.tools.environment import minimal_environment
 from localrun.tools.running_call import RunningCall, ToolError
 

@@ -1,8 +1,8 @@
 """The question whether a tool may run, and a person's answer."""
 
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Json
 from localrun.tools.tool import Tool
 

@@ -3,9 +3,9 @@
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import clean
 

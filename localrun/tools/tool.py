@@ -3,9 +3,9 @@
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Json
 from localrun.base.sanitize import clean
 from localrun.tools.running_call import SECONDS, RunningCall, ToolResult

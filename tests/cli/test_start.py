@@ -36,19 +36,33 @@ def test_an_end_leaves_garbage_to_the_system() -> None:
 
 IMPORTED = """
 import atexit, runpy, sys
-atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+written = []
+sys.addaudithook(lambda event, given: written.append(0) if event == "compile" and given[1] == "<string>" else None)
+atexit.register(lambda: print(len(written), *sys.modules, file=sys.stderr))
 sys.argv = ["localrun", "run", "--no-stdin", "--max-tokens", "1", "hello"]
 runpy.run_module("localrun", run_name="__main__")
 """
 UNUSED = ("localrun.model.vision", "localrun.images", "localrun.formats.checkpoints", "PIL", "torch", "jinja2")
 
 
-def test_a_text_from_a_gguf_imports_nothing_of_images_and_checkpoints(tmp_path: Path) -> None:
-    environ = {**os.environ, "LOCALRUN_HOME": str(tmp_path)}
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, list[str]]:
+    """What answering a text from a GGUF compiled of methods that Python writes, and imported."""
+    environ = {**os.environ, "LOCALRUN_HOME": str(tmp_path_factory.mktemp("home"))}
     done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, env=environ, check=True)
-    imported = done.stderr.splitlines()[-1].split()
+    n_written, *imported = done.stderr.splitlines()[-1].split()
+    return int(n_written), imported
+
+
+def test_a_text_from_a_gguf_imports_nothing_of_images_and_checkpoints(answered: tuple[int, list[str]]) -> None:
+    _, imported = answered
     assert "localrun.engine.load" in imported
     assert not [name for name in imported if name.startswith(UNUSED)]
+
+
+def test_an_answer_compiles_only_methods_of_classes_that_it_uses(answered: tuple[int, list[str]]) -> None:
+    n_written, _ = answered
+    assert 0 < n_written < 900  # with those of all classes that are imported it is 1,800
 
 
 APP = """

@@ -1,9 +1,10 @@
 """Buffers of the arena: what the operations of a program leave for each other."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from localrun.backends.cpu import abi
+from localrun.base.dataclass import dataclass
 
 GROUP = 32  # codes that share a scale and a sum
 

@@ -2,13 +2,13 @@
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from localrun.backends.cpu import abi, abi_step
 from localrun.backends.cpu.bindings import CpuCalls
+from localrun.base.dataclass import dataclass
 from localrun.ops.interface import Logits
 from localrun.ops.largest_step import MAX_CANDIDATES
 from localrun.ops.sampling import Draw

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from localrun.backends.cpu.abi import SCRATCH_BYTES
 from localrun.backends.cpu.buffers import row_stride
+from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import Instruction, Linear, LogitsOf, Moe
 from localrun.ops.largest_step import MAX_ROWS
 from localrun.ops.recording import Recorded, Recording

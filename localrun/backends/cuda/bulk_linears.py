@@ -7,7 +7,6 @@ library does by the shape is the same for a row whichever chunk it came in, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -18,6 +17,7 @@ from localrun.backends.cuda.linears import dequantize, reads_q8
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.matrices import ACTIVATIONS
 from localrun.backends.gpu.supports import gathers
+from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import Linear, LinearWeight
 from localrun.ops.types import LinearActivation
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from localrun.base.dataclass import dataclass
 
 DRIVER, MANAGEMENT = ("nvcuda.dll", "nvml.dll") if sys.platform == "win32" else ("libcuda.so.1", "libnvidia-ml.so.1")
 NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE

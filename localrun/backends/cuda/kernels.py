@@ -6,7 +6,7 @@ The tests compile each row for every architecture, and benchmarks/cuda_compile.p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from localrun.backends.cuda.limits import shared_bytes
 from localrun.backends.gpu import attention_blocks
@@ -15,6 +15,7 @@ from localrun.backends.gpu.logits import PARTS
 from localrun.backends.gpu.mixture_memory import MANY
 from localrun.backends.gpu.supports import MAX_KEYS
 from localrun.backends.gpu.weight_layouts import LAYOUTS, CodeLayout
+from localrun.base.dataclass import dataclass
 from localrun.ops.kv import KV_CODECS, KVCodec
 
 BLOCKS = attention_blocks.CUDA

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -11,6 +10,7 @@ from localrun.backends.cuda import experts, linears, norms
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.mixture import ExpertTiles
+from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation

@@ -8,7 +8,7 @@ to the cache then lies after the end of its text, where the next tokens are writ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from localrun.backends.gpu.scratch import bucket_units
 from localrun.backends.gpu.staging import Arrival
 from localrun.backends.gpu.step_tensors import StepBuffer, n_table
 from localrun.backends.gpu.translator import Bucket
+from localrun.base.dataclass import dataclass
 from localrun.ops.interface import CancelFlag, SequenceInput, StepInput
 from localrun.ops.sampling import Draw
 

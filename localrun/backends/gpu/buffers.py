@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import torch
 from torch import Tensor
 
 from localrun.backends.gpu.forms import Form, coded_bytes
 from localrun.backends.gpu.q8 import Q8
+from localrun.base.dataclass import dataclass
 from localrun.ops.recording import Recorded
 
 

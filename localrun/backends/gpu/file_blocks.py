@@ -6,12 +6,12 @@ raw: uint8 [n, block_bytes] of one quant type.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from localrun.backends.gpu import grid_codes
+from localrun.base.dataclass import dataclass
 from localrun.formats.bits import bit_stream, fp16, planes, u16, words
 from localrun.formats.decode_table import POWERS_OF_3, ue4m3
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from localrun.backends.gpu.tiles import padded, rows_of
 from localrun.backends.gpu.weight_layouts import COLUMNS, ROWS, FloatLayout
+from localrun.base.dataclass import dataclass
 from localrun.formats.quant import QUANT_TYPES
 
 

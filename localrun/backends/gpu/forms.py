@@ -1,9 +1,9 @@
 """Forms in which the operations of a program pass numbers to each other. Torch-free."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from localrun.backends.gpu.supports import gathers, is_mixed
+from localrun.base.dataclass import dataclass
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Instruction, Linear, Moe, Norm
 from localrun.ops.layouts import Packed

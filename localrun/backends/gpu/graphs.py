@@ -4,10 +4,10 @@ to compute."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.translator import Bucket
+from localrun.base.dataclass import dataclass
 
 GRAPH_ROWS = 8  # of a step, at most: larger ones compute for longer than they take to ask for
 MOST_GRAPHS = 32  # kept; each is some hundred kilobytes of the device

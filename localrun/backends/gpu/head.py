@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -16,6 +14,7 @@ from localrun.backends.gpu.scratch import power_of_two
 from localrun.backends.gpu.staging import Arrival
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.gpu.translator import Translator
+from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import LogitsOf
 from localrun.ops.interface import Logits, StepInput
 from localrun.ops.recording import Recorded

@@ -7,7 +7,6 @@ experts, make tiles of up to 8 pairs, others of up to 64: to the same bits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -17,6 +16,7 @@ from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Device, Kernel, Launch
 from localrun.backends.gpu.forms import Form
 from localrun.backends.gpu.mixture_memory import FEW, MANY, part_shapes, part_sizes
+from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import Experts, LinearWeight, Moe
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation

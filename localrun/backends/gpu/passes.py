@@ -7,11 +7,12 @@ text read what they leave in the cache.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from localrun.backends.gpu.step_tensors import Places
+from localrun.base.dataclass import dataclass
 from localrun.ops.interface import Angles, StepInput
 
 FEW_ROWS = (1, 2, 4, 8, 16, 32)  # of small buckets; those of larger ones are multiples of ROW_TILE

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from localrun.backends.gpu.device import Argument
+from localrun.base.dataclass import dataclass
 
 GROUP = 32  # columns of a scale
 RUN = 64  # columns of a tile of weights

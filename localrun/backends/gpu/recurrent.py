@@ -6,10 +6,10 @@ All operands are f32 [rows, n].
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from localrun.backends.gpu.device import Argument, Device, Launch
+from localrun.base.dataclass import dataclass
 
 if TYPE_CHECKING:
     from torch import Tensor

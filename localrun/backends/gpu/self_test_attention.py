@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,6 +17,7 @@ from localrun.backends.gpu.self_test_steps import attended, step_of, turned
 from localrun.backends.gpu.synthetic import CLOSE, between_ones, error_of, far, off
 from localrun.backends.reference.kv_codes import rotate_hadamard
 from localrun.backends.reference.pool import KVPool
+from localrun.base.dataclass import dataclass
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention, RopeAppend
 from localrun.ops.kv import KV_CODECS, KVPlan

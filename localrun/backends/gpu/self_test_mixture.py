@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from localrun.backends.gpu.mixture_memory import mixture_bytes
 from localrun.backends.gpu.synthetic import CLOSE, between_ones, far, scattered
 from localrun.backends.reference.moe import mixture as exact_mixture
 from localrun.backends.reference.ops import activate
+from localrun.base.dataclass import dataclass
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.instructions import Experts, Linear, LinearWeight, Moe, Router, SharedExpert
 from localrun.ops.layouts import Packed, RowReader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, TypeAlias
 
 import torch
@@ -17,6 +17,7 @@ from localrun.backends.gpu.step_tensors import StepBuffer, StepShape
 from localrun.backends.gpu.synthetic import between_ones, far
 from localrun.backends.reference.ops import ReferenceOps
 from localrun.backends.reference.pool import KVPool
+from localrun.base.dataclass import dataclass
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Xielu
 from localrun.ops.interface import SequenceInput, StepInput

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.resources import resource
 
 _INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)

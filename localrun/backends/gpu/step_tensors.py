@@ -7,7 +7,6 @@ Rows that pad a bucket have position -1 and store nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from torch import Tensor
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.scratch import SPLIT_ROWS
 from localrun.backends.gpu.staging import Staging
+from localrun.base.dataclass import dataclass
 from localrun.ops.interface import Angles, SequenceInput, StepInput
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.sampling import Draw

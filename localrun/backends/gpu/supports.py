@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.ops.cache_layer import NOWHERE, CacheLayer
 from localrun.ops.instructions import (
     AddImageRows,

@@ -7,13 +7,12 @@ of word n · B/8 for word n, so a lane finds its part of a tile in 4B bytes on e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from localrun.backends.gpu.file_blocks import UNPACKERS, FileBlocks
 from localrun.backends.gpu.weight_layouts import COLUMNS, ROWS, CodeLayout, CodeTable, ScaleForm
+from localrun.base.dataclass import dataclass
 from localrun.formats.decode_table import FP4_VALUES, IQ4_VALUES
 from localrun.formats.quant import QUANT_TYPES
 

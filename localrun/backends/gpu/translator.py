@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -20,6 +20,7 @@ from localrun.backends.gpu.scratch import SPLIT_ROWS, partial_numbers
 from localrun.backends.gpu.step_tensors import StepTensors
 from localrun.backends.gpu.supports import has_kernels
 from localrun.backends.reference.ops import ReferenceOps
+from localrun.base.dataclass import dataclass
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import (
     Attention,

@@ -5,9 +5,10 @@ The decomposition of every quant type is that of kernels/cpu/layouts/layouts.h. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
+
+from localrun.base.dataclass import dataclass
 
 ROWS, COLUMNS = 16, 64  # of a tile
 

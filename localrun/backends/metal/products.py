@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -14,6 +13,7 @@ from localrun.backends.gpu.mixture import ExpertTiles
 from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.backends.metal import linears
 from localrun.backends.metal.linears import MatrixDevice
+from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation

@@ -5,7 +5,7 @@ inside absolute units of 512 positions; unit results merge in ascending order; a
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from localrun.backends.reference.attention import visible
 from localrun.backends.reference.kv_codes import rotate_hadamard
 from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.ops import ReferenceOps
+from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import Attention, Linear
 from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.layouts import Packed

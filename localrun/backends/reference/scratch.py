@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import Linear, LogitsOf, Moe
 from localrun.ops.kv import KVCodec
 from localrun.ops.largest_step import MAX_ROWS

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from localrun.base.dataclass import dataclass
 from localrun.cache.kinds.interface import PoolRules
 from localrun.cache.kinds.ring_blocks import RingBlocks
 from localrun.cache.kinds.token_blocks import TokenBlocks

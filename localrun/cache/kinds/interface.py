@@ -7,9 +7,9 @@ PoolRules its blocks are used. Store, prefix tree, disk cache and fit ask these,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from localrun.base.dataclass import dataclass
 from localrun.cache.blocks import BlockPool, BlockTable
 from localrun.ops.kv import KVCodec
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable, OutOfBlocks
 from localrun.cache.kinds.interface import BranchPoints, HeldBlocks, PoolRules, Reuse, last_block
 from localrun.ops.cache_layer import CacheLayer

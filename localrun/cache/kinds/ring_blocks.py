@@ -4,8 +4,8 @@ Ints only, no tensors. A query reads its own block in 16 bits, and block 0 where
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable
 from localrun.cache.kinds.interface import BranchPoints, HeldBlocks, Reuse, last_block
 from localrun.cache.kinds.token_blocks import TokenBlocks

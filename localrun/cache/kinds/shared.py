@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from localrun.base.dataclass import dataclass
 from localrun.cache.kinds.interface import PoolRules
 from localrun.ops.kv import KVCodec
 

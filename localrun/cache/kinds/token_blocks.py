@@ -1,8 +1,8 @@
 """Blocks that hold something for every token: keys and values, latents, compressed entries. Ints only."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.cache.blocks import NO_BLOCK, BlockPool, BlockTable
 from localrun.cache.kinds.interface import BranchPoints, HeldBlocks, Reuse
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.requantize import FLOAT_TYPES, MAPPED_NAME
 from localrun.formats.requantizing_source import RequantizingSource

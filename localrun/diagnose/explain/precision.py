@@ -5,11 +5,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from statistics import median
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import LoadOptions
 from localrun.base.units import count, gib, ms
 from localrun.diagnose.explain.float_weights import FloatWeights

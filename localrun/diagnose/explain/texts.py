@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.engine.load import LoadedModel
 from localrun.engine.scratch_runs import ScratchRuns
 from localrun.ops.largest_step import MAX_ROWS

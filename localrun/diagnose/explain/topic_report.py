@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import Completion
 
 Ask: TypeAlias = Callable[[str], Completion]  # a few tokens after a text, greedily, by the engine as a chat uses it

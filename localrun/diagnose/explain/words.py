@@ -3,7 +3,7 @@
 No imports: `--help` and the palette read this module, too.
 """
 
-from dataclasses import dataclass
+from localrun.base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

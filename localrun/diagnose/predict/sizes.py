@@ -1,8 +1,8 @@
 """Models of common sizes, known by their shapes alone. Torch-free."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.fit.shape import ModelShape, make_shape
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 

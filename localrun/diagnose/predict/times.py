@@ -1,7 +1,6 @@
 """Predicted times on a machine with known limits. Torch-free."""
 
-from dataclasses import dataclass
-
+from localrun.base.dataclass import dataclass
 from localrun.diagnose.predict.what_if import WhatIf
 from localrun.fit.rates import Rates
 from localrun.fit.roofline import Roofline, Seconds, usual_roofline

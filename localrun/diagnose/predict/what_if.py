@@ -1,10 +1,11 @@
 """A model of some size in some use: its memory, and the work of one token. Torch-free."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal, get_args
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import Work
 from localrun.diagnose.predict.sizes import SIZES, Size
 from localrun.fit.bytes import kv_bytes, kv_bytes_per_token

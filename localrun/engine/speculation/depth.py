@@ -1,8 +1,9 @@
 """Depth of drafts: as many as are expected to give the most tokens a second, none included. No tensors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from localrun.base.dataclass import dataclass
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.draft_cost import DraftCost
 from localrun.engine.speculation.drafter import HALF_EVIDENCE, DraftedTokens

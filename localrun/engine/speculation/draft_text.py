@@ -1,11 +1,12 @@
 """Text of a program that drafts, kept in step with one answer. Ints, and the hidden rows that wait to be read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.cache.sequence_cache import SequenceCache
 
 KEY_BITS = 32  # of a token id

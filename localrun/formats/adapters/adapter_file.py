@@ -3,12 +3,12 @@
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.formats.files import Stamp, bad_file, open_regular, read_range, shown, stamp_of
 from localrun.formats.floats import FLOATS

@@ -7,9 +7,9 @@ a byte each, and `weight_g_idx` where columns were put into groups by the size o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.fp16_scales import with_factor
 from localrun.formats.checkpoints.groups import may_be_sorted, with_order
 from localrun.formats.checkpoints.integers import SCALE_TYPES, CodedRows, IntegerCodes, held_type, level_type

@@ -7,9 +7,10 @@ products.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.joined import HINT, Joined, JoinedTensor, ReadRows, appears_as
 from localrun.formats.files import bad_file, shown
 from localrun.formats.quant import QUANT_TYPES

@@ -5,9 +5,9 @@ factor, too, despite its name.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.joined import ROUTERS, Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.checkpoints.schemes import weights_of
 from localrun.formats.quant import QUANT_TYPES

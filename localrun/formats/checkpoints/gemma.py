@@ -6,9 +6,9 @@ As transformers reads them (integrations/gemma_quant.py); patterns of module nam
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.fp16_scales import with_factor
 from localrun.formats.checkpoints.integers import SCALE_TYPES, CodedRows, IntegerCodes, held_type
 from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, misfit

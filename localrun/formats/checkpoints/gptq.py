@@ -7,10 +7,10 @@ less one; version 2, and AutoRound's own, as they are. With `desc_act` groups ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.fp16_scales import with_factor
 from localrun.formats.checkpoints.groups import may_be_sorted, with_order
 from localrun.formats.checkpoints.integers import held_type, level_type

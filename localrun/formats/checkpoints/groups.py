@@ -5,9 +5,9 @@ Where the matrix is held packed, its columns are sorted by group, and what it is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.joined import (
     ROUTERS,
     Joined,

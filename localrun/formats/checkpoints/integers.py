@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.fp16_scales import ScaledCodes
 from localrun.formats.checkpoints.joined import ROUTERS, ReadRows, misfit
 from localrun.formats.quant import QUANT_TYPES

@@ -5,9 +5,9 @@ Reading headers needs no numpy: the arithmetic is imported by the first read.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.formats.files import bad_file, shown
 from localrun.formats.quant import QUANT_TYPES

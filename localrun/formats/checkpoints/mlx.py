@@ -6,9 +6,9 @@ As mlx 0.32 writes them (mlx/ops.cpp `quantize`) and mlx-lm names them: `weight`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.fp16_scales import ScaledCodes, with_factor
 from localrun.formats.checkpoints.joined import (
     HINT,

@@ -5,9 +5,9 @@ is a factor of the matrix's products. Other matrices of such a checkpoint may be
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.fp8 import join_fp8
 from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.source import TensorInfo

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from localrun.base.dataclass import dataclass
 from localrun.base.sanitize import clean
 from localrun.formats.checkpoints.awq import join_awq, join_awq_gemv
 from localrun.formats.checkpoints.bitsandbytes import join_bitsandbytes

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.joined import misfit
 from localrun.formats.checkpoints.patterns import pattern_of
 from localrun.formats.source import TensorInfo

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.integers import SCALE_TYPES, CodedRows, IntegerCodes
 from localrun.formats.checkpoints.joined import ReadRows, Tensors, misfit
 from localrun.formats.source import TensorInfo

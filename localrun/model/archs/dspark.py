@@ -3,9 +3,10 @@
 DeepSpec (deepseek-ai) trains them; their folders hold a class of its own that transformers does not know. Torch-free.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.formats.source import TensorSource
 from localrun.model.archs.qwen3 import Qwen3

@@ -1,9 +1,10 @@
 """Mixtures of experts: rules of an architecture, and the layers they make. Torch-free."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.formats.source import TensorInfo
 from localrun.model.config import LayerSpec, Mixture

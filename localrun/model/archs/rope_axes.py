@@ -4,9 +4,10 @@ Text has one angle for all three, so axes change nothing about it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.model.archs.reading import hf_rope_parameters
 from localrun.model.config import RopeSpec
 from localrun.model.fields import Fields

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from localrun.base.dataclass import dataclass
 from localrun.images.sizes import SmartResize
 from localrun.ops.types import SingleActivation
 

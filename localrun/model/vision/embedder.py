@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.formats.source import TensorSource
 from localrun.model.vision.embedder_config import LAYER_EPS, EmbedderConfig
 from localrun.model.vision.loader import EncoderLoader, check_refs

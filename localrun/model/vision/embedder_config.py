@@ -3,8 +3,7 @@ the keys of a projector."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from localrun.base.dataclass import dataclass
 from localrun.formats.metadata import Metadata
 from localrun.formats.source import TensorSource
 from localrun.images.sizes import FillBudget

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from localrun.base.dataclass import dataclass
 from localrun.base.sanitize import clean
 from localrun.formats.source import TensorSource
 from localrun.model.seeing import QWEN_ARCHS

@@ -1,11 +1,11 @@
 """The forward pass of Gemma 4's tower: blocks over patches, then the projection of pooled rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.model.vision.gemma_config import GemmaTowerConfig
 from localrun.ops.encoder import Clamp, SelfAttention
 from localrun.ops.encoder_program import EncoderRecording, record_encoder

@@ -1,11 +1,11 @@
 """The forward pass of a tower, in stages: each is recorded once, and between them rows change their form."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.model.vision.config import TowerConfig
 from localrun.ops.encoder import LayerNorm, SelfAttention
 from localrun.ops.encoder_program import EncoderRecording, record_encoder

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import ProgressCallback
 from localrun.formats.source import TensorSource
 from localrun.model.vision.config import TowerConfig

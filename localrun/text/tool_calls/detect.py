@@ -6,10 +6,10 @@ belongs to a template if its parser reads those very calls in the rendered text.
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.events import ToolCallDelta
 from localrun.base.request import TemplateMessage

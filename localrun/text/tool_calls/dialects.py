@@ -3,9 +3,10 @@
 import hashlib
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.text.harmony import HarmonySplitter
 from localrun.text.marks import NO_MARKS, Marks
 from localrun.text.reasoning import Splitter

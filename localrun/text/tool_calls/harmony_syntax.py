@@ -1,8 +1,8 @@
 """Calls of Harmony, the format of gpt-oss: a message whose header names a function, and whose text is JSON."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import Channel
 from localrun.text.harmony import CHANNEL, ENDS, MESSAGE, START, HarmonySplitter
 from localrun.text.tool_calls.events import CallEvents, Piece

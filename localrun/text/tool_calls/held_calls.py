@@ -1,10 +1,10 @@
 """Calls constrained to the schemas of their tools: the grammar of an answer, and where it begins."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from localrun.base.constraint import Constraint
+from localrun.base.dataclass import dataclass
 from localrun.text.answer_start import PromptStart, TriggeredStart
 from localrun.text.marks import Marks
 from localrun.text.tool_calls.dialects import Dialect

@@ -1,10 +1,11 @@
 """A tool whose calls are constrained to its schema, and the parts of the schema that cannot be enforced."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from localrun.base.constraint import check_constraint, of_schema
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ConstraintError, ToolSchemaError
 from localrun.text.tool_calls.schema_kinds import resolved
 

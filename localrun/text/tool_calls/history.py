@@ -7,10 +7,10 @@ per turn, some drop the text beside a call, or all calls. detect.py finds by ren
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Json, TemplateMessage
 from localrun.text.message_order import WRITTEN, has_calls, is_result
 from localrun.text.tool_calls.dialects import Dialect

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.lark import LarkRules, literal_regex, one_of, sequence
 from localrun.text.tool_calls.text_values import STRING_KEYWORDS, string_regexes

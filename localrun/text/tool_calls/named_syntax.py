@@ -1,8 +1,9 @@
 """Calls that are a name and a JSON object, with marks around them: Mistral, DeepSeek, Kimi, and others."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from localrun.base.dataclass import dataclass
 from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import BrokenCallError, Incoming, Waiting
 from localrun.text.tool_calls.lark import LarkRules, one_of, repeated, sequence

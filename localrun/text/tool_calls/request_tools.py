@@ -1,10 +1,10 @@
 """Tools and calls of one request, in the form of its model."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import ConstraintError, LocalrunError
 from localrun.base.request import Request, TemplateMessage
 from localrun.base.tool_choice import functions_of, names_of

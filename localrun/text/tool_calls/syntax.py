@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from localrun.base.dataclass import dataclass
 from localrun.base.tool_choice import functions_of
 from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import Incoming, Waiting

@@ -4,9 +4,10 @@ Strings are written literally, everything else as JSON; an attribute of the tag 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import SPACE, BrokenCallError, EmitText, Incoming, Waiting
 from localrun.text.tool_calls.lark import LarkRules, one_of, repeated, sequence

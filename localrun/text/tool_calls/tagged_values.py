@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.text.tool_calls.held_tool import HeldTool
 from localrun.text.tool_calls.incoming import SPACE
 from localrun.text.tool_calls.lark import LarkRules, literal_regex, sequence

@@ -7,8 +7,8 @@ null. All of them are read here, in every dialect; the output is always JSON, or
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from localrun.base.dataclass import dataclass
 from localrun.text.tool_calls.incoming import SPACE, BrokenCallError, EmitText, Incoming, Waiting
 
 MAX_DEPTH = 64

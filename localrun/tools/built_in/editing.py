@@ -2,9 +2,9 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Json
 from localrun.base.sanitize import clean
 from localrun.tools.built_in.file_text import as_text, read_bytes

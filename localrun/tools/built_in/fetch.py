@@ -6,9 +6,9 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from urllib.parse import SplitResult, urljoin, urlsplit
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Json
 from localrun.hub.access import is_offline
 from localrun.tools.built_in.page_text import text_of_page

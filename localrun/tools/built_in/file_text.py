@@ -3,9 +3,9 @@
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.tools.folders import Folders, open_inside
 from localrun.tools.running_call import RunningCall, ToolError
 

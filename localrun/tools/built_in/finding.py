@@ -5,9 +5,9 @@ import marshal
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Json
 from localrun.chat.files import FoundFile, fits, walk
 from localrun.tools.built_in import search_lines

@@ -3,10 +3,11 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import StorageError, UsageError
 from localrun.base.files import write_whole
 from localrun.base.lock import locked

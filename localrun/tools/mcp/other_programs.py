@@ -3,9 +3,9 @@
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import NotFoundError, UsageError
 from localrun.tools.mcp.config import ServerEntry, ServerFile, read_servers
 

@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.request import Json
 from localrun.base.sanitize import clean

@@ -1,8 +1,8 @@
 """Lines wider than the screen: cut to a window that moves, with a mark on each side where there is more."""
 
-from dataclasses import dataclass
-
 from textual.content import Content
+
+from localrun.base.dataclass import dataclass
 
 STEP = 16  # cells that a key moves the window
 

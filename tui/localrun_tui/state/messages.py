@@ -1,10 +1,10 @@
 """Messages from the session to the screens."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import ModelInfo
 
 if TYPE_CHECKING:

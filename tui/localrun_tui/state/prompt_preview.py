@@ -1,10 +1,11 @@
 """Preview of the prompt before it is sent: exact where the engine counts, else a marked estimate."""
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from localrun.base.content import Content, text_of
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.request import Request
 from localrun.base.views import ImageView, PromptView

@@ -1,7 +1,6 @@
 """Rows of a list in columns that fill the width there is. Text in them is text: foreign markup means nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from textual.content import Content
 from textual.css.styles import RulesMap
@@ -9,6 +8,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.visual import RenderOptions, Visual
 
+from localrun.base.dataclass import dataclass
 from localrun.base.sanitize import clean
 
 GAP = 2

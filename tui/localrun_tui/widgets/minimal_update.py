@@ -4,7 +4,6 @@ moved up are moved by the terminal itself. Over ssh an answer then costs little 
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 
 from rich.color import ColorSystem
@@ -14,6 +13,7 @@ from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.geometry import Size
 from textual.strip import Strip
 
+from localrun.base.dataclass import dataclass
 from localrun_tui.widgets.row_diff import RowWriter, cells_of
 
 StripPiece = tuple[int, int, Strip]  # row, column, content

@@ -1,7 +1,6 @@
 """A list of rows in columns: a heading, words to filter by, and what to do when it is empty."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
@@ -12,6 +11,7 @@ from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from localrun.base.dataclass import dataclass
 from localrun_tui.widgets.columns import Column, Row, header, say
 from localrun_tui.widgets.marked_options import MarkedOptions
 

@@ -1,7 +1,7 @@
 """Settings screen of one chat: system prompt, sampling, and policy for a full context."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -11,6 +11,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, RadioButton, RadioSet, Static, TextArea
 
+from localrun.base.dataclass import dataclass
 from localrun.base.request import Think
 from localrun.base.sanitize import clean
 from localrun.base.settings import Settings, read_settings

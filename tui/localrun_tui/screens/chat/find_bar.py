@@ -1,6 +1,5 @@
 """A line above the editor to find words in the chat that is open."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
@@ -10,6 +9,7 @@ from textual.containers import Horizontal
 from textual.message import Message as TextualMessage
 from textual.widgets import Input, Static
 
+from localrun.base.dataclass import dataclass
 from localrun_tui.widgets.fields import LineField
 
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,6 +14,7 @@ from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from localrun.base.dataclass import dataclass
 from localrun_tui.screens.chat.history_groups import chat_row, grouped
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField

@@ -1,7 +1,7 @@
 """One message of the chat, drawn line by line: one widget however long it is, so that a long chat stays fast."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +16,7 @@ from textual.strip import Strip
 from textual.style import Style
 from textual.visual import RenderOptions
 
+from localrun.base.dataclass import dataclass
 from localrun.base.sanitize import clean
 from localrun.chat.turn import may_go_on
 from localrun_tui.markdown.inline import ACT, CODE, LINK

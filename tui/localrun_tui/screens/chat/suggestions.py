@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,6 +12,7 @@ from textual.fuzzy import FuzzySearch
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from localrun.base.dataclass import dataclass
 from localrun.chat.commands import COMMANDS
 from localrun.chat.files import FoundFile
 from localrun_tui.state.files import look_at

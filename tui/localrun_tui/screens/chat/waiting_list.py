@@ -1,7 +1,6 @@
 """Messages sent during an answer, which wait and can be changed or dropped."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -11,6 +10,7 @@ from textual.widgets.option_list import Option
 
 from localrun.base.content import Content as MessageContent
 from localrun.base.content import attachments_in, typed_text
+from localrun.base.dataclass import dataclass
 from localrun_tui.screens.chat.chips import chip_of
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.marked_options import MarkedOptions

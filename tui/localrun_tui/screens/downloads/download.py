@@ -1,9 +1,9 @@
 """One download as the user sees it."""
 
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.request import KVCodecName
 from localrun.client.choice import ModelChoice

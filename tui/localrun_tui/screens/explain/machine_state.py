@@ -1,10 +1,10 @@
 """State of this machine and of the model that is loaded; reads files, and may measure."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from localrun.backends.registry import usual_memory
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.events import ModelInfo
 from localrun.diagnose.predict.sizes import Size

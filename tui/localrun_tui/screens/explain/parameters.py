@@ -1,9 +1,10 @@
 """Parameters of the screen: the values each goes through, and how it reads. No widgets."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.diagnose.predict.sizes import SIZES, Size
 from localrun.diagnose.predict.what_if import HEADS, PRECISIONS, WhatIf, heads_of
 from localrun.ops.kv import KV_CODECS

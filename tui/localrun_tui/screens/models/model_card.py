@@ -1,11 +1,11 @@
 """The card of a model: kind, purpose and fit in a few lines. No widgets."""
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from textual.content import Content
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.image_words import cost_words
 from localrun.fit.estimate import FitRow

@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from localrun.base.dataclass import dataclass
 from localrun.base.units import count, gib
 from localrun.client.endpoint import Endpoint
 from localrun.fit.estimate import FitRow, Verdict, speed_mark

@@ -1,9 +1,9 @@
 """Rows of the storage screen: disk space taken, and how much can be freed. No widgets; call it on a thread."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from localrun.base.dataclass import dataclass
 from localrun.base.paths import folder
 from localrun.hub.aliases import without_aliases
 from localrun.hub.duplicates import find_duplicates, reclaimable

@@ -1,10 +1,11 @@
 """Rows of the settings screen: every setting with its value and what set it, and the servers. No widgets."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.events import ModelInfo
 from localrun.base.request import DEFAULT_SAMPLING

@@ -1,9 +1,9 @@
 """Rows of the tools screen: built-in tools, MCP servers, folders, and what is always allowed. No widgets."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.tools.allowed_tools import AllowedTool
 from localrun.tools.mcp.config import ServerEntry, ServerFile, read_servers
