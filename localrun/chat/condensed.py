@@ -11,11 +11,11 @@ from localrun.base.dataclass import dataclass
 from localrun.chat.line_patterns import COMPARED, Line, Pattern, PatternTable
 from localrun.chat.pieces import n_bytes
 
-USUAL_BYTES = 12_000  # of a condensed text where the context is not known: it fits one of 8,192 tokens
+USUAL_BYTES = 8000  # of a condensed text where the context is not known: it fits one of 8,192 tokens
 _CHUNK = 1 << 16  # characters that are read at once of a line that does not end
-_INTRODUCTION = """Condensed: {summary}. Lines are alike where they differ only in numbers, times, ids, addresses or \
-one changing word. "[×20, 5–90]" is a kind of line: there are 20, the first is line 5 and the last line 90; examples \
-follow. "[7]" is line 7 itself."""
+_INTRODUCTION = """Condensed: {summary}. "[×20, 5–90]" is a kind of line, with # for numbers, times, ids, addresses \
+and words that change: there are 20, the first is line 5 and the last line 90. "[7]" is line 7 as it is. Both are in \
+the order of the file; those with words of errors come last."""
 
 
 class NotTextError(ValueError):
@@ -32,7 +32,13 @@ class _Detail:
     width: int
 
 
-_DETAILS = (_Detail(3, 2, 5, COMPARED), _Detail(2, 2, 3, 240), _Detail(1, 1, 2, 160), _Detail(1, 1, 1, 120))
+_DETAILS = (
+    _Detail(3, 2, 5, COMPARED),
+    _Detail(3, 1, 4, COMPARED),
+    _Detail(3, 0, 3, COMPARED),
+    _Detail(2, 0, 2, 240),
+    _Detail(1, 0, 1, 120),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +53,7 @@ class Condensed:
 
 
 class Kinds:
-    """The kinds of lines of a text, or of a file of any size, which is read once. Raises
-    NotTextError."""
+    """The kinds of lines of a text, or of a file of any size, which is read once. Raises NotTextError."""
 
     def __init__(self, text: str | TextIO) -> None:
         self._table = PatternTable()
@@ -84,10 +89,12 @@ def _lines(file: TextIO) -> Iterator[tuple[str, int]]:
 
 
 def _shown(table: PatternTable, patterns: Iterable[Pattern], detail: _Detail) -> Condensed:
-    """All patterns in one text, in the order of the lines they begin with."""
-    blocks: list[tuple[int, str]] = []
+    """All patterns in one text, in the order of the lines they begin with; errors last, where a question follows."""
+    usual: list[tuple[int, str]] = []
+    errors: list[tuple[int, str]] = []
     n_shown = n_kinds = n_cut = 0
     for pattern in patterns:
+        blocks = errors if pattern.is_error else usual
         width = COMPARED if pattern.is_grave else detail.width
         if pattern.count <= detail.rare:
             lines = pattern.examples
@@ -95,21 +102,30 @@ def _shown(table: PatternTable, patterns: Iterable[Pattern], detail: _Detail) ->
             n_shown += pattern.count
         else:
             lines = _examples(pattern, detail)
-            head = f"[×{pattern.count:,}, {pattern.examples[0].number:,}–{pattern.last.number:,}]"
-            shown = "\n".join(f"  {line.number:,}: {_text(line, width)}" for line in lines[1:])
-            block = f"{head} {_text(lines[0], width)}"
-            blocks.append((lines[0].number, f"{block}\n{shown}" if shown else block))
+            blocks.append((pattern.examples[0].number, _kind(pattern, lines, width)))
             n_kinds += 1
         n_cut += sum(line.length > width for line in lines)
     summary = _summary(table, n_kinds, n_shown, n_cut)
-    text = "\n".join([_INTRODUCTION.format(summary=summary), "", *(block for _, block in sorted(blocks))])
-    return Condensed(text, table.n_lines, n_kinds, n_shown, summary)
+    sections = (_INTRODUCTION.format(summary=summary), _in_order(usual), _in_order(errors, "Errors:\n"))
+    return Condensed("\n\n".join(filter(None, sections)), table.n_lines, n_kinds, n_shown, summary)
+
+
+def _kind(pattern: Pattern, lines: Iterable[Line], width: int) -> str:
+    """A pattern with these examples of it."""
+    first, last = pattern.examples[0].number, pattern.last.number
+    text = _text(Line(first, pattern.text, len(pattern.text)), width)
+    examples = (f"  {line.number:,}: {_text(line, width)}" for line in lines)
+    return "\n".join([f"[×{pattern.count:,}, {first:,}–{last:,}] {text}", *examples])
+
+
+def _in_order(blocks: list[tuple[int, str]], heading: str = "") -> str:
+    return heading + "\n".join(block for _, block in sorted(blocks)) if blocks else ""
 
 
 def _examples(pattern: Pattern, detail: _Detail) -> list[Line]:
     """The first lines of a pattern, and its last one."""
     n = detail.grave_examples if pattern.is_grave else detail.examples
-    return [*pattern.examples[: n - 1], pattern.last] if n > 1 else pattern.examples[:1]
+    return [*pattern.examples[: n - 1], pattern.last] if n > 1 else pattern.examples[:n]
 
 
 def _text(line: Line, width: int) -> str:

@@ -28,12 +28,12 @@ _CHANGING = re.compile(
 )
 _SMALL = re.compile(r"(\d+)", re.ASCII)
 _TOKEN = re.compile(r"[\w#.-]+|[^\w#.-]+")
-_GRAVE = re.compile(
-    r"error|fatal|panic|critical|exception|traceback|fail|warn|denied|refused|corrupt|timed? ?out|abort|crash|killed"
-    r"|unable|cannot|overflow|alert|emerg|severe",
+_ERROR = re.compile(
+    r"error|fatal|panic|critical|exception|traceback|fail|denied|refused|corrupt|timed? ?out|abort|crash|killed|unable"
+    r"|cannot|could not|no space|overflow|alert|emerg|severe",
     re.IGNORECASE,
 )
-
+_WARNING = re.compile("warn", re.IGNORECASE)
 _Key = TypeVar("_Key", str, tuple[str, ...])
 
 
@@ -47,11 +47,12 @@ class Line:
 
 
 class Pattern:
-    """Lines that are alike: how many, the first ones, and the last."""
+    """Lines that are alike: how many, the first ones, and the last. The `text` has ANY for what changes."""
 
-    __slots__ = ("count", "examples", "last")
+    __slots__ = ("count", "examples", "last", "text")
 
     def __init__(self, line: Line) -> None:
+        self.text = ""  # once the table is read
         self.count = 1
         self.examples = [line]
         self.last = line
@@ -74,14 +75,19 @@ class Pattern:
         return joined
 
     @property
+    def is_error(self) -> bool:
+        """Whether its first line has a word of errors."""
+        return _ERROR.search(self.examples[0].text) is not None
+
+    @property
     def is_grave(self) -> bool:
-        """Whether its first line has a word of errors and warnings."""
+        """Whether its first line has a word of errors or warnings."""
         return is_grave(self.examples[0].text)
 
 
 def is_grave(text: str) -> bool:
-    """Whether a text has a word of errors and warnings."""
-    return _GRAVE.search(text) is not None
+    """Whether a text has a word of errors or warnings."""
+    return _ERROR.search(text) is not None or _WARNING.search(text) is not None
 
 
 class _Frame:
@@ -145,7 +151,10 @@ class PatternTable:
 
     def patterns(self) -> list[Pattern]:
         """All patterns, in the order of their first lines."""
-        return sorted(join_words(self._all()).values(), key=lambda pattern: pattern.examples[0].number)
+        patterns = join_words(self._all())
+        for text, pattern in patterns.items():
+            pattern.text = text if self.n_tokens is None else f"{text}…"
+        return sorted(patterns.values(), key=lambda pattern: pattern.examples[0].number)
 
     def _all(self) -> dict[str, Pattern]:
         """Patterns by their text."""
@@ -169,7 +178,7 @@ class PatternTable:
 def join_words(patterns: dict[str, Pattern]) -> dict[str, Pattern]:
     """Join patterns that differ in one word only, where it has more than `MOST_VALUES` values, or was joined before.
 
-    Words of errors stay apart from all others.
+    Words of errors and warnings stay apart from all others.
     """
     patterns = dict(patterns)
     for _ in range(_ROUNDS):

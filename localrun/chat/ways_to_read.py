@@ -17,7 +17,7 @@ from localrun.chat.reading_speed import ReadingSpeed
 
 WayName = Literal["as it is", "condensed", "in parts"]
 _FILL = 0.75  # of the context that a text and its question may take; the rest is for the answer
-_BYTES_PER_TOKEN = (2.0, 1.2)  # of the context, for a condensed text: the smaller one where that does not fit
+_BYTES_PER_TOKEN = (1.0, 0.6)  # of the context, for a condensed text: the smaller one where that does not fit
 _WORTH = 0.5  # of the text: one that is condensed to less is offered
 
 

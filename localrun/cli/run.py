@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from localrun.base.constraint import Constraint
-from localrun.base.content import Content, ImagePart, TextPart, as_message_content
+from localrun.base.content import Content, FilePart, ImagePart, TextPart, as_message_content, text_of
 from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Done, TokenLogprob
 from localrun.base.request import Request, RequestImage, RequestMessage
@@ -86,7 +86,7 @@ def run(
         options = replace(shared.options(last, constraint, ready_tools(chat_tools)), logprobs=output.logprobs)
         for line in () if output.as_data else client.info.notes:
             note(line)
-        whole = _whole_prompt(client, prompt, texts, text.in_parts)
+        whole = _whole_prompt(client, prompt, texts, text)
         with _naming_in_parts(bool(texts)):
             if last is None:
                 completion = stream(client, _request(options, shared.system, whole, raw, seen)).completion
@@ -148,12 +148,15 @@ def _check_tools(tools: "ChatTools | None", raw: bool, constraint: Constraint | 
         raise UsageError(what, "leave one of the two out")
 
 
-def _whole_prompt(client: EngineClient, prompt: str, texts: list[tuple[str, str]], in_parts: bool) -> str:
-    """Join PROMPT and the texts, or with --in-parts the notes on those that do not fit."""
-    if in_parts:
+def _whole_prompt(client: EngineClient, prompt: str, texts: list[tuple[str, str]], options: TextOptions) -> str:
+    """Join PROMPT and the texts; with --in-parts the notes on those that do not fit. A question about long texts comes
+    last, where small models see it best."""
+    if options.in_parts:
         from localrun.cli.long_text import prompt_in_parts
 
         return prompt_in_parts(client, prompt, texts)
+    if options.condensed and prompt:
+        return text_of((*(FilePart(name, text) for name, text in texts), TextPart(prompt)))
     return "\n\n".join(text for text in (prompt, *(text for _, text in texts)) if text)
 
 

@@ -510,8 +510,8 @@ def test_a_log_and_stdin_are_read_condensed(faces: Faces, tmp_path: Path) -> Non
     code, out, err = faces.run("run", "--condensed", "What broke?", "--file", str(log), "--no-stdin")
     assert code == 0
     assert "(server.log: 8,001 lines, 8,000 alike in 1 kind, 1 shown as they are)" in err
-    assert out.startswith("What broke?\n")
-    assert "[×8,000, 1–8,000] 1000 is fine\n  8,000: 8999 is fine\n[8,001] the disk is full" in out
+    assert out.rstrip().endswith("What broke?")
+    assert "[×8,000, 1–8,000] # is fine\n  1: 1000 is fine\n  8,000: 8999 is fine\n[8,001] the disk is full" in out
     log.write_bytes(b"\0\0")
     code, out, err = faces.run("run", "--condensed", "What broke?", "--file", str(log), "--no-stdin")
     assert (code, out) == (2, "")

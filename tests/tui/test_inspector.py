@@ -1,5 +1,6 @@
 """What is told about an answer and the cache: right, in plain words, and readable without colour."""
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -8,12 +9,13 @@ import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, INFO, RATES, VIEW, Script, ScriptedClient
+from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 
 from localrun.base.events import Event, Meanwhile, Prefill
 from localrun.base.request import Request
 from localrun.base.units import ms
-from localrun.base.views import GroupView, ServerLoad
+from localrun.base.views import CacheView, GroupView, ServerLoad
 from localrun.diagnose.facts import stages
 from localrun_tui.screens.chat.cache_view import STATES, group_lines
 from localrun_tui.screens.chat.inspector import Lines, draft_lines
@@ -130,6 +132,26 @@ def test_an_engine_that_does_not_tell() -> None:
         await pilot.press("ctrl+g")
         await until_text(pilot, "This engine does not tell what it holds.")
         await until_text(pilot, "2.33 GiB of weights, on cpu, KV cache as q8,")
+
+    drive(app, steps, LARGE)
+
+
+def test_what_an_engine_holds_is_not_unknown_before_it_was_asked() -> None:
+    gate = threading.Event()
+
+    class Slow(ScriptedClient):
+        def view(self) -> CacheView | None:
+            assert gate.wait(PATIENCE)
+            return None
+
+    app, _ = chat_app(client=Slow())
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+g")
+        await until_text(pilot, "Asking the engine what it holds…")
+        gate.set()
+        await until_text(pilot, "This engine does not tell what it holds.")
 
     drive(app, steps, LARGE)
 

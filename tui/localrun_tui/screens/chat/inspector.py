@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -24,7 +24,8 @@ from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.screens.chat.cache_view import counts, group_lines, legend
 from localrun_tui.widgets.meters import bar
 
-EngineView = CacheView | ServerLoad
+Asking = Literal["asking"]  # the first look has not come back yet
+EngineView = CacheView | ServerLoad | Asking
 _NAME = 13  # cells for the name of a part of memory
 _PARTS = {"KV cache": "KV, all chats"}  # more than the one of a chat that the lists of models count
 _LOOK = 0.5  # seconds between two looks into the cache
@@ -38,7 +39,8 @@ class Lines(Widget):
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id)
-        self._shown: tuple[Mapping[str, Any], EngineView | None, Rates | None, ModelInfo | None] = {}, None, None, None
+        self._shown: tuple[Mapping[str, Any], EngineView | None, Rates | None, ModelInfo | None]
+        self._shown = {}, "asking", None, None
 
     def show(
         self, stats: Mapping[str, Any], view: EngineView | None, rates: Rates | None, info: ModelInfo | None
@@ -79,7 +81,7 @@ class Inspector(VerticalScroll, can_focus=True):
         self._stats: Mapping[str, Any] = {}
         self._rates: Rates | None = None
         self._info: ModelInfo | None = None
-        self._view: EngineView | None = None
+        self._view: EngineView | None = "asking"
         self._looked = 0.0
 
     def compose(self) -> ComposeResult:
@@ -215,9 +217,10 @@ def _load(load: ServerLoad, width: int) -> list[Content]:
     return [_heading("Server now"), *(line for said in load_words(load) for line in wrap(Content(said), width))]
 
 
-def _cache(view: CacheView | None, is_loaded: bool, width: int) -> list[Content]:
-    if view is None:
-        words = "This engine does not tell what it holds." if is_loaded else "Empty: no model is loaded."
+def _cache(view: CacheView | Asking | None, is_loaded: bool, width: int) -> list[Content]:
+    if view is None or view == "asking" or not is_loaded:
+        told = "This engine does not tell what it holds." if view is None else "Asking the engine what it holds…"
+        words = told if is_loaded else "Empty: no model is loaded."
         return [_heading("KV cache"), *_muted(words, width)]
     lines = [_heading(f"KV cache  {view.n_tokens:,} of {view.ctx:,} tokens")]
     for group in view.groups:
