@@ -3,13 +3,55 @@
 python -m benchmarks.condensed_log MODEL.gguf --ctx 8192
 """
 
+import argparse
 import random
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
+from pathlib import Path
 
-ANOMALY = "payments-db"
+from localrun.base.content import FilePart, TextPart, text_of
+from localrun.base.events import Completion, Done
+from localrun.base.request import LoadOptions, Request, Sampling
+from localrun.chat.reading_speed import reading_speed
+from localrun.chat.ways_to_read import WaysToRead
+from localrun.client.local import LocalClient
+from localrun.fit.machine_rates import machine_rates
+
+QUESTION = "What went wrong, and why?"
+CAUSE = "No space left on device"
 _USERS = ["ada", "grace", "linus", "edsger", "barbara", "donald", "tony", "niklaus", "john", "alan", "kathleen"]
 _PATHS = ["/api/users/{n}", "/api/cart/{n}/items", "/static/app.{hex}.js", "/health", "/api/search?q=item{n}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path)
+    parser.add_argument("--ctx", type=int, default=8192)
+    parser.add_argument("--bytes", type=int, default=2_000_000, help="of the log")
+    parser.add_argument("--tokens", type=int, default=100, help="of the answer, at most")
+    asked = parser.parse_args()
+    log = server_log(asked.bytes)
+    with closing(LocalClient(LoadOptions(asked.model, ctx=asked.ctx))) as client:
+        speed = reading_speed((), client.info, machine_rates())
+        began = time.perf_counter()
+        ways = WaysToRead(QUESTION, client.info, lambda request: client.preview(request).n_tokens, speed)
+        condensed, *others = ways.of(FilePart("server.log", log))
+        print(f"{log.count(chr(10)):,} lines: {condensed.about}; planned in {time.perf_counter() - began:.1f} s")
+        for way in (condensed, *others):
+            print(f"{way.name:<10} {way.cost}")
+        began = time.perf_counter()
+        answer = answer_to(client, text_of((condensed.part, TextPart(QUESTION))), asked.tokens)
+        print(f"answered in {time.perf_counter() - began:.1f} s: {answer.text}")
+        print("it names the cause" if CAUSE in answer.text else "it does not name the cause")
+
+
+def answer_to(client: LocalClient, prompt: str, max_tokens: int) -> Completion:
+    """The most likely answer."""
+    messages = ({"role": "user", "content": prompt},)
+    request = Request(messages=messages, sampling=Sampling(temperature=0.0), max_tokens=max_tokens)
+    return next(event.completion for event in client.generate(request) if isinstance(event, Done))
 
 
 def server_log(n_bytes: int = 2_000_000, seed: int = 0) -> str:
@@ -51,6 +93,10 @@ def _usual(rng: random.Random) -> str:
 def _trouble(rng: random.Random) -> list[str]:
     order = rng.randrange(10_000, 99_999)
     return [
-        f"ERROR {ANOMALY} could not write to /var/lib/wal/{rng.getrandbits(64):016x}: No space left on device",
+        f"ERROR payments-db could not write to /var/lib/wal/{rng.getrandbits(64):016x}: {CAUSE}",
         f"ERROR checkout order {order} failed: payment was not stored",
     ]
+
+
+if __name__ == "__main__":
+    main()

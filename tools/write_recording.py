@@ -45,9 +45,9 @@ STEPS: tuple[tuple[str | int, str, float], ...] = (
     ("", "First questions", 0.4),
     ("", "\r", 1.2),
     ("", "\x0c", 2.0),  # the list of chats
-    ("Search all chats", "\x0c", 0.5),
+    ("Today", "\x0c", 0.5),
     ("", "\x0f", 2.5),  # models
-    ("PRECISION", "\x1b", 0.8),
+    ("weights ", "\x1b", 0.8),
     ("Ask anything", "\x11", 0.5),
 )
 

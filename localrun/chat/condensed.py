@@ -11,7 +11,7 @@ from localrun.base.dataclass import dataclass
 from localrun.chat.line_patterns import COMPARED, Line, Pattern, PatternTable
 from localrun.chat.pieces import n_bytes
 
-USUAL_BYTES = 8000  # of a condensed text where the context is not known: it fits one of 8,192 tokens
+USUAL_BYTES = 6000  # of a condensed text where the context is not known: it fits one of 8,192 tokens
 _CHUNK = 1 << 16  # characters that are read at once of a line that does not end
 _INTRODUCTION = """Condensed: {summary}. "[×20, 5–90]" is a kind of line, with # for numbers, times, ids, addresses \
 and words that change: there are 20, the first is line 5 and the last line 90. "[7]" is line 7 as it is. Both are in \

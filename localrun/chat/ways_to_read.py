@@ -17,7 +17,7 @@ from localrun.chat.reading_speed import ReadingSpeed
 
 WayName = Literal["as it is", "condensed", "in parts"]
 _FILL = 0.75  # of the context that a text and its question may take; the rest is for the answer
-_BYTES_PER_TOKEN = (1.0, 0.6)  # of the context, for a condensed text: the smaller one where that does not fit
+_BYTES_PER_TOKEN = 0.7  # of the context, for a condensed text: about half of it, as logs have tokens of one digit
 _WORTH = 0.5  # of the text: one that is condensed to less is offered
 
 
@@ -69,15 +69,12 @@ class WaysToRead:
 
     def condensed(self, part: FilePart) -> ReadingWay | None:
         """The kinds of lines of a text, at once or in parts; None where that is not much less than the text."""
-        kinds = Kinds(part.text)
-        for per_token in _BYTES_PER_TOKEN:
-            short = kinds.condensed(int(per_token * self._ctx))
-            if n_bytes(short.text) > _WORTH * n_bytes(part.text):
-                return None
-            condensed = FilePart(f"{part.name} condensed", short.text)
-            if (way := self.at_once(condensed, "condensed", short.summary)) is not None:
-                return way
-        return replace(self.in_parts(condensed), name="condensed", about=short.summary)
+        short = Kinds(part.text).condensed(int(_BYTES_PER_TOKEN * self._ctx))
+        if n_bytes(short.text) > _WORTH * n_bytes(part.text):
+            return None
+        condensed = FilePart(f"{part.name} condensed", short.text)
+        at_once = self.at_once(condensed, "condensed", short.summary)
+        return at_once or replace(self.in_parts(condensed), name="condensed", about=short.summary)
 
     def in_parts(self, part: FilePart, first_line: int = 1) -> ReadingWay:
         """All of a text in parts."""

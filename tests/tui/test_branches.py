@@ -36,6 +36,32 @@ def test_a_second_answer_is_a_branch_that_can_be_walked() -> None:
     assert [len(request.messages) for request in client.requests] == [1, 1]
 
 
+def test_an_answer_that_is_asked_for_again_before_it_has_settled_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = chat_app(Script("heads"), Script("tails"))
+    settles, settle = asyncio.Event(), ChatPath.show_kept
+
+    async def settle_late(path: ChatPath, turn: Turn) -> bool:
+        await settles.wait()
+        return await settle(path, turn)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        session = chat_screen(pilot).session
+        await ready(pilot)
+        monkeypatch.setattr(ChatPath, "show_kept", settle_late)
+        await type_text(pilot, "flip a coin")
+        await pilot.press("enter")
+        await until(pilot, lambda: session.turn and session.turn.kept)
+        first = session.turn
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: session.turn is not first and session.turn and session.turn.kept)
+        settles.set()
+        await until_text(pilot, "‹ 2/2 ›")
+        assert sources(pilot) == ["flip a coin", "tails"]
+        assert "heads" not in screen_text(app)
+
+    drive(app, steps)
+
+
 def test_a_branch_that_is_chosen_before_an_answer_has_settled_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     app, _ = chat_app(Script("heads"), Script("tails"))
     settles, settle = asyncio.Event(), ChatPath.show_kept

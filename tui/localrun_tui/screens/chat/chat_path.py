@@ -62,8 +62,10 @@ class ChatPath:
     # ---- an answer under way
 
     async def begin(self, turn: Turn) -> None:
-        """Begin the view of an answer."""
-        self.live = LiveAnswer(turn, self._live_view())
+        """Begin the view of an answer. One before that has not settled yet gives way: it is a message now."""
+        before, self.live = self.live, LiveAnswer(turn, self._live_view())
+        if before is not None:
+            await before.view.remove()
         await self.show()
         if not self.live.view.is_attached:
             await self._show_live()
