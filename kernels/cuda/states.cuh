@@ -1,6 +1,6 @@
 // States of recurrent layers, f32: a block has one state of every layer of a group. Sequence s of a step goes on from the
-// state in block before[s] (-1: zeros); a row leaves one in block after[row] (-1: nobody wants it), which may be the same
-// for the first 64 rows. Its rows are n_rows[s] from first_row[s] on.
+// state in block before[s] (-1: zeros); a row leaves one in block after[row] (-1: nobody wants it), which of the last row may
+// be the same. Its rows are n_rows[s] from first_row[s] on.
 #pragma once
 #include "numbers.cuh"
 

@@ -1,11 +1,17 @@
-// Causal convolutions of TAPS taps along a text, each channel by itself. A thread has a channel of 64 rows of a text: it
-// alone reads the state before and writes the block of that, whichever rows there are.
+// Causal convolutions of TAPS taps along a text, each channel by itself. A thread has a channel of 64 rows of a text: that of
+// the first ones alone reads the state before, and writes the last one, which may take its place.
 #include "states.metal"
 #define ROWS 64
 
 // A row's x of a channel; where it is gated, times the gate that lies before.
 LR_INLINE float lr_input(device const float* x, int channels, bool is_gated) {
   return is_gated ? x[0] * x[2 * channels] : x[0];
+}
+
+// Leave the inputs of the last rows in a state.
+LR_INLINE void lr_leave(device float* to, thread const float* seen, int channels) {
+#pragma unroll
+  for (int tap = 1; tap < TAPS; tap++) to[long(tap - 1) * channels] = seen[tap];
 }
 
 // x: [rows][channels]; gated: [rows][3 * channels], two gates and x.
@@ -28,7 +34,7 @@ kernel void short_conv(device const float* x [[buffer(0)]], device const float* 
   for (int tap = 0; tap < TAPS; tap++) w[tap] = weight[long(channel) * TAPS + tap];
   const float offset = LR_GIVEN(2) ? bias[channel] : 0.f;
   for (int s = int(group.z); s < n_sequences; s += int(groups.z)) {
-    const int first = first_row[s], end = min(begin + ROWS, n_rows[s]);
+    const int first = first_row[s], n = n_rows[s], end = min(begin + ROWS, n);
     if (begin >= end) continue;
     device const float* mine = x + long(first) * width + channel;
     float seen[TAPS];  // of the last rows, the newest at the end
@@ -50,11 +56,15 @@ kernel void short_conv(device const float* x [[buffer(0)]], device const float* 
       for (int tap = 0; tap < TAPS; tap++) y = fma(w[tap], seen[tap], y);
       if (silu != 0) y = lr_silu(y);
       out[long(first + row) * channels + channel] = gated != 0 ? y * now[channels] : y;
-      const int wanted = after[first + row];
-      if (wanted < 0) continue;
-      device float* to = lr_state(numbers, wanted, block_numbers, state_at) + channel;
-#pragma unroll
-      for (int tap = 1; tap < TAPS; tap++) to[long(tap - 1) * channels] = seen[tap];
+      if (row + 1 < n && after[first + row] >= 0)
+        lr_leave(lr_state(numbers, after[first + row], block_numbers, state_at) + channel, seen, channels);
     }
+    const int wanted = begin > 0 ? -1 : after[first + n - 1];
+    if (wanted < 0) continue;
+    if (n > ROWS)
+#pragma unroll
+      for (int tap = 1; tap < TAPS; tap++)
+        seen[tap] = lr_input(mine + long(n + tap - TAPS) * width, channels, gated != 0);
+    lr_leave(lr_state(numbers, wanted, block_numbers, state_at) + channel, seen, channels);
   }
 }

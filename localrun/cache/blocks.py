@@ -89,6 +89,14 @@ class BlockTable:
         while self.end < end:
             self.blocks.append(allocate())
 
+    def reserve_ahead(self, allocate: Callable[[], int]) -> None:
+        """Allocate for a step that begins while the one before it is under way, and goes on by a token in the same
+        block. Raises OutOfBlocks."""
+
+    def ahead(self) -> "BlockTable":
+        """The table as such a step reads it."""
+        return self
+
     def drop_below(self, logical: int, keep_sink: bool) -> None:
         """Release the blocks before a logical block; block 0 stays as the sink with `keep_sink`."""
         n = min(logical - self.first, len(self.blocks))

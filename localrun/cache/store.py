@@ -166,6 +166,12 @@ class CacheStore:
         for rules, table, allocate in zip(self.rules, cache.tables, self.allocate, strict=True):
             rules.extend(table, start, stop, cache.points, allocate)
 
+    def reserve_ahead(self, cache: SequenceCache) -> None:
+        """Allocate what a step of a token needs besides that begins while the one that was extended for is under way,
+        in the same block. Its sequence has it for the next step. Raises OutOfBlocks; what was allocated stays."""
+        for table, allocate in zip(cache.tables, self.allocate, strict=True):
+            table.reserve_ahead(allocate)
+
     def commit(self, cache: SequenceCache, token_ids: Sequence[int], n_computed: int) -> int:
         """Commit the first `n_computed` tokens: full blocks go to the tree, blocks that no query reads are released.
 

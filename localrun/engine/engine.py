@@ -61,7 +61,7 @@ class Engine:
         self.inbox: queue.SimpleQueue[GenerationHandle | Stop | None] = queue.SimpleQueue()
         most = min(parallel or MAX_ROWS, max_sequences(ctx))
         wake = partial(self.inbox.put, None)
-        self.scheduler = Scheduler(store, most, disk, wake, runner.bulk_span, speculation=speculation)
+        self.scheduler = Scheduler(store, most, disk, wake, runner.executor, speculation=speculation)
         self.generations = Generations(self.scheduler, runner.block_sizes, ctx)
         self.cancel_step = CancelFlag()
         self.in_step: tuple[GenerationState, ...] = ()  # what the running step computes

@@ -9,8 +9,6 @@ from localrun.engine.generation import GenerationState
 from localrun.engine.philox import uniforms
 from localrun.engine.step_plan import StepWork
 from localrun.ops.interface import Logits
-from localrun.ops.kv import BLOCK_TOKENS
-from localrun.ops.largest_step import MAX_CANDIDATES
 from localrun.ops.sampling import Draw
 
 
@@ -67,19 +65,6 @@ def draws_of(sampled: Sequence[NextRow]) -> list[Draw]:
         chain = each.sequence.request.settings
         draws.append(Draw(each.row, chain.top_k, chain.temperature, chain.top_p, chain.min_p, u))
     return draws
-
-
-def goes_on(work: StepWork) -> bool:
-    """Whether a token follows for which nothing is needed but the best candidates: the step after that may begin before
-    the token is known."""
-    s, n = work.sequence, work.sequence.n_computed + 1
-    settings, request = s.request.settings, s.request
-    penalties = settings.repeat_penalty != 1.0 or settings.presence_penalty or settings.frequency_penalty
-    is_last = s.n_to_come <= 1 or s.cancelled.is_set()
-    of_row = penalties or request.logit_bias or request.logprobs is not None or s.constraint is not None
-    decides = settings.temperature <= 0 or 0 < settings.top_k <= MAX_CANDIDATES
-    is_alone = work.n_rows == 1 and work.ends and not work.scored and s.images is None
-    return bool(is_alone and decides and not of_row and not is_last and n % BLOCK_TOKENS)
 
 
 def not_finite() -> ModelFileError:

@@ -12,7 +12,7 @@ from localrun.cache.groups import Group, ring_pools
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.generation import GenerationState
 from localrun.engine.images import PromptImages, image_buffer
-from localrun.engine.next_tokens import NextRow, draws_of, goes_on
+from localrun.engine.next_tokens import NextRow, draws_of
 from localrun.engine.step_plan import StepPlan
 from localrun.model.config import ModelConfig, group_layers
 from localrun.ops.cache_layer import NOWHERE, CacheLayer
@@ -110,7 +110,7 @@ class Runner:
             rows += range(end - 1 - len(drafts), end)
             adjust += [adjust_of(s, drafts[:n_before]) for n_before in range(1 + len(drafts))]
         step = self.step_input(spans, views, rows + scored, adjust + [None] * len(scored), cancel)
-        if self.executor.runs_ahead and all(map(goes_on, plan.work)):
+        if plan.goes_on:
             step.draws = draws_of([NextRow(row, work.sequence) for row, work in enumerate(plan.work)])
             step.ahead = self.step_after(plan, step)
         return self.begin(step)
@@ -126,7 +126,7 @@ class Runner:
             s, first = work.sequence, work.sequence.n_computed + 1
             assert s.cache is not None
             spans.append(RowSpan([0], first))
-            views.append(cache_input(self.groups, s.cache, first, 1, s.n_bulk))
+            views.append(cache_input(self.groups, s.cache, first, 1, s.n_bulk, ahead=True))
         after = self.step_input(spans, views, step.logits_rows, step.adjust, step.cancel)
         after.draws = draws_of([NextRow(row, work.sequence, 1) for row, work in enumerate(plan.work)])
         return after
@@ -218,12 +218,16 @@ class Runner:
         return coded + [self.executor.ring_bytes(group) for group in rings]
 
 
-def cache_input(groups: Sequence[Group], cache: SequenceCache, start: int, n: int, n_bulk: int = 0) -> SequenceInput:
+def cache_input(
+    groups: Sequence[Group], cache: SequenceCache, start: int, n: int, n_bulk: int = 0, ahead: bool = False
+) -> SequenceInput:
     """Where a sequence's blocks are in a step over its tokens start … start+n-1; the tables are the cache's own.
 
-    `n_bulk` of its tokens are read in bulk.
+    `n_bulk` of its tokens are read in bulk. `ahead`: the step begins while the one before is under way.
     """
     coded = cache.tables[: len(groups)]
+    if ahead:
+        coded = [table.ahead() for table in coded]
     rings: list[BlockTable | None] = []  # none where all codecs are native
     if len(cache.tables) > len(groups):
         rings = [None if pool is None else cache.tables[pool] for pool in ring_pools(groups)]

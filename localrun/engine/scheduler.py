@@ -13,12 +13,13 @@ from localrun.backends.executor import Executor
 from localrun.cache.blocks import OutOfBlocks
 from localrun.cache.store import CacheStore
 from localrun.engine.admission import has_room
+from localrun.engine.begun_ahead import reserve_ahead
 from localrun.engine.generation import GenerationState
 from localrun.engine.readiness import Readiness
 from localrun.engine.shared_prefix import SharedPrefixes
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.step_cost import ALONE_SECONDS, LEAST_ROWS, StepCost
-from localrun.engine.step_plan import StepPlan, StepWork, has_place, placed
+from localrun.engine.step_plan import StepPlan, StepWork, has_place, placed, scorable
 from localrun.engine.waiting_line import WaitingLine, class_of
 from localrun.ops.largest_step import LEAST_CHUNK, MAX_ROWS, SCORED_ROWS, max_rows
 from localrun.storage.disk_cache import DiskCache
@@ -45,13 +46,14 @@ class Scheduler:
         max_running: int = MAX_ROWS - LEAST_CHUNK,
         disk: DiskCache | None = None,
         wake: Callable[[], None] = lambda: None,
-        span: int = 0,
+        executor: Executor | None = None,
         clock: Callable[[], float] = time.perf_counter,
         speculation: Speculation | None = None,
     ) -> None:
         """`max_running`: sequences that there is working memory for. `wake` is called from another thread, when there
-        is more to do. `span`: tokens of a span of a prompt that are read in bulk, best all at once; 0: none are.
-        `clock`: seconds, for those that wait. `speculation`: drafts tokens; None: nothing does."""
+        is more to do. `executor`: of the steps, which may read spans of prompts in bulk, best all at once, and
+        begin steps ahead; None: one that does not. `clock`: seconds, for those that wait. `speculation`: drafts
+        tokens; None: nothing does."""
         self.store = store
         self.disk = disk
         self.speculation = speculation
@@ -64,7 +66,8 @@ class Scheduler:
         self.awaited: dict[int, int] = {}  # the class, or higher, of those that wait for a sequence, by its number
         self.cost = StepCost(store.block_tokens)
         self.block_tokens = store.block_tokens
-        self.span, self.max_rows = span, max_rows(span)
+        self.span, self.runs_ahead = (executor.bulk_span, executor.runs_ahead) if executor else (0, False)
+        self.max_rows = max_rows(self.span)
         self.turn = 0  # of the last chunk; a new prompt comes after those that already wait
         self.retry = 0  # steps until it is worth looking for room again
 
@@ -92,7 +95,8 @@ class Scheduler:
                 room -= n - 1
         decoding = placed(decoding)
         reading = self._chunks(self.max_rows - sum(w.n for w in decoding), [w.sequence for w in decoding], scored)
-        return StepPlan(tuple(placed([*decoding, *reading])))
+        work = tuple(placed([*decoding, *reading]))
+        return StepPlan(work, self.runs_ahead and reserve_ahead(self.store, work))
 
     def drafted(self, plan: StepPlan, lock: AbstractContextManager[object]) -> StepPlan:
         """The same step with drafts to verify. A program may run for these; `lock` is held while they get blocks."""
@@ -292,9 +296,3 @@ class Scheduler:
             return spans - sequence.n_computed
         blocks = end // self.block_tokens * self.block_tokens - sequence.n_computed
         return blocks if blocks > 0 else rows if rows >= least else 0
-
-
-def scorable(sequence: GenerationState, n: int, rows: int) -> int:
-    """Most of the next `n` tokens such that logprobs are wanted after no more than `rows` of them."""
-    scored = sequence.scored(n)
-    return n if len(scored) <= rows else scored.start + rows - sequence.n_computed

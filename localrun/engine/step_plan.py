@@ -44,9 +44,11 @@ class LogitsRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """The work of a step, one piece a sequence."""
+    """The work of a step, one piece a sequence. `goes_on`: the step after it may begin before its tokens are known, and
+    has its blocks."""
 
     work: tuple[StepWork, ...]
+    goes_on: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -74,3 +76,9 @@ def has_place(most: int, running: Sequence[GenerationState], sequence: Generatio
     that a step computes whole."""
     has_spans = any(one.has_spans for one in (sequence, *running))
     return len(running) < (min(most, BESIDE_SPANS) if has_spans else most)
+
+
+def scorable(sequence: GenerationState, n: int, rows: int) -> int:
+    """Most of the next `n` tokens such that logprobs are wanted after no more than `rows` of them."""
+    scored = sequence.scored(n)
+    return n if len(scored) <= rows else scored.start + rows - sequence.n_computed

@@ -2,7 +2,7 @@
 
 The host goes by its own choice. A step that was begun ahead counts where it reads all that the one reads that is asked
 for, and the host has chosen the same tokens; otherwise the step is computed as if nothing had been begun. What it wrote
-to the cache then lies after the end of its text, where the next tokens are written.
+to the cache then lies after the end of its text, where the next tokens are written, or is a state that they replace.
 """
 
 from __future__ import annotations
@@ -101,14 +101,12 @@ class StepsAhead:
         return None if in_bulk or n_table(step) > program.step.table_numbers else bucket_rows(n)
 
 
-OF_SEQUENCE = attrgetter(
-    *(field.name for field in fields(SequenceInput) if field.name not in ("table", "ring", "state"))
-)
+OF_SEQUENCE = attrgetter(*(field.name for field in fields(SequenceInput) if field.name not in ("table", "ring")))
 
 
 def read_by(step: StepInput) -> tuple[object, ...]:
     """Operands of a step of text beside its tokens, as they are now: tables are the cache's own, and change. Angles and
-    scales of queries follow from positions; of states there are none where steps are begun ahead."""
+    scales of queries follow from positions."""
     tables = [[blocks[:] for blocks in (*each.table, *each.ring)] for each in step.sequences]
     rows = (list(step.positions), list(step.row_sequence), list(step.logits_rows))
     return (*rows, tables, [OF_SEQUENCE(each) for each in step.sequences])

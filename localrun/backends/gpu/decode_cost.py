@@ -39,5 +39,4 @@ def decode_cost(model: Recording, backend: str, has_graphs: bool) -> DecodeCost:
         else:
             torch_ops += 1
     is_graph = has_graphs and not torch_ops
-    is_ahead = is_graph and not of_tables and not any(layer.state_size for layer in model.layers)
-    return DecodeCost(round(launches), torch_ops + of_tables, torch_bytes, is_graph, is_ahead)
+    return DecodeCost(round(launches), torch_ops + of_tables, torch_bytes, is_graph, is_graph and not of_tables)

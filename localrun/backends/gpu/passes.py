@@ -1,7 +1,7 @@
 """A step as passes over a model: rows that are read in bulk have launches of their own, and so a pass.
 
 Rows do not depend on their neighbours, so a step may be cut anywhere; those in bulk come first, for later rows of a
-text read what they leave in the cache.
+text read what they leave in the cache. Rows of a text follow each other in a pass, and its last one leaves a state.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from localrun.backends.gpu.step_tensors import Places
+from localrun.backends.gpu.step_tensors import Places, state_block
 from localrun.base.dataclass import dataclass
 from localrun.ops.interface import Angles, StepInput
 
@@ -40,10 +40,10 @@ def passes(step: StepInput, span: int, most_rows: int) -> list[Pass]:
     in_bulk, found = positions < n_bulk, list[Pass]()
     left = np.flatnonzero(in_bulk)
     while len(left):
-        places = bulk_places(positions[left], span, most_rows)
+        places = bulk_places(positions[left], np.asarray(step.row_sequence)[left], span, most_rows)
         part, wanted = only(step, left[: len(places)])
-        found.append(Pass(part, (int(places.max()) // span + 1) * span, places, wanted, span))
-        left = left[len(places) :]
+        found.append(Pass(part, (int(places[-1]) // span + 1) * span, places, wanted, span))
+        step, left = after(step, part), left[len(places) :]
     if not in_bulk.all():
         found.append(one_by_one(*only(step, np.flatnonzero(~in_bulk))))
     return found
@@ -60,17 +60,27 @@ def bucket_rows(n_rows: int) -> int:
     return few or -(-n_rows // ROW_TILE) * ROW_TILE
 
 
-def bulk_places(positions: np.ndarray, span: int, most_rows: int) -> np.ndarray:
-    """Where rows at these positions lie, for as many of the first as find room: in row p modulo the span of the first
-    span of rows in which that is free."""
-    within = positions % span
-    order = np.argsort(within, kind="stable")
-    alike = within[order]
-    before = np.empty(len(order), dtype=np.int64)  # rows of the same place, earlier
-    before[order] = np.arange(len(order)) - np.searchsorted(alike, alike)
-    places: np.ndarray = before * span + within
-    beyond = np.flatnonzero(places >= most_rows)
-    return places[: beyond[0]] if len(beyond) else places
+def bulk_places(positions: np.ndarray, row_sequence: np.ndarray, span: int, most_rows: int) -> np.ndarray:
+    """Where rows at these positions lie, ascending, for as many of the first as find room: one text after the other, a
+    row at position p in a row p modulo the span."""
+    firsts, counts = np.unique(row_sequence, return_index=True, return_counts=True)[1:]
+    begins, at = list[int](), 0
+    for first, n in zip(firsts.tolist(), counts.tolist(), strict=True):
+        begins.append(at + (int(positions[first]) - at) % span)
+        at = begins[-1] + n
+    places: np.ndarray = np.repeat(np.array(begins) - firsts, counts) + np.arange(len(positions))
+    return places[places < most_rows]
+
+
+def after(step: StepInput, part: StepInput) -> StepInput:
+    """The rest of a step as it is once a part of its rows has been computed: texts go on from the states it left."""
+    last = dict(zip(part.row_sequence, part.positions, strict=True))  # position of every text
+    sequences = [*step.sequences]
+    for index, position in last.items():
+        sequence = sequences[index]
+        left = tuple(state_block(sequence, group, position) for group in range(len(sequence.state)))
+        sequences[index] = replace(sequence, state=left)
+    return replace(step, sequences=sequences)
 
 
 def only(step: StepInput, rows: np.ndarray) -> tuple[StepInput, np.ndarray]:

@@ -34,8 +34,7 @@ class GpuProgram:
     def __init__(
         self, translator: type[Translator], device: Device, recorded: Sequence[Recorded], pool: KVPool, span: int = 0
     ) -> None:
-        """`span`: tokens that prompts are read in bulk by, where nothing is left to torch and no layer is
-        recurrent; 0: they are not."""
+        """`span`: tokens that prompts are read in bulk by, where nothing is left to torch; 0: they are not."""
         self.device, self.pool = device, pool
         self.reference = ReferenceOps(pool, device.torch_device)
         placed: dict[int, Buffer] = {}
@@ -47,10 +46,8 @@ class GpuProgram:
         self.by_torch = {
             each.instruction.name for each in self.body if not self.translator.has_kernels(each.instruction)
         }
-        self.has_states = any(layer.state_size for layer in pool.layers)
         linears = [each.instruction for each in self.body if isinstance(each.instruction, Linear)]
-        reads_in_bulk = span and self.is_ours and not self.has_states  # whose passes would need states in between
-        in_bulk = [op for op in linears if reads_in_bulk and translator.reads_in_bulk(op)]
+        in_bulk = [op for op in linears if span and self.is_ours and translator.reads_in_bulk(op)]
         self.span = span if in_bulk else 0
         self.max_rows = max_rows(self.span)
         self.buffers = GpuBuffers(self.max_rows, device.torch_device)
@@ -76,8 +73,8 @@ class GpuProgram:
 
     @property
     def runs_ahead(self) -> bool:
-        """Whether steps are begun ahead: not where that overwrites a state which may be needed again."""
-        return self.device.has_graphs and self.is_ours and not self.has_states
+        """Whether steps are begun ahead."""
+        return self.device.has_graphs and self.is_ours
 
     @property
     def device_steps(self) -> DeviceFigures:
@@ -161,7 +158,8 @@ class GpuProgram:
         if self.step is None or n_table(step) > self.step.table_numbers:
             halves = tuple(cos.shape[-1] for cos, _ in step.cos_sin)
             rings = any(ring is not None for ring in self.pool.ring)
-            shape = StepShape(len(self.pool.coded), halves, bool(step.sink_cos_sin), rings, self.has_states)
+            states = any(layer.state_size for layer in self.pool.layers)
+            shape = StepShape(len(self.pool.coded), halves, bool(step.sink_cos_sin), rings, states)
             self.forget()
             self.step = StepBuffer(shape, self.max_rows, max(LEAST_TABLE, 2 * n_table(step)), self.device)
         return self.step

@@ -265,19 +265,31 @@ def fill_ring_slots(host: dict[str, Any], step: StepInput, at: Places) -> None:
 
 
 def fill_states(host: dict[str, Any], step: StepInput, at: Places) -> None:
-    """Where each sequence's rows are, one sequence after the other, the state before them, and those that they leave:
-    at ends of blocks and of the step."""
+    """Where each sequence's rows are, one after the other, the state before them, and those that they leave: at ends of
+    blocks and of the step, which may be a part of another."""
     if not host["state_before"]:
         return
     positions, rows, table = host["positions"][at], host["row_sequence"][at], host["table"]
     counts = np.bincount(rows, minlength=len(host["n_rows"]))
-    host["n_rows"][:], host["first_row"][:] = counts, np.cumsum(counts) - counts
-    ends = positions + 1
-    wanted = (ends % BLOCK_TOKENS == 0) | (ends == np.array([one.length for one in step.sequences])[rows])
+    ends = np.cumsum(counts)
+    places = np.arange(len(host["positions"]))[at]
+    host["n_rows"][:], host["first_row"][:] = counts, np.append(places, 0)[ends - counts]
+    whole = (positions + 1) % BLOCK_TOKENS == 0
     for group, (before, after) in enumerate(zip(host["state_before"], host["state_after"], strict=True)):
-        after[at] = np.where(wanted, table[host["table_at"][group][rows] + positions // BLOCK_TOKENS], PADDING)
+        after[at] = np.where(whole, table[host["table_at"][group][rows] + positions // BLOCK_TOKENS], PADDING)
         for index, sequence in enumerate(step.sequences):
             before[index] = sequence.state[group] if sequence.state else PADDING
+            if counts[index]:
+                last = ends[index] - 1
+                after[places[last]] = state_block(sequence, group, int(positions[last]))
+
+
+def state_block(sequence: SequenceInput, group: int, position: int) -> int:
+    """The block for the state after a row that is the last of its text in a pass: that of the end of a block where that
+    is wanted, else that of the end of the step, which later rows overwrite."""
+    table = sequence.table[group]
+    block = table[position // BLOCK_TOKENS - sequence.first[group]]
+    return table[-1] if block < 0 else block
 
 
 def fill_draws(host: np.ndarray, draws: Sequence[Draw]) -> None:

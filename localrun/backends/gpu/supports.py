@@ -119,5 +119,5 @@ def left_to_torch(model: Recording, backend: str) -> tuple[str, ...]:
 
 
 def reads_in_bulk(model: Recording, backend: str) -> bool:
-    """Whether prompts of it may be read in bulk: no part is torch's, and no layer keeps a state between the passes."""
-    return not left_to_torch(model, backend) and not any(layer.state_size for layer in model.layers)
+    """Whether prompts of it may be read in bulk: no part is torch's."""
+    return not left_to_torch(model, backend)

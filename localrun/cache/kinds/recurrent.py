@@ -2,12 +2,13 @@
 
 A state stands for all tokens before it, so it is shared at the end of a text or block, and never cut. A sequence reads
 one block, writes others, and switches when a step is committed: a step that is cancelled, or accepted in part, leaves
-the state it began with. States at the ends of some blocks stay as checkpoints; a text that continues between two of
-them is computed from the earlier one.
+the state it began with. A step that begins while the one before it is under way writes a third. States at the ends of
+some blocks stay as checkpoints; a text that continues between two of them is computed from the earlier one.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -81,6 +82,7 @@ class StateTable(BlockTable):
     state: int = NO_BLOCK  # NO_BLOCK: nothing is computed
     n_tokens: int = 0
     stop: int = 0
+    spare: int = NO_BLOCK  # for the last state of the next step, which may begin ahead; not among those held
 
     @property
     def last(self) -> int:
@@ -98,6 +100,18 @@ class StateTable(BlockTable):
 
     def end_of(self, logical: int, whole: int) -> int:
         return self.n_tokens if logical == self.last else whole
+
+    def take_spare(self) -> int:
+        spare, self.spare = self.spare, NO_BLOCK
+        return spare
+
+    def reserve_ahead(self, allocate: Callable[[], int]) -> None:
+        if self.spare == NO_BLOCK:
+            self.spare = allocate()
+
+    def ahead(self) -> StateTable:
+        state, first, blocks = self.blocks[-1], self.stop // self.block_tokens, array("i", [self.spare])
+        return StateTable(self.pool, first, blocks, block_tokens=self.block_tokens, state=state, n_tokens=self.stop)
 
     def held(self) -> list[int]:
         return [block for block in (self.state, *self.blocks) if block != NO_BLOCK]
@@ -118,8 +132,9 @@ class StateTable(BlockTable):
 
     def clear(self) -> None:
         self.drop_written()
-        if self.state != NO_BLOCK:
-            self.pool.release(self.state)
+        for block in (self.state, self.take_spare()):
+            if block != NO_BLOCK:
+                self.pool.release(block)
         self.state, self.n_tokens = NO_BLOCK, 0
 
 
@@ -162,7 +177,8 @@ class StateBlocks:
         table.drop_written()
         table.first, table.stop = start // self.block_tokens, stop
         last = (stop - 1) // self.block_tokens
-        table.blocks.extend([NO_BLOCK] * (last - table.first) + [allocate()])
+        spare = table.take_spare()
+        table.blocks.extend([NO_BLOCK] * (last - table.first) + [allocate() if spare == NO_BLOCK else spare])
         with suppress(OutOfBlocks):
             for block in range(last - 1, table.first - 1, -1):
                 if self.is_checkpoint(points, block):

@@ -207,11 +207,11 @@ def test_the_driver_is_told_what_was_bound() -> None:
 @pytest.mark.parametrize(
     ("shape", "own"),
     [
-        ("tiny", set()),
-        ("tiny mixture", {"route", "experts", "combine"}),
-        ("tiny hybrid", {"short_conv", "delta_rule", "gated_norm"}),
+        ("8B", set()),
+        ("30B-A3B", {"route", "experts", "combine"}),
+        ("4B", {"short_conv", "delta_rule", "gated_norm"}),
     ],
-    ids=["dense", "mixture", "hybrid"],
+    ids=["Llama 3.1 8B", "Qwen3 30B A3B", "Qwen3.5 4B"],
 )
 def test_a_token_is_one_graph_between_an_upload_and_a_read(shape: str, own: set[str]) -> None:
     """After the first, whose launches the graph has one by one; positions are those of each token."""

@@ -120,6 +120,23 @@ def test_states_are_written_where_they_are_wanted_and_nowhere_else(
     assert (after[2, LAYER] != before[2, LAYER]).sum() == before.shape[2] - 8  # beside what is another instruction's
 
 
+@EVERY
+@ON_BOTH
+def test_the_last_state_may_take_the_place_of_the_one_before(
+    platform: Platform, make: Callable[[int], Recurrence]
+) -> None:
+    """Of rows that several groups of threads walk through, in three orders."""
+    op, found = make(140), list[tuple[torch.Tensor, torch.Tensor]]()
+    pool = pool_of(op, 4)
+    pool.states(LAYER).states[2] = pool.states(LAYER).states[3]
+    for device, last in ((platform.usual, 2), *((platform.device(seed=seed), 3) for seed in (1, 2, 3))):
+        sequence = SequenceInput(150, ((-1, -1, last),), (0,), state=(3,))
+        step = StepInput([0] * 140, list(range(10, 150)), [0] * 140, [sequence], [0])
+        there = OnDevice.of(device, step, pool, 140)
+        found.append((there.compute(op), there.states.numbers[last]))
+    assert all(torch.equal(result, found[0][0]) and torch.equal(state, found[0][1]) for result, state in found)
+
+
 @ON_BOTH
 def test_gates_at_their_ends(platform: Platform) -> None:
     """A softplus of what is far below or above 0, and a state that is forgotten at once, or never."""

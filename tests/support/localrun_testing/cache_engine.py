@@ -18,6 +18,7 @@ from localrun.backends.reference.rows import RowReferenceOps
 from localrun.cache.store import CacheStore
 from localrun.engine.engine import Engine
 from localrun.engine.runner import Runner, cache_layers
+from localrun.formats.quant import QUANT_TYPES
 from localrun.model.config import LayerSpec, group_layers
 from localrun.model.decoder import Model
 from localrun.ops.kv import KV_CODECS, KVPlan
@@ -118,19 +119,14 @@ def native_layout() -> CpuLayout:
     return CpuLayout(calls_of(library), 1)
 
 
-def packed_model(model: Model, layout: Layout) -> Model:
-    """The same weights in a layout."""
+def packed_model(model: Model, layout: Layout, qtype: str = "F32") -> Model:
+    """The same weights in a layout, as a type that they can be encoded in."""
 
     def packed(part: Any) -> Any:
         if isinstance(part, Packed):
-            weights = part.planes[0]
+            rows = QUANT_TYPES[qtype].encode(part.planes[0]).view(part.n_rows, -1)
             return layout.pack(
-                RowReader(
-                    "F32",
-                    part.n_rows,
-                    part.n_cols,
-                    lambda first, n: weights[first : first + n].view(torch.uint8).numpy(),
-                )
+                RowReader(qtype, part.n_rows, part.n_cols, lambda first, n: rows[first : first + n].numpy())
             )
         return with_parts(part, packed)
 
