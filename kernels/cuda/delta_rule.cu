@@ -15,28 +15,46 @@ struct Heads {
   int head, key_at, value_at, n_columns;
 };
 
-// Sums of squares first, so that each warp has rows of its own.
-LR_INLINE void lr_read_row(Tile& tile, const Heads& of, int64_t row, int r) {
+// The numbers of a row that a lane reads.
+struct Row {
+  float q[LANE_KEYS], k[LANE_KEYS], v, alpha, beta;
+};
+
+LR_INLINE Row lr_ask_row(const Heads& of, int64_t row) {
   const int lane = threadIdx.x % 32;
-  const float *q = of.qkv + row * of.width + of.key_at, *k = q + of.n_keys;
+  const float *qkv = of.qkv + row * of.width, *q = qkv + of.key_at, *k = q + of.n_keys;
+  Row asked;
+#pragma unroll
+  for (int j = 0; j < LANE_KEYS; j++) {
+    const int i = lane + 32 * j;
+    asked.q[j] = i < KEYS ? __ldcg(q + i) : 0.f;
+    asked.k[j] = i < KEYS ? __ldcg(k + i) : 0.f;
+  }
+  asked.v = lane < of.n_columns ? __ldcg(qkv + of.value_at + lane) : 0.f;
+  asked.alpha = __ldcg(of.alpha + row * of.n_value_heads + of.head);
+  asked.beta = __ldcg(of.beta + row * of.n_value_heads + of.head);
+  return asked;
+}
+LR_INLINE void lr_put_row(Tile& tile, const Heads& of, int r, const Row& asked) {
+  const int lane = threadIdx.x % 32;
   float q_q = 0.f, k_k = 0.f, q_k = 0.f;
-  for (int i = lane; i < KEYS; i += 32) {
-    const float a = __ldcg(q + i), b = __ldcg(k + i);
+#pragma unroll
+  for (int j = 0; j < LANE_KEYS; j++) {
+    const float a = asked.q[j], b = asked.k[j];
     q_q = __fmaf_rn(a, a, q_q), k_k = __fmaf_rn(b, b, k_k), q_k = __fmaf_rn(a, b, q_k);
   }
   const float q_scale = 1.f / sqrtf(lr_warp_sum(q_q) + 1e-6f) / sqrtf((float)KEYS);
   const float k_scale = 1.f / sqrtf(lr_warp_sum(k_k) + 1e-6f);
   q_k = lr_warp_sum(q_k);
-  for (int i = lane; i < PADDED; i += 32) {
-    tile.q[r][i] = i < KEYS ? __ldcg(q + i) * q_scale : 0.f;
-    tile.k[r][i] = i < KEYS ? __ldcg(k + i) * k_scale : 0.f;
+#pragma unroll
+  for (int j = 0; j < LANE_KEYS; j++) {
+    const int i = lane + 32 * j;
+    if (i < PADDED) tile.q[r][i] = asked.q[j] * q_scale, tile.k[r][i] = asked.k[j] * k_scale;
   }
-  tile.v[r][lane] = lane < of.n_columns ? __ldcg(of.qkv + row * of.width + of.value_at + lane) : 0.f;
+  tile.v[r][lane] = asked.v;
   if (lane) return;
-  const int64_t at = row * of.n_value_heads + of.head;
-  const float step = lr_softplus(__ldcg(of.alpha + at) + __ldg(of.dt_bias + of.head));
-  tile.decay[r] = lr_exp(__ldg(of.decay + of.head) * step);
-  tile.share[r] = lr_sigmoid(__ldcg(of.beta + at));
+  tile.decay[r] = lr_exp(__ldg(of.decay + of.head) * lr_softplus(asked.alpha + __ldg(of.dt_bias + of.head)));
+  tile.share[r] = lr_sigmoid(asked.beta);
   tile.qk[r] = q_k * q_scale * k_scale;
 }
 
@@ -76,23 +94,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) delta_rule(const f
   const int width = 2 * n_keys + n_value_heads * columns, value_at = 2 * n_keys + head * columns + first_column;
   const Heads heads = {qkv,  alpha,           beta,     decay,                 dt_bias, n_value_heads, n_keys, width,
                        head, key_head * KEYS, value_at, columns - first_column};
-  const States states = {numbers, block_numbers, state_at + (int64_t)head * KEYS * columns + column};
-  for (int s = blockIdx.z; s < n_sequences; s += gridDim.z) {
-    const int n = __ldcg(n_rows + s), first = __ldcg(first_row + s);
-    if (!n) continue;
-    HeadState state(columns, column < columns);
-    state.load(states.before(__ldcg(before + s)));
-    for (int row = 0; row < n; row++) {
-      const int r = row % ROWS;
-      if (!r) {
-        __syncthreads();
-        for (int i = threadIdx.x / 32; i < min(ROWS, n - row); i += THREADS / 32) lr_read_row(tile, heads, first + row + i, i);
-        __syncthreads();
-      }
-      const float read = lr_delta_row(state, tile, r);
-      if (state.there && !state.part) out[((int64_t)(first + row) * n_value_heads + head) * columns + column] = read;
-      const int wanted = __ldcg(after + first + row);
-      if (wanted >= 0) state.store(states.place(wanted));
-    }
-  }
+  const Walk walk = {{numbers, block_numbers, state_at + (int64_t)head * KEYS * columns + column},
+                     before, after, first_row, n_rows, out + head * columns + column, n_sequences, n_value_heads * columns};
+  HeadState state(columns, column < columns);
+  lr_walk_texts<Row>(
+      walk, state, [&](int64_t row) { return lr_ask_row(heads, row); },
+      [&](int r, const Row& asked) { lr_put_row(tile, heads, r, asked); },
+      [&](HeadState& s, int r) { return lr_delta_row(s, tile, r); });
 }

@@ -15,16 +15,35 @@ struct Heads {
   int head, b_at, x_at, n_columns;
 };
 
-LR_INLINE void lr_read_row(Tile& tile, const Heads& of, int64_t row, int r) {
+// The numbers of a row that a lane reads.
+struct Row {
+  float b[LANE_KEYS], c[LANE_KEYS], x, dt;
+};
+
+LR_INLINE Row lr_ask_row(const Heads& of, int64_t row) {
   const int lane = threadIdx.x % 32;
   const float *xbc = of.xbc + row * of.width, *b = xbc + of.b_at, *c = b + of.n_keys;
-  for (int i = lane; i < PADDED; i += 32) {
-    tile.b[r][i] = i < KEYS ? __ldcg(b + i) : 0.f;
-    tile.c[r][i] = i < KEYS ? __ldcg(c + i) : 0.f;
+  Row asked;
+#pragma unroll
+  for (int j = 0; j < LANE_KEYS; j++) {
+    const int i = lane + 32 * j;
+    asked.b[j] = i < KEYS ? __ldcg(b + i) : 0.f;
+    asked.c[j] = i < KEYS ? __ldcg(c + i) : 0.f;
   }
-  tile.x[r][lane] = lane < of.n_columns ? __ldcg(xbc + of.x_at + lane) : 0.f;
+  asked.x = lane < of.n_columns ? __ldcg(xbc + of.x_at + lane) : 0.f;
+  asked.dt = __ldcg(of.dt + row * of.n_heads + of.head);
+  return asked;
+}
+LR_INLINE void lr_put_row(Tile& tile, const Heads& of, int r, const Row& asked) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int j = 0; j < LANE_KEYS; j++) {
+    const int i = lane + 32 * j;
+    if (i < PADDED) tile.b[r][i] = asked.b[j], tile.c[r][i] = asked.c[j];
+  }
+  tile.x[r][lane] = asked.x;
   if (lane) return;
-  const float step = lr_softplus(__ldcg(of.dt + row * of.n_heads + of.head) + __ldg(of.dt_bias + of.head));
+  const float step = lr_softplus(asked.dt + __ldg(of.dt_bias + of.head));
   tile.step[r] = step;
   tile.decay[r] = lr_exp(__ldg(of.decay + of.head) * step);
 }
@@ -54,24 +73,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) selective_scan(con
   const int n_x = n_heads * columns, n_keys = n_groups * KEYS, b_at = n_x + head / (n_heads / n_groups) * KEYS;
   const Heads heads = {xbc,  dt,   decay, dt_bias, n_heads, n_keys, n_x + 2 * n_keys,
                        head, b_at, head * columns + first_column, columns - first_column};
-  const States states = {numbers, block_numbers, state_at + (int64_t)head * KEYS * columns + column};
+  const Walk walk = {{numbers, block_numbers, state_at + (int64_t)head * KEYS * columns + column},
+                     before, after, first_row, n_rows, out + head * columns + column, n_sequences, n_heads * columns};
   const float d = __ldg(skip + head);
-  for (int s = blockIdx.z; s < n_sequences; s += gridDim.z) {
-    const int n = __ldcg(n_rows + s), first = __ldcg(first_row + s);
-    if (!n) continue;
-    HeadState state(columns, column < columns);
-    state.load(states.before(__ldcg(before + s)));
-    for (int row = 0; row < n; row++) {
-      const int r = row % ROWS;
-      if (!r) {
-        __syncthreads();
-        for (int i = threadIdx.x / 32; i < min(ROWS, n - row); i += THREADS / 32) lr_read_row(tile, heads, first + row + i, i);
-        __syncthreads();
-      }
-      const float read = lr_scan_row(state, tile, r, d);
-      if (state.there && !state.part) out[((int64_t)(first + row) * n_heads + head) * columns + column] = read;
-      const int wanted = __ldcg(after + first + row);
-      if (wanted >= 0) state.store(states.place(wanted));
-    }
-  }
+  HeadState state(columns, column < columns);
+  lr_walk_texts<Row>(
+      walk, state, [&](int64_t row) { return lr_ask_row(heads, row); },
+      [&](int r, const Row& asked) { lr_put_row(tile, heads, r, asked); },
+      [&](HeadState& s, int r) { return lr_scan_row(s, tile, r, d); });
 }

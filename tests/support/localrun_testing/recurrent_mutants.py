@@ -20,14 +20,14 @@ CUDA = (
     ),
     Mutant(
         "rows of the rule are used before all are there",
-        ("delta_rule.cu", "i, i);\n        __syncthreads();", "i, i);"),
+        ("head_state.cuh", "asked[i]);\n        __syncthreads();", "asked[i]);"),
         "delta rule",
         {"": WRONG, "thread": RACE},
         SCHEDULES,
     ),
     Mutant(
         "rows of the rule are overwritten while they are used",
-        ("delta_rule.cu", "if (!r) {\n        __syncthreads();", "if (!r) {"),
+        ("head_state.cuh", "        __syncthreads();  // nobody", "        // nobody"),
         "delta rule",
         {"thread": RACE},
         SCHEDULES,
@@ -64,10 +64,16 @@ CUDA = (
     ),
     Mutant(
         "rows of the scan are used before all are there",
-        ("selective_scan.cu", "i, i);\n        __syncthreads();", "i, i);"),
+        ("head_state.cuh", "asked[i]);\n        __syncthreads();", "asked[i]);"),
         "selective scan",
         {"": WRONG, "thread": RACE},
         SCHEDULES,
+    ),
+    Mutant(
+        "warps read the rows that others have",
+        ("head_state.cuh", "at + ROWS + i * WARPS + warp", "at + ROWS + warp * (ROWS / WARPS) + i"),
+        "selective scan",
+        {"": WRONG},
     ),
     Mutant(
         "the gate comes after the norm that is to see it",
