@@ -10,8 +10,9 @@ from localrun.backends.cuda import experts, linears, norms
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Device, Launch
 from localrun.backends.gpu.mixture import ExpertTiles
+from localrun.backends.gpu.mixture_memory import FEW, MANY
 from localrun.base.dataclass import dataclass
-from localrun.ops.instructions import LinearWeight
+from localrun.ops.instructions import Experts, LinearWeight
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
 
@@ -25,6 +26,11 @@ class CudaProducts:
     @staticmethod
     def reads_codes(weight: Packed) -> bool:
         return linears.reads_q8(weight)
+
+    @staticmethod
+    def most_pairs(experts: Experts) -> int:
+        of_codes = all(linears.reads_q8(weight.packed) for weight in (*experts.widening, experts.down))
+        return MANY if of_codes else FEW
 
     def quantize(self, a: Buffer, rows: int) -> Iterator[Launch]:
         q8 = a.q8(rows)

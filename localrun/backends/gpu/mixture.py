@@ -1,7 +1,7 @@
 """Launches of a mixture of experts: rows are routed on the device, and no step waits for where they go.
 
 A tile is an expert and some pairs of a row and a choice that go there. Few rows, and rows that scatter over many
-experts, make tiles of up to 8 pairs, others of up to 64: to the same bits.
+experts, make tiles of up to 8 pairs, others of more: to the same bits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Device, Kernel, Launch
 from localrun.backends.gpu.forms import Form
-from localrun.backends.gpu.mixture_memory import FEW, MANY, part_shapes, part_sizes
+from localrun.backends.gpu.mixture_memory import FEW, part_shapes, part_sizes
 from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import Experts, LinearWeight, Moe
 from localrun.ops.layouts import Packed
@@ -46,6 +46,11 @@ class ExpertProducts(Protocol):
     def device(self) -> Device: ...
     @staticmethod
     def reads_codes(weight: Packed) -> bool: ...
+    @staticmethod
+    def most_pairs(experts: Experts) -> int:
+        """Pairs of the largest tiles that there are kernels for."""
+        ...
+
     def quantize(self, a: Buffer, rows: int) -> Iterator[Launch]:
         """Make the quantised form of rows where there is one."""
         ...
@@ -122,8 +127,7 @@ def inner_rows(on: ExpertProducts, experts: Experts, part: dict[str, Tensor], pr
 def tiles_of(on: ExpertProducts, op: Moe, part: dict[str, Tensor], rows: int) -> ExpertTiles:
     """Tiles for so many rows: enough for whatever is chosen."""
     n_pairs, n_experts = len(part["ids"]), op.router.n_experts
-    of_codes = all(on.reads_codes(weight.packed) for weight in (*op.experts.widening, op.experts.down))
-    size = MANY if of_codes and n_pairs > FEW * n_experts else FEW
+    size = on.most_pairs(op.experts) if n_pairs > FEW * n_experts else FEW
     n = n_pairs if rows <= WARPS else n_pairs // size + n_experts
     return ExpertTiles(part["tile_experts"][:n], part["tile_pairs"][: n * size], size, n_experts)
 

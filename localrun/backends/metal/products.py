@@ -10,15 +10,17 @@ from localrun.backends.gpu.buffers import Buffer
 from localrun.backends.gpu.device import Launch
 from localrun.backends.gpu.matrices import ACTIVATIONS, expert_arguments
 from localrun.backends.gpu.mixture import ExpertTiles
+from localrun.backends.gpu.mixture_memory import FEW
 from localrun.backends.gpu.weight_layouts import layout_of
 from localrun.backends.metal import linears
 from localrun.backends.metal.linears import MatrixDevice
 from localrun.base.dataclass import dataclass
-from localrun.ops.instructions import LinearWeight
+from localrun.ops.instructions import Experts, LinearWeight
 from localrun.ops.layouts import Packed
 from localrun.ops.types import LinearActivation
 
-ROWS = 32  # of a gate and an up together that a threadgroup has, or of one matrix
+ROWS, ROWS_OF_MANY = 32, 64  # of a gate and an up together that a threadgroup has, or of one matrix
+MOST_PAIRS = 32  # of a tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,10 @@ class MetalProducts:
     @staticmethod
     def reads_codes(weight: Packed) -> bool:
         return False
+
+    @staticmethod
+    def most_pairs(experts: Experts) -> int:
+        return MOST_PAIRS
 
     def quantize(self, a: Buffer, rows: int) -> Iterator[Launch]:
         yield from ()
@@ -51,7 +57,7 @@ class MetalProducts:
     ) -> Iterator[Launch]:
         number, x = ACTIVATIONS.index(act), a.x(rows)
         layouts = {layout_of(weight.packed.qtype) for weight in weights}
-        if len(layouts) == 1:
+        if len(layouts) == 1 and (len(weights) == 1 or tiles.size == FEW):
             yield self.launch(x, weights, out, tiles, SIDES=len(weights), ACT=number)
             return
         yield self.launch(x, weights[:1], out, tiles, SIDES=1, ACT=0)  # a gate that waits
@@ -60,10 +66,16 @@ class MetalProducts:
     def launch(
         self, x: Tensor, weights: Sequence[LinearWeight], out: Tensor, tiles: ExpertTiles, **defines: int
     ) -> Launch:
-        """One launch for one matrix, or for a gate and an up of one layout."""
-        n_out, rows = out.shape[1], ROWS // len(weights)
-        n_tiles = -(-n_out // 16) + (n_out % 16 > 0)  # an expert may begin within a tile
-        kernel = self.device.kernel("experts.metal", "experts", **defines, **layout_of(weights[0].packed.qtype).defines)
-        of_tiles = (out, n_out, tiles.n_experts, tiles.experts, tiles.pairs, len(out) // len(x))
-        grid = (-(-16 * n_tiles // rows), len(tiles.experts), 1)
-        return kernel.bind(grid, (256, 1, 1), *expert_arguments(weights), *of_tiles, x, x.shape[1])
+        """One launch for one matrix, or in small tiles for a gate and an up of one layout."""
+        n_out, arguments = out.shape[1], expert_arguments(weights)
+        n_rows = 16 * (-(-n_out // 16) + (n_out % 16 > 0))  # an expert may begin within 16 rows of a matrix
+        defines |= layout_of(weights[0].packed.qtype).defines
+        of_tiles = (out, n_out, tiles.n_experts, tiles.experts, tiles.pairs, len(out) // len(x), x, x.shape[1])
+        if tiles.size == FEW:
+            kernel = self.device.kernel("experts.metal", "experts", **defines)
+            grid = (-(-n_rows // (ROWS // len(weights))), len(tiles.experts), 1)
+            return kernel.bind(grid, (256, 1, 1), *arguments, *of_tiles)
+        defines |= {"N_X": tiles.size, "MATRIX": int(self.device.exact_matrices)}
+        kernel = self.device.kernel("experts_many.metal", "experts_many", **defines)
+        grid = (-(-n_rows // ROWS_OF_MANY), len(tiles.experts), 1)
+        return kernel.bind(grid, (128, 1, 1), *arguments[: len(arguments) // 2], *of_tiles)

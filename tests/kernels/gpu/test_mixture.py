@@ -7,12 +7,14 @@ import torch
 from localrun_testing.gpu_cases import Name
 from localrun_testing.gpu_mixtures import N_EXPERTS, mixture_of, of_rows, products_of, routed_by
 from localrun_testing.gpu_weights import CODES, FLOATS, columns, random_rows
+from localrun_testing.metal_linear import matrix_device
 from localrun_testing.native_ops import nmse
 from torch import Tensor
 
 from localrun.backends.gpu.mixture import ExpertProducts, parts
 from localrun.backends.gpu.mixture_memory import FEW, MANY, mixture_bytes
 from localrun.backends.gpu.self_test_mixture import exact, run
+from localrun.backends.metal.products import MetalProducts
 from localrun.backends.reference.moe import choose
 from localrun.ops.instructions import Moe
 from localrun.ops.types import LinearActivation, Routing
@@ -62,6 +64,13 @@ def test_every_chunk_gives_the_same_bits(platform: Name, qtypes: tuple[str, str,
     whole = run(products, op)
     assert nmse(whole, exact(op)) < NMSE_LIMIT
     assert_alike_in_parts(op, whole, (1, 2, 8, 9, 33), products)
+
+
+def test_products_of_matrices_give_the_same_bits() -> None:
+    """On Metal, in tiles of many pairs of which some are not there."""
+    for qtype in ("Q4_K", "F16"):
+        op = of_rows(mixture_of(qtype, sizes=(256, 256), n_experts=3), 45)
+        assert torch.equal(run(MetalProducts(matrix_device()), op), run(products_of("metal"), op))
 
 
 @ON_BOTH

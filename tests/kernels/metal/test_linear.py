@@ -52,12 +52,12 @@ def test_products_of_matrices_give_the_same_bits(qtype: str) -> None:
 def test_whether_products_of_matrices_are_exact_is_found_out() -> None:
     assert has_exact_matrices(emulated_device())
     fma = "simdgroup_multiply_accumulate(sums.chains[t][a][b], of_x[a], of_w, sums.chains[t][a][b])"
-    text = (KERNELS.folder() / "linear_many.metal").read_text()
+    text = (KERNELS.folder() / "many_sums.metal").read_text()
     assert fma in text
     beside = "simdgroup_float8x8 product(0.f); simdgroup_multiply_accumulate(product, of_x[a], of_w, product);"
     added = "for (int e = 0; e < 2; e++) sums.chains[t][a][b].thread_elements()[e] += product.thread_elements()[e]"
     other = text.replace(f"{fma};", f"{{ {beside} {added}; }}")
-    assert not has_exact_matrices(emulated_device(replace={"linear_many.metal": other}))
+    assert not has_exact_matrices(emulated_device(replace={"many_sums.metal": other}))
 
 
 @pytest.mark.slow

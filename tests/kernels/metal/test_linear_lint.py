@@ -14,6 +14,7 @@ VARIANTS: dict[str, list[dict[str, int]]] = {
         *({"N_X": 4, "NORM": 1, "SIDES": 2, "ACT": act} for act in (2, 3)),
     ],
     "linear_many.metal": [{"N_X": n, "MATRIX": matrix, "ACT": 4} for n in (16, 32) for matrix in (0, 1)],
+    "experts_many.metal": [{"N_X": 32, "MATRIX": matrix, "ACT": 3} for matrix in (0, 1)],
     "experts.metal": [{"SIDES": 1, "ACT": 0}, {"SIDES": 1, "ACT": 3}, {"SIDES": 2, "ACT": 1}],
     "mixture.metal": [{"KEYS": 129}],
     "norm.metal": [{}],

@@ -98,21 +98,21 @@ LINEAR = (
 LINEAR_MANY = (
     Mutant(
         "half a tile is staged while others still read the last",
-        ("linear_many.metal", f"        {BARRIER}  // nobody", "        // nobody"),
+        ("many_sums.metal", f"        {BARRIER}  // nobody", "        // nobody"),
         "linear of many",
         {"": WRONG, "thread": RACE},
         SCHEDULES,
     ),
     Mutant(
         "what is staged is read before all is there",
-        ("linear_many.metal", f"        {BARRIER}\n        lr_multiply", "        lr_multiply"),
+        ("many_sums.metal", f"        {BARRIER}\n        lr_multiply", "        lr_multiply"),
         "linear of many",
         {"": WRONG, "thread": RACE},
         SCHEDULES,
     ),
     Mutant(
         "sums take the place of weights that others still read",
-        ("linear_many.metal", f"  {BARRIER}\n  lr_keep", "  lr_keep"),
+        ("many_sums.metal", f"  {BARRIER}\n  lr_keep", "  lr_keep"),
         "linear of many",
         {"thread": RACE},
     ),
@@ -124,7 +124,7 @@ LINEAR_MANY = (
     ),
     Mutant(
         "lanes keep the totals of their neighbours",
-        ("linear_many.metal", "pair[p] = (odd ? odd_m : even_m)", "pair[p] = (odd ? even_m : odd_m)"),
+        ("many_sums.metal", "pair[p] = (odd ? odd_m : even_m)", "pair[p] = (odd ? even_m : odd_m)"),
         "linear of many",
         {"": WRONG},
     ),
@@ -136,14 +136,14 @@ LINEAR_MANY = (
     ),
     Mutant(
         "matrices of weights are not transposed",
-        ("linear_many.metal", "STRIDE, 0, true)", "STRIDE, 0, false)"),
+        ("many_sums.metal", "STRIDE, 0, true)", "STRIDE, 0, false)"),
         "matrices",
         {"": WRONG},
     ),
     Mutant(
         "the four chains of matrices are added one after the other",
         (
-            "linear_many.metal",
+            "many_sums.metal",
             "(sums.chains[2][a][b].thread_elements()[e] + sums.chains[3][a][b].thread_elements()[e])",
             "sums.chains[2][a][b].thread_elements()[e] + sums.chains[3][a][b].thread_elements()[e]",
         ),

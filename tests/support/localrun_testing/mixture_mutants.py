@@ -1,9 +1,9 @@
-"""Ways to break the CUDA kernels of mixtures of experts, and who notices each of them."""
+"""Ways to break the kernels of mixtures of experts, and who notices each of them."""
 
 from localrun_testing.broken_kernels import SCHEDULES, WRONG, Mutant
 from localrun_testing.kernel_mutants import FAULT, RACE
 
-MUTANTS = (
+CUDA = (
     Mutant(
         "tiles are made before all rows have been routed",
         ("mixture.cu", "  __syncthreads();\n  for (int p", "  for (int p"),
@@ -68,3 +68,80 @@ MUTANTS = (
         {"": WRONG},
     ),
 )
+METAL = (
+    Mutant(
+        "tiles are made before all rows have been routed",
+        ("mixture.metal", "  threadgroup_barrier(mem_flags::mem_device);\n  for (int p", "  for (int p"),
+        "mixture of few",
+        {"": f"{WRONG}|killed", "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "weights are added up before they are written",
+        ("mixture.metal", "    simdgroup_barrier(mem_flags::mem_device);\n    for (int k", "    for (int k"),
+        "mixture of few",
+        {"thread": RACE},
+    ),
+    Mutant(
+        "groups are ranked before all keys are there",
+        ("mixture.metal", "  simdgroup_barrier(mem_flags::mem_threadgroup);\n  for (int group", "  for (int group"),
+        "mixture of floats",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "the best groups are those that are left out",
+        ("mixture.metal", "if (groups[i / size] != 0)", "if (groups[i / size] == 0)"),
+        "mixture of floats",
+        {"": WRONG},
+    ),
+    Mutant(
+        "a pair leaves the first place of its tile empty",
+        ("mixture.metal", "pairs[n + place - 1] = p", "pairs[n + place] = p"),
+        "mixture of many",
+        {"": f"{WRONG}|killed"},
+    ),
+    Mutant(
+        "a shared expert is weighted by what its gate was before",
+        ("mixture.metal", "lr_sigmoid(share[row])", "share[row]"),
+        "mixture of floats",
+        {"": WRONG},
+    ),
+    Mutant(
+        "all experts have the biases of the first",
+        ("experts.metal", "bias##i + long(expert) * n_out", "bias##i"),
+        "mixture of few",
+        {"": WRONG},
+    ),
+    Mutant(
+        "pairs read rows by their own number",
+        ("experts.metal", "max(pairs[m], 0) / pairs_a_row", "max(pairs[m], 0)"),
+        "mixture of few",
+        {"": WRONG},
+    ),
+    Mutant(
+        "sums of experts are added before all are there",
+        ("experts.metal", "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  const int row", "  const int row"),
+        "mixture of few",
+        {"thread": RACE},
+    ),
+    Mutant(
+        "pairs of a large tile read rows by their own number",
+        ("experts_many.metal", "-1 : pair / pairs_a_row", "-1 : pair"),
+        "mixture of many",
+        {"": f"{WRONG}|killed"},
+    ),
+    Mutant(
+        "large tiles have the biases of the first expert",
+        ("experts_many.metal", "bias + long(expert) * n_out", "bias"),
+        "mixture of many",
+        {"": WRONG},
+    ),
+    Mutant(
+        "large tiles begin within others",
+        ("experts_many.metal", "long(group.y) * N_X", "long(group.y) * (N_X / 2)"),
+        "mixture of many",
+        {"": f"{WRONG}|killed"},
+    ),
+)
+MUTANTS = (*CUDA, *METAL)
