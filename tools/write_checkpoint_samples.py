@@ -40,6 +40,7 @@ def samples() -> Iterator[Sample]:
     yield from mlx_samples()
     yield from fp8_samples()
     yield from nvfp4_samples()
+    yield from mx_samples()
     yield from compressed_samples()
     yield from gptq_samples()
     yield from awq_samples()
@@ -130,6 +131,26 @@ def nvfp4_samples() -> Iterator[Sample]:
     config = {"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}}
     parts = {"weight": packed["weight_packed"], "weight_scale": packed["weight_scale"], "weight_scale_2": 1 / whole}
     yield "nvfp4-modelopt", config, {f"w.{key}": part for key, part in parts.items()} | {"expected": expected}
+
+
+def mx_samples() -> Iterator[Sample]:
+    """MXFP4 and MXFP8 as compressed-tensors packs and unpacks them."""
+    from compressed_tensors.compressors import BaseCompressor
+    from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme, QuantizationType
+
+    for number, (bits, kind, largest) in enumerate(((4, "mxfp4-pack-quantized", 6), (8, "mxfp8-quantized", 448))):
+        matrix = torch.from_numpy(weights(250 + number))
+        scales = (matrix.reshape(ROWS, -1, 32).abs().amax(-1) / largest).clamp_min(2**-20).log2().ceil().exp2()
+        args = QuantizationArgs(
+            num_bits=bits, type=QuantizationType.FLOAT, strategy="group", group_size=32, scale_dtype=torch.uint8
+        )
+        scheme = QuantizationScheme(targets=["Linear"], weights=args)
+        compressor = BaseCompressor.get_value_from_registry(kind)
+        packed = compressor.compress({"weight": matrix, "weight_scale": scales}, scheme)
+        expected = compressor.decompress(dict(packed), scheme)["weight"].float()
+        config = {"quantization_config": {"quant_method": "compressed-tensors", "format": kind}}
+        tensors = {f"w.{key}": part for key, part in packed.items()} | {"expected": expected}
+        yield f"compressed-mxfp{bits}", config, tensors
 
 
 def compressed_samples() -> Iterator[Sample]:

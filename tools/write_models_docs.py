@@ -41,8 +41,9 @@ the CPU backend holds a matrix in memory. Where a GGUF has a number beside a mat
 have), its products are multiplied by it; `NAME.input_scale` is not used. Some types are of no GGUF: INT4_G64 is codes
 of 4 bits with an fp16 scale and minimum for 64 of them, INT4_ZP_G128 those with an fp16 scale and a zero point of a
 byte for 128, NF4_G64 names of NF4's 16 numbers with an f32 scale for 64, F8_E4M3 bare codes of FP8, F8_G128 those with
-an f32 scale for 128, MXFP8 those with a power of two for 32. A GPU without a kernel for a type decodes it when it is
-loaded; `localrun show` says to what.
+an f32 scale for 128, MXFP8 those with a power of two for 32. INT4_F32_G32 has an f32 scale and minimum for 32 codes,
+INT4_ZP_F32_G32 an f32 scale and a zero point, INT4_SYM_F32_G128 an f32 scale for 128 codes with zero in the middle. A
+GPU without a kernel for a type decodes it when it is loaded; `localrun show` says to what.
 
 | type | bits in the file | bits in memory |
 |---|---|---|
@@ -54,10 +55,12 @@ Safetensors folders whose `config.json`, or a file beside it, says how they are 
 `quantization`). Numbers
 are those that the format's own library unpacks, to the bit, held in a type of the table above that has room for them:
 where no packed type has, in floats, which take more memory (`show` and `fit` say how much). `--precision int8` or
-`int4` holds floats in fewer bits, FP8 too. F32 are groups that are no multiple of 32, affine scales in f32, E5M2 with
-scales, FP8 whose rows or blocks are no multiple of 128, routers of experts, and experts and the output where columns
-are sorted. The numbers of NF4 are those before the library rounds them to the type of the model's other weights. A GPU
-leaves sorted matrices to torch, and holds NF4 in BF16, rounded.
+`int4` holds floats in fewer bits, FP8 too. Whole numbers whose scales are f32, or bf16 too far apart for fp16, are held
+in a type with F32 in its name instead: that of the latter is known once they are loaded. F32 are groups that are no
+multiple of 32, E5M2 with scales, FP8 whose rows or blocks are no multiple of 128, routers of experts, and experts and
+the output where columns are sorted. Numbers of LLM.int8 are rounded once, not twice. The numbers of NF4 are those
+before the library rounds them to the type of the model's other weights. A GPU leaves sorted matrices to torch, and
+holds NF4 in BF16, rounded.
 
 | method | what is read | held as |
 |---|---|---|

@@ -9,7 +9,7 @@ from localrun.backends.interface import Backend
 from localrun.backends.registry import backends_for, choose_gpu
 from localrun.base.check import check_load
 from localrun.base.dataclass import dataclass
-from localrun.base.errors import DoesNotFitError
+from localrun.base.errors import DoesNotFitError, ModelFileError
 from localrun.base.events import ModelInfo
 from localrun.base.paths import writable_folder
 from localrun.base.request import LoadOptions, ProgressCallback
@@ -33,6 +33,7 @@ from localrun.engine.view import StoreView
 from localrun.fit.fastest import why_slower
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.formats.requantize import RequantizedSource, encode_on_one_thread_each
+from localrun.formats.source import WIDE_SCALES
 from localrun.model.decoder import Model
 from localrun.model.load import allocated_bytes, files_in_use, load_model, work_per_token
 from localrun.model.recording import record_shapes
@@ -100,7 +101,17 @@ def load(options: LoadOptions, progress: ProgressCallback = lambda done, total: 
     started = time.perf_counter()
     check_load(options)
     choose_gpu(options.device)
-    opened = open_model(options)
+    try:
+        return load_opened(options, open_model(options), progress, started)
+    except ModelFileError as error:
+        if error.code != WIDE_SCALES:
+            raise
+    # Here the error, and with it what was loaded so far, is gone.
+    return load_opened(options, open_model(options, wide_scales=True), progress, started)
+
+
+def load_opened(options: LoadOptions, opened: OpenedModel, progress: ProgressCallback, started: float) -> LoadedModel:
+    """Load an opened model on the first backend that can run it. Raises like `load`."""
     opened = with_draft(options, opened)
     refused: list[str] = []
     model = record_shapes(opened.config, opened.adapter_ranks)

@@ -11,6 +11,7 @@ from localrun.base.request import LoadOptions
 from localrun.engine.sight import BLIND, IN_MAIN_MEMORY, Sight, find_sight
 from localrun.formats.detect import open_model_file
 from localrun.formats.quant import QUANT_TYPES
+from localrun.formats.safetensors import SafetensorsFolder
 from localrun.formats.source import TensorSource
 from localrun.formats.weights import WeightFiles
 from localrun.model.archs import arch_of
@@ -84,9 +85,14 @@ class OpenedModel:
         return weights + sum(adapter.nbytes(layout) for adapter in self.adapters)
 
 
-def open_model(options: LoadOptions) -> OpenedModel:
-    """Open and check the files. Raises ModelFileError or NotFoundError."""
+def open_model(options: LoadOptions, wide_scales: bool = False) -> OpenedModel:
+    """Open and check the files; `wide_scales`: also whether fp16 holds the scales of each matrix, which takes reading
+    them. Raises ModelFileError or NotFoundError."""
     opened = open_model_file(options.path)
+    if wide_scales and isinstance(opened, SafetensorsFolder):
+        from localrun.formats.checkpoints.wide_scales import with_wide_scales
+
+        opened = with_wide_scales(opened)
     arch_of(opened)  # before other errors of a file that is not a model
     identity = Identity(opened) if options.disk_cache and options.prefix_cache else None
     text = load_text(opened)

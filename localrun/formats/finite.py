@@ -39,6 +39,15 @@ _F16_SCALES = MappingProxyType(  # at which bytes of a block
 _MXFP4_LARGEST = 0xFD  # the exponent from which on 12, the largest number, overflows
 _E4M3 = 0x7F  # no number
 _F8_LARGEST = 127 + 119  # the exponent of a scale from which on 448, the largest number of E4M3, overflows
+_F32_LARGEST = 127 + 119  # of scales and minima in f32 from which on 255 times one, and another, may overflow
+_F32_SCALES = MappingProxyType(
+    {
+        "NF4_G64": (0,),
+        **dict.fromkeys(("INT4_F32_G32", "INT8_F32_G32"), (0, 4)),
+        **dict.fromkeys(("INT4_SYM_F32_G32", "INT4_SYM_F32_G128", "INT8_SYM_F32_G32", "INT8_SYM_F32_G128"), (0,)),
+        **dict.fromkeys(("INT4_ZP_F32_G32", "INT8_ZP_F32_G32"), (0,)),
+    }
+)
 _STEP = 1 << 17  # numbers looked at at a time: what is made of them stays in the cache
 
 
@@ -50,8 +59,9 @@ def first_not_finite(qtype: str, raw: np.ndarray) -> int | None:
     if qtype in _PLAIN:
         dtype, mask = _PLAIN[qtype]
         return _first(raw.view(dtype), mask)
-    if qtype == "NF4_G64":
-        return _first(_at(raw, block_bytes, 0, "<u4"), _F32)
+    if qtype in _F32_SCALES:
+        scales = (_at(raw, block_bytes, at, "<u4") for at in _F32_SCALES[qtype])
+        return _earliest(*(_first(each, _F32, _F32_LARGEST << 23) for each in scales))
     if qtype == "Q8_K":
         return _first(_at(raw, block_bytes, 0, "<u4"), _F32, (127 + 121) << 23)  # times 127 it overflows
     if qtype == "MXFP4":

@@ -132,6 +132,14 @@ _ROWS = (
     QuantType("INT4_ZP_G128", None, 128, 67, decode_affine.zero_point(4), own_id=1012),
     QuantType("INT8_ZP_G32", None, 32, 35, decode_affine.zero_point(8), own_id=1013),
     QuantType("NF4_G64", None, 64, 36, decode_table.nf4_g64, own_id=1014),
+    QuantType("INT4_F32_G32", None, 32, 24, decode_affine.affine(4, wide=True), own_id=1015),
+    QuantType("INT8_F32_G32", None, 32, 40, decode_affine.affine(8, wide=True), own_id=1016),
+    QuantType("INT4_SYM_F32_G32", None, 32, 20, decode_affine.symmetric(4), own_id=1017),
+    QuantType("INT4_SYM_F32_G128", None, 128, 68, decode_affine.symmetric(4), own_id=1018),
+    QuantType("INT8_SYM_F32_G32", None, 32, 36, decode_affine.symmetric(8), own_id=1019),
+    QuantType("INT8_SYM_F32_G128", None, 128, 132, decode_affine.symmetric(8), own_id=1020),
+    QuantType("INT4_ZP_F32_G32", None, 32, 21, decode_affine.zero_point(4, wide=True), own_id=1021),
+    QuantType("INT8_ZP_F32_G32", None, 32, 37, decode_affine.zero_point(8, wide=True), own_id=1022),
 )
 QUANT_TYPES: dict[str, QuantType] = {row.name: row for row in _ROWS}
 BY_GGUF_ID: dict[int, QuantType] = {row.gguf_id: row for row in _ROWS if row.gguf_id is not None}

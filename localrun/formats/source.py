@@ -7,6 +7,9 @@ from typing import Protocol
 from localrun.base.dataclass import dataclass
 from localrun.formats.metadata import Metadata
 
+# Code of the ModelFileError where fp16 does not hold the scales of a matrix: formats/checkpoints/wide_scales.py helps.
+WIDE_SCALES = "WIDE_SCALES"
+
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:

@@ -86,7 +86,7 @@ def nowhere(bits: int) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 BLOCKS, WHOLE = "fp8-0-blocks", "fp8-tensor"
-PACKED = "nvfp4-compressed-tensors"
+PACKED, MX4, MX8 = "nvfp4-compressed-tensors", "compressed-mxfp4", "compressed-mxfp8"
 WORDS, ZEROS = "compressed-00-int4-g64", "compressed-01-int4-g64-zeros"
 ROWS, ROW_ZEROS = "compressed-08-int8-rows", "compressed-09-int8-rows-zeros"
 GEMMA, NF4, INT8 = "gemma-int4", "bitsandbytes-0-nf4", "bitsandbytes-int8"
@@ -112,10 +112,14 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "codes of one dimension": (INT4, "BAD_TENSOR", put("weight", lambda tensor: tensor.flatten())),
     "a scale that is no number": (INT4, "NOT_FINITE", put("scales", nowhere(0x7FC0))),
     "an infinite bias": (INT4, "NOT_FINITE", put("biases", nowhere(0x7F80))),
-    "scales too far apart": (INT4, "UNSUPPORTED", put("scales", nowhere(0x7F00))),
+    "scales too far apart": (INT4, "WIDE_SCALES", put("scales", nowhere(0x7F00))),
     "an e4m3 scale that is no number": (NVFP4, "NOT_FINITE", put("scales", nowhere(0x7F))),
     "a negative e4m3 scale": (NVFP4, "UNSUPPORTED", put("scales", nowhere(0x99))),
     "a group of another mode": (NVFP4, "BAD_TENSOR", config_says(group_size=32)),
+    "MXFP4 with scales of other blocks": (MX4, "BAD_TENSOR", put("weight_scale", lambda tensor: tensor[:, :2].clone())),
+    "MXFP4 with floats as scales": (MX4, "BAD_TENSOR", put("weight_scale", lambda tensor: tensor.float())),
+    "MXFP4 in odd rows": (MX4, "BAD_TENSOR", put("weight_packed", lambda tensor: tensor[:, :24].clone())),
+    "MXFP8 with scales of other blocks": (MX8, "BAD_TENSOR", put("weight_scale", lambda tensor: tensor[:, :3].clone())),
     "a size of blocks": (BLOCKS, "BAD_TENSOR", config_says(weight_block_size=[2, 32])),
     "blocks of none": (BLOCKS, "BAD_TENSOR", config_says(weight_block_size=[0, 32])),
     "one size of blocks": (BLOCKS, "BAD_TENSOR", config_says(weight_block_size=128)),
@@ -146,7 +150,7 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "a shape of one": (WORDS, "BAD_TENSOR", put("weight_shape", lambda tensor: tensor[:1])),
     "words of a vector": (WORDS, "BAD_TENSOR", put("weight_packed", lambda tensor: tensor.flatten())),
     "a group's scale that is no number": (WORDS, "NOT_FINITE", put("weight_scale", nowhere(0x7FC0))),
-    "scales of groups too far apart": (WORDS, "UNSUPPORTED", put("weight_scale", nowhere(0x7F00))),
+    "scales of groups too far apart": (WORDS, "WIDE_SCALES", put("weight_scale", nowhere(0x7F00))),
     "an order that is not told": (WORDS, "BAD_TENSOR", in_order(torch.arange(128) % 2)),
     "an order of fewer columns": (WORDS, "BAD_TENSOR", in_order(torch.zeros(127))),
     "a group that there is not": (WORDS, "BAD_TENSOR", in_order(torch.arange(128) // 64 + 1)),

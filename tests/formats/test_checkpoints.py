@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import torch
 from localrun_testing.checkpoint_samples import DIGESTS, NAME, SAMPLES, one_more_scheme, sample, unpacked, written
 
 from localrun.formats.checkpoints.beside import METHODS_BESIDE, with_declared
-from localrun.formats.checkpoints.registry import precision_label, unread_method
+from localrun.formats.checkpoints.registry import METHODS, precision_label, unread_method
 from localrun.formats.checkpoints.small_floats import f8_e4m3, f8_e5m2, powers_of_two
 from localrun.formats.quant import QUANT_TYPES
+from localrun.formats.requantize import PRECISIONS
 from localrun.hub.stored import stored_at
 
 
@@ -39,7 +41,7 @@ def test_numbers_are_those_of_the_library(name: str, tmp_path: Path) -> None:
     found, n_rows = unpacked(model), expected.numel() // expected.shape[-1]
     if name.endswith("-nf4"):  # which the library rounds
         found = found.to(tensors["embed_tokens.weight"].dtype).float()
-    if name.startswith("nvfp4"):  # the scale of the whole is a factor of products, and not of each number
+    if name.startswith(("nvfp4", "bitsandbytes-int8")):  # of which a factor is one of products, or of scales
         torch.testing.assert_close(found, expected, rtol=2**-22, atol=0)
     else:
         assert torch.equal(found, expected)
@@ -55,7 +57,7 @@ HELD = {
     "compressed-01-int4-g64-zeros": "INT4_ZP_G32",
     "compressed-02-int4-rows": "Q4_0",
     "compressed-03-int4-g16-zeros": "F32",
-    "compressed-04-int4-g32": "F32",
+    "compressed-04-int4-g32": "INT4_SYM_F32_G32",
     "compressed-05-int3-g32-zeros": "Q4_0",
     "compressed-06-int8-g32": "Q8_0",
     "compressed-07-int8-g64-zeros": "INT8_ZP_G32",
@@ -69,6 +71,8 @@ HELD = {
     "awq-gemv": "INT4_ZP_G32",
     "bitsandbytes-0-nf4": "NF4_G64",
     "bitsandbytes-1-nf4": "NF4_G64",
+    "bitsandbytes-int8": "INT8_SYM_F32_G128",
+    "gemma-int2": "INT4_SYM_F32_G128",
 }
 
 
@@ -93,6 +97,56 @@ def test_a_file_beside_the_config_declares_it(name: str, file: str, wrap: str, t
     assert stored.precision == precision_label(
         config | {"quantization_config": declared | {"quant_method": METHODS_BESIDE[file]}}
     )
+
+
+QUARK = {"quant_method": "quark"}
+OTHER_WORDS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {  # sample, config, tensors under other names
+    "quark fp4": (
+        "compressed-mxfp4",
+        QUARK | {"global_quant_config": {"weight": {"dtype": "fp4", "group_size": 32}}},
+        {"weight_packed": "weight"},
+    ),
+    "modelopt MXFP4": (
+        "compressed-mxfp4",
+        {"quant_method": "modelopt", "quant_algo": "MXFP4"},
+        {"weight_packed": "weight"},
+    ),
+    "modelopt MXFP8": ("compressed-mxfp8", {"quant_method": "modelopt", "quant_algo": "MXFP8"}, {}),
+    "quark fp8": ("fp8-tensor", QUARK | {"global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, {}),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_WORDS)
+def test_other_programs_have_the_same_numbers_under_other_names(case: str, tmp_path: Path) -> None:
+    name, declared, renamed = OTHER_WORDS[case]
+    _, tensors = sample(name)
+    expected = tensors.pop("expected")
+    config = {"quantization_config": declared}
+    assert not unread_method(config)
+    model = written(tmp_path, config, {f"w.{renamed.get(key[2:], key[2:])}": part for key, part in tensors.items()})
+    assert torch.equal(unpacked(model), expected)
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        (QUARK | {"global_quant_config": {"weight": {"dtype": "uint4"}}}, "quark uint4"),
+        (QUARK | {"global_quant_config": {"weight": [{"dtype": "fp8_e4m3"}, {"dtype": "int4"}]}}, "quark"),
+        (QUARK, "quark"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4_AWQ"}, "modelopt NVFP4_AWQ"),
+        ({"quant_method": "compressed-tensors", "format": "mxfp6-pack-quantized"}, "mxfp6-pack-quantized"),
+        *(({"quant_method": name}, name) for name in ("hqq", "torchao", "fp_quant", "exl3", "aqlm", "vptq", "eetq")),
+    ],
+)
+def test_what_cannot_be_read_is_named(declared: dict[str, Any], told: str) -> None:
+    assert told in unread_method({"quantization_config": declared})
+
+
+def test_no_label_is_a_precision_that_floats_are_quantised_to() -> None:
+    """What a checkpoint is labelled is the precision it is loaded in: `int8` would quantise its embedding."""
+    assert not {method.label for method in METHODS.values()} & set(PRECISIONS)
+    declared = {"quant_method": "bitsandbytes", "load_in_8bit": True}
+    assert precision_label({"quantization_config": declared}) == "llm.int8"
 
 
 def test_the_first_awq_files_say_it_in_other_words(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ Blocks = npt.NDArray[np.uint8]
 OF_SAFETENSORS = ("U8", "U16", "U32", "BOOL", "F8_E4M3", "F8_E5M2", "F8_E8M0")
 AFFINE = {"INT2_G64": 2, "INT4_G64": 4, "INT5_G64": 5, "INT6_G32": 6, "INT6_G64": 6, "INT8_G32": 8, "INT8_G64": 8}
 ZERO_POINTS = {"INT4_ZP_G32": 4, "INT4_ZP_G128": 4, "INT8_ZP_G32": 8}
-OF_CHECKPOINTS = (*AFFINE, *ZERO_POINTS, "NF4_G64", "F8_G128", "MXFP8")
+WITH_F32_SCALES = [name for name in QUANT_TYPES if "_F32_" in name]
+OF_CHECKPOINTS = (*AFFINE, *ZERO_POINTS, *WITH_F32_SCALES, "NF4_G64", "F8_G128", "MXFP8")
 WITHOUT_ORACLE = ("F64", "I8", "I16", "I32", "I64", "Q8_K", "Q1_0", "Q2_0", *OF_SAFETENSORS, *OF_CHECKPOINTS)
 WITH_ORACLE = [name for name in QUANT_TYPES if name not in WITHOUT_ORACLE]
 INTEGER_FORMATS = {"I8": "b", "U8": "B", "U16": "H", "U32": "I", "I16": "h", "I32": "i", "I64": "q"}
@@ -150,6 +151,24 @@ def test_decodes_nf4() -> None:
         (scale,), stream = np.frombuffer(block[:4].tobytes(), "<f4"), int.from_bytes(block[4:], "little")
         expected.append([scale * np.float32(NF4_VALUES[stream >> 4 * place & 15]) for place in range(64)])
     assert_same_bits(qtype.decode(torch.from_numpy(blocks), (500, 64)), np.array(expected))
+
+
+@np.errstate(all="ignore")
+@pytest.mark.parametrize("name", WITH_F32_SCALES)
+def test_decodes_groups_with_f32_scales(name: str) -> None:
+    """float scale · float minimum or byte zero point or neither · codes that follow each other bit by bit."""
+    qtype, bits = QUANT_TYPES[name], int(name[3])
+    beside = 1 if "_ZP_" in name else 0 if "_SYM_" in name else 4
+    blocks = random_blocks(qtype, 500, seed=12)
+    expected = []
+    for block in blocks:
+        (scale,), stream = np.frombuffer(block[:4].tobytes(), "<f4"), int.from_bytes(block[4 + beside :], "little")
+        codes = [stream >> bits * place & (1 << bits) - 1 for place in range(qtype.block_size)]
+        zero = int(block[4]) if beside == 1 else 0 if beside else 1 << (bits - 1)
+        minimum = np.frombuffer(block[4:8].tobytes(), "<f4")[0] if beside == 4 else None
+        numbers = [scale * np.float32(code - zero) for code in codes]
+        expected.append([number if minimum is None else number + minimum for number in numbers])
+    assert_same_bits(qtype.decode(torch.from_numpy(blocks), (500, qtype.block_size)), np.array(expected))
 
 
 def quantile(code: int) -> float:

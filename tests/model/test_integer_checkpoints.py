@@ -25,6 +25,7 @@ def compressed_config(bits: int, symmetric: bool) -> dict[str, Any]:
 
 
 HALVES: dict[str, Any] = {"dtype": torch.float16}
+FLOATS: dict[str, Any] = {"dtype": torch.float32}
 CASES: dict[str, tuple[str, Pack, dict[str, Any], dict[str, Any]]] = {  # model, packer, config, what else is asked
     "compressed-tensors": ("llama-biases", compressed, compressed_config(4, True), {}),
     "compressed-tensors with zero points": (
@@ -53,6 +54,19 @@ CASES: dict[str, tuple[str, Pack, dict[str, Any], dict[str, Any]]] = {  # model,
         {"bits": 2, "symmetric": False},
     ),
     "compressed-tensors of 8 bits": ("phi3", compressed, compressed_config(8, True), {"bits": 8}),
+    "compressed-tensors with f32 scales": ("llama-biases", compressed, compressed_config(4, True), FLOATS),
+    "GPTQ of 8 bits with f32 scales": (
+        "qwen3",
+        gptq,
+        {"quant_method": "gptq", "group_size": 32},
+        FLOATS | {"bits": 8, "symmetric": False},
+    ),
+    "AWQ with f32 scales": (
+        "qwen3-moe",
+        awq,
+        {"quant_method": "awq", "version": "GEMM", "group_size": 32},
+        FLOATS | {"symmetric": False},
+    ),
 }
 
 

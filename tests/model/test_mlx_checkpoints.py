@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from localrun_testing.mlx_checkpoint import save_named, save_packed
 from localrun_testing.oracle import difference, token_ids
 from localrun_testing.stepper import Stepper
@@ -52,6 +53,20 @@ def test_logits_are_those_of_the_same_numbers(kind: str, tiny_folder: TinyFile, 
     assert difference(found, Stepper(plain).logits(IDS)).within(max_abs=1e-4, nmse=1e-9)
     native = Stepper(packed, native_threads=2).logits(IDS)
     assert difference(native, found).nmse < 1e-2
+
+
+@pytest.mark.parametrize(
+    ("kind", "bits", "held"), [("llama-biases", 3, "INT4_F32_G32"), ("qwen3-moe", 6, "INT8_F32_G32")]
+)
+def test_f32_scales_stay_beside_codes(kind: str, bits: int, held: str, tiny_folder: TinyFile, tmp_path: Path) -> None:
+    named = save_named(tiny_folder(kind), tmp_path / "named")
+    packed, plain = save_packed(named, tmp_path, "affine", bits, torch.float32)
+    types = {info.qtype for info in open_safetensors(packed).tensors.values() if info.is_joined}
+    assert types <= {held, "F32"}
+    assert held in types
+    found = Stepper(packed).logits(IDS)
+    assert difference(found, Stepper(plain).logits(IDS)).within(max_abs=1e-4, nmse=1e-9)
+    assert difference(Stepper(packed, native_threads=2).logits(IDS), found).nmse < 1e-2
 
 
 @pytest.mark.parametrize(("shift", "warns"), [(0.0, False), (1.0, True)], ids=["once", "twice"])

@@ -27,6 +27,8 @@ enum lr_scale {
   LR_SCALE_FP16_ZERO,  // and a byte that is subtracted from the codes before: what they have as 0
   LR_SCALE_E8M0,       // a power of two a group: 2^(byte - 128), of floats twice that
   LR_SCALE_F32,        // float a group
+  LR_SCALE_F32_MIN,    // and one that is added
+  LR_SCALE_F32_ZERO,   // and a byte that is subtracted from the codes before
   LR_SCALE_SUPER_I8,   // int8 a group times float a block
   LR_SCALE_SUPER_MIN_4,  // 4 bits a group times an fp16 a block, and the same again for what is subtracted
   LR_SCALE_SUPER_MIN_6,  // 6 bits instead, eight groups a block
@@ -75,6 +77,14 @@ enum {
   LR_LAYOUT_INT4_ZP_G128,
   LR_LAYOUT_INT8_ZP_G32,
   LR_LAYOUT_NF4_G64,  // names of floats, with a float for 64 columns
+  LR_LAYOUT_INT4_F32_G32,  // codes whose scales, and minima, fp16 does not hold: affine, symmetric, with zero points
+  LR_LAYOUT_INT8_F32_G32,
+  LR_LAYOUT_INT4_SYM_F32_G32,
+  LR_LAYOUT_INT4_SYM_F32_G128,
+  LR_LAYOUT_INT8_SYM_F32_G32,
+  LR_LAYOUT_INT8_SYM_F32_G128,
+  LR_LAYOUT_INT4_ZP_F32_G32,
+  LR_LAYOUT_INT8_ZP_F32_G32,
   LR_N_LAYOUTS
 };
 
@@ -111,14 +121,23 @@ static constexpr lr_layout lr_layouts[LR_N_LAYOUTS] = {
     {"int4_zp_g128", LR_CODE_BITS_4, LR_SCALE_FP16_ZERO, 128, 0, LR_TABLE_NONE},
     {"int8_zp_g32", LR_CODE_BITS_8, LR_SCALE_FP16_ZERO, 32, -128, LR_TABLE_NONE},
     {"nf4_g64", LR_CODE_BITS_NF4, LR_SCALE_F32, 64, 0, LR_TABLE_NONE},
+    {"int4_f32_g32", LR_CODE_BITS_4, LR_SCALE_F32_MIN, 32, 0, LR_TABLE_NONE},
+    {"int8_f32_g32", LR_CODE_BITS_8, LR_SCALE_F32_MIN, 32, -128, LR_TABLE_NONE},
+    {"int4_sym_f32_g32", LR_CODE_BITS_4, LR_SCALE_F32, 32, 8, LR_TABLE_NONE},
+    {"int4_sym_f32_g128", LR_CODE_BITS_4, LR_SCALE_F32, 128, 8, LR_TABLE_NONE},
+    {"int8_sym_f32_g32", LR_CODE_BITS_8, LR_SCALE_F32, 32, 0, LR_TABLE_NONE},
+    {"int8_sym_f32_g128", LR_CODE_BITS_8, LR_SCALE_F32, 128, 0, LR_TABLE_NONE},
+    {"int4_zp_f32_g32", LR_CODE_BITS_4, LR_SCALE_F32_ZERO, 32, 0, LR_TABLE_NONE},
+    {"int8_zp_f32_g32", LR_CODE_BITS_8, LR_SCALE_F32_ZERO, 32, -128, LR_TABLE_NONE},
 };
 
 // Something of every layout: LR_EACH_LAYOUT(f) is f<0>(), f<1>() …
 #define LR_EACH_LAYOUT(f)                                                                                              \
   f<0>(), f<1>(), f<2>(), f<3>(), f<4>(), f<5>(), f<6>(), f<7>(), f<8>(), f<9>(), f<10>(), f<11>(), f<12>(), f<13>(), \
       f<14>(), f<15>(), f<16>(), f<17>(), f<18>(), f<19>(), f<20>(), f<21>(), f<22>(), f<23>(), f<24>(), f<25>(), \
-      f<26>(), f<27>(), f<28>(), f<29>(), f<30>(), f<31>()
-static_assert(LR_N_LAYOUTS == 32, "LR_EACH_LAYOUT lacks a layout");
+      f<26>(), f<27>(), f<28>(), f<29>(), f<30>(), f<31>(), f<32>(), f<33>(), f<34>(), f<35>(), f<36>(), f<37>(), \
+      f<38>(), f<39>()
+static_assert(LR_N_LAYOUTS == 40, "LR_EACH_LAYOUT lacks a layout");
 
 static constexpr int8_t lr_tables[3][16] = {
     {0},
@@ -162,6 +181,8 @@ static constexpr lr_block_parts lr_parts(const lr_layout& layout) {
     case LR_SCALE_FP16_ZERO: parts.scales = 32 * 32 / layout.group; parts.minima = 16 * 32 / layout.group; break;
     case LR_SCALE_E8M0: parts.scales = 16 * 32 / layout.group; break;
     case LR_SCALE_F32: parts.scales = 64 * 32 / layout.group; break;
+    case LR_SCALE_F32_MIN: parts.scales = parts.minima = 64 * 32 / layout.group; break;
+    case LR_SCALE_F32_ZERO: parts.scales = 64 * 32 / layout.group; parts.minima = 16 * 32 / layout.group; break;
     case LR_SCALE_SUPER_I8: parts.scales = 16 * 32 / layout.group; parts.super_scales = 64; break;
     case LR_SCALE_SUPER_MIN_4: parts.scales = 16 * 32 / layout.group; parts.super_scales = 64; break;
     case LR_SCALE_SUPER_MIN_6: parts.scales = 24; parts.super_scales = 64; break;
@@ -178,19 +199,24 @@ static constexpr bool lr_is_widened(const lr_layout& layout) {
   return lr_is_f8(layout) || layout.code_bits == LR_CODE_BITS_NF4;
 }
 
-static constexpr bool lr_has_zeros(const lr_layout& layout) { return layout.scale == LR_SCALE_FP16_ZERO; }
+static constexpr bool lr_has_zeros(const lr_layout& layout) {
+  return layout.scale == LR_SCALE_FP16_ZERO || layout.scale == LR_SCALE_F32_ZERO;
+}
 
 // Bytes of the 16 scales of a group, where each has its own, and of its minima or zero points.
 static constexpr int32_t lr_scale_bytes(const lr_layout& layout) {
-  if (layout.scale == LR_SCALE_F32) return 64;
-  return layout.scale == LR_SCALE_FP16 || layout.scale == LR_SCALE_FP16_MIN || lr_has_zeros(layout) ? 32 : 16;
+  switch (layout.scale) {
+    case LR_SCALE_F32: case LR_SCALE_F32_MIN: case LR_SCALE_F32_ZERO: return 64;
+    case LR_SCALE_FP16: case LR_SCALE_FP16_MIN: case LR_SCALE_FP16_ZERO: return 32;
+    default: return 16;
+  }
 }
 static constexpr int32_t lr_minimum_bytes(const lr_layout& layout) {
   return lr_has_zeros(layout) ? 16 : lr_scale_bytes(layout);
 }
 static constexpr bool lr_has_minima(const lr_layout& layout) {
-  return layout.scale == LR_SCALE_FP16_MIN || layout.scale == LR_SCALE_SUPER_MIN_4 || layout.scale == LR_SCALE_SUPER_MIN_6 ||
-         lr_has_zeros(layout);
+  return layout.scale == LR_SCALE_FP16_MIN || layout.scale == LR_SCALE_F32_MIN || layout.scale == LR_SCALE_SUPER_MIN_4 ||
+         layout.scale == LR_SCALE_SUPER_MIN_6 || lr_has_zeros(layout);
 }
 
 // Bytes of a block of n runs of 32 columns, and of a whole group of 16 rows.

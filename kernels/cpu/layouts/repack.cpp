@@ -62,6 +62,14 @@ const Source kSources[] = {
     {1012, LR_LAYOUT_INT4_ZP_G128, 128, 67, unpack_int4_zp_g128},
     {1013, LR_LAYOUT_INT8_ZP_G32, 32, 35, unpack_int8_zp_g32},
     {1014, LR_LAYOUT_NF4_G64, 64, 36, unpack_nf4_g64},
+    {1015, LR_LAYOUT_INT4_F32_G32, 32, 24, unpack_int4_f32_g32},
+    {1016, LR_LAYOUT_INT8_F32_G32, 32, 40, unpack_int8_f32_g32},
+    {1017, LR_LAYOUT_INT4_SYM_F32_G32, 32, 20, unpack_int4_sym_f32_g32},
+    {1018, LR_LAYOUT_INT4_SYM_F32_G128, 128, 68, unpack_int4_sym_f32_g128},
+    {1019, LR_LAYOUT_INT8_SYM_F32_G32, 32, 36, unpack_int8_sym_f32_g32},
+    {1020, LR_LAYOUT_INT8_SYM_F32_G128, 128, 132, unpack_int8_sym_f32_g128},
+    {1021, LR_LAYOUT_INT4_ZP_F32_G32, 32, 21, unpack_int4_zp_f32_g32},
+    {1022, LR_LAYOUT_INT8_ZP_F32_G32, 32, 37, unpack_int8_zp_f32_g32},
 };
 
 const Source* find_source(int32_t gguf_type) {
@@ -166,7 +174,12 @@ void write_scales(const lr_layout& layout, const Block& block, int n, int first,
         memcpy(s + 2 * lane, &block.fp16_scale[g], 2);
         m[lane] = block.minimum[g];
         break;
+      case LR_SCALE_F32_MIN: memcpy(m + 4 * lane, &block.f32_min, 4); [[fallthrough]];
       case LR_SCALE_F32: memcpy(s + 4 * lane, &block.super, 4); break;
+      case LR_SCALE_F32_ZERO:
+        memcpy(s + 4 * lane, &block.super, 4);
+        m[lane] = block.minimum[g];
+        break;
       case LR_SCALE_SUPER_MIN_4: s[lane] = (uint8_t)(block.scale[g] | block.minimum[g] << 4); break;
       default: s[lane] = block.scale[g];
     }

@@ -95,7 +95,12 @@ static inline void scales_at(const lr_layout& layout, const Run& run, int lane, 
     case LR_SCALE_E8M0:
       *scale = lr_has_codes(layout) ? e8m0(s[lane]) : s[lane] == 0xff ? bits_float(0x7fc00000) : 2 * e8m0(s[lane]);
       return;
+    case LR_SCALE_F32_MIN: memcpy(minimum, m + 4 * lane, 4); [[fallthrough]];
     case LR_SCALE_F32: memcpy(scale, s + 4 * lane, 4); return;
+    case LR_SCALE_F32_ZERO:
+      memcpy(scale, s + 4 * lane, 4);
+      *minimum = (float)-m[lane] * *scale;
+      return;
     case LR_SCALE_SUPER_I8: {
       float super;
       memcpy(&super, run.super_scales + 4 * lane, 4);

@@ -196,6 +196,31 @@ void unpack_mxfp8(const uint8_t* raw, Block* b) {
   memcpy(b->code, raw + 1, 32);
 }
 
+// The same three with float scales; codes of the symmetric ones count from half of their range.
+template <int bits, int n> static void unpack_affine_f32(const uint8_t* raw, Block* b) {
+  memcpy(&b->super, raw, 4);
+  memcpy(&b->f32_min, raw + 4, 4);
+  unpack_stream<bits, n>(raw + 8, b->code);
+}
+template <int bits, int n> static void unpack_symmetric_f32(const uint8_t* raw, Block* b) {
+  memcpy(&b->super, raw, 4);
+  unpack_stream<bits, n>(raw + 4, b->code);
+}
+template <int bits, int n> static void unpack_zero_point_f32(const uint8_t* raw, Block* b) {
+  memcpy(&b->super, raw, 4);
+  b->minimum[0] = raw[4];
+  unpack_stream<bits, n>(raw + 5, b->code);
+}
+
+void unpack_int4_f32_g32(const uint8_t* raw, Block* b) { unpack_affine_f32<4, 32>(raw, b); }
+void unpack_int8_f32_g32(const uint8_t* raw, Block* b) { unpack_affine_f32<8, 32>(raw, b); }
+void unpack_int4_sym_f32_g32(const uint8_t* raw, Block* b) { unpack_symmetric_f32<4, 32>(raw, b); }
+void unpack_int4_sym_f32_g128(const uint8_t* raw, Block* b) { unpack_symmetric_f32<4, 128>(raw, b); }
+void unpack_int8_sym_f32_g32(const uint8_t* raw, Block* b) { unpack_symmetric_f32<8, 32>(raw, b); }
+void unpack_int8_sym_f32_g128(const uint8_t* raw, Block* b) { unpack_symmetric_f32<8, 128>(raw, b); }
+void unpack_int4_zp_f32_g32(const uint8_t* raw, Block* b) { unpack_zero_point_f32<4, 32>(raw, b); }
+void unpack_int8_zp_f32_g32(const uint8_t* raw, Block* b) { unpack_zero_point_f32<8, 32>(raw, b); }
+
 void unpack_nf4_g64(const uint8_t* raw, Block* b) {
   memcpy(&b->super, raw, 4);
   unpack_stream<4, 64>(raw + 4, b->code);

@@ -9,7 +9,8 @@ struct Block {
   uint16_t fp16_scale[4], fp16_min[4];
   uint8_t scale[16], minimum[16];
   uint16_t super_fp16, super_fp16_min;
-  float super;  // of LR_SCALE_F32 the only one
+  float super;    // of LR_SCALE_F32 and its like the only one
+  float f32_min;  // of LR_SCALE_F32_MIN
 };
 
 typedef void (*BlockUnpacker)(const uint8_t* raw, Block* block);
@@ -50,6 +51,14 @@ void unpack_int4_zp_g32(const uint8_t* raw, Block* block);
 void unpack_int4_zp_g128(const uint8_t* raw, Block* block);
 void unpack_int8_zp_g32(const uint8_t* raw, Block* block);
 void unpack_nf4_g64(const uint8_t* raw, Block* block);
+void unpack_int4_f32_g32(const uint8_t* raw, Block* block);
+void unpack_int8_f32_g32(const uint8_t* raw, Block* block);
+void unpack_int4_sym_f32_g32(const uint8_t* raw, Block* block);
+void unpack_int4_sym_f32_g128(const uint8_t* raw, Block* block);
+void unpack_int8_sym_f32_g32(const uint8_t* raw, Block* block);
+void unpack_int8_sym_f32_g128(const uint8_t* raw, Block* block);
+void unpack_int4_zp_f32_g32(const uint8_t* raw, Block* block);
+void unpack_int8_zp_f32_g32(const uint8_t* raw, Block* block);
 
 // Whether blocks of this type can be read: grid types need lr_set_grid first.
 bool has_grid(int32_t gguf_type);

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
+from localrun.formats.checkpoints.integers import held_type
 from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.decode_table import NF4_VALUES
 from localrun.formats.json_files import parse_json
+from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo
 
 if TYPE_CHECKING:
@@ -40,7 +42,8 @@ def join_bitsandbytes(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
                 raise misfit(codes, f"of shape {list(codes.shape)} has scales of shape {list(scales.shape)}")
             kind = tensors.get(f"{name.removesuffix('weight')}weight_format")
             parts = (codes, scales, *([kind] if kind else []))
-            found[name] = Int8Rows(appears_as(name, codes.shape, "F32", codes), parts)
+            held = held_type(name, codes.shape[1], codes.shape[1], scales.qtype, 8, symmetric=True)
+            found[name] = Int8Rows(appears_as(name, codes.shape, held, codes), parts)
         elif name.endswith(".weight") and codes.qtype == "U8" and f"{name}.absmax" in tensors:
             found[name] = four_bits(name, codes, tensors, embedding)
     return found
@@ -149,11 +152,16 @@ class Int8Rows(JoinedTensor):
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         import numpy as np
 
+        from localrun.formats.checkpoints.codes import symmetric_blocks
         from localrun.formats.checkpoints.parts import read_bytes, read_numbers
 
         if len(self.parts) > 2 and read_bytes(read_rows, self.parts[2]).any():
             raise misfit(self.parts[2], "tells another order than that of rows")
         codes = read_bytes(read_rows, self.parts[0], first_row, n_rows).view(np.int8).reshape(n_rows, -1)
         largest = read_numbers(read_rows, self.parts[1])[0, first_row : first_row + n_rows]
-        values = codes * largest[:, None] * np.float32(1 / 127)
-        return bytearray(values.astype("<f4").data)
+        if self.info.qtype == "F32":
+            values = codes * largest[:, None] * np.float32(1 / 127)
+            return bytearray(values.astype("<f4").data)
+        n_blocks = self.info.shape[1] // QUANT_TYPES[self.info.qtype].block_size
+        scales = (largest * np.float32(1 / 127))[:, None].repeat(n_blocks, axis=1)
+        return symmetric_blocks(codes, 8, scales)

@@ -65,23 +65,34 @@ def in_blocks(qtype: str, codes: np.ndarray, scales: np.ndarray, minima: np.ndar
 def affine_blocks(codes: np.ndarray, scales: np.ndarray, minima: np.ndarray) -> bytearray:
     """Rows in a type of affine groups such as INT4_G64.
 
-    `codes` are uint8 [n, bytes], bit by bit; `scales` and `minima` are fp16 [n, columns / group].
+    `codes` are uint8 [n, bytes], bit by bit; `scales` and `minima` are fp16, or f32 [n, columns / group].
     """
-    fp16 = np.stack((scales, minima), axis=-1).astype("<f2").view(np.uint8).reshape(scales.size, 4)
-    return bytearray(np.concatenate((fp16, codes.reshape(scales.size, -1)), axis=1).data)
+    both = np.stack((scales, minima), axis=-1).view(np.uint8).reshape(scales.size, -1)
+    return bytearray(np.concatenate((both, codes.reshape(scales.size, -1)), axis=1).data)
 
 
 def zero_point_blocks(codes: np.ndarray, bits: int, scales: np.ndarray, zeros: np.ndarray) -> bytearray:
     """Rows in a type of groups with a zero point such as INT4_ZP_G128.
 
-    `codes` are uint8 [n, columns] of 4 or 8 bits; `scales`, fp16, and `zeros`, integers, are [n, columns / group].
+    `codes` are uint8 [n, columns] of 4 or 8 bits; `scales`, fp16 or f32, and `zeros`, integers, are [n, columns /
+    group].
     """
     parts = (
-        np.ascontiguousarray(scales, "<f2").reshape(-1, 1).view(np.uint8),
+        np.ascontiguousarray(scales).reshape(-1, 1).view(np.uint8),
         zeros.astype(np.uint8).reshape(-1, 1),
         packed(codes, bits).reshape(scales.size, -1),
     )
     return bytearray(np.concatenate(parts, axis=1).data)
+
+
+def symmetric_blocks(levels: np.ndarray, bits: int, scales: np.ndarray) -> bytearray:
+    """Rows in a type of symmetric groups such as INT4_SYM_F32_G32.
+
+    `levels` are signed integers of 4 or 8 bits [n, columns]; `scales` are f32 [n, columns / group].
+    """
+    codes = levels.astype(np.uint8) + np.uint8(1 << (bits - 1))  # modulo 256
+    parts = np.ascontiguousarray(scales, "<f4").reshape(-1, 1).view(np.uint8), packed(codes, bits)
+    return bytearray(np.concatenate((parts[0], parts[1].reshape(scales.size, -1)), axis=1).data)
 
 
 def fp16_exponent(numbers: np.ndarray) -> int | None:

@@ -17,6 +17,7 @@ CODES = ("F8_E4M3", "F8_E5M2")
 _EXPONENTS = ("F8_E8M0", "U8")  # types of scales that are powers of two
 _SCALE_TYPES = ("F32", "F16", "BF16", *_EXPONENTS)
 _SCALE_NAMES = ("weight_scale_inv", "weight_scale")
+_MX_COLUMNS = 32  # with a power of two in MXFP8
 _BLOCK = (128, 128)  # rows and columns with a scale, where the config does not say
 
 
@@ -65,6 +66,8 @@ def block_of(codes: TensorInfo, scales: TensorInfo, config: Mapping[str, Any]) -
         return 1, n_cols
     if scales.shape in ((), (1,), (1, 1)):
         return n_rows, n_cols
+    if scales.qtype in _EXPONENTS and scales.shape == (*codes.shape[:-1], n_cols // _MX_COLUMNS):
+        return 1, _MX_COLUMNS
     of_groups = (weights["block_structure"] for _, weights in weights_of(config) if weights.get("block_structure"))
     said = config.get("weight_block_size") or next(of_groups, _BLOCK)
     if (
@@ -74,7 +77,9 @@ def block_of(codes: TensorInfo, scales: TensorInfo, config: Mapping[str, Any]) -
     ):
         raise misfit(codes, "has blocks of a size that makes no sense (weight_block_size)")
     rows, columns = said
-    if scales.shape != (*codes.shape[:-2], -(-n_rows // rows), -(-n_cols // columns)):
+    down, across = -(-n_rows // rows), -(-n_cols // columns)
+    # ModelOpt keeps an axis of one number for the rows and the columns of a block.
+    if scales.shape not in ((*codes.shape[:-2], down, across), (*codes.shape[:-2], down, 1, across, 1)):
         told = (
             f"of shape {list(codes.shape)} has scales of shape {list(scales.shape)}, for blocks of {rows} × {columns}"
         )

@@ -38,7 +38,7 @@ def join_gptq(
     for stem, (codes, zeros, scales) in packed_matrices(tensors):
         n_groups, n_rows = scales.shape
         bits = zeros.shape[1] * 32 // n_rows
-        fits = zeros.shape == (n_groups, n_rows * bits // 32) and codes.shape[1] == n_rows
+        fits = zeros.shape == (n_groups, -(-n_rows * bits // 32)) and codes.shape[1] == n_rows
         if bits not in possible or not fits or codes.shape[0] * 32 % bits:
             shapes = f"zero points of shape {list(zeros.shape)} and scales of shape {list(scales.shape)}"
             raise misfit(codes, f"of GPTQ, of shape {list(codes.shape)}, has {shapes}")

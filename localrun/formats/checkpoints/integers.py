@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple
 
 from localrun.base.dataclass import dataclass
-from localrun.formats.checkpoints.fp16_scales import ScaledCodes
+from localrun.formats.checkpoints.fp16_scales import ScaledCodes, has_f32_scales
 from localrun.formats.checkpoints.joined import ROUTERS, ReadRows, misfit
 from localrun.formats.quant import QUANT_TYPES
 
@@ -15,8 +15,17 @@ if TYPE_CHECKING:
 
 SCALE_TYPES = ("F32", "F16", "BF16")
 _BLOCK = 32
-_LEVELS = {"Q4_0": (-8, 7), "Q5_0": (-16, 15), "Q8_0": (-128, 127)}  # the least and the greatest number of each type
-_ZERO_POINTS = {"INT4_ZP_G32": 4, "INT4_ZP_G128": 4, "INT8_ZP_G32": 8}  # bits of the types that have zero points
+_LEVELS = {  # the least and the greatest number of each type
+    "Q4_0": (-8, 7),
+    "Q5_0": (-16, 15),
+    "Q8_0": (-128, 127),
+    **dict.fromkeys(("INT4_SYM_F32_G32", "INT4_SYM_F32_G128"), (-8, 7)),
+    **dict.fromkeys(("INT8_SYM_F32_G32", "INT8_SYM_F32_G128"), (-128, 127)),
+}
+_ZERO_POINTS = {  # bits of the types that have zero points
+    **dict.fromkeys(("INT4_ZP_G32", "INT4_ZP_G128", "INT4_ZP_F32_G32"), 4),
+    **dict.fromkeys(("INT8_ZP_G32", "INT8_ZP_F32_G32"), 8),
+}
 
 
 def reach(bits: int, symmetric: bool) -> tuple[int, int]:
@@ -37,13 +46,13 @@ def held_type(name: str, columns: int, group: int, scales: str, bits: int, symme
 
     `scales` is the type of the scales; `bits` are those of a code.
     """
-    if group % _BLOCK or columns % _BLOCK or scales == "F32" or name.endswith(ROUTERS):
+    if group % _BLOCK or columns % _BLOCK or name.endswith(ROUTERS):
         return "F32"
     levels = reach(bits, symmetric)
     fits = [qtype for qtype, (least, most) in _LEVELS.items() if least <= levels[0] and levels[1] <= most]
     if not symmetric:
         fits += [qtype for qtype, most in _ZERO_POINTS.items() if bits <= most]
-    rows = [QUANT_TYPES[qtype] for qtype in fits]
+    rows = [QUANT_TYPES[qtype] for qtype in fits if has_f32_scales(qtype) == (scales == "F32")]
     whole = [row for row in rows if group % row.block_size == columns % row.block_size == 0]
     return min(whole, key=lambda row: row.bits).name
 
@@ -86,7 +95,7 @@ class IntegerCodes(ScaledCodes):
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         import numpy as np
 
-        from localrun.formats.checkpoints.codes import in_blocks, zero_point_blocks
+        from localrun.formats.checkpoints.codes import in_blocks, symmetric_blocks, zero_point_blocks
 
         codes, zeros, scales = self.rows(read_rows, first_row, n_rows)
         groups, qtype = self.groups(read_rows), self.info.qtype
@@ -94,7 +103,7 @@ class IntegerCodes(ScaledCodes):
             codes, groups = codes[:, self.sorted_columns(groups)], None
         if bits := _ZERO_POINTS.get(qtype):
             assert zeros is not None, "it has zero points"
-            of_blocks = self.in_fp16(read_rows, scales, self.group), self.of_blocks(zeros, self.group)
+            of_blocks = self.held_scales(read_rows, scales, self.group), self.of_blocks(zeros, self.group)
             return zero_point_blocks(codes.astype(np.uint8), bits, *of_blocks)
         levels = codes if zeros is None else codes - self.of_columns(zeros, groups)
         if qtype == "F32":
@@ -104,5 +113,8 @@ class IntegerCodes(ScaledCodes):
         least, most = _LEVELS[qtype]
         if levels.min() < least or levels.max() > most:
             raise misfit(self.parts[0], "has zero points that its config rules out")
+        held = self.held_scales(read_rows, scales, self.group)
+        if has_f32_scales(qtype):
+            return symmetric_blocks(levels, 4 if most == 7 else 8, held)
         numbers = (levels - (0 if qtype == "Q8_0" else least)).astype(np.uint8)
-        return in_blocks(qtype, numbers, self.in_fp16(read_rows, scales, self.group))
+        return in_blocks(qtype, numbers, held)

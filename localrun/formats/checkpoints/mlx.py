@@ -31,7 +31,6 @@ _USUAL = {"affine": (64, 4), "mxfp4": (32, 4), "nvfp4": (16, 4), "mxfp8": (32, 8
 # Types of codes of so many bits with an fp16 scale and minimum for 32 or 64 of them: of a GGUF where it has one.
 _OF_32 = {1: "Q4_1", 2: "Q4_1", 3: "Q4_1", 4: "Q4_1", 5: "Q5_1", 6: "INT6_G32", 8: "INT8_G32"}
 _OF_64 = {1: "INT2_G64", 2: "INT2_G64", 3: "INT4_G64", 4: "INT4_G64", 5: "INT5_G64", 6: "INT6_G64", 8: "INT8_G64"}
-_WIDENED = {1: 2, 3: 4}  # bits of codes that INT types have no room of their own for
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +106,10 @@ def checked_shape(
 
 def affine_type(name: str, packing: Packing, scales: TensorInfo) -> str:
     """The type that holds the same numbers in the fewest bits."""
-    if packing.group % 32 or scales.qtype == "F32" or name.endswith(ROUTERS):
+    if packing.group % 32 or name.endswith(ROUTERS):
         return "F32"
+    if scales.qtype == "F32":
+        return "INT4_F32_G32" if packing.bits <= 4 else "INT8_F32_G32"
     return (_OF_32 if packing.group % 64 else _OF_64)[packing.bits]
 
 
@@ -131,12 +132,13 @@ class AffineCodes(ScaledCodes):
             groups *= scales[..., None]
             groups += biases[..., None]
             return bytearray(groups.data)
-        in_fp16 = (self.in_fp16(read_rows, part, self.packing.group) for part in (scales, biases))
+        held = (self.held_scales(read_rows, part, self.packing.group) for part in (scales, biases))
         if not self.info.qtype.startswith("INT"):
-            return in_blocks(self.info.qtype, unpack(raw, self.packing.bits), *in_fp16)
-        if wider := _WIDENED.get(self.packing.bits):
-            raw = packed(unpack(raw, self.packing.bits), wider)
-        return affine_blocks(raw, *in_fp16)
+            return in_blocks(self.info.qtype, unpack(raw, self.packing.bits), *held)
+        bits = int(self.info.qtype[3])  # INT4_G64 has codes of 4
+        if bits != self.packing.bits:
+            raw = packed(unpack(raw, self.packing.bits), bits)
+        return affine_blocks(raw, *held)
 
     def all_scales(self, read_rows: ReadRows) -> np.ndarray:
         import numpy as np

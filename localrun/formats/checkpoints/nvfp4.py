@@ -1,7 +1,7 @@
 """NVFP4: 4-bit codes (E2M1), an E4M3 scale for 16 of them, and one scale for the whole matrix.
 
 compressed-tensors divides by that scale (`weight_global_scale`), ModelOpt multiplies by it (`weight_scale_2`); here it
-is a factor of the matrix's products. Other matrices of such a checkpoint may be FP8.
+is a factor of the matrix's products. Other matrices of such a checkpoint may be FP8 or MXFP4.
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from typing import Any
 from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.fp8 import join_fp8
 from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.checkpoints.mx import join_mx
 from localrun.formats.source import TensorInfo
 
 _SPELLINGS = (("weight_packed", "weight_global_scale"), ("weight", "weight_scale_2"))
@@ -18,7 +19,7 @@ _BLOCK = 64  # numbers of a block of that type
 
 
 def join_nvfp4(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
-    """Every matrix of codes with its scales, and those in FP8. ModelFileError for parts that do not fit together."""
+    """Every matrix of codes with its scales, and those in FP8 and MXFP4. ModelFileError where parts do not fit."""
     found: Joined = {}
     for name, codes in tensors.items():
         for ending, kind in _SPELLINGS:
@@ -33,7 +34,7 @@ def join_nvfp4(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
             found[f"{stem}weight"] = Nvfp4Codes(matrix, (codes, scales))
             factor = appears_as(f"{stem}scale", (1,), "F32", whole)
             found[f"{stem}scale"] = WholeScale(factor, (whole,), divides=ending == "weight_packed")
-    return join_fp8(tensors, config) | found
+    return join_fp8(tensors, config) | join_mx(tensors) | found
 
 
 def checked_shape(codes: TensorInfo, scales: TensorInfo | None, whole: TensorInfo) -> tuple[int, ...]:

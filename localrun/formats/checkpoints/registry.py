@@ -62,7 +62,10 @@ _ROWS = (
         "INT8_G32; mxfp4 MXFP4, nvfp4 NVFP4, mxfp8 MXFP8",
     ),
     Method(
-        ("fp8", "fbgemm_fp8", "compressed-tensors float-quantized", "modelopt FP8"),
+        (
+            *("fp8", "fbgemm_fp8", "compressed-tensors float-quantized", "quark fp8_e4m3"),
+            *(f"modelopt {kind}" for kind in ("FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO")),
+        ),
         join_fp8,
         "fp8",
         "FP8 (E4M3, E5M2) with a scale for blocks, rows or the whole matrix, or without one",
@@ -75,8 +78,22 @@ _ROWS = (
         ),
         join_nvfp4,
         "nvfp4",
-        "NVFP4 with a scale of the whole matrix, beside matrices in FP8 or floats",
+        "NVFP4 with a scale of the whole matrix, beside matrices in FP8, MXFP4 or floats",
         "NVFP4",
+    ),
+    Method(
+        ("compressed-tensors mxfp4-pack-quantized", "modelopt MXFP4", "quark fp4"),
+        join_nvfp4,
+        "mxfp4",
+        "MXFP4 beside matrices in FP8, NVFP4 or floats",
+        "MXFP4",
+    ),
+    Method(
+        ("compressed-tensors mxfp8-quantized", "modelopt MXFP8"),
+        join_nvfp4,
+        "mxfp8",
+        "MXFP8 likewise",
+        "MXFP8",
     ),
     Method(
         tuple(
@@ -86,7 +103,7 @@ _ROWS = (
         join_compressed,
         "",
         "whole numbers of 1 to 8 bits with a scale for groups, rows or the whole matrix, with zero points or without; "
-        "beside matrices in FP8 or NVFP4",
+        "beside matrices in FP8, MXFP8, NVFP4 or MXFP4",
         "to 4 bits Q4_0, 5 to 8 bits Q8_0; with zero points to 4 bits INT4_ZP_G128, INT4_ZP_G32 or Q4_0, to 7 bits "
         "Q8_0, 8 bits INT8_ZP_G32; "
         "with actorder group likewise, columns sorted by group",
@@ -127,7 +144,7 @@ _ROWS = (
         join_gemma,
         "qat",
         "Gemma's checkpoints for phones: 2, 4 and 8 bits, also of embeddings",
-        "F32, for the scales of rows are",
+        "to 4 bits INT4_SYM_F32_G128 and 8 bits INT8_SYM_F32_G128, or _G32 where a scale is for no multiple of 128",
     ),
     Method(
         ("bitsandbytes nf4",),
@@ -137,7 +154,7 @@ _ROWS = (
         f"NF4_G64 with a scale for 64 in rows of whole blocks, else {_BITS_HELD}",
     ),
     Method(("bitsandbytes fp4",), join_bitsandbytes, "fp4", "FP4 likewise", _BITS_HELD),
-    Method(("bitsandbytes int8",), join_bitsandbytes, "int8", "LLM.int8", "F32"),
+    Method(("bitsandbytes int8",), join_bitsandbytes, "llm.int8", "LLM.int8", "INT8_SYM_F32_G128, or _G32"),
     Method(
         ("auto-round llm_compressor",),
         join_compressed,
@@ -175,8 +192,18 @@ def _method(config: Config) -> str:
     if named == "bitsandbytes":
         is_four = config.get("load_in_4bit") or config.get("_load_in_4bit")
         return f"{named} {config.get('bnb_4bit_quant_type') or 'fp4' if is_four else 'int8'}"
+    if named == "quark":
+        return f"quark {_quark_type(config)}".strip()
     kind = next((config[key] for key in _KINDS.get(named, ()) if isinstance(config.get(key), str)), "")
     return f"{named} {kind.lower() if named == 'awq' else kind.removeprefix('auto_round:')}".strip()
+
+
+def _quark_type(config: Config) -> str:
+    """Type of most weights in Quark's words, such as `fp4`; empty where it is none, or several at once."""
+    common = config.get("global_quant_config")
+    weight = common.get("weight") if isinstance(common, dict) else None
+    found = weight.get("dtype") if isinstance(weight, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def join_quantised(tensors: Tensors, metadata: Config) -> Joined:

@@ -31,7 +31,8 @@ NMSE_LIMIT = 5e-4  # activations are rounded to 8 bits
 LAYOUTS = [
     "F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "IQ4_NL", "MXFP4", "NVFP4", "Q2_K", "Q3_K", "Q4_K",
     "Q5_K", "Q6_K", "IQ4_XS", "Q8_K", "IQ1_M", "IQ2_XS", "IQ3_S", "TQ2_0", "INT2_G64", "INT5_G64", "INT6_G32",
-    "INT8_G64", "F8_E4M3", "F8_G128", "MXFP8", "NF4_G64",
+    "INT8_G64", "F8_E4M3", "F8_G128", "MXFP8", "NF4_G64", "INT4_F32_G32", "INT8_F32_G32", "INT4_SYM_F32_G128",
+    "INT8_SYM_F32_G32", "INT4_ZP_F32_G32", "INT8_ZP_F32_G32",
 ]  # fmt: skip
 COLUMNS = {1: (33, 100, 288), 32: (32, 96, 288), 64: (64, 320), 128: (128, 384), 256: (256, 768)}
 
@@ -93,7 +94,23 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(isa: str, qtype: str) -> No
 
 @pytest.mark.parametrize(
     "qtype",
-    ["BF16", "Q4_0", "Q5_1", "Q8_0", "NVFP4", "Q2_K", "Q4_K", "Q6_K", "INT8_G64", "F8_E4M3", "F8_G128", "NF4_G64"],
+    [
+        "BF16",
+        "Q4_0",
+        "Q5_1",
+        "Q8_0",
+        "NVFP4",
+        "Q2_K",
+        "Q4_K",
+        "Q6_K",
+        "INT8_G64",
+        "F8_E4M3",
+        "F8_G128",
+        "NF4_G64",
+        "INT8_SYM_F32_G128",
+        "INT4_ZP_F32_G32",
+        "INT8_F32_G32",
+    ],
 )
 def test_many_rows_of_many_columns_are_what_each_is_alone(isa: str, qtype: str) -> None:
     """More than a task takes of rows, and more than fits a kernel's first cache of columns."""

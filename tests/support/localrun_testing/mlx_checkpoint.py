@@ -75,14 +75,16 @@ def renamed(name: str, values: Tensor, dense: bool, keeps_w: bool) -> Iterator[t
     yield name.replace("gate_up", "up"), up
 
 
-def save_packed(folder: Path, target: Path, mode: str, bits: int) -> tuple[Path, Path]:
+def save_packed(
+    folder: Path, target: Path, mode: str, bits: int, dtype: torch.dtype = torch.bfloat16
+) -> tuple[Path, Path]:
     """The checkpoint of MLX in `folder` packed, and the same numbers in f32 -> two folders."""
     packed, plain = {}, {}
     for name, values in load_file(folder / "model.safetensors").items():
         plain[name] = packed[name] = values
         unfit = values.ndim < 2 or values.shape[-1] % GROUP or not name.endswith(".weight") or "conv" in name
         if not unfit and "vis" not in name:
-            parts = affine(values, bits) if mode == "affine" else mxfp4(values)
+            parts = affine(values, bits, dtype) if mode == "affine" else mxfp4(values)
             plain[name] = parts.pop("numbers")
             packed |= {name.removesuffix("weight") + kind: part.contiguous() for kind, part in parts.items()}
     for path, tensors in ((target / "packed", packed), (target / "plain", plain)):
@@ -94,11 +96,11 @@ def save_packed(folder: Path, target: Path, mode: str, bits: int) -> tuple[Path,
     return target / "packed", target / "plain"
 
 
-def affine(weights: Tensor, bits: int) -> dict[str, Tensor]:
-    """Codes in 32-bit words, scales and biases in bf16; and the numbers that they stand for."""
+def affine(weights: Tensor, bits: int, dtype: torch.dtype) -> dict[str, Tensor]:
+    """Codes in 32-bit words, scales and biases; and the numbers that they stand for."""
     groups = weights.reshape(*weights.shape[:-1], -1, GROUP)
     low, high = groups.amin(-1), groups.amax(-1)
-    scales, biases = ((high - low) / (2**bits - 1)).clamp_min(1e-7).bfloat16(), low.bfloat16()
+    scales, biases = ((high - low) / (2**bits - 1)).clamp_min(1e-7).to(dtype), low.to(dtype)
     wide_scales, wide_biases = scales.float()[..., None], biases.float()[..., None]
     codes = ((groups - wide_biases) / wide_scales).round().clamp(0, 2**bits - 1)
     numbers = (codes * wide_scales + wide_biases).reshape(weights.shape)

@@ -53,6 +53,8 @@ def type_number(qtype: str) -> int:
 
 ZERO_POINT_TYPES = ("INT4_ZP_G32", "INT4_ZP_G128", "INT8_ZP_G32")
 AFFINE_TYPES = ("INT2_G64", "INT4_G64", "INT5_G64", "INT6_G32", "INT6_G64", "INT8_G32", "INT8_G64")
+AFFINE_F32_TYPES = ("INT4_F32_G32", "INT8_F32_G32")
+F32_TYPES = tuple(name for name in QUANT_TYPES if "_F32_" in name)  # integers whose scales are f32
 # Where the fp16 scales of a block are, for types that nothing here encodes.
 HALF_SCALES = {
     "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ2_XXS": (0,), "IQ2_XS": (0,),
@@ -77,7 +79,7 @@ def _sample(qtype: str, n_rows: int, n_cols: int, seed: int) -> Tensor:
     for offset in HALF_SCALES.get(qtype, ()):
         scales = 0.01 * (1 + torch.rand(len(blocks), 1, generator=generator))
         blocks[:, offset : offset + 2] = scales.half().view(torch.uint8)
-    if qtype.startswith("INT4_ZP"):
+    if qtype.startswith("INT4_ZP_G"):
         blocks[:, 2] &= 15  # a zero point is a code
     if qtype == "Q8_K":
         blocks[:, :4] = torch.tensor([0.01]).view(torch.uint8)
@@ -85,8 +87,12 @@ def _sample(qtype: str, n_rows: int, n_cols: int, seed: int) -> Tensor:
         blocks[:, -min(row.block_size, row.block_bytes) :] &= 0xBF  # below 2
     if qtype == "NF4_G64":
         blocks[:, 4] |= 0x0F  # the largest number of each is its scale
-    if qtype in ("F8_G128", "NF4_G64"):
-        blocks[:, :4] = (0.01 * (1 + torch.rand(len(blocks), 1, generator=generator))).view(torch.uint8)
+    if qtype in ("F8_G128", "NF4_G64", *F32_TYPES):
+        for offset in (0, 4) if qtype in AFFINE_F32_TYPES else (0,):
+            scales = 0.01 * (1 + torch.rand(len(blocks), 1, generator=generator))
+            blocks[:, offset : offset + 4] = scales.view(torch.uint8)
+    if qtype.startswith("INT4_ZP_F32"):
+        blocks[:, 4] &= 15
     if qtype == "MXFP8":
         blocks[:, 0] = 120 + blocks[:, 0] % 8
     if qtype == "NVFP4":

@@ -2,7 +2,7 @@
 
 import random
 
-from .native_ops import AFFINE_TYPES, ZERO_POINT_TYPES, library, type_number
+from .native_ops import AFFINE_TYPES, F32_TYPES, ZERO_POINT_TYPES, library, type_number
 
 WIDTHS = {
     2048: "Qwen2.5-3B",
@@ -25,7 +25,7 @@ WIDTHS = {
 CODES = (
     "Q4_0", "Q8_0", "Q4_K", "Q6_K", "Q5_0", "Q2_K", "IQ4_NL", "Q3_K", "Q4_1", "Q8_K", "Q5_K", "NVFP4", "Q5_1",
     "MXFP4", "IQ4_XS", *AFFINE_TYPES,
-    *ZERO_POINT_TYPES,
+    *ZERO_POINT_TYPES, *F32_TYPES,
 )  # fmt: skip
 FLOATS = ("BF16", "F16", "F32", "F8_G128", "F8_E4M3", "MXFP8", "NF4_G64")
 # Gate and up: with sums of 16 columns in both, in one, in none; with minima; beside floats.

@@ -1,0 +1,42 @@
+"""MXFP4 matrices as compressed-tensors (`weight_packed`), Quark and ModelOpt (`weight`) have them.
+
+Codes of E2M1, the first of a byte in its low half, and a power of two (E8M0) for 32 of them. MXFP8 is FP8 with such
+scales (fp8.py).
+"""
+
+from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+
+GROUP = 32
+_EXPONENTS = ("U8", "F8_E8M0")
+_ENDINGS = ("weight_packed", "weight")
+_WHOLE = ("weight_global_scale", "weight_scale_2")  # scales of a whole matrix: NVFP4
+
+
+def join_mx(tensors: Tensors) -> Joined:
+    """Every matrix of codes with its scales. ModelFileError for parts that do not fit together."""
+    found: Joined = {}
+    for name, codes in tensors.items():
+        ending = name.rpartition(".")[2]
+        stem = name.removesuffix(ending)
+        scales = tensors.get(f"{stem}weight_scale")
+        is_whole = any(stem + kind in tensors for kind in _WHOLE)
+        if codes.qtype != "U8" or ending not in _ENDINGS or not stem or scales is None or is_whole:
+            continue
+        shape = (*codes.shape[:-1], codes.shape[-1] * 2) if codes.shape else ()
+        if len(shape) not in (2, 3) or shape[-1] % GROUP:
+            raise misfit(codes, f"of MXFP4 is no matrix with rows of a multiple of {GROUP}")
+        if scales.qtype not in _EXPONENTS or scales.shape != (*shape[:-1], shape[-1] // GROUP):
+            raise misfit(codes, f"of MXFP4 has no powers of two for {GROUP} numbers each")
+        found[f"{stem}weight"] = MxCodes(appears_as(f"{stem}weight", shape, "MXFP4", codes), (codes, scales))
+    return found
+
+
+class MxCodes(JoinedTensor):
+    """`parts` are codes and exponents."""
+
+    def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
+        from localrun.formats.checkpoints.parts import read_bytes
+        from localrun.formats.checkpoints.small_floats import fp4_blocks
+
+        codes, exponents = (read_bytes(read_rows, part, first_row, n_rows) for part in self.parts)
+        return fp4_blocks(codes, exponents)
