@@ -19,7 +19,7 @@ class DraftClock:
 
     def start(self) -> None:
         """Take the time of every engine of this process from now on."""
-        for name in ("propose", "observe", "settle"):
+        for name in ("propose", "observe", "settle", "follow"):
             setattr(Speculation, name, self._timed(getattr(Speculation, name)))
         settle = Depths.settle
 

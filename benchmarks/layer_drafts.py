@@ -81,7 +81,8 @@ def predicted(depths: Depths, chance: float) -> float:
     plain, gains = depths.cost.of(1), [1.0]
     for depth in range(1, MOST_DEPTH + 1):
         tokens = sum(chance**n for n in range(depth + 1))
-        gains.append(tokens * plain / (depths.cost.of(1 + depth) + depths.guessing.of(depth, plain)))
+        seconds = depths.cost.of(1 + depth) + depths.guessing.of(depth, plain) + depths.between
+        gains.append(tokens * (plain + depths.between) / seconds)
     return max(gains)
 
 

@@ -77,6 +77,7 @@ def _print(measured: "Bench", drafts: "list[DraftRun]") -> None:
         write(f"{case}{run.tps_median:>10.1f} tok/s{share}\n")
     for one in drafts:
         gain, right = one.tps / one.plain_tps, f"{one.accepted_tokens:,} of {one.drafted_tokens:,} guesses right"
+        right = right if one.drafted_tokens else "no guess was worth its time"
         case = f"drafts  {one.n:>6} tokens  {one.text:<22}"
         write(f"{case}{one.tps:>10.1f} tok/s  {gain:.2f} times as fast as without, {right}\n")
     for run in measured.runs:

@@ -47,7 +47,8 @@ class CpuExecutor:
         builder = ProgramBuilder(request.instructions, layers, buffers, *known, given=request.given)
         self.given = [builder.values[slot] for slot in range(len(request.given))]
         instructions = builder.build()
-        self.last_norm, self.rows_beside = builder.last_norm, builder.beside
+        self.last_norm = view_of(builder.last_norm, max_rows)
+        self.rows_beside = None if builder.beside is None else view_of(builder.beside, max_rows)
         self.hidden_size = hidden_size(request.instructions)
         self.keep = builder.keep
         self.instructions = (abi.Instruction * len(instructions))(*instructions)
@@ -154,10 +155,10 @@ class CpuExecutor:
         return Handle(self.memory.logits(len(step.logits_rows)))
 
     def hidden(self, n_rows: int) -> np.ndarray | None:
-        return view_of(self.last_norm, n_rows)
+        return self.last_norm[:n_rows]
 
     def beside(self, n_rows: int) -> np.ndarray | None:
-        return None if self.rows_beside is None else view_of(self.rows_beside, n_rows)
+        return None if self.rows_beside is None else self.rows_beside[:n_rows]
 
     def commit(self, step: StepInput) -> None:
         """Make sure that all blocks of the step are there."""

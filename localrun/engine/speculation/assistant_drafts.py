@@ -50,9 +50,12 @@ class AssistantDrafts:
             if hidden is not None and 0 < n <= work.n_rows and work.sequence.images is None:
                 self.rows[work.sequence.number] = LastRow(start + n, hidden[first + n - 1].copy())
 
-    def catch_up(self, sequence: GenerationState) -> bool:
+    def n_behind(self, sequence: GenerationState) -> int:
         """Nothing is to be read: the model's cache has it."""
-        return False
+        return 0
+
+    def catch_up(self, sequence: GenerationState) -> int:
+        return 0
 
     def draft(self, sequences: Sequence[GenerationState], depth: int) -> list[DraftedTokens]:
         """At most `depth` tokens after each sequence, as long as all of one are likely to be right."""

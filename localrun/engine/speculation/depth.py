@@ -1,58 +1,23 @@
 """Depth of drafts: as many as are expected to give the most tokens a second, none included. No tensors."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import field
 
-from localrun.base.dataclass import dataclass
 from localrun.engine.generation import GenerationState
-from localrun.engine.speculation.draft_cost import DraftCost
-from localrun.engine.speculation.drafter import HALF_EVIDENCE, DraftedTokens
+from localrun.engine.speculation.draft_cost import DraftCost, smoothed
+from localrun.engine.speculation.drafter import DraftedTokens
+from localrun.engine.speculation.record import GUESSED, Record, UsualGuess, key_of
 from localrun.engine.speculation.row_cost import RowCost
 from localrun.engine.step_plan import StepPlan, StepWork
 
 MOST_DEPTH = 15
 LEAST_GAIN = 1.04  # tokens a second with drafts, in those without: less is not worth a try
-PRIOR_WEIGHT = 2.0  # drafts that this counts as
-GUESSED = -1  # key of the guesses of a program with the least evidence; others count down from it
-USUAL_GUESS = 0.7  # of such guesses are taken to be right until there are some
-FADING = 0.9  # of what was seen, with every further draft
 SHARE = 0.005  # of the time of steps without drafts, that may be lost on them
 FIRST_LOSS = 0.5  # likewise at the start of an answer, in steps
+FIRST_LOOKS = 0.25  # likewise, that may be spent on looking for drafts; its share of further steps is the same
 MOST_LOSS = 8.0  # likewise at most, once drafts have gained as much
-
-
-@dataclass(eq=False, slots=True)
-class Record:
-    """Success of the drafts for one answer, and the seconds that further ones may lose."""
-
-    purse: float
-    right: dict[int, float] = field(default_factory=dict)  # by kind and weight of evidence, lately
-    tried: dict[int, float] = field(default_factory=dict)
-    key: int = 0  # of the draft that is being verified
-
-    def likelihood(self, draft: DraftedTokens) -> float:
-        """How likely a token of a draft is right, those before it being so."""
-        key, prior = key_of(draft), draft.evidence / (draft.evidence + HALF_EVIDENCE)
-        return (self.right.get(key, 0.0) + PRIOR_WEIGHT * prior) / (self.tried.get(key, 0.0) + PRIOR_WEIGHT)
-
-    @property
-    def guess_likelihood(self) -> float:
-        """The same of a guess of a program that is not made yet."""
-        right, tried = (sum(n for key, n in one.items() if key <= GUESSED) for one in (self.right, self.tried))
-        return (right + PRIOR_WEIGHT * USUAL_GUESS) / (tried + PRIOR_WEIGHT)
-
-    def learn(self, n_drafted: int, n_accepted: int) -> None:
-        """Record a verified draft: the tokens after a wrong one say nothing."""
-        key = self.key
-        n_tried = min(n_drafted, n_accepted + 1)
-        self.right[key] = FADING * self.right.get(key, 0.0) + n_accepted
-        self.tried[key] = FADING * self.tried.get(key, 0.0) + n_tried
-
-
-def key_of(draft: DraftedTokens) -> int:
-    """Key that drafts are counted by: their kind, and the weight of what speaks for them."""
-    weight = draft.evidence.bit_length()
-    return GUESSED - weight if draft.of_model else weight
+MOST_LEFT = 2.0  # likewise, that an answer may lose more because earlier ones have lost less
+ANSWER = 128  # tokens that an answer is thought to have left: what a program reads for it has to pay within these
 
 
 class Depths:
@@ -63,8 +28,11 @@ class Depths:
     """
 
     def __init__(self) -> None:
-        self.cost, self.guessing = RowCost(), DraftCost()
+        self.cost, self.guessing, self.usual = RowCost(), DraftCost(), UsualGuess()
+        self.between = 0.0  # seconds from a step to the next: however many tokens a step gives, they pass once
         self.records: dict[int, Record] = {}  # by number of the sequence
+        self.guesses_pay = True  # those of a program, as far as is known
+        self.left = 0.0  # seconds that answers which ended might have lost
         self.seconds = self.plain_seconds = 0.0  # of the last step with drafts, and without them
         self.n_drafted = 0  # in it
 
@@ -82,14 +50,14 @@ class Depths:
         if not plain:
             return depths
         purse = min(self.records[decoding[index].sequence.number].purse for _, index in ranked)
-        tokens, best, best_speed = float(len(decoding)), 0, LEAST_GAIN * len(decoding) / plain
+        tokens, best, best_speed = float(len(decoding)), 0, LEAST_GAIN * len(decoding) / (plain + self.between)
         for n, (likelihood, _) in enumerate(ranked, 1):
             tokens += likelihood
             seconds = self.cost.of(n_plain + n)
             if seconds - plain > purse:
                 break
-            if tokens / seconds > best_speed:
-                best, best_speed = n, tokens / seconds
+            if tokens / (seconds + self.between) > best_speed:
+                best, best_speed = n, tokens / (seconds + self.between)
         for _, index in ranked[:best]:
             depths[index] += 1
         return depths
@@ -102,31 +70,36 @@ class Depths:
     def wish(self, sequences: Sequence[GenerationState], decoding: Sequence[StepWork], rows: int) -> int:
         """How many tokens a program should guess after each of these, of all in a step, which has `rows` rows more at
         most; guessing takes its time, too."""
-        n_plain, n = sum(work.n for work in decoding), len(sequences)
-        plain = self.cost.of(n_plain)
-        if not plain or not sequences:  # no step is measured yet
+        if not sequences or not self.records:
             return 0
+        purse = min([self.records[one.number].purse for one in sequences])
         likely = [self.records[one.number].guess_likelihood for one in sequences]
-        purse = min(self.records[one.number].purse for one in sequences)
-        best, best_speed = 0, LEAST_GAIN * len(decoding) / plain
-        for depth in range(1, min(MOST_DEPTH, rows // n) + 1):
-            seconds = self.cost.of(n_plain + n * depth) + self.guessing.of(depth, plain)
-            if seconds - plain > purse:
-                break
-            tokens = len(decoding) + sum(chance**ahead for chance in likely for ahead in range(1, depth + 1))
-            if tokens / seconds > best_speed:
-                best, best_speed = depth, tokens / seconds
-        return best
+        return self._best_guess(likely, decoding, rows, purse)[0]
 
-    def guessed(self, sequences: Sequence[GenerationState], depth: int, seconds: float) -> None:
+    def worth_reading(self, sequence: GenerationState, n: int) -> bool:
+        """Whether guesses for an answer are likely to gain the time that a program takes to read `n` entries first."""
+        likely = [self.records[sequence.number].guess_likelihood]
+        gain = self._best_guess(likely, [StepWork(sequence, 1)], MOST_DEPTH, math.inf)[1]
+        saved = (1 - 1 / gain) * (self.cost.of(1) + self.between)
+        return saved * min(ANSWER, sequence.n_to_come) > self.guessing.reading(n)
+
+    def guessed(self, sequences: Sequence[GenerationState], n_passes: int, seconds: float) -> None:
         """Record what guessing has taken, whatever becomes of the guesses."""
-        self.guessing.observe(depth, seconds)
-        for one in sequences:
-            self.lose(one, seconds / len(sequences))
+        if n_passes:
+            self.guessing.observe(n_passes, seconds)
+        self.lose(sequences, seconds)
+        self._weigh_guesses(StepWork(sequences[0], 1))
 
-    def lose(self, sequence: GenerationState, seconds: float) -> None:
-        """Record time that was taken for the drafts of an answer."""
-        self.records[sequence.number].purse -= seconds
+    def lose(self, sequences: Sequence[GenerationState], seconds: float) -> None:
+        """Record time that was taken for the drafts of some answers."""
+        for one in sequences:
+            self.records[one.number].purse -= seconds / len(sequences)
+
+    def looked(self, sequences: Sequence[GenerationState], seconds: float) -> None:
+        """Record time in which drafts were looked for."""
+        for one in sequences:
+            if record := self.records.get(one.number):
+                record.looking -= seconds / len(sequences)
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step; those that read prompts, too, say nothing, and have no drafts."""
@@ -141,8 +114,29 @@ class Depths:
         for work in plan.work:
             record = self.records.get(work.sequence.number)
             if record is None:
-                record = self.records[work.sequence.number] = Record(FIRST_LOSS * seconds)
-            record.purse = min(record.purse + SHARE * seconds, MOST_LOSS * seconds)
+                record = Record(FIRST_LOSS * seconds + self.left, FIRST_LOOKS * seconds, self.usual)
+                self.records[work.sequence.number], self.left = record, 0.0
+            self._allow(record, SHARE * seconds, seconds)
+        self._pass_by(plan.work[0], 1)
+
+    def wait(self, seconds: float) -> None:
+        """Record the time between two steps."""
+        self.between = smoothed(self.between, min(seconds, self.cost.of(1)))
+
+    def rest(self, sequences: Sequence[GenerationState]) -> int:
+        """Steps until drafts for one of these answers may be looked for again, should all be without; 0: now."""
+        records = [self.records[one.number] for one in sequences if one.number in self.records]
+        if len(records) < len(sequences) or not (step := self.cost.of(len(sequences))):
+            return 0
+        return max(0, math.ceil(-max([record.looking for record in records]) / (SHARE * step)))
+
+    def rested(self, sequences: Sequence[GenerationState], n: int) -> None:
+        """Record n steps without drafts for some answers."""
+        step = self.cost.of(len(sequences))
+        for one in sequences:
+            if record := self.records.get(one.number):
+                self._allow(record, n * SHARE * step, step)
+        self._pass_by(StepWork(sequences[0], 1), n)
 
     def settle(self, work: StepWork, n_accepted: int) -> None:
         """Record how many drafts of the last step an answer went on with."""
@@ -150,12 +144,52 @@ class Depths:
         record.learn(len(work.drafts), n_accepted)
         lost = (self.seconds - self.plain_seconds) * len(work.drafts) / self.n_drafted
         lost += self.cost.of(1 + work.sequence.n_behind) - self.cost.of(1)  # a state takes these back: they come again
-        gained = n_accepted * self.plain_seconds
-        record.purse = min(record.purse + gained - lost, MOST_LOSS * self.plain_seconds)
+        gained = n_accepted * (self.plain_seconds + self.between)
+        self._allow(record, gained - lost, self.plain_seconds)
+        if record.key <= GUESSED:
+            self._weigh_guesses(work)
 
     def forget(self, sequence: GenerationState) -> None:
-        """Forget a sequence that has ended."""
-        self.records.pop(sequence.number, None)
+        """Forget a sequence that has ended; another may lose what it might have lost."""
+        record = self.records.pop(sequence.number, None)
+        if record is not None:
+            self.left = min(self.left + max(0.0, record.purse), MOST_LEFT * self.cost.of(1))
+            self.usual.fade()
+
+    def _pass_by(self, work: StepWork, n: int) -> None:
+        """Count n steps without a guess: what it was measured to take counts less, the longer that is ago."""
+        if self.guessing.pass_by(n):
+            self._weigh_guesses(work)
+
+    def _weigh_guesses(self, work: StepWork) -> None:
+        """Decide whether guesses as usual would pay, could answers lose what they like."""
+        self.guesses_pay = self._best_guess([self.usual.likelihood], [work], MOST_DEPTH, math.inf)[0] > 0
+
+    def _allow(self, record: Record, seconds: float, step: float) -> None:
+        """Let an answer lose so much more, or less."""
+        record.purse = min(record.purse + seconds, MOST_LOSS * step)
+        record.looking = min(record.looking + max(0.0, seconds), MOST_LOSS * step)
+
+    def _best_guess(
+        self, likely: Sequence[float], decoding: Sequence[StepWork], rows: int, purse: float
+    ) -> tuple[int, float]:
+        """The best depth of guesses after sequences, so likely right each, that loses no more than `purse`, and the
+        tokens a second with it in those without; 0 and 1 where none is worth it, or no step is measured yet."""
+        n_plain, n = sum(work.n for work in decoding), len(likely)
+        plain, tokens = self.cost.of(n_plain), float(len(decoding))
+        if not plain or self.cost.of(n_plain + n) + self.guessing.of(1, plain) - plain > purse:
+            return 0, 1.0
+        all_right, speed = likely, tokens / (plain + self.between)
+        best, best_speed = 0, LEAST_GAIN * speed
+        for depth in range(1, min(MOST_DEPTH, rows // n) + 1):
+            seconds = self.cost.of(n_plain + n * depth) + self.guessing.of(depth, plain)
+            if seconds - plain > purse:
+                break
+            tokens += sum(all_right)
+            all_right = [before * chance for before, chance in zip(all_right, likely, strict=True)]
+            if tokens / (seconds + self.between) > best_speed:
+                best, best_speed = depth, tokens / (seconds + self.between)
+        return best, best_speed / speed if best else 1.0
 
     def _ranked(self, decoding: Sequence[StepWork], drafts: Sequence[DraftedTokens]) -> list[tuple[float, int]]:
         """Every drafted token: how likely the answer gets so far, and the number of its draft; the likeliest first."""

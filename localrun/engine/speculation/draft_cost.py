@@ -2,17 +2,21 @@
 
 SMOOTHING = 0.75  # weight of the old value beside a new measurement
 PRIOR_PASS = 0.1  # of a step of one row, that a pass is taken to cost until one is measured
+LASTING = 512  # steps without a guess, after which passes are taken to cost half: they were measured at a bad time
 
 
 class DraftCost:
-    """Seconds of a draft: of its first pass, which reads what is new, and of each further one."""
+    """Seconds of a draft: of its first pass, which reads what is new, and of each further one; and of reading more."""
 
     def __init__(self) -> None:
         self.first: float | None = None
         self.further: float | None = None
+        self.entry: float | None = None  # of a text that is read in bulk
+        self._n_steps = 0  # since the last measurement
 
     def observe(self, depth: int, seconds: float) -> None:
         """Record a draft of `depth` passes."""
+        self._n_steps = 0
         if depth == 1 or self.first is None:
             self.first = smoothed(self.first, seconds / depth)
         if depth > 1:
@@ -22,6 +26,24 @@ class DraftCost:
         """Seconds that a draft of `depth` tokens takes; `step`: those of a step of the model."""
         first = PRIOR_PASS * step if self.first is None else self.first
         return first + (depth - 1) * (first if self.further is None else self.further)
+
+    def read(self, n: int, seconds: float) -> None:
+        """Record that so many entries were read in bulk."""
+        self.entry = smoothed(self.entry, seconds / n)
+
+    def reading(self, n: int) -> float:
+        """Seconds that so many entries take; 0 until some are measured."""
+        return n * (self.entry or 0.0)
+
+    def pass_by(self, n: int) -> bool:
+        """Count steps without a guess -> whether they were many, so that what was measured counts less."""
+        self._n_steps += n
+        if self._n_steps < LASTING:
+            return False
+        self._n_steps = 0
+        costs = (self.first, self.further, self.entry)
+        self.first, self.further, self.entry = (None if cost is None else cost / 2 for cost in costs)
+        return True
 
 
 def smoothed(before: float | None, now: float) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 from localrun.cache.store import CacheStore
 from localrun.engine.generation import GenerationState
 from localrun.engine.runner import RowSpan, Runner, cache_input
-from localrun.engine.speculation.draft_text import DraftText, Guess, keys_of
+from localrun.engine.speculation.draft_text import DraftText, Guess, WaitingRows, keys_of
 from localrun.ops.interface import Logits
 
 
@@ -31,17 +31,21 @@ class DraftProgram:
         if not self.hidden_size or start <= known:
             return text
         if known and start == known + 1:  # a text ended there: its last row is gone, and so one entry is not exact
-            text.waiting = [np.zeros((1, self.hidden_size), np.float32)]
+            text.waiting.add(np.zeros((1, self.hidden_size), np.float32))
             return text
         self.store.close(cache, ())
+        return self.open_at(start)
+
+    def open_at(self, start: int) -> DraftText:
+        """A text whose first entry has this number."""
         return DraftText(self.store.open_private(), self.lead, first=start)
 
     def restart(self, text: DraftText, most: int) -> DraftText:
         """A text of the newest `most` hidden rows that wait; of the old one the tree keeps the entries."""
-        waiting = np.concatenate(text.waiting)[-most:]
-        first = text.end + text.n_waiting - len(waiting)
+        first = text.end + max(0, text.waiting.n - most)
+        waiting = WaitingRows(text.waiting.newest(min(most, text.waiting.n)))
         self.close(text)
-        return DraftText(self.store.open_private(), self.lead, first=first, waiting=[waiting])
+        return DraftText(self.store.open_private(), self.lead, first=first, waiting=waiting)
 
     def close(self, text: DraftText) -> None:
         """Let go of a text; the tree keeps its entries."""
@@ -49,13 +53,17 @@ class DraftProgram:
 
     def read(self, text: DraftText, token_ids: Sequence[int], n: int) -> None:
         """Compute the next `n` entries of a text. Raises OutOfBlocks."""
-        self._run([text], [text.missing(token_ids)[:n]], [text.n], (), [text.take(n)] if self.hidden_size else [])
+        self._run(
+            [text], [text.missing(token_ids)[:n]], [text.n], (), [text.waiting.take(n)] if self.hidden_size else []
+        )
         self._count(text, token_ids, n)
 
     def guess(self, texts: Sequence[DraftText], token_ids: Sequence[Sequence[int]]) -> None:
         """Compute all missing entries of some texts, and guess the token after each. Raises OutOfBlocks."""
         missing = [text.missing(ids) for text, ids in zip(texts, token_ids, strict=True)]
-        given = [text.take(len(ids)) for text, ids in zip(texts, missing, strict=True)] if self.hidden_size else []
+        given = (
+            [text.waiting.take(len(ids)) for text, ids in zip(texts, missing, strict=True)] if self.hidden_size else []
+        )
         guesses = self._guesses(texts, missing, [text.n for text in texts], given)
         for text, ids, guess in zip(texts, token_ids, guesses, strict=True):
             self._count(text, ids, len(text.missing(ids)))

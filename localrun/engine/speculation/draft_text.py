@@ -10,6 +10,7 @@ from localrun.base.dataclass import dataclass
 from localrun.cache.sequence_cache import SequenceCache
 
 KEY_BITS = 32  # of a token id
+LEAST_WAITING = 32  # hidden rows that there is memory for from the first one on
 
 
 class Guess(NamedTuple):
@@ -18,6 +19,38 @@ class Guess(NamedTuple):
     token: int
     chance: float
     hidden: np.ndarray | None
+
+
+class WaitingRows:
+    """Hidden rows in the order of their entries, in memory that grows with them."""
+
+    def __init__(self, rows: np.ndarray | None = None) -> None:
+        self._memory = np.empty((0, 0), np.float32)
+        self._first = self.n = 0  # where they begin in it, and how many there are
+        if rows is not None:
+            self.add(rows)
+
+    def add(self, rows: np.ndarray) -> None:
+        """Add a copy of these, f32 [k, hidden]."""
+        end, n = self._first + self.n, len(rows)
+        if end + n > len(self._memory):
+            grown = np.empty((max(LEAST_WAITING, 2 * (self.n + n)), rows.shape[1]), np.float32)
+            if self.n:
+                grown[: self.n] = self.newest(self.n)
+            self._memory, self._first, end = grown, 0, self.n
+        self._memory[end : end + n] = rows
+        self.n += n
+
+    def take(self, n: int) -> np.ndarray:
+        """Remove and return the first n, which are valid until some are added."""
+        rows = self._memory[self._first : self._first + n]
+        self._first, self.n = self._first + n, self.n - n
+        return rows
+
+    def newest(self, n: int) -> np.ndarray:
+        """The last n, likewise."""
+        end = self._first + self.n
+        return self._memory[end - n : end]
 
 
 @dataclass(eq=False, slots=True)
@@ -32,7 +65,7 @@ class DraftText:
     lead: int  # tokens between an entry and its own: 1 for a layer
     first: int = 0
     n: int = 0  # entries computed, from `first` on
-    waiting: list[np.ndarray] = field(default_factory=list)  # hidden rows of the entries after these, f32 [k, hidden]
+    waiting: WaitingRows = field(default_factory=WaitingRows)  # of the entries after these
     keys: list[int] = field(default_factory=list)  # of the entries computed
     guess: Guess | None = None  # after the last entry
 
@@ -41,25 +74,15 @@ class DraftText:
         """Number of the first entry that is not computed."""
         return self.first + self.n
 
-    @property
-    def n_waiting(self) -> int:
-        return sum(map(len, self.waiting))
-
     def missing(self, token_ids: Sequence[int]) -> list[int]:
         """Tokens of the entries that are not computed."""
         return list(token_ids[self.end + self.lead :])
 
     def keep(self, start: int, rows: np.ndarray) -> None:
         """Keep a copy of the model's hidden rows from number `start` on, as far as they are new."""
-        known = self.end + self.n_waiting
+        known = self.first + self.n + self.waiting.n
         if start <= known < start + len(rows):
-            self.waiting.append(rows[known - start :].copy())
-
-    def take(self, n: int) -> np.ndarray:
-        """Remove and return the first `n` hidden rows that wait."""
-        rows = np.concatenate(self.waiting)
-        self.waiting = [rows[n:]] if len(rows) > n else []
-        return rows[:n]
+            self.waiting.add(rows[known - start :])
 
     def computed(self, token_ids: Sequence[int], n: int) -> None:
         """Count the next n entries as computed."""

@@ -49,8 +49,11 @@ class GuessingProgram(Protocol):
         """Keep what it needs of a step whose tokens are chosen; its work began at the tokens `starts`. `hidden`: rows
         after the last norm."""
 
-    def catch_up(self, sequence: "GenerationState") -> bool:
-        """Read on in a text that is far behind -> whether what was read is part of the answer, not of its prompt."""
+    def n_behind(self, sequence: "GenerationState") -> int:
+        """Entries of a text that are to be read before it can be drafted for; 0: it can, or never will."""
+
+    def catch_up(self, sequence: "GenerationState") -> int:
+        """Read on in such a text -> entries that were read; 0 where there was no room."""
 
     def draft(self, sequences: "Sequence[GenerationState]", depth: int) -> list[DraftedTokens]:
         """At most `depth` tokens after each sequence; none after one that it is not ready for."""

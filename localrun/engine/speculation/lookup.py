@@ -40,11 +40,14 @@ class Lookup:
         self._add()
         ids, end, best, length = self._ids, len(self._ids), NOWHERE, GRAM - 1
         place = self._before[-1] if end >= GRAM else NOWHERE
+        newest = ids[max(0, end - LONGEST) : end]
         for _ in range(PLACES):
             if place == NOWHERE:
                 break
-            if (alike := n_alike(ids, place, end)) > length:
+            if (alike := n_alike(ids[max(0, place - LONGEST) : place], newest)) > length:
                 best, length = place, alike
+                if alike == LONGEST:
+                    break
             place = self._before[place - 1]
         if best == NOWHERE:
             return DraftedTokens()
@@ -101,9 +104,9 @@ def slots_of(ids: np.ndarray) -> np.ndarray:
     return slots
 
 
-def n_alike(token_ids: Sequence[int], place: int, end: int) -> int:
-    """How many tokens before `place` are those before `end`, the longest match at most."""
-    for n in range(min(place, LONGEST)):
-        if token_ids[place - 1 - n] != token_ids[end - 1 - n]:
-            return n
-    return min(place, LONGEST)
+def n_alike(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens at the ends of two texts are the same."""
+    if a == b:
+        return len(a)
+    most = min(len(a), len(b))
+    return next((n for n in range(most) if a[-1 - n] != b[-1 - n]), most)

@@ -35,31 +35,38 @@ class ModelDrafts:
 
         They are read once a draft is wished for: a prompt takes no longer for it. Of long ones the newest rows count.
         """
-        self.read_ended()
+        if self.ended:
+            self.read_ended()
         if not self.program.hidden_size or hidden is None:
             return
         row = 0
         for work, start in zip(plan.work, starts, strict=True):
             sequence, end = work.sequence, start + work.n
-            n_right = common_prefix(list(work.drafts), sequence.token_ids[end : end + len(work.drafts)])
             if sequence.cache is not None and (text := self._text(sequence, start)) is not None:
-                text.keep(start, hidden[row : row + work.n + n_right])
-                if text.n_waiting >= 2 * MOST_WAITING:
+                if work.drafts:
+                    end += common_prefix(work.drafts, sequence.token_ids[end : end + len(work.drafts)])
+                text.keep(start, hidden[row : row + end - start])
+                if text.waiting.n >= 2 * MOST_WAITING:
                     self._make_room(sequence, text)
             row += work.n_rows
 
-    def catch_up(self, sequence: GenerationState) -> bool:
-        """Read on in a text that is far behind -> whether what was read is part of the answer, not of its prompt."""
-        program, text = self.program, self._opened(sequence)
+    def n_behind(self, sequence: GenerationState) -> int:
+        """Entries that are missing, where they are more than the pass that drafts reads."""
+        text = self._opened(sequence)
         n_missing = 0 if text is None else self._n_missing(sequence, text)
-        if text is None or n_missing <= BESIDE:
-            return False
-        is_answer = text.end + program.lead >= sequence.n_prompt
+        return n_missing if n_missing > BESIDE else 0
+
+    def catch_up(self, sequence: GenerationState) -> int:
+        """Read some of the missing entries -> their number; 0 where there was no room."""
+        text = self._opened(sequence)
+        assert text is not None
+        n = min(CHUNK, self._n_missing(sequence, text) - 1)
         try:
-            program.read(text, sequence.token_ids, min(CHUNK, n_missing - 1))
+            self.program.read(text, sequence.token_ids, n)
         except OutOfBlocks:
             self._give_up(sequence)
-        return is_answer
+            return 0
+        return n
 
     def draft(self, sequences: Sequence[GenerationState], depth: int) -> list[DraftedTokens]:
         """At most `depth` tokens after each sequence; none after one whose text is far behind."""
@@ -118,7 +125,7 @@ class ModelDrafts:
 
     def _read_waiting(self, sequence: GenerationState, text: DraftText) -> None:
         """Read all entries whose hidden rows wait, but the one after the newest token. Raises OutOfBlocks."""
-        while n := min(text.n_waiting, len(text.missing(sequence.token_ids)), CHUNK):
+        while n := min(text.waiting.n, len(text.missing(sequence.token_ids)), CHUNK):
             self.program.read(text, sequence.token_ids, n)
 
     def _go_on(self, texts: dict[int, DraftText], guesses: dict[int, list[Guess]], depth: int) -> None:
@@ -138,14 +145,18 @@ class ModelDrafts:
                 self.texts[sequence.number] = self.program.open(sequence, start)
             except OutOfBlocks:
                 self.texts[sequence.number] = None
-        return self.texts.get(sequence.number)
+        text = self.texts.get(sequence.number)
+        if text is not None and start > text.end + text.waiting.n:  # rows were left out while guesses did not pay
+            self.program.close(text)
+            text = self.texts[sequence.number] = self.program.open_at(start)
+        return text
 
     def _opened(self, sequence: GenerationState) -> DraftText | None:
         """The text of a sequence, as far as it can be read: a layer reads what the model has computed."""
         if not self.program.hidden_size:
             return self._text(sequence, 0)
         text = self.texts.get(sequence.number)
-        return None if text is None or text.n_waiting < self._n_missing(sequence, text) else text
+        return None if text is None or text.waiting.n < self._n_missing(sequence, text) else text
 
     def _n_missing(self, sequence: GenerationState, text: DraftText) -> int:
         return sequence.n_tokens - self.program.lead - text.end

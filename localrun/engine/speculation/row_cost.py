@@ -4,6 +4,7 @@ SMOOTHING = 0.75  # weight of the old value beside a new measurement
 PRIOR_ROW = 0.06  # of a step of one row, that another is taken to cost until it is measured
 LASTING = 512  # steps after which a measurement counts no more: it may have been a bad one
 FORGETTING = 32  # steps between two looks for such
+REFRESHING = 4  # steps that an answer to `of` is good for: it takes microseconds, and is asked for by depth
 
 
 class RowCost:
@@ -13,13 +14,16 @@ class RowCost:
         self._seconds: dict[int, float] = {}
         self._measured: dict[int, int] = {}  # number of the step that it was measured in last
         self._n_steps = 0
+        self._known: dict[int, float] = {}  # answers of `of`
 
     def observe(self, rows: int, seconds: float) -> None:
         """Record a step."""
         self._n_steps += 1
-        before = self._seconds.get(rows, seconds)
-        self._seconds[rows] = SMOOTHING * before + (1 - SMOOTHING) * seconds
+        before = self._seconds.get(rows)
+        self._seconds[rows] = seconds if before is None else SMOOTHING * before + (1 - SMOOTHING) * seconds
         self._measured[rows] = self._n_steps
+        if before is None or self._n_steps % REFRESHING == 0:
+            self._known.clear()
         if self._n_steps % FORGETTING == 0:
             for old in [r for r, step in self._measured.items() if self._n_steps - step > LASTING]:
                 del self._seconds[old], self._measured[old]
@@ -28,7 +32,9 @@ class RowCost:
         """Seconds that a step of so many rows takes; 0 where nothing is known. More rows never take less."""
         if not self._seconds:
             return 0.0
-        return min(self._between(rows), *(s for r, s in self._seconds.items() if r >= rows), float("inf"))
+        if rows not in self._known:
+            self._known[rows] = min([self._between(rows), *(s for r, s in self._seconds.items() if r >= rows)])
+        return self._known[rows]
 
     def _between(self, rows: int) -> float:
         """Cost on the line between the nearest measurements, extrapolated beyond the last by what further rows add."""

@@ -10,7 +10,30 @@ from localrun.engine.speculation.drafter import DraftedTokens, Drafter, Guessing
 from localrun.engine.step_plan import StepPlan, StepWork
 
 MOST_BEHIND = 6  # tokens that a step computes again beside drafts: without any the next state is one to go on from
+NOTHING = DraftedTokens()
 MOST_ROWS = 64  # that a step chooses tokens from, drafts included
+
+
+class Rest:
+    """Steps of some answers that nothing is drafted for: drafts have lost as much as they may."""
+
+    def __init__(self) -> None:
+        self.sequences: list[GenerationState] = []
+        self.n_left = self.n_done = 0  # steps
+        self.is_on = False
+
+    def begin(self, sequences: list[GenerationState], n: int) -> None:
+        self.sequences, self.n_left, self.n_done, self.is_on = sequences, n, 0, False
+
+    def goes_on(self, decoding: Sequence[StepWork]) -> bool:
+        """Whether a step of these is one of them: others begin anew."""
+        self.is_on = self.n_left > 0 and [work.sequence for work in decoding] == self.sequences
+        if self.is_on:
+            self.n_left, self.n_done = self.n_left - 1, self.n_done + 1
+        return self.is_on
+
+    def end(self) -> None:
+        self.begin([], 0)
 
 
 class Speculation:
@@ -34,28 +57,45 @@ class Speculation:
         self.model = model
         self.drafters: dict[int, Drafter] = {}  # by number of the sequence
         self.starts: list[int] = []  # tokens at which the work of the newest step began
+        self.has_ended = False  # a sequence, since the program followed the last step
+        self.rest = Rest()
+        self.last: StepPlan | None = None  # the last step that was recorded, and when it ended
+        self.ended = 0.0
+        self.followed = self.recorded = 0.0  # seconds since then: of following, and of drafting that are recorded
 
     def propose(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
-        """Drafts for each of those that decode in a step by themselves; none where they are not worth their rows."""
-        rows = self.most_rows - len(decoding)
-        drafts = [self._draft(work, rows) for work in decoding]
-        if self.model is not None:
-            drafts = self._guess(self.model, decoding, drafts, rows)
-        if not any(draft.tokens for draft in drafts):
-            return [()] * len(drafts)
-        depths = self.depths.choose(decoding, drafts, rows)
-        return [draft.tokens[:depth] for draft, depth in zip(drafts, depths, strict=True)]
+        """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
+        for any."""
+        if self.rest.goes_on(decoding):
+            return []
+        started = time.perf_counter()
+        self._wake(decoding, started)
+        drafts, sequences = self._drafts(decoding), [work.sequence for work in decoding]
+        self.depths.looked(sequences, time.perf_counter() - started + self.followed - self.recorded)
+        self.followed = self.recorded = 0.0
+        if not any(drafts):
+            self.rest.begin(sequences, self.depths.rest(sequences))
+            return []
+        return drafts
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step, whose tokens are not chosen yet."""
-        self.starts = [work.sequence.n_computed for work in plan.work]
-        self.depths.observe(plan, seconds)
+        follows = self.model is not None and (self.depths.guesses_pay or self.has_ended)
+        self.starts = [work.sequence.n_computed for work in plan.work] if follows else []
+        if not self.rest.is_on:
+            self.depths.observe(plan, seconds)
+            self.last, self.ended = plan, time.perf_counter()
 
     def follow(self, plan: StepPlan, executor: Executor) -> None:
-        """Keep what the next drafts need of the same step, whose tokens are chosen."""
-        if self.model is not None and len(self.starts) == len(plan.work):
-            beside = executor.beside(plan.n_rows)  # of a model that gives other rows than those after its last norm
-            self.model.follow(plan, self.starts, executor.hidden(plan.n_rows) if beside is None else beside)
+        """Keep what the next drafts need of the same step, whose tokens are chosen; nothing where none would pay."""
+        if self.model is None or len(self.starts) != len(plan.work):
+            return
+        started, pays = time.perf_counter(), self.depths.guesses_pay
+        rows = (
+            executor.beside(plan.n_rows) if pays else None
+        )  # of a model that gives others than those of its last norm
+        self.model.follow(plan, self.starts, executor.hidden(plan.n_rows) if pays and rows is None else rows)
+        self.followed, self.has_ended = self.followed + time.perf_counter() - started, False
 
     def settle(self, work: StepWork, n_accepted: int) -> None:
         """Record how many drafts an answer went on with."""
@@ -70,52 +110,92 @@ class Speculation:
         self.depths.forget(sequence)
         if self.model is not None:
             self.model.forget(sequence)
+            self.has_ended = True
 
     def close(self) -> None:
         """Give the memory of a program back."""
         if self.model is not None:
             self.model.close()
 
+    def _wake(self, decoding: Sequence[StepWork], now: float) -> None:
+        """Record the steps of a rest, or the time since the end of the last step, where it was one like this."""
+        if self.rest.n_done:
+            self.depths.rested(self.rest.sequences, self.rest.n_done)
+        elif self.last is not None and self.last.n_rows == len(decoding) and self.last.goes_on_with(decoding):
+            self.depths.wait(now - self.ended - self.followed)
+        self.rest.end()
+
+    def _drafts(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
+        rows = self.most_rows - len(decoding)
+        most = [self._most(work, rows) for work in decoding]
+        drafts = [self._draft(work.sequence, n) for work, n in zip(decoding, most, strict=True)]
+        if self.model is not None:
+            drafts = self._guess(self.model, decoding, drafts, most, rows)
+        if not any(draft.tokens for draft in drafts):
+            return []
+        depths = self.depths.choose(decoding, drafts, rows)
+        return [draft.tokens[:depth] for draft, depth in zip(drafts, depths, strict=True)]
+
     def _guess(
-        self, model: GuessingProgram, decoding: Sequence[StepWork], drafts: list[DraftedTokens], rows: int
+        self,
+        model: GuessingProgram,
+        decoding: Sequence[StepWork],
+        drafts: list[DraftedTokens],
+        most: Sequence[int],
+        rows: int,
     ) -> list[DraftedTokens]:
         """The same drafts, and guesses of a program where it is likelier to be right."""
-        wanting = {
-            index: self._most(work, rows)
+        wanting = [
+            index
             for index, work in enumerate(decoding)
-            if self.depths.prefers_guess(work.sequence, drafts[index])
-        }
-        wanting = {index: most for index, most in wanting.items() if most > 0}
+            if most[index] > 0 and self.depths.prefers_guess(work.sequence, drafts[index])
+        ]
         sequences = [decoding[index].sequence for index in wanting]
-        rows_left = rows - sum(len(draft.tokens) for index, draft in enumerate(drafts) if index not in wanting)
-        depth = min(max(wanting.values(), default=0), self.depths.wish(sequences, decoding, rows_left))
-        if depth <= 0:
+        rows_left = rows - sum([len(draft.tokens) for index, draft in enumerate(drafts) if index not in wanting])
+        depth = min(
+            max([most[index] for index in wanting], default=0), self.depths.wish(sequences, decoding, rows_left)
+        )
+        if depth <= 0 or not self._is_ready(model, sequences):
             return drafts
-        self._catch_up(model, sequences)
         started = time.perf_counter()
         guesses = model.draft(sequences, depth)
-        self.depths.guessed(sequences, depth, time.perf_counter() - started)
-        for (index, most), guess in zip(wanting.items(), guesses, strict=True):
+        seconds = time.perf_counter() - started
+        self.depths.guessed(sequences, max(len(guess.tokens) for guess in guesses), seconds)
+        self.recorded += seconds
+        for index, guess in zip(wanting, guesses, strict=True):
             if guess.tokens:
-                drafts[index] = guess._replace(tokens=guess.tokens[:most])
+                drafts[index] = guess._replace(tokens=guess.tokens[: most[index]])
         return drafts
 
-    def _catch_up(self, model: GuessingProgram, sequences: Sequence[GenerationState]) -> None:
-        """Let a program read what it is behind by: in an answer that is time lost on drafts; a prompt is read once."""
+    def _is_ready(self, model: GuessingProgram, sequences: Sequence[GenerationState]) -> bool:
+        """Whether a program can draft for one of these, once it has read on where that is worth it: of an answer that
+        is time lost on drafts; a prompt is read once."""
+        is_ready = False
         for sequence in sequences:
-            started = time.perf_counter()
-            if model.catch_up(sequence):
-                self.depths.lose(sequence, time.perf_counter() - started)
+            if n_behind := model.n_behind(sequence):
+                if self.depths.worth_reading(sequence, n_behind):
+                    self._catch_up(model, sequence, is_answer=sequence.n_generated >= n_behind)
+                n_behind = model.n_behind(sequence)
+            is_ready = is_ready or not n_behind
+        return is_ready
+
+    def _catch_up(self, model: GuessingProgram, sequence: GenerationState, is_answer: bool) -> None:
+        started = time.perf_counter()
+        n_read = model.catch_up(sequence)
+        seconds = time.perf_counter() - started
+        if n_read:
+            self.depths.guessing.read(n_read, seconds)
+        if is_answer:
+            self.depths.lose([sequence], seconds)
+        self.recorded += seconds
 
     def _most(self, work: StepWork, rows: int) -> int:
         """Tokens that are worth guessing after a sequence."""
         return min(rows, most_drafts(work, self.ctx), self.depths.most(work.sequence))
 
-    def _draft(self, work: StepWork, rows: int) -> DraftedTokens:
-        sequence = work.sequence
-        most = self._most(work, rows)
+    def _draft(self, sequence: GenerationState, most: int) -> DraftedTokens:
         if most <= 0 or self.new_drafter is None:
-            return DraftedTokens()
+            return NOTHING
         if sequence.number not in self.drafters:
             self.drafters[sequence.number] = self.new_drafter(sequence)
         draft = self.drafters[sequence.number].draft(sequence.token_ids, most)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from localrun_testing.assistants import AssistantOracle, convert_assistant
-from localrun_testing.drafts import Guessing
+from localrun_testing.drafts import opened, program_of
 from localrun_testing.oracle import token_ids
 from localrun_testing.small_model import finish, greedy
 from localrun_testing.tiny_models import VOCAB_SIZE, save
@@ -18,9 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from localrun.backends.cpu.library import load_library
 from localrun.base.errors import ModelFileError, UsageError
-from localrun.base.request import LoadOptions
 from localrun.engine.generation import GenerationState
-from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.speculation.assistant_drafts import AssistantDrafts
 from localrun.engine.speculation.draft_text import Guess
@@ -53,21 +51,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Make:
     return make
 
 
-def opened(path: Path, draft: Path | str, **options: Any) -> LoadedModel:
-    model = load(LoadOptions(path, **{"draft": str(draft), "ctx": 512, "threads": 1, **options}))
-    if model.engine.scheduler.speculation is not None:
-        model.engine.scheduler.speculation.depths = Guessing()
-        model.engine.scheduler.speculation.new_drafter = None
-    return model
-
-
-def assistant_of(model: LoadedModel) -> AssistantDrafts:
-    speculation = model.engine.scheduler.speculation
-    assert speculation is not None
-    assert isinstance(speculation.model, AssistantDrafts)
-    return speculation.model
-
-
 def fitted(path: Path, draft: str) -> FitRow:
     """The row of `fit` for the same load."""
     table = fit_stored([StoredModel(path.name, "F32", path, 0, "safetensors", "path")], 1 << 34, 512, draft=draft)
@@ -82,7 +65,7 @@ def test_guesses_are_those_of_transformers(
     """Past the window, after accepted and rejected drafts, and from a prefix that is cached."""
     body, assistant, oracle = made(name, ordered)
     model = opened(body, assistant, kv="f32")
-    drafts, found = assistant_of(model), list[tuple[list[int], tuple[int, ...]]]()
+    drafts, found = program_of(model, AssistantDrafts), list[tuple[list[int], tuple[int, ...]]]()
     plain = drafts.draft
 
     def watched(sequences: Sequence[GenerationState], depth: int) -> list[DraftedTokens]:
@@ -113,7 +96,7 @@ def test_logits_are_those_of_transformers(
         assistant = convert_assistant(assistant, tmp_path / "mtp.gguf")
         monkeypatch.setattr(oracle.assistant.config, "use_ordered_embeddings", False)
     model = opened(body, assistant, kv="f32")
-    drafts, found = assistant_of(model), list[tuple[np.ndarray, np.ndarray]]()
+    drafts, found = program_of(model, AssistantDrafts), list[tuple[np.ndarray, np.ndarray]]()
     plain = drafts._found
 
     def watched(logits: Any, row: int, hidden: np.ndarray) -> Guess | None:
@@ -160,7 +143,7 @@ def test_answers_are_the_same(name: str, codec: str, made: Make) -> None:
                 found += [one.token_ids for one in ended]
                 if draft != "off":
                     assert sum(one.figures.n_drafted for one in ended) > 30
-                    assert not assistant_of(model).rows
+                    assert not program_of(model, AssistantDrafts).rows
             finally:
                 model.close()
             answers.append(found)
@@ -179,7 +162,7 @@ def test_its_memory_is_counted(made: Make) -> None:
             assert drafting.plan.needed_kv_bytes == plain.plan.needed_kv_bytes
             assert drafting.plan.scratch_bytes > plain.plan.scratch_bytes
             assert drafting.engine.runner.executor.kv_nbytes == plain.engine.runner.executor.kv_nbytes
-            assert assistant_of(drafting).runner.executor.kv_nbytes == 0
+            assert program_of(drafting, AssistantDrafts).runner.executor.kv_nbytes == 0
         finally:
             plain.close()
             drafting.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.drafts import Guessing
+from localrun_testing.drafts import Guessing, opened, program_of
 from localrun_testing.dspark import SIZE, TAPS, DSparkOracle
 from localrun_testing.oracle import token_ids
 from localrun_testing.small_model import finish, greedy
@@ -16,9 +16,7 @@ from localrun_testing.tiny_models import VOCAB_SIZE, save
 
 from localrun.backends.cpu.library import load_library
 from localrun.base.errors import ModelFileError, UsageError
-from localrun.base.request import LoadOptions
 from localrun.engine.generation import GenerationState
-from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.speculation import block_drafts
 from localrun.engine.speculation.block_drafts import BlockDrafts
@@ -48,27 +46,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Made]:
     return make
 
 
-def opened(path: Path, draft: Path | str, **options: Any) -> LoadedModel:
-    model = load(LoadOptions(path, **{"draft": str(draft), "ctx": 512, "threads": 1, **options}))
-    if model.engine.scheduler.speculation is not None:
-        model.engine.scheduler.speculation.depths = WholeBlocks()
-        model.engine.scheduler.speculation.new_drafter = None
-    return model
-
-
-def drafts_of(model: LoadedModel) -> BlockDrafts:
-    speculation = model.engine.scheduler.speculation
-    assert speculation is not None
-    assert isinstance(speculation.model, BlockDrafts)
-    return speculation.model
-
-
 def test_blocks_are_those_of_the_oracle(made: Callable[[], Made], monkeypatch: pytest.MonkeyPatch) -> None:
     """After a prompt of several steps, after rejected blocks, and from a prefix that is cached; with their chances."""
     body, drafter, oracle = made()
     monkeypatch.setattr(block_drafts, "LEAST_CHANCE", 0.0)
-    model = opened(body, drafter, kv="f32")
-    drafts, found = drafts_of(model), list[tuple[list[int], tuple[int, ...]]]()
+    model = opened(body, drafter, WholeBlocks(), kv="f32")
+    drafts, found = program_of(model, BlockDrafts), list[tuple[list[int], tuple[int, ...]]]()
     chances, plain, likeliest = list[float](), drafts.draft, drafts.program.head.likeliest
 
     def watched(sequences: Sequence[GenerationState], depth: int) -> list[DraftedTokens]:
@@ -98,8 +81,8 @@ def test_blocks_are_those_of_the_oracle(made: Callable[[], Made], monkeypatch: p
 
 def test_logits_are_those_of_the_oracle(made: Callable[[], Made], monkeypatch: pytest.MonkeyPatch) -> None:
     body, drafter, oracle = made()
-    model, rows = opened(body, drafter, kv="f32"), list[Any]()
-    program = drafts_of(model).program
+    model, rows = opened(body, drafter, WholeBlocks(), kv="f32"), list[Any]()
+    program = program_of(model, BlockDrafts).program
     plain = program._chosen
 
     def watched(logits: Sequence[Any], hidden: Any, token: int) -> Any:
@@ -130,7 +113,7 @@ def test_answers_are_the_same(codec: str, made: Callable[[], Made]) -> None:
     ]
     answers = []
     for draft in ("off", drafter):
-        model, found = opened(body, draft, kv=codec), list[list[int]]()
+        model, found = opened(body, draft, WholeBlocks(), kv=codec), list[list[int]]()
         try:
             for request in requests:
                 done = finish(model.engine.submit(request))
@@ -140,7 +123,7 @@ def test_answers_are_the_same(codec: str, made: Callable[[], Made]) -> None:
             found += [one.token_ids for one in ended]
             if draft != "off":
                 assert sum(one.figures.n_drafted for one in ended) > 30
-                drafts = drafts_of(model)
+                drafts = program_of(model, BlockDrafts)
                 drafts.read_ended()
                 drafts.program.store.tree.clear()
                 assert all(pool.n_free == pool.n_blocks for pool in drafts.program.store.pools)
@@ -152,7 +135,7 @@ def test_answers_are_the_same(codec: str, made: Callable[[], Made]) -> None:
 
 def test_its_memory_is_counted(made: Callable[[], Made]) -> None:
     body, drafter, _ = made()
-    plain, drafting = opened(body, "off"), opened(body, drafter)
+    plain, drafting = opened(body, "off"), opened(body, drafter, WholeBlocks())
     try:
         more = drafting.plan.weights_bytes - plain.plan.weights_bytes
         assert more == drafting.draft_bytes > 4 * (2 * VOCAB_SIZE * 96 + len(TAPS) * 96 * 96)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from localrun_testing.small_model import greedy
 
 from localrun.engine.generation import GenerationState
-from localrun.engine.speculation.depth import FIRST_LOSS, SHARE, Depths
+from localrun.engine.speculation.depth import FIRST_LOOKS, FIRST_LOSS, SHARE, Depths
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.row_cost import RowCost
 from localrun.engine.step_plan import StepPlan, StepWork
@@ -19,15 +19,21 @@ EVIDENCE = 8
 Seconds = Callable[[int], float]
 
 
+def begun(n: int = 400) -> GenerationState:
+    """An answer of n tokens, of which the first is chosen."""
+    sequence = GenerationState(greedy([1, 2, 3], n))
+    sequence.n_computed = 3
+    sequence.append(4, 0.0)
+    return sequence
+
+
 class World:
     """One answer of `n` tokens; a step of so many rows takes `seconds`, a token is right with probability `right`."""
 
     def __init__(self, seconds: Seconds, right: float, n: int = 400, seed: int = 0) -> None:
         self.depths, self.dice = Depths(), random.Random(seed)
-        self.sequence = GenerationState(greedy([1, 2, 3], n))
-        self.sequence.n_computed = 3
+        self.sequence = begun(n)
         self.time, self.chosen = 0.0, list[int]()
-        self.sequence.append(4, 0.0)
         while self.sequence.n_generated < n:
             self.step(seconds, right)
 
@@ -133,6 +139,24 @@ class GuessingWorld(World):
 PASS = 0.08
 
 
+@given(st.floats(0.001, 3.0), st.integers(1, 4))
+def test_looking_for_drafts_takes_no_more_than_its_share(look: float, n: int) -> None:
+    """Answers in which nothing is found: looks and rests take turns."""
+    depths, answers = Depths(), [begun() for _ in range(n)]
+    plan = StepPlan(tuple(StepWork(one, 1) for one in answers))
+    n_steps, n_looks = 1, 0
+    depths.observe(plan, 1.0)
+    while n_steps < 2000:
+        depths.looked(answers, look)
+        n_looks += 1
+        depths.observe(plan, 1.0)
+        rest = depths.rest(answers)
+        depths.rested(answers, rest)
+        n_steps += 1 + rest
+    assert (n_looks - 1) * look <= n * (SHARE * n_steps + FIRST_LOOKS)
+    assert n_looks * look >= 0.9 * min(SHARE * n_steps, 2000 * look)
+
+
 def test_without_a_measured_step_nothing_is_guessed() -> None:
     depths, sequence = Depths(), GenerationState(greedy([1, 2, 3]))
     assert depths.wish([sequence], [StepWork(sequence, 1)], 63) == 0
@@ -142,6 +166,31 @@ def test_guesses_are_made_as_deep_as_their_passes_are_worth() -> None:
     found = GuessingWorld(lambda rows: 1 + 0.05 * (rows - 1), right=0.8, n=2000)
     best = min((1 + (0.05 + PASS) * d) / sum(0.8**k for k in range(d + 1)) for d in range(16))
     assert found.time < 1.2 * best * 2000
+
+
+def test_guesses_that_take_too_long_are_left_until_that_was_long_ago() -> None:
+    depths, sequence = Depths(), begun()
+    work = StepWork(sequence, 1)
+    depths.observe(StepPlan((work,)), 1.0)
+    assert depths.guesses_pay
+    assert depths.worth_reading(sequence, 1000)
+    depths.guessed([sequence], 1, 3.0)
+    assert not depths.guesses_pay
+    assert not depths.worth_reading(sequence, 1)
+    n_rested = 0
+    while not depths.guesses_pay:
+        depths.rested([sequence], 32)
+        n_rested += 32
+    assert 1000 < n_rested < 10_000
+
+
+def test_an_answer_that_soon_ends_is_not_read_for() -> None:
+    depths = Depths()
+    long, short = begun(100), begun(4)
+    depths.observe(StepPlan((StepWork(long, 1), StepWork(short, 1))), 1.0)
+    depths.guessing.read(100, 10.0)
+    assert depths.worth_reading(long, 100)
+    assert not depths.worth_reading(short, 100)
 
 
 @given(st.floats(0.01, 0.3), st.integers(0, 99))

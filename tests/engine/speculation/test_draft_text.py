@@ -27,19 +27,19 @@ def test_every_hidden_row_is_read_once_and_in_order(first: int, steps: list[tupl
         start = max(0, end - back)
         text.keep(start, rows(start, n + end - start))
         end += n
-        n_read = min(wanted, text.n_waiting)
+        n_read = min(wanted, text.waiting.n)
         if n_read:
-            read += text.take(n_read)[:, 0].tolist()
+            read += text.waiting.take(n_read)[:, 0].tolist()
             text.computed(ids, n_read)
     assert read == list(range(first, text.end))
-    assert text.end + text.n_waiting == end
+    assert text.end + text.waiting.n == end
     assert text.missing(ids)[:1] == [ids[text.end + 1]]
 
 
 def test_rows_after_a_gap_are_left() -> None:
     text = DraftText(STORE.open_private(), lead=1)
     text.keep(2, rows(2, 3))
-    assert text.n_waiting == 0
+    assert text.waiting.n == 0
 
 
 def test_entries_of_texts_that_begin_with_another_token_have_another_name() -> None:

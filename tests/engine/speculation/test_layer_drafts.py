@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from localrun_testing.drafts import Guessing
+from localrun_testing.drafts import opened, program_of
 from localrun_testing.gguf_convert import convert
 from localrun_testing.mtp import DraftOracle, foresee, save_with_mtp
 from localrun_testing.oracle import token_ids, transformers
@@ -16,10 +16,8 @@ from localrun_testing.small_model import finish, greedy
 from localrun_testing.tiny_models import VOCAB_SIZE
 
 from localrun.backends.cpu.library import load_library
-from localrun.base.request import LoadOptions
-from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationRequest, GenerationState
-from localrun.engine.load import LoadedModel, load
+from localrun.engine.load import LoadedModel
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.speculation import model_drafts
 from localrun.engine.speculation.drafter import DraftedTokens
@@ -40,21 +38,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return make
 
 
-def opened(path: Path, **options: Any) -> LoadedModel:
-    model = load(LoadOptions(path, **{"draft": "mtp", "ctx": 512, "threads": 1, **options}))
-    if model.engine.scheduler.speculation is not None:
-        model.engine.scheduler.speculation.depths = Guessing()
-        model.engine.scheduler.speculation.new_drafter = None
-    return model
-
-
-def guesses_of(engine: Engine) -> ModelDrafts:
-    speculation = engine.scheduler.speculation
-    assert speculation is not None
-    assert isinstance(speculation.model, ModelDrafts)
-    return speculation.model
-
-
 @pytest.mark.parametrize("name", ["qwen3.5", "qwen3.5-moe"])
 def test_guesses_are_those_of_the_oracle(name: str, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a prompt of several steps, after accepted and rejected drafts, and from a prefix that is cached."""
@@ -62,7 +45,7 @@ def test_guesses_are_those_of_the_oracle(name: str, made: Made, monkeypatch: pyt
     model = opened(folder, kv="f32")
     body = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
     found: list[tuple[list[int], tuple[int, ...]]] = []
-    guesses = guesses_of(model.engine)
+    guesses = program_of(model, ModelDrafts)
     plain = guesses.draft
 
     def watched(sequences: Sequence[GenerationState], depth: int) -> list[DraftedTokens]:
@@ -133,7 +116,7 @@ def test_a_prompt_is_read_after_its_first_token(most: int, made: Made, monkeypat
     """All of it, or the newest tokens of a long one, and answers go on being drafted."""
     monkeypatch.setattr(model_drafts, "MOST_WAITING", most)
     model, told, n = opened(made("qwen3.5")[0]), list[str](), 300
-    passes_of(guesses_of(model.engine), monkeypatch, told)
+    passes_of(program_of(model, ModelDrafts), monkeypatch, told)
     append = GenerationState.append
 
     def appended(self: GenerationState, token_id: int, now: float) -> None:
@@ -158,7 +141,7 @@ def test_texts_that_nothing_is_drafted_for_take_no_pass(made: Made, monkeypatch:
     """Warm-ups do: they have the time."""
     monkeypatch.setattr(model_drafts, "MOST_WAITING", 64)
     model, told = opened(made("qwen3.5")[0]), list[str]()
-    passes_of(guesses_of(model.engine), monkeypatch, told)
+    passes_of(program_of(model, ModelDrafts), monkeypatch, told)
     try:
         for seed in range(1, 4):
             finish(model.engine.submit(greedy(token_ids(200, VOCAB_SIZE, seed), 1)))
@@ -172,10 +155,38 @@ def test_texts_that_nothing_is_drafted_for_take_no_pass(made: Made, monkeypatch:
     assert sum(int(one.rpartition(" ")[2]) for one in told) > 400
 
 
+def test_a_layer_whose_guesses_do_not_pay_is_left_alone(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row is kept for it; once they may pay, it goes on in the middle of an answer."""
+    model, kept = opened(made("qwen3.5")[0], prefix_cache=False), list[int]()
+    guesses, request = program_of(model, ModelDrafts), greedy(token_ids(100, VOCAB_SIZE), 60)
+    assert model.engine.scheduler.speculation is not None
+    depths = model.engine.scheduler.speculation.depths
+    append = GenerationState.append
+
+    def appended(self: GenerationState, token_id: int, now: float) -> None:
+        text = guesses.texts.get(self.number)
+        kept.append(0 if text is None else text.n + text.waiting.n)
+        depths.guesses_pay = depths.guesses_pay or self.n_generated == 30
+        append(self, token_id, now)
+
+    try:
+        plain = finish(model.engine.submit(request)).token_ids
+        monkeypatch.setattr(GenerationState, "append", appended)
+        monkeypatch.setattr(depths, "wish", lambda *parts: 3 if depths.guesses_pay else 0)
+        depths.guesses_pay = False
+        done = finish(model.engine.submit(request))
+    finally:
+        model.close()
+    assert done.token_ids == plain
+    assert not any(kept[:31])
+    assert 0 < kept[-1] <= 40
+    assert done.figures.n_drafted > 10
+
+
 def test_nobody_waits_for_a_pass(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cache can be looked at while a program drafts."""
     model, told = opened(made("qwen3.5")[0]), list[bool]()
-    guesses = guesses_of(model.engine)
+    guesses = program_of(model, ModelDrafts)
     run = guesses.program._run
 
     def watched(*parts: Any) -> Any:
@@ -203,6 +214,6 @@ def answered(model: LoadedModel, requests: Sequence[GenerationRequest]) -> Itera
             yield finish(handle).token_ids
         if engine.scheduler.speculation is not None:
             assert handle.sequence.figures.n_drafted > 10
-            assert not guesses_of(engine).texts
+            assert not program_of(model, ModelDrafts).texts
     finally:
         model.close()

@@ -2,14 +2,20 @@
 
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
+from localrun.base.request import LoadOptions
 from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationState
+from localrun.engine.load import LoadedModel, load
 from localrun.engine.speculation.depth import MOST_DEPTH, Depths
 from localrun.engine.speculation.drafter import DraftedTokens, Drafter
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.step_plan import StepWork
 from localrun_testing.small_model import VOCAB_SIZE
+
+Program = TypeVar("Program")
 
 
 class Deepest(Depths):
@@ -28,6 +34,12 @@ class Deepest(Depths):
     def settle(self, work: StepWork, n_accepted: int) -> None:
         pass
 
+    def lose(self, sequences: Sequence[GenerationState], seconds: float) -> None:
+        pass
+
+    def rest(self, sequences: Sequence[GenerationState]) -> int:
+        return 0
+
 
 class Guessing(Deepest):
     """Wishes for guesses of a program, three a step."""
@@ -35,10 +47,10 @@ class Guessing(Deepest):
     def wish(self, sequences: Sequence[GenerationState], decoding: Sequence[StepWork], rows: int) -> int:
         return min(3, rows // max(1, len(sequences)))
 
-    def guessed(self, sequences: Sequence[GenerationState], depth: int, seconds: float) -> None:
-        pass
+    def worth_reading(self, sequence: GenerationState, n: int) -> bool:
+        return True
 
-    def lose(self, sequence: GenerationState, seconds: float) -> None:
+    def _weigh_guesses(self, work: StepWork) -> None:
         pass
 
 
@@ -80,3 +92,19 @@ def speculate(engine: Engine, new_drafter: Callable[[], Drafter] | None, rows: i
     """Let an engine draft as deep as it can, up to `rows` rows of logits; None: not at all."""
     speculation = None if new_drafter is None else Speculation(engine.ctx, rows, for_all(new_drafter), Deepest())
     engine.scheduler.speculation = speculation
+
+
+def opened(path: Path, draft: Path | str = "mtp", depths: Depths | None = None, **options: Any) -> LoadedModel:
+    """A model that drafts by a program alone, as often as `depths` wishes: three guesses a step; close it."""
+    model = load(LoadOptions(path, **{"draft": str(draft), "ctx": 512, "threads": 1, **options}))
+    if (speculation := model.engine.scheduler.speculation) is not None:
+        speculation.depths, speculation.new_drafter = depths or Guessing(), None
+    return model
+
+
+def program_of(model: LoadedModel, kind: type[Program]) -> Program:
+    """The program that drafts beside a model."""
+    speculation = model.engine.scheduler.speculation
+    assert speculation is not None
+    assert isinstance(speculation.model, kind)
+    return speculation.model

@@ -256,16 +256,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=200, help="of one world before the next one's turn")
+    parser.add_argument("--world", choices=WORLDS, action="append", help="of these alone, in turns (default: of all)")
     parser.add_argument("--first", type=int, default=0, help="seed to begin with")
     parser.add_argument("--checkpoint", type=Path, help="JSON that is gone on with, and written after every turn")
     options = parser.parse_args()
     done: dict[str, int] = {"turns": 0, "requests": 0, "drafted": 0, "accepted": 0}
     if options.checkpoint and options.checkpoint.exists():
         done = json.loads(options.checkpoint.read_text())
+    names = options.world or WORLDS
     with tempfile.TemporaryDirectory() as folder:
-        worlds = {name: open_world(name, Path(folder), number) for number, name in enumerate(WORLDS)}
+        worlds = {name: open_world(name, Path(folder), number) for number, name in enumerate(names)}
         while done["requests"] < options.requests:
-            started, name = time.perf_counter(), WORLDS[done["turns"] % len(WORLDS)]
+            started, name = time.perf_counter(), names[done["turns"] % len(names)]
             first = options.first + done["turns"] * options.rounds
             sums = run(worlds[name], range(first, first + options.rounds))
             check_nothing_is_lost(worlds[name])
