@@ -216,6 +216,7 @@ class DraftFigures:
 
     drafted_tokens: int = 0
     accepted_tokens: int = 0  # of these, the right ones: each saved a step
+    draft_searches: int = 0  # times that such tokens were looked for
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ def show_stats(completion: Completion) -> None:
             f"drafts  {c.drafts.accepted_tokens:,} of {c.drafts.drafted_tokens:,} guessed tokens were right:"
             f" {a_step:.2f} tokens a step"
         )
+    elif n := c.drafts.draft_searches:
+        note(f"drafts  none: no guess was worth its time (searches: {n:,})")
     for line in device_lines(c.device):
         note(line)
     if memory.peak_rss is not None:

@@ -164,7 +164,7 @@ def completion(
         cache=CacheFigures(
             figures.note, figures.n_restored, figures.n_replayed, figures.prefill_rows, held_tokens=state.n_computed
         ),
-        drafts=DraftFigures(figures.n_drafted, figures.n_accepted),
+        drafts=DraftFigures(figures.n_drafted, figures.n_accepted, figures.n_searched),
         device=figures.device,
         seen=image_figures(state),
         memory=MemoryFigures(peak_rss, figures.kv_bytes, figures.kept_kv_bytes, kv_budget, info.mapped_bytes),

@@ -28,6 +28,7 @@ class GenerationFigures:
     prefill_rows: int = 0  # computed in that time, replayed ones included
     n_drafted: int = 0  # tokens of drafts that were verified
     n_accepted: int = 0  # of these, part of the answer
+    n_searched: int = 0  # times that drafts were looked for
     device: DeviceFigures = field(default_factory=DeviceFigures)
     token_times: list[float] = field(default_factory=list)  # seconds, when each token was known
     kv_bytes: int = 0  # of its blocks, once it has ended

@@ -98,6 +98,8 @@ def test_the_panel_shows_timeline_cache_and_memory_of_the_message_in_focus(monke
 
 
 def test_guessed_tokens_are_counted_where_there_were_any() -> None:
+    (none,) = draft_lines({"drafted_tokens": 0, "draft_searches": 3}, 60)
+    assert none.plain == "no tokens guessed: none were worth their time"
     assert draft_lines({}, 60) == draft_lines({"drafted_tokens": 0}, 60) == []
     (line,) = draft_lines({"drafted_tokens": 1200, "accepted_tokens": 1100}, 60)
     assert line.plain == "1,100 of 1,200 guessed tokens right, a step saved by each"

@@ -128,6 +128,8 @@ class Speculation:
     def _drafts(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
         rows = self.most_rows - len(decoding)
         most = [self._most(work, rows) for work in decoding]
+        for work, n in zip(decoding, most, strict=True):
+            work.sequence.figures.n_searched += n > 0
         drafts = [self._draft(work.sequence, n) for work, n in zip(decoding, most, strict=True)]
         if self.model is not None:
             drafts = self._guess(self.model, decoding, drafts, most, rows)

@@ -184,11 +184,12 @@ def _reuse(stats: Mapping[str, Any], width: int) -> list[Content]:
 
 
 def draft_lines(stats: Mapping[str, Any], width: int) -> list[Content]:
-    """How many of the answer's tokens were guessed, and saved a step each; nothing where none were."""
+    """How many of the answer's tokens were guessed, and saved a step each; nothing where none were looked for."""
     drafted, accepted = int(stats.get("drafted_tokens") or 0), int(stats.get("accepted_tokens") or 0)
-    if not drafted:
+    if not drafted and not stats.get("draft_searches"):
         return []
     words = f"{accepted:,} of {drafted:,} guessed tokens right, a step saved by each"
+    words = words if drafted else "no tokens guessed: none were worth their time"
     return wrap(Content.styled(words, "$foreground-muted"), width)
 
 
