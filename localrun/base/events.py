@@ -153,8 +153,7 @@ class ToolCall:
 class ToolCallDelta:
     """The next part of the arguments of a call; the first, which has none of them yet, begins it.
 
-    `index` counts the calls of an answer from 0 on. They come one after the other: a call that begins ends the one
-    before it, complete or not.
+    `index` counts the calls of an answer from 0 on. A call that begins ends the one before it, complete or not.
     """
 
     index: int

@@ -101,7 +101,7 @@ class Scheduler:
     def drafted(self, plan: StepPlan, lock: AbstractContextManager[object]) -> StepPlan:
         """The same step with drafts to verify. A program may run for these; `lock` is held while they get blocks."""
         speculation, is_reading = self.speculation, any(work.sequence.prefilling for work in plan.work)
-        if speculation is None or is_reading or not any(drafts := speculation.propose(plan.work)):
+        if speculation is None or not any(drafts := speculation.propose(plan.work, is_reading)):
             return plan
         with lock:
             return StepPlan(tuple(self._with_draft(*both) for both in zip(plan.work, drafts, strict=True)))
@@ -111,12 +111,12 @@ class Scheduler:
         if not any(work.drafts for work in plan.work):
             n_read = sum(work.n for work in plan.work if work.n > 1)
             self.cost.observe(plan.n_rows - n_read, n_read, seconds)
-        if self.speculation is not None:
+        if self.speculation is not None and not self.speculation.sleeps:
             self.speculation.observe(plan, seconds)
 
     def follow(self, plan: StepPlan, executor: Executor) -> None:
         """Keep what drafts need of a step whose tokens are chosen."""
-        if self.speculation is not None:
+        if self.speculation is not None and not self.speculation.sleeps:
             self.speculation.follow(plan, executor)
 
     def close(self) -> None:

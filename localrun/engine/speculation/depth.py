@@ -13,10 +13,12 @@ from localrun.engine.step_plan import StepPlan, StepWork
 MOST_DEPTH = 15
 LEAST_GAIN = 1.04  # tokens a second with drafts, in those without: less is not worth a try
 SHARE = 0.005  # of the time of steps without drafts, that may be lost on them
-FIRST_LOSS = 0.5  # likewise at the start of an answer, in steps
-FIRST_LOOKS = 0.25  # likewise, that may be spent on looking for drafts; its share of further steps is the same
+FIRST_LOSS = 0.25  # likewise at the start of an answer, in steps
+TRY = 2.0  # likewise, that guesses of a program may lose from the start on, and then each time they are tried again
+LOOKS = 0.005  # of the time of steps, that may be spent on looking for drafts
+FIRST_LOOKS = 0.25  # likewise at the start of an answer, in steps
+LOOKS_OF_GAIN = 0.25  # of what drafts gained, likewise: the rest is to be kept
 MOST_LOSS = 8.0  # likewise at most, once drafts have gained as much
-MOST_LEFT = 2.0  # likewise, that an answer may lose more because earlier ones have lost less
 ANSWER = 128  # tokens that an answer is thought to have left: what a program reads for it has to pay within these
 
 
@@ -31,15 +33,15 @@ class Depths:
         self.cost, self.guessing, self.usual = RowCost(), DraftCost(), UsualGuess()
         self.between = 0.0  # seconds from a step to the next: however many tokens a step gives, they pass once
         self.records: dict[int, Record] = {}  # by number of the sequence
-        self.guesses_pay = True  # those of a program, as far as is known
-        self.left = 0.0  # seconds that answers which ended might have lost
+        self.guess_purse = 0.0  # seconds that guesses of a program may lose, in all answers
+        self.guesses_rest = self.is_begun = False
         self.seconds = self.plain_seconds = 0.0  # of the last step with drafts, and without them
         self.n_drafted = 0  # in it
 
     def most(self, sequence: GenerationState) -> int:
         """Tokens that are worth looking for."""
         record = self.records.get(sequence.number)
-        return MOST_DEPTH if record is not None and record.purse > 0 else 0
+        return MOST_DEPTH if record is not None and (record.purse > 0 or not self.guesses_rest) else 0
 
     def choose(self, decoding: Sequence[StepWork], drafts: Sequence[DraftedTokens], rows: int) -> list[int]:
         """How many tokens of every draft are verified in one step, `rows` at most."""
@@ -49,7 +51,8 @@ class Depths:
         plain = self.cost.of(n_plain) if ranked else 0.0
         if not plain:
             return depths
-        purse = min(self.records[decoding[index].sequence.number].purse for _, index in ranked)
+        looked_up = [index for index, draft in enumerate(drafts) if draft.tokens and not draft.of_model]
+        purse = min([self.records[decoding[index].sequence.number].purse for index in looked_up], default=math.inf)
         tokens, best, best_speed = float(len(decoding)), 0, LEAST_GAIN * len(decoding) / (plain + self.between)
         for n, (likelihood, _) in enumerate(ranked, 1):
             tokens += likelihood
@@ -70,30 +73,28 @@ class Depths:
     def wish(self, sequences: Sequence[GenerationState], decoding: Sequence[StepWork], rows: int) -> int:
         """How many tokens a program should guess after each of these, of all in a step, which has `rows` rows more at
         most; guessing takes its time, too."""
-        if not sequences or not self.records:
+        if not sequences or not self.records or self.guesses_rest:
             return 0
-        purse = min([self.records[one.number].purse for one in sequences])
         likely = [self.records[one.number].guess_likelihood for one in sequences]
-        return self._best_guess(likely, decoding, rows, purse)[0]
+        return self._best_guess(likely, decoding, rows)[0]
 
     def worth_reading(self, sequence: GenerationState, n: int) -> bool:
         """Whether guesses for an answer are likely to gain the time that a program takes to read `n` entries first."""
         likely = [self.records[sequence.number].guess_likelihood]
-        gain = self._best_guess(likely, [StepWork(sequence, 1)], MOST_DEPTH, math.inf)[1]
+        gain = self._best_guess(likely, [StepWork(sequence, 1)], MOST_DEPTH)[1]
         saved = (1 - 1 / gain) * (self.cost.of(1) + self.between)
         return saved * min(ANSWER, sequence.n_to_come) > self.guessing.reading(n)
 
-    def guessed(self, sequences: Sequence[GenerationState], n_passes: int, seconds: float) -> None:
+    def guessed(self, n_passes: int, seconds: float) -> None:
         """Record what guessing has taken, whatever becomes of the guesses."""
         if n_passes:
             self.guessing.observe(n_passes, seconds)
-        self.lose(sequences, seconds)
-        self._weigh_guesses(StepWork(sequences[0], 1))
+        self.lose(seconds)
 
-    def lose(self, sequences: Sequence[GenerationState], seconds: float) -> None:
-        """Record time that was taken for the drafts of some answers."""
-        for one in sequences:
-            self.records[one.number].purse -= seconds / len(sequences)
+    def lose(self, seconds: float) -> None:
+        """Record time that was taken for guesses."""
+        if self.is_begun:
+            self._allow_guesses(-seconds, self.cost.of(1))
 
     def looked(self, sequences: Sequence[GenerationState], seconds: float) -> None:
         """Record time in which drafts were looked for."""
@@ -114,10 +115,13 @@ class Depths:
         for work in plan.work:
             record = self.records.get(work.sequence.number)
             if record is None:
-                record = Record(FIRST_LOSS * seconds + self.left, FIRST_LOOKS * seconds, self.usual)
-                self.records[work.sequence.number], self.left = record, 0.0
-            self._allow(record, SHARE * seconds, seconds)
-        self._pass_by(plan.work[0], 1)
+                self.guess_purse = self.guess_purse if self.is_begun else TRY * seconds
+                self.is_begun = True
+                record = Record(FIRST_LOSS * seconds, FIRST_LOOKS * seconds, self.usual)
+                self.records[work.sequence.number] = record
+            self._allow(record, SHARE * seconds, LOOKS * seconds, seconds)
+            self._allow_guesses(SHARE * seconds / len(plan.work), seconds)
+        self.guessing.pass_by(1)
 
     def wait(self, seconds: float) -> None:
         """Record the time between two steps."""
@@ -128,15 +132,16 @@ class Depths:
         records = [self.records[one.number] for one in sequences if one.number in self.records]
         if len(records) < len(sequences) or not (step := self.cost.of(len(sequences))):
             return 0
-        return max(0, math.ceil(-max([record.looking for record in records]) / (SHARE * step)))
+        return max(0, math.ceil(-max([record.looking for record in records]) / (LOOKS * step)))
 
     def rested(self, sequences: Sequence[GenerationState], n: int) -> None:
         """Record n steps without drafts for some answers."""
         step = self.cost.of(len(sequences))
         for one in sequences:
             if record := self.records.get(one.number):
-                self._allow(record, n * SHARE * step, step)
-        self._pass_by(StepWork(sequences[0], 1), n)
+                self._allow(record, n * SHARE * step, n * LOOKS * step, step)
+        self._allow_guesses(n * SHARE * step, step)
+        self.guessing.pass_by(n)
 
     def settle(self, work: StepWork, n_accepted: int) -> None:
         """Record how many drafts of the last step an answer went on with."""
@@ -145,46 +150,40 @@ class Depths:
         lost = (self.seconds - self.plain_seconds) * len(work.drafts) / self.n_drafted
         lost += self.cost.of(1 + work.sequence.n_behind) - self.cost.of(1)  # a state takes these back: they come again
         gained = n_accepted * (self.plain_seconds + self.between)
-        self._allow(record, gained - lost, self.plain_seconds)
-        if record.key <= GUESSED:
-            self._weigh_guesses(work)
+        is_guess = record.key <= GUESSED
+        looks = LOOKS_OF_GAIN * max(0.0, gained - lost)
+        self._allow(record, 0.0 if is_guess else gained - lost, looks, self.plain_seconds)
+        self._allow_guesses(gained - lost if is_guess else 0.0, self.plain_seconds)
 
     def forget(self, sequence: GenerationState) -> None:
-        """Forget a sequence that has ended; another may lose what it might have lost."""
-        record = self.records.pop(sequence.number, None)
-        if record is not None:
-            self.left = min(self.left + max(0.0, record.purse), MOST_LEFT * self.cost.of(1))
+        """Forget a sequence that has ended."""
+        if self.records.pop(sequence.number, None) is not None:
             self.usual.fade()
 
-    def _pass_by(self, work: StepWork, n: int) -> None:
-        """Count n steps without a guess: what it was measured to take counts less, the longer that is ago."""
-        if self.guessing.pass_by(n):
-            self._weigh_guesses(work)
+    def _allow_guesses(self, seconds: float, step: float) -> None:
+        """Let guesses lose so much more, or less; once they have lost all, they rest until a try can be afforded."""
+        self.guess_purse = min(self.guess_purse + seconds, MOST_LOSS * step)
+        if self.guess_purse < 0:
+            self.guesses_rest = True
+        elif self.guess_purse >= TRY * step:
+            self.guesses_rest = False
 
-    def _weigh_guesses(self, work: StepWork) -> None:
-        """Decide whether guesses as usual would pay, could answers lose what they like."""
-        self.guesses_pay = self._best_guess([self.usual.likelihood], [work], MOST_DEPTH, math.inf)[0] > 0
-
-    def _allow(self, record: Record, seconds: float, step: float) -> None:
-        """Let an answer lose so much more, or less."""
+    def _allow(self, record: Record, seconds: float, looks: float, step: float) -> None:
+        """Let an answer lose so many seconds more, or less, and spend so many more on looking for drafts."""
         record.purse = min(record.purse + seconds, MOST_LOSS * step)
-        record.looking = min(record.looking + max(0.0, seconds), MOST_LOSS * step)
+        record.looking = min(record.looking + looks, MOST_LOSS * step)
 
-    def _best_guess(
-        self, likely: Sequence[float], decoding: Sequence[StepWork], rows: int, purse: float
-    ) -> tuple[int, float]:
-        """The best depth of guesses after sequences, so likely right each, that loses no more than `purse`, and the
-        tokens a second with it in those without; 0 and 1 where none is worth it, or no step is measured yet."""
+    def _best_guess(self, likely: Sequence[float], decoding: Sequence[StepWork], rows: int) -> tuple[int, float]:
+        """The best depth of guesses after sequences, so likely right each, and the tokens a second with it in those
+        without; 0 and 1 where none is worth it, or no step is measured yet."""
         n_plain, n = sum(work.n for work in decoding), len(likely)
         plain, tokens = self.cost.of(n_plain), float(len(decoding))
-        if not plain or self.cost.of(n_plain + n) + self.guessing.of(1, plain) - plain > purse:
+        if not plain:
             return 0, 1.0
         all_right, speed = likely, tokens / (plain + self.between)
         best, best_speed = 0, LEAST_GAIN * speed
         for depth in range(1, min(MOST_DEPTH, rows // n) + 1):
             seconds = self.cost.of(n_plain + n * depth) + self.guessing.of(depth, plain)
-            if seconds - plain > purse:
-                break
             tokens += sum(all_right)
             all_right = [before * chance for before, chance in zip(all_right, likely, strict=True)]
             if tokens / (seconds + self.between) > best_speed:

@@ -35,15 +35,12 @@ class DraftCost:
         """Seconds that so many entries take; 0 until some are measured."""
         return n * (self.entry or 0.0)
 
-    def pass_by(self, n: int) -> bool:
-        """Count steps without a guess -> whether they were many, so that what was measured counts less."""
+    def pass_by(self, n: int) -> None:
+        """Count steps without a guess."""
         self._n_steps += n
-        if self._n_steps < LASTING:
-            return False
-        self._n_steps = 0
-        costs = (self.first, self.further, self.entry)
-        self.first, self.further, self.entry = (None if cost is None else cost / 2 for cost in costs)
-        return True
+        if self._n_steps >= LASTING:
+            self._n_steps, costs = 0, (self.first, self.further, self.entry)
+            self.first, self.further, self.entry = (None if cost is None else cost / 2 for cost in costs)
 
 
 def smoothed(before: float | None, now: float) -> float:

@@ -58,44 +58,38 @@ class Speculation:
         self.drafters: dict[int, Drafter] = {}  # by number of the sequence
         self.starts: list[int] = []  # tokens at which the work of the newest step began
         self.has_ended = False  # a sequence, since the program followed the last step
+        self.sleeps = False  # nothing is to be recorded of the step under way, nor kept
         self.rest = Rest()
         self.last: StepPlan | None = None  # the last step that was recorded, and when it ended
         self.ended = 0.0
         self.followed = self.recorded = 0.0  # seconds since then: of following, and of drafting that are recorded
 
-    def propose(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
+    def propose(self, work: Sequence[StepWork], is_reading: bool) -> list[tuple[int, ...]]:
         """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
-        for any."""
-        if self.rest.goes_on(decoding):
-            return []
-        started = time.perf_counter()
-        self._wake(decoding, started)
-        drafts, sequences = self._drafts(decoding), [work.sequence for work in decoding]
-        self.depths.looked(sequences, time.perf_counter() - started + self.followed - self.recorded)
-        self.followed = self.recorded = 0.0
-        if not any(drafts):
-            self.rest.begin(sequences, self.depths.rest(sequences))
-            return []
-        return drafts
+        for any, as in a step that is reading prompts."""
+        is_resting = not is_reading and self.rest.goes_on(work)
+        self.sleeps = is_resting and not self.has_ended and (self.model is None or self.depths.guesses_rest)
+        return [] if is_reading or is_resting else self._propose(work)
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step, whose tokens are not chosen yet."""
-        follows = self.model is not None and (self.depths.guesses_pay or self.has_ended)
-        self.starts = [work.sequence.n_computed for work in plan.work] if follows else []
+        self.starts = [work.sequence.n_computed for work in plan.work]
         if not self.rest.is_on:
             self.depths.observe(plan, seconds)
             self.last, self.ended = plan, time.perf_counter()
 
     def follow(self, plan: StepPlan, executor: Executor) -> None:
-        """Keep what the next drafts need of the same step, whose tokens are chosen; nothing where none would pay."""
+        """Keep what the next drafts need of the same step, whose tokens are chosen; nothing while guesses rest."""
         if self.model is None or len(self.starts) != len(plan.work):
             return
-        started, pays = time.perf_counter(), self.depths.guesses_pay
-        rows = (
-            executor.beside(plan.n_rows) if pays else None
-        )  # of a model that gives others than those of its last norm
-        self.model.follow(plan, self.starts, executor.hidden(plan.n_rows) if pays and rows is None else rows)
-        self.followed, self.has_ended = self.followed + time.perf_counter() - started, False
+        started, rows = time.perf_counter(), None
+        if not self.depths.guesses_rest:
+            rows = executor.beside(plan.n_rows)  # of a model that gives others than those after its last norm
+            rows = executor.hidden(plan.n_rows) if rows is None else rows
+        self.model.follow(plan, self.starts, rows)
+        self.followed, self.has_ended = time.perf_counter() - started, False
+        if not any(work.sequence.prefilling for work in plan.work):
+            self.depths.lose(self.followed)
 
     def settle(self, work: StepWork, n_accepted: int) -> None:
         """Record how many drafts an answer went on with."""
@@ -117,6 +111,17 @@ class Speculation:
         if self.model is not None:
             self.model.close()
 
+    def _propose(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
+        started = time.perf_counter()
+        self._wake(decoding, started)
+        drafts, sequences = self._drafts(decoding), [work.sequence for work in decoding]
+        self.depths.looked(sequences, time.perf_counter() - started - self.recorded)
+        self.followed = self.recorded = 0.0
+        if not any(drafts):
+            self.rest.begin(sequences, self.depths.rest(sequences))
+            return []
+        return drafts
+
     def _wake(self, decoding: Sequence[StepWork], now: float) -> None:
         """Record the steps of a rest, or the time since the end of the last step, where it was one like this."""
         if self.rest.n_done:
@@ -131,7 +136,7 @@ class Speculation:
         for work, n in zip(decoding, most, strict=True):
             work.sequence.figures.n_searched += n > 0
         drafts = [self._draft(work.sequence, n) for work, n in zip(decoding, most, strict=True)]
-        if self.model is not None:
+        if self.model is not None and not self.depths.guesses_rest:
             drafts = self._guess(self.model, decoding, drafts, most, rows)
         if not any(draft.tokens for draft in drafts):
             return []
@@ -162,7 +167,7 @@ class Speculation:
         started = time.perf_counter()
         guesses = model.draft(sequences, depth)
         seconds = time.perf_counter() - started
-        self.depths.guessed(sequences, max(len(guess.tokens) for guess in guesses), seconds)
+        self.depths.guessed(max(len(guess.tokens) for guess in guesses), seconds)
         self.recorded += seconds
         for index, guess in zip(wanting, guesses, strict=True):
             if guess.tokens:
@@ -188,7 +193,7 @@ class Speculation:
         if n_read:
             self.depths.guessing.read(n_read, seconds)
         if is_answer:
-            self.depths.lose([sequence], seconds)
+            self.depths.lose(seconds)
         self.recorded += seconds
 
     def _most(self, work: StepWork, rows: int) -> int:

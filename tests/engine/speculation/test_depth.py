@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from localrun_testing.small_model import greedy
 
 from localrun.engine.generation import GenerationState
-from localrun.engine.speculation.depth import FIRST_LOOKS, FIRST_LOSS, SHARE, Depths
+from localrun.engine.speculation.depth import FIRST_LOOKS, FIRST_LOSS, LOOKS, SHARE, TRY, Depths
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.row_cost import RowCost
 from localrun.engine.step_plan import StepPlan, StepWork
@@ -119,7 +119,7 @@ class GuessingWorld(World):
         depth = min(depths.most(sequence), depths.wish([sequence], [work], 63) if depths.most(sequence) else 0)
         if depth:
             self.time += PASS * depth
-            depths.guessed([sequence], depth, PASS * depth)
+            depths.guessed(depth, PASS * depth)
         draft = DraftedTokens.likely((5,) * depth, 0.6)
         (depth,) = depths.choose([work], [draft], 63)
         work = StepWork(sequence, 1, draft.tokens[:depth])
@@ -153,8 +153,8 @@ def test_looking_for_drafts_takes_no_more_than_its_share(look: float, n: int) ->
         rest = depths.rest(answers)
         depths.rested(answers, rest)
         n_steps += 1 + rest
-    assert (n_looks - 1) * look <= n * (SHARE * n_steps + FIRST_LOOKS)
-    assert n_looks * look >= 0.9 * min(SHARE * n_steps, 2000 * look)
+    assert (n_looks - 1) * look <= n * (LOOKS * n_steps + FIRST_LOOKS)
+    assert n_looks * look >= 0.9 * min(LOOKS * n_steps, 2000 * look)
 
 
 def test_without_a_measured_step_nothing_is_guessed() -> None:
@@ -168,20 +168,23 @@ def test_guesses_are_made_as_deep_as_their_passes_are_worth() -> None:
     assert found.time < 1.2 * best * 2000
 
 
-def test_guesses_that_take_too_long_are_left_until_that_was_long_ago() -> None:
+def test_guesses_that_lost_all_they_may_rest_until_they_can_be_tried_again() -> None:
+    """In all answers together; what they take is thought to be half after a long time."""
     depths, sequence = Depths(), begun()
     work = StepWork(sequence, 1)
     depths.observe(StepPlan((work,)), 1.0)
-    assert depths.guesses_pay
-    assert depths.worth_reading(sequence, 1000)
-    depths.guessed([sequence], 1, 3.0)
-    assert not depths.guesses_pay
-    assert not depths.worth_reading(sequence, 1)
-    n_rested = 0
-    while not depths.guesses_pay:
-        depths.rested([sequence], 32)
-        n_rested += 32
-    assert 1000 < n_rested < 10_000
+    assert depths.wish([sequence], [work], 63) > 0
+    depths.guessed(1, 3.0)
+    assert depths.guesses_rest
+    assert depths.wish([sequence], [work], 63) == 0
+    other, n_rested = begun(), 0
+    depths.observe(StepPlan((StepWork(other, 1),)), 1.0)
+    while depths.guesses_rest:
+        assert depths.wish([other], [StepWork(other, 1)], 63) == 0
+        depths.rested([other], 8)
+        n_rested += 8
+    assert n_rested == pytest.approx((3.0 - TRY + TRY) / SHARE, abs=10)
+    assert depths.guessing.of(1, 1.0) == pytest.approx(1.5)
 
 
 def test_an_answer_that_soon_ends_is_not_read_for() -> None:
@@ -197,4 +200,4 @@ def test_an_answer_that_soon_ends_is_not_read_for() -> None:
 def test_guesses_that_are_never_right_lose_hardly_anything(row: float, seed: int) -> None:
     found = GuessingWorld(lambda rows: 1 + row * (rows - 1), 0.0, n=300, seed=seed)
     dearest = max((row + PASS) * depth for depth in found.chosen)
-    assert found.time <= found.sequence.n_generated * (1 + SHARE) + FIRST_LOSS + dearest
+    assert found.time <= found.sequence.n_generated * (1 + SHARE) + TRY + dearest

@@ -155,8 +155,8 @@ def test_texts_that_nothing_is_drafted_for_take_no_pass(made: Made, monkeypatch:
     assert sum(int(one.rpartition(" ")[2]) for one in told) > 400
 
 
-def test_a_layer_whose_guesses_do_not_pay_is_left_alone(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No row is kept for it; once they may pay, it goes on in the middle of an answer."""
+def test_a_layer_whose_guesses_rest_is_left_alone(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row is kept for it; after that it goes on in the middle of an answer."""
     model, kept = opened(made("qwen3.5")[0], prefix_cache=False), list[int]()
     guesses, request = program_of(model, ModelDrafts), greedy(token_ids(100, VOCAB_SIZE), 60)
     assert model.engine.scheduler.speculation is not None
@@ -166,14 +166,14 @@ def test_a_layer_whose_guesses_do_not_pay_is_left_alone(made: Made, monkeypatch:
     def appended(self: GenerationState, token_id: int, now: float) -> None:
         text = guesses.texts.get(self.number)
         kept.append(0 if text is None else text.n + text.waiting.n)
-        depths.guesses_pay = depths.guesses_pay or self.n_generated == 30
+        depths.guesses_rest = depths.guesses_rest and self.n_generated != 30
         append(self, token_id, now)
 
     try:
         plain = finish(model.engine.submit(request)).token_ids
         monkeypatch.setattr(GenerationState, "append", appended)
-        monkeypatch.setattr(depths, "wish", lambda *parts: 3 if depths.guesses_pay else 0)
-        depths.guesses_pay = False
+        monkeypatch.setattr(depths, "wish", lambda *parts: 0 if depths.guesses_rest else 3)
+        depths.guesses_rest = True
         done = finish(model.engine.submit(request))
     finally:
         model.close()

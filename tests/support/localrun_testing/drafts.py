@@ -34,7 +34,7 @@ class Deepest(Depths):
     def settle(self, work: StepWork, n_accepted: int) -> None:
         pass
 
-    def lose(self, sequences: Sequence[GenerationState], seconds: float) -> None:
+    def lose(self, seconds: float) -> None:
         pass
 
     def rest(self, sequences: Sequence[GenerationState]) -> int:
@@ -50,7 +50,7 @@ class Guessing(Deepest):
     def worth_reading(self, sequence: GenerationState, n: int) -> bool:
         return True
 
-    def _weigh_guesses(self, work: StepWork) -> None:
+    def _allow_guesses(self, seconds: float, step: float) -> None:
         pass
 
 
