@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localrun_testing.chat_app import ask, chat_app, ready
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
 from localrun_testing.pilots import drive, until, until_text
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
@@ -100,3 +100,22 @@ def test_a_number_out_of_range_is_told_and_not_kept() -> None:
 
     drive(app, steps)
     assert client.requests[0].sampling.temperature == 0.4
+
+
+def test_a_second_escape_asks_no_second_time() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: isinstance(app.screen, ChatSettingsScreen))
+        screen = app.screen
+        assert isinstance(screen, ChatSettingsScreen)
+        screen.query_one("#system", TextArea).text = "Be brief."
+        screen.action_leave()
+        screen.action_leave()
+        await until_text(pilot, "Save the changes to this chat?")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen_stack == [chat_screen(pilot)])
+
+    drive(app, steps)

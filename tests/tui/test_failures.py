@@ -151,3 +151,26 @@ def test_a_dialog_that_is_answered_twice_is_left_once(screen: Callable[[], Scree
 
     drive(app, steps)
     assert answers == ["a"]
+
+
+def test_a_dialog_that_is_answered_while_another_covers_it_is_left_after_that_one() -> None:
+    app, _ = chat_app()
+    answers: list[object] = []
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        app.push_screen(AskText("Title?", "a"), answers.append)
+        await pilot.pause()
+        below = app.screen
+        app.push_screen(HelpScreen([], []))
+        await pilot.pause()
+        below.dismiss("a")
+        below.dismiss("b")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen), "the one above stays"
+        app.screen.dismiss(None)
+        await until(pilot, lambda: answers)
+        assert app.screen_stack == [chat_screen(pilot)]
+
+    drive(app, steps)
+    assert answers == ["a"]

@@ -50,7 +50,7 @@ class LongText:
     @property
     def size(self) -> str:
         """The size in words."""
-        size, n_lines = n_bytes(self.text), self.text.count("\n") + 1
+        size, n_lines = n_bytes(self.text), self.text.count("\n") + (not self.text.endswith("\n"))
         seen = f"; the model sees {self.ctx:,} at once" if self.ctx else ""
         return f"{self.name}: {gib(size)}, {n_lines:,} lines, ≈{about_tokens(size):,} tokens{seen}"
 

@@ -2,20 +2,35 @@
 
 from textual import on
 from textual.await_complete import AwaitComplete
-from textual.events import Mount
+from textual.events import Mount, ScreenResume
 from textual.screen import ModalScreen, Screen, ScreenResultType
 
 
 class Page(Screen[ScreenResultType]):
     """A screen in the place of the chat. At a second `dismiss`, Textual's own would take away the screen below, or end
-    the app. Toasts about the screen before it are gone: they would cover this one."""
+    the app; while another screen covers this one, it would take that away, so this one is left after it. Toasts about
+    the screen before it are gone: they would cover this one."""
+
+    _is_left = False
+    _late: tuple[ScreenResultType | None, ...] = ()  # the answer, until the screen above is gone
 
     @on(Mount)
     def _end_toasts(self) -> None:
         self.app.clear_notifications()
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
-        return super().dismiss(result) if self in self.app.screen_stack else AwaitComplete()
+        if not self._is_left and self in self.app.screen_stack:
+            self._is_left = True
+            if self.app.screen is self:
+                return super().dismiss(result)
+            self._late = (result,)
+        return AwaitComplete()
+
+    @on(ScreenResume)
+    def _leave_late(self) -> None:
+        late, self._late = self._late, ()
+        if late:
+            super().dismiss(*late)
 
 
 class Dialog(Page[ScreenResultType], ModalScreen[ScreenResultType]):

@@ -129,6 +129,8 @@ class ChatSettingsScreen(Dialog[ChatSettings | None]):
     @on(Button.Pressed, "#leave")
     def action_leave(self) -> None:
         """Leave; ask first where changes would be lost."""
+        if self.app.screen is not self:  # a second Escape, behind the question
+            return
         if self._chosen() == self.settings:
             self.dismiss(None)
             return
