@@ -174,3 +174,19 @@ def test_a_dialog_that_is_answered_while_another_covers_it_is_left_after_that_on
 
     drive(app, steps)
     assert answers == ["a"]
+
+
+def test_a_dialog_that_is_left_before_it_is_drawn_ends_nothing() -> None:
+    app, _ = chat_app()
+    answers: list[object] = []
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        dialog = AskOne("Which?", [("a", "A", "")])
+        app.push_screen(dialog, answers.append)
+        dialog.dismiss("a")
+        await until(pilot, lambda: answers)
+        await until(pilot, lambda: app.screen_stack == [chat_screen(pilot)])
+
+    drive(app, steps)
+    assert answers == ["a"]

@@ -8,8 +8,8 @@ from textual.screen import ModalScreen, Screen, ScreenResultType
 
 class Page(Screen[ScreenResultType]):
     """A screen in the place of the chat. At a second `dismiss`, Textual's own would take away the screen below, or end
-    the app; while another screen covers this one, it would take that away, so this one is left after it. Toasts about
-    the screen before it are gone: they would cover this one."""
+    the app; while another screen covers this one, it would take that away, so this one is left after it, and not before
+    its own widgets are there. Toasts about the screen before it are gone: they would cover this one."""
 
     _is_left = False
     _late: tuple[ScreenResultType | None, ...] = ()  # the answer, until the screen above is gone
@@ -17,19 +17,20 @@ class Page(Screen[ScreenResultType]):
     @on(Mount)
     def _end_toasts(self) -> None:
         self.app.clear_notifications()
+        self.call_after_refresh(self._leave_late)
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         if not self._is_left and self in self.app.screen_stack:
             self._is_left = True
-            if self.app.screen is self:
+            if self.app.screen is self and self.is_mounted:
                 return super().dismiss(result)
             self._late = (result,)
         return AwaitComplete()
 
     @on(ScreenResume)
     def _leave_late(self) -> None:
-        late, self._late = self._late, ()
-        if late:
+        if self._late and self.app.screen is self and self.is_mounted:
+            late, self._late = self._late, ()
             super().dismiss(*late)
 
 
