@@ -32,18 +32,19 @@ _DRAFT_ARCHITECTURE = re.compile(r"(?:.*[-_])?(?:assistant|draft(?:er)?|mtp|eagl
 _KEYS = {"adapter.type": ADAPTER, "imatrix.chunk_count": IMATRIX, "clip.projector_type": PROJECTOR}
 
 
-def _word(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![a-z0-9])(?:{pattern})(?![a-z0-9])", re.IGNORECASE)
+# Words of names, as patterns that are compiled where a name is looked at.
+_QTYPE = r"I?Q\d+(?:_[A-Z0-9]{1,3})*|TQ\d_\d|MXFP4(?:_MOE)?|NVFP4"  # an imatrix has none of these
+_BESIDE = {
+    r"draft(?:er)?|mtp|eagle\d?|dflash|medusa|assistant|speculator": DRAFT,
+    r"q?lora|adapter": ADAPTER,
+    r"control[-_]?vectors?|cvector|steering[-_]?vectors?": CONTROL_VECTOR,
+    r"vocoder|wavtokenizer": VOCODER,
+}
 
 
-_IMATRIX_NAME = re.compile("imatrix", re.IGNORECASE)
-_WEIGHTS_NAME = _word(r"I?Q\d+(?:_[A-Z0-9]{1,3})*|TQ\d_\d|MXFP4(?:_MOE)?|NVFP4")  # an imatrix has none of these types
-_BESIDE = (
-    (_word(r"draft(?:er)?|mtp|eagle\d?|dflash|medusa|assistant|speculator"), DRAFT),
-    (_word(r"q?lora|adapter"), ADAPTER),
-    (_word(r"control[-_]?vectors?|cvector|steering[-_]?vectors?"), CONTROL_VECTOR),
-    (_word(r"vocoder|wavtokenizer"), VOCODER),
-)
+def _words(pattern: str, name: str) -> set[str]:
+    found = re.findall(rf"(?<![a-z0-9])(?:{pattern})(?![a-z0-9])", name, re.IGNORECASE)
+    return {word.lower() for word in found}
 
 
 def declared_helper(values: Mapping[str, Any]) -> str:
@@ -74,7 +75,8 @@ def named_helper(path: str) -> str:
         return APPLE_DOUBLE
     if re.search(r"mm[-_]?proj", path, re.IGNORECASE):
         return PROJECTOR
-    if _IMATRIX_NAME.match(name) or (_IMATRIX_NAME.search(name) and not _WEIGHTS_NAME.search(name)):
+    before, imatrix, _ = name.lower().partition("imatrix")
+    if imatrix and not (before and _words(_QTYPE, name)):
         return IMATRIX
     return ""
 
@@ -90,8 +92,7 @@ def helper_beside_model(name: str, repo: str) -> str:
 
     A word that the repository or folder `repo` has in its own name says nothing.
     """
-    for pattern, helper in _BESIDE:
-        said = {found.lower() for found in pattern.findall(name)}
-        if said - {found.lower() for found in pattern.findall(repo)}:
+    for pattern, helper in _BESIDE.items():
+        if _words(pattern, name) - _words(pattern, repo):
             return helper
     return ""

@@ -6,6 +6,7 @@ that changes nothing else, it shows which control tokens in the prompt begin ins
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from localrun.base.dataclass import dataclass
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 # Hieroglyphs are printable, have no case and are hardly ever in a chat; for a chat in hieroglyphs there are characters
 # for private use.
-_STAND_INS = (*range(0x13000, 0x13430), *range(0x100000, 0x10FFFE))
+_STAND_INS = range(0x13000, 0x13430), range(0x100000, 0x10FFFE)
 
 Inputs = dict[str, Any]
 Render = Callable[[Inputs], str]
@@ -155,7 +156,7 @@ def _shows_python(messages: Sequence[Mapping[str, Any]], prompt: str) -> bool:
 
 def _stand_ins(letters: set[str], used: str) -> dict[str, str]:
     """An unused character for each letter."""
-    free = (char for char in map(chr, _STAND_INS) if char not in used)
+    free = (char for char in map(chr, chain(*_STAND_INS)) if char not in used)
     return dict(zip(sorted(letters), free, strict=False))
 
 

@@ -4,8 +4,11 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
+from unittest.mock import patch
 
 from textual.app import App
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
 from localrun_testing.idle import patient_pilot
@@ -13,13 +16,23 @@ from localrun_testing.waiting import PATIENCE
 
 Steps = Callable[["Pilot[Any]"], Awaitable[None]]
 SMALL, LARGE = (80, 24), (120, 40)
+_parse_rules = Stylesheet._parse_rules
+_parsed: dict[tuple[object, ...], list[RuleSet]] = {}
+
+
+def _parse_once(sheet: Stylesheet, css: str, **where: Any) -> list[RuleSet]:
+    """Rules of a style sheet: each app of a process has the same ones, and parsing them is a tenth of its start."""
+    key = (css, *sorted(where.items()), frozenset(sheet._variables.items()))
+    if key not in _parsed:
+        _parsed[key] = _parse_rules(sheet, css, **where)
+    return _parsed[key]
 
 
 def drive(app: App[Any], steps: Steps, size: tuple[int, int] = SMALL) -> None:
     """Run `app` without a terminal, and `steps` on it."""
 
     async def run() -> None:
-        with patient_pilot(app):
+        with patient_pilot(app), patch.object(Stylesheet, "_parse_rules", _parse_once):
             async with app.run_test(size=size, notifications=True) as pilot:
                 await pilot.pause()
                 await steps(pilot)

@@ -36,7 +36,8 @@ class ShownKey(NamedTuple):
 
     def widget(self) -> FooterKey:
         key, description, action = self.binding.key, self.binding.description, self.binding.action
-        return FooterKey(key, self.display, description, action, not self.enabled, self.tooltip, self.classes)
+        classes = f"-compact {self.classes}"  # without -compact it gives that to itself later, and is styled twice
+        return FooterKey(key, self.display, description, action, not self.enabled, self.tooltip, classes)
 
 
 class KeyBar(Footer):
