@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 import numpy as np
 
+from localrun.base.dataclass import dataclass
 from localrun.base.events import ToolCall
 from localrun.base.request import Request, Sampling
 from localrun.engine.answer import AnswerStream
