@@ -48,7 +48,7 @@ struct Stream {
   // Codes become fp16 on the way, by the threads themselves.
   template <int BITS> __device__ void copy(uint16_t* to, int row, const Cells<BITS, DIM>& from, int part) {
     const int width = lr_part_width(part);
-#pragma unroll 4
+#pragma unroll (BITS == 16 || DIM <= 128 ? 4 : 2)  // registers of wide heads hold no more codes under way
     for (int at = threadIdx.x; at < KEYS * width / 8; at += THREADS) {
       const int key = at / (width / 8), d = at % (width / 8) * 8, dim = part * PART + d;
       if constexpr (BITS == 16) {
@@ -92,6 +92,7 @@ struct Columns {
   bool first;
 
   __device__ void begin_unit() {
+#pragma unroll
     for (int c = 0; c < 2; c++) m[c] = -INFINITY, l[c] = 0.f;
 #pragma unroll
     for (int tile = 0; tile < DIM / 16; tile++)
@@ -170,6 +171,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attend_tiles(const floa
       columns.position[c] = row_of[c] >= begin && row_of[c] < end ? positions[row_of[c]] : -1;
     if (is_alone && is_alone[begin]) continue;
     if (most < 0) {  // padding
+#pragma unroll
       for (int c = 0; c < 2; c++)
         for (int d = g; row_of[c] >= begin && row_of[c] < end && d < DIM; d += 8) columns.out[c][d] = 0.f;
       continue;
@@ -188,6 +190,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attend_tiles(const floa
     lr_pack_query(query, there ? (turns ? sink_q : q) + query_at : nullptr, scale, 0, 1);
     __syncwarp();
     columns.first = true;
+#pragma unroll
     for (int c = 0; c < 2; c++) columns.total_m[c] = -INFINITY, columns.total_l[c] = 0.f;
     columns.begin_unit();
 
@@ -216,6 +219,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attend_tiles(const floa
       const WeightFragments weights(shared->weights[warp]);
       Merge merge[2] = {{1.f, 0.f}, {1.f, 0.f}};
       if (some)
+#pragma unroll
         for (int c = 0; c < 2; c++) merge[c] = lr_merge(columns.m[c], columns.l[c], m[c], l[c]);
       Broken broken;
 #pragma unroll
