@@ -2,9 +2,9 @@
 
     python -m benchmarks.gpu_cases [--save FOLDER]
 
-First versions, then all kernels compiled side by side, the cases with their errors beside what is allowed, intrinsics
-bit by bit, and weights of every type packed by the GPU as by the processor. With LOCALRUN_EMULATE_CUDA=1 the cases
-run on the emulator, to try the script.
+First versions, a product in bulk with little memory left, then all kernels compiled side by side, the cases with their
+errors beside what is allowed, intrinsics bit by bit, and weights of every type packed by the GPU as by the processor.
+With LOCALRUN_EMULATE_CUDA=1 the cases run on the emulator, to try the script.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import cast
 from unittest.mock import patch
 
 import torch
@@ -27,6 +28,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.gpu_report import Report
 from localrun.backends.cuda import availability
 from localrun.backends.cuda.backend import CudaBackend
+from localrun.backends.cuda.bulk import SPAN
+from localrun.backends.cuda.bulk_linears import Multiplies
 from localrun.backends.cuda.compiler import compile_kernels, nvrtc_version
 from localrun.backends.cuda.kernels import units
 from localrun.backends.cuda.self_test import CASES
@@ -39,6 +42,7 @@ from localrun.backends.gpu.weight_layouts import BY_TYPE
 from localrun.formats.quant import QUANT_TYPES
 from localrun.ops.layouts import RowReader
 
+LITTLE = 64 << 20  # bytes that are left free, of which a library's product may want some
 PACKAGES = ("torch", "numpy", "cuda-core", "cuda-bindings", "nvidia-cuda-nvrtc", "platformdirs", "gguf", "transformers")
 
 
@@ -48,6 +52,7 @@ def main() -> None:
     report, emulated = Report(parser.parse_args().save), availability.is_emulated()
     versions(report)
     device = CudaBackend().kernel_device
+    product_in_little_memory(report, device)  # before the library has memory of its own
     if not emulated:
         compile_all(report, device)
     cases(report, device)
@@ -65,6 +70,40 @@ def versions(report: Report) -> None:
     why = availability.why_unavailable()
     report.row("gpu", f"{availability.gpu()}\n{why or 'can be used'}", gpu=availability.gpu(), why=why)
     report.row("nvrtc", f"NVRTC {report.attempt('NVRTC', nvrtc_version)}")
+
+
+def product_in_little_memory(report: Report, device: Device) -> None:
+    """The product of a span that is read in bulk, with little memory left and with plenty: the same bits."""
+    n_in, n_out = (256, 64) if device.torch_device.type == "cpu" else (4096, 14336)
+    where = device.torch_device
+    x, weights = (synthetic.between_ones(n, n_in).to(where).bfloat16() for n in (SPAN, n_out))
+    found = [torch.zeros(SPAN, n_out, dtype=torch.bfloat16, device=where) for _ in range(2)]
+    multiplies = cast("Multiplies", device)
+
+    def same() -> bool:
+        with little_memory(where):
+            multiplies.bf16_product(x, weights, found[0])()
+        multiplies.bf16_product(x, weights, found[1])()
+        return torch.equal(*found)
+
+    text = {True: "same bits", False: "OTHER BITS", None: "failed"}[report.attempt("a product in little memory", same)]
+    report.row("product", f"in bulk with {LITTLE >> 20} MiB left: {text}", said=text)
+
+
+@contextmanager
+def little_memory(where: torch.device) -> Iterator[None]:
+    """All of a GPU's free memory but LITTLE is taken."""
+    if where.type != "cuda":
+        yield
+        return
+    torch.cuda.empty_cache()
+    taken = torch.empty(max(0, torch.cuda.mem_get_info(where)[0] - LITTLE), dtype=torch.uint8, device=where)
+    try:
+        yield
+        torch.cuda.synchronize(where)
+    finally:
+        del taken
+        torch.cuda.empty_cache()
 
 
 def compile_all(report: Report, device: Device) -> None:

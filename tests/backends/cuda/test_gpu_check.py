@@ -5,13 +5,15 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from localrun_testing.emulator.cuda import EmulatedDevice
+import torch
+from localrun_testing.emulator.cuda import EmulatedDevice, void
 
 from benchmarks import gpu_minutes
-from benchmarks.gpu_cases import errors_told
+from benchmarks.gpu_cases import errors_told, product_in_little_memory
 from benchmarks.gpu_check import step_lines
 from benchmarks.gpu_parts import DecodePart, DecodeStep
 from benchmarks.gpu_report import ROWS, Report
@@ -90,6 +92,21 @@ def test_bottlenecks_are_what_takes_longer_than_reading_its_weights() -> None:
     *lines, last = step_lines("8B", step, copy_gbps=1000.0)
     assert "9.00 ms a token, 43% of copy" in lines[0]
     assert last.endswith("beyond the graph (3.00 ms), norm (2.00 ms), asking for launches (1.00 ms), linear (0.10 ms)")
+
+
+@pytest.mark.parametrize(("change", "said"), [(0.0, "same bits"), (1.0, "OTHER BITS")])
+def test_products_are_held_against_those_in_little_memory(
+    change: float, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[torch.Tensor] = []
+
+    def product(_: object, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> Callable[[], None]:
+        made.append(out)
+        return lambda: void(out.copy_(a.float() @ b.float().T + change * len(made)))
+
+    monkeypatch.setattr(EmulatedDevice, "bf16_product", product)
+    product_in_little_memory(Report(tmp_path), EmulatedDevice())
+    assert [row["said"] for row in rows_of(tmp_path)] == [said]
 
 
 def test_errors_of_cases_that_pass_are_told() -> None:
