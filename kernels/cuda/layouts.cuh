@@ -86,6 +86,7 @@ template <int N> LR_INLINE void lr_codes_from(uint32_t (&codes)[8], const lr_til
 
 #if TABLE
 // Numbers 0 to 3, 4 to 7, … of the table, as bytes.
+#undef TABLE_WORDS
 #if TABLE == 1
 #define TABLE_WORDS 0xbfad9881u, 0xf6eaddcfu, 0x26190d01u, 0x71594535u
 #else

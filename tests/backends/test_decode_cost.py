@@ -141,10 +141,11 @@ def test_launches_of_a_step_of_one_row(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("codec", ["f16", "q8"])
 def test_attention_turns_back_and_quantises_as_it_merges(codec: str) -> None:
-    """Rows that a gate gave, and those of the logits, are all that launches of their own quantise."""
+    """So do gates: rows of the logits are all that a launch of its own quantises."""
     device, _, config = decoded(open_gguf(BUILTIN), codec)
     assert device.launched["attend_merge"] == config.n_layers
-    assert device.launched["quantize"] == config.n_layers + 1
+    assert device.launched["quantize"] == 1
+    assert device.launched["linear_gate"] == config.n_layers
     assert not device.launched["rotate_heads"]
 
 

@@ -14,7 +14,7 @@ from localrun.backends.gpu.layer_cache import codec_defines
 from localrun.backends.gpu.logits import PARTS
 from localrun.backends.gpu.mixture_memory import MANY
 from localrun.backends.gpu.supports import MAX_KEYS
-from localrun.backends.gpu.weight_layouts import LAYOUTS, CodeLayout
+from localrun.backends.gpu.weight_layouts import LAYOUTS, MIXED, CodeLayout, mixed_defines
 from localrun.base.dataclass import dataclass
 from localrun.ops.kv import KV_CODECS, KVCodec
 
@@ -80,6 +80,7 @@ def weight_units() -> Iterator[Unit]:
     beside: dict[str, int] = {"ACT": 1, "SIDES": 2}
     ways: dict[str, dict[str, dict[str, int]]] = {
         "linear.cu": {"": {}, "after a gate": after, "gate beside up": beside},
+        "linear_gate.cu": {"": beside},
         "linear_many.cu": {
             **{f"{n_x} rows": {"N_X": n_x} for n_x in (16, 32, 64)},
             "64 rows after a gate": {"N_X": 64, **after},
@@ -96,3 +97,6 @@ def weight_units() -> Iterator[Unit]:
             for way, defines in which.items():
                 yield Unit(file, f"{layout.name} {way}".strip(), layout.defines | defines)
         yield Unit("embed.cu", layout.name, layout.defines)
+    named = {layout.name: layout for layout in LAYOUTS if isinstance(layout, CodeLayout)}
+    for first, second in MIXED:
+        yield Unit("linear_mixed.cu", f"{first} beside {second}", mixed_defines(named[first], named[second]))

@@ -70,6 +70,8 @@ CASES: Mapping[str, CudaCase] = {
     **ATTENTION.named(),
     **RECURRENT,
     "linear of few": self_test_linears.linear_of_few,
+    "linear of two layouts": self_test_linears.linear_of_two_layouts,
+    "gate beside up": self_test_linears.gate_beside_up,
     "linear of many": self_test_linears.linear_of_many,
     "linear of floats": self_test_linears.linear_of_floats,
     "linear in bulk": self_test_linears.linear_in_bulk,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -22,6 +23,46 @@ def linear_of_few(device: Device) -> str:
     """Scales of 32 columns with minima, and of 16 without."""
     wide, narrow = linear(device, "Q4_K", 3), linear(device, "Q6_K", 8)
     return wide or narrow
+
+
+def linear_of_two_layouts(device: Device) -> str:
+    """Two matrices of one layout and one of another in a launch, the last with a scale and a bias."""
+    where, rows, types = device.torch_device, 3, ("Q4_K", "Q4_K", "Q6_K")
+    x, bias = between_ones(rows, N_IN), between_ones(N_OUT)
+    q8 = Q8.of(N_IN, rows, torch.device("cpu"))
+    q8.quantize(x)
+    there, seen = Q8(q8.codes.to(where), q8.groups.to(where)), q8.decoded(N_IN)
+    outs = [torch.zeros(rows, N_OUT, device=where) for _ in types]
+    given = [LinearWeight(packed(qtype, weights(qtype), device)) for qtype in types]
+    given[2] = replace(given[2], bias=bias.to(where), scale=0.5)
+    (launch,) = linears.linear(device, None, there, given, outs, rows)
+    launch()
+    for number, (qtype, out) in enumerate(zip(types, outs, strict=True)):
+        exact, size = products(seen, decoded(qtype, weights(qtype)))
+        wanted = 0.5 * exact + bias if number == 2 else exact
+        if wrong := off(qtype, float(((out.cpu() - wanted).abs() / size).max()), CLOSE):
+            return wrong
+    return ""
+
+
+def gate_beside_up(device: Device) -> str:
+    """Quantised as it ends, with biases and columns that end within a group."""
+    where, rows = device.torch_device, 3
+    x, biases = between_ones(rows, N_IN), between_ones(2, N_OUT)
+    q8 = Q8.of(N_IN, rows, torch.device("cpu"))
+    q8.quantize(x)
+    there, raws = Q8(q8.codes.to(where), q8.groups.to(where)), (weights("Q4_K"), weights("Q4_K").flip(0))
+    given = [
+        LinearWeight(packed("Q4_K", raw, device), bias.to(where), 0.5) for raw, bias in zip(raws, biases, strict=True)
+    ]
+    out, made = torch.zeros(rows, N_OUT, device=where), Q8.of(N_OUT, rows, where)
+    linears.gate_beside_up(device, there, given, out, made, "silu_mul")()
+    gate, up = (
+        0.5 * products(q8.decoded(N_IN), decoded("Q4_K", raw))[0] + bias for raw, bias in zip(raws, biases, strict=True)
+    )
+    error = (out.cpu() - torch.nn.functional.silu(gate) * up).abs() / (1 + gate.abs() * up.abs())
+    wrong = off("gate", float(error.max()), ROUNDED)
+    return wrong or ("" if made.is_of(out) else "other codes")
 
 
 def linear_of_many(device: Device) -> str:

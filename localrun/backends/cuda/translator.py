@@ -64,6 +64,16 @@ class CudaTranslator(Translator):
             yield from bulk_linears.linear(*in_bulk, residual=rest, out_scale=op.out_scale, act=op.act)
             return
         yield from self.quantize_once(op.a)
+        made, q8 = self.buffers[out[0]].q8(self.bucket.rows), read.q8(self.bucket.rows)
+        plain = (
+            rest is None
+            and op.out_scale == 1
+            and linears.can_quantize(self.device, op.weights, op.act, self.bucket.rows)
+        )
+        if made is not None and q8 is not None and plain:
+            self.quantized.add(out[0])
+            yield linears.gate_beside_up(self.device, q8, op.weights, outs[0], made, op.act)
+            return
         yield from self.products.linear(read, op.weights, outs, op.act, residual=rest, out_scale=op.out_scale)
 
     def logits(self, a: Buffer, weight: Packed, out: Tensor, rows: int) -> Iterator[Launch]:

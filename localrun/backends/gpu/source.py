@@ -11,7 +11,7 @@ from pathlib import Path
 from localrun.base.dataclass import dataclass
 from localrun.base.resources import resource
 
-_INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
+_INCLUDE = re.compile(r'^#include "([\w.]+)"(  // again)?\n', re.MULTILINE)
 EMULATOR_HEADER = "cuda.h"  # of kernels/emulator, where ptx.cuh is not
 
 
@@ -45,8 +45,10 @@ class KernelTexts:
         return hashlib.sha256(repr(self.file_hashes()).encode()).hexdigest()[:16]
 
     def with_includes(self, file: str, replace: Mapping[str, str]) -> str:
-        """`source`, with other texts for some files."""
+        """`source`, with other texts for some files. Where `// again` is behind an include, the file follows once more,
+        with what it brought the first time: under other macros, in another namespace."""
         done: set[str] = set()
+        brought: dict[str, set[str]] = {}  # by the file that was included
 
         def text(name: str) -> str:
             done.add(name)
@@ -54,10 +56,17 @@ class KernelTexts:
             own = own.replace("#pragma once\n", "\n")
 
             def include(match: re.Match[str]) -> str:
-                if match[1] == EMULATOR_HEADER:
+                included, again = match.groups()
+                if included == EMULATOR_HEADER:
                     return match[0]
-                after = own.count("\n", 0, match.end()) + 1
-                return "\n" if match[1] in done else f'{text(match[1])}#line {after} "{name}"\n'
+                if again:
+                    done.difference_update(brought[included])
+                if included in done:
+                    return "\n"
+                before, after = set(done), own.count("\n", 0, match.end()) + 1
+                whole = f'{text(included)}#line {after} "{name}"\n'
+                brought[included] = done - before
+                return whole
 
             return f'#line 1 "{name}"\n{_INCLUDE.sub(include, own)}'
 

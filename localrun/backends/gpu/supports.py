@@ -71,9 +71,7 @@ SUPPORTS: Mapping[type[Instruction], Support] = {
     RopeAppend: Support(HEADS, fits=has_head),
     Attention: Support(HEADS, fits=has_head, launches=2),
     Linear: Support(
-        "matrices whose columns are sorted by group (desc_act, actorder)",
-        fits=lambda op, place: not gathers(op),
-        launches=1.25,  # one in four reads what a gate gave, which is quantised
+        "matrices whose columns are sorted by group (desc_act, actorder)", fits=lambda op, place: not gathers(op)
     ),
     Embed: Support(
         "embeddings of every layer, which stay in their file", fits=lambda op, place: op.weight.layout is not MAPPED

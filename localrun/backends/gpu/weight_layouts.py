@@ -137,6 +137,19 @@ BY_TYPE: dict[str, WeightLayout] = {
     **dict.fromkeys(("IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S"), I8_K),
 }
 LAYOUTS: tuple[WeightLayout, ...] = tuple({layout.name: layout for layout in (F32, *BY_TYPE.values())}.values())
+# Pairs of layouts that recipes give queries, keys and values of a layer: their matrices share a launch.
+MIXED = (
+    *(("q2_k", other) for other in ("q3_k", "q4_k")),
+    *(("q3_k", other) for other in ("q4_k", "q5_k")),
+    *(("q4_k", other) for other in ("q5_k", "q6_k", "q8_0")),
+    *(("q5_k", other) for other in ("q6_k", "q8_0")),
+    *((other, "q5_k") for other in ("iq4_nl", "iq4_xs")),
+)
+
+
+def mixed_defines(first: WeightLayout, second: WeightLayout) -> dict[str, int]:
+    """Macros of kernels that read two layouts."""
+    return first.defines | {f"{name}_2": value for name, value in second.defines.items()}
 
 
 def layout_of(qtype: str) -> WeightLayout:

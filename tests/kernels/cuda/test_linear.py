@@ -12,9 +12,11 @@ from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.gpu_weights import CODES, FLOATS, GRIDS, columns, packed, packed_floats, random_rows
 from localrun_testing.native_ops import nmse
 
-from localrun.backends.cuda.linears import dequantize, linear
+from localrun.backends.cuda.linears import can_quantize, dequantize, gate_beside_up, linear
 from localrun.backends.gpu.layouts import GpuLayout
 from localrun.backends.gpu.matrices import embed
+from localrun.backends.gpu.q8 import Q8
+from localrun.backends.gpu.weight_layouts import MIXED, layout_of
 from localrun.backends.reference.ops import activate
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import RowReader
@@ -100,10 +102,45 @@ def test_matrices_of_different_sizes_and_layouts_share_a_linear(types: tuple[str
         assert torch.equal(found, alone * scale + bias)
 
 
-def test_matrices_of_one_layout_are_one_launch() -> None:
-    x, outs = random_rows(2, 256), [torch.zeros(2, 16) for _ in range(3)]
-    weights = [LinearWeight(packed(qtype, 16, 256)) for qtype in ("Q4_K", "Q6_K", "Q4_K")]
-    assert len(linear(EmulatedDevice(), x, quantized(x), weights, outs, 2)) == 2
+@pytest.mark.parametrize(
+    ("types", "rows", "n_launches"),
+    [
+        (("Q4_K", "Q4_K", "Q4_K"), 2, 1),
+        (("Q4_K", "Q6_K", "Q4_K"), 8, 1),
+        (("Q6_K", "Q4_K"), 1, 1),
+        (("Q4_K", "Q6_K", "Q4_K"), 9, 2),
+        (("Q4_K", "Q6_K", "Q5_K"), 2, 3),
+        (("Q4_K", "Q4_K", "Q4_K", "Q6_K"), 2, 2),
+        (("Q4_1", "Q6_K"), 2, 2),
+        (("F16", "Q4_K"), 2, 2),
+    ],
+)
+def test_matrices_of_a_layout_and_of_usual_pairs_are_one_launch(
+    types: tuple[str, ...], rows: int, n_launches: int
+) -> None:
+    x, outs = random_rows(rows, 256), [torch.zeros(rows, 16) for _ in types]
+    weights = [LinearWeight(packed(qtype, 16, 256)) for qtype in types]
+    assert len(linear(EmulatedDevice(), x, quantized(x), weights, outs, rows)) == n_launches
+
+
+def types_of(layout: str) -> str:
+    """A quant type that is held in a layout."""
+    return next(qtype for qtype in CODES if layout_of(qtype).name == layout)
+
+
+@pytest.mark.parametrize("pair", MIXED, ids="-".join)
+def test_layouts_in_one_launch_give_the_bits_of_each_alone(pair: tuple[str, str]) -> None:
+    """With sizes that end within a tile, biases, scales and a residual, in every order."""
+    first, second = map(types_of, pair)
+    for types, rows in product(((first, first, second), (second, first), (second, first, second)), (1, 3, 8)):
+        weights = [
+            LinearWeight(packed(qtype, n, 256, seed=n), random_rows(1, n)[0], 0.5 + n)
+            for qtype, n in zip(types, (70, 16, 33), strict=False)
+        ]
+        x = random_rows(rows, 256)
+        together = run(x, weights)
+        for found, weight in zip(together, weights, strict=True):
+            assert torch.equal(found, run(x, [weight])[0])
 
 
 @pytest.mark.parametrize(
@@ -122,6 +159,37 @@ def test_gate_and_up_end_in_one(act: LinearActivation, types: tuple[str, str], r
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
     (alone,) = run(x[1:2], [*weights], act=act, out_scale=0.5, residual=residual[1:2])
     assert torch.equal(alone, found[1:2])
+
+
+@pytest.mark.parametrize("act", ACTIVATIONS)
+@pytest.mark.parametrize("qtype", ["Q4_0", "Q4_K", "Q6_K"])
+def test_a_gate_beside_an_up_is_quantised_to_the_bits_of_two_launches(qtype: str, act: LinearActivation) -> None:
+    for n_out, rows in product((49, 64, 160), (1, 3, 8)):
+        weights = [
+            LinearWeight(packed(qtype, n_out, 256, seed), random_rows(1, n_out, seed)[0], 0.6) for seed in (1, 2)
+        ]
+        x = random_rows(rows, 256)
+        (expected,) = run(x, weights, act=act)
+        memory, made = torch.full((rows + 3, n_out), torch.nan), Q8.of(n_out, rows, x.device)
+        made.codes.fill_(7)
+        gate_beside_up(EmulatedDevice(), quantized(x), weights, memory[:rows], made, act)()
+        assert torch.equal(memory[:rows], expected)
+        assert memory[rows:].isnan().all()
+        assert made.is_of(expected)
+
+
+def test_where_a_gate_is_quantised_at_once() -> None:
+    codes, mixed, floats = (
+        [LinearWeight(packed(qtype, 16, 256)) for qtype in types]
+        for types in (("Q4_K", "Q4_K"), ("Q4_K", "Q6_K"), ("F16", "F16"))
+    )
+    device = EmulatedDevice()
+    assert can_quantize(device, codes, "silu_mul", 8)
+    assert not can_quantize(device, codes, "silu_mul", 9)
+    assert not can_quantize(device, codes, "none", 1)
+    assert not can_quantize(device, mixed, "silu_mul", 1)
+    assert not can_quantize(device, floats, "silu_mul", 1)
+    assert not can_quantize(EmulatedDevice(90), codes, "silu_mul", 1)
 
 
 @pytest.mark.parametrize("rows", [2, 11])

@@ -157,21 +157,56 @@ LINEAR = (
     ),
     Mutant(
         "rows beyond the matrix are written",
-        ("linear.cu", "if (m >= n_x || n >= of.n_out) return;", "if (m >= n_x) return;"),
+        ("linear_block.cuh", "if (m >= n_x || n >= of.n_out) return;", "if (m >= n_x) return;"),
         "linear of few",
         {"address": OVERFLOW},
     ),
     Mutant(
         "rows of x that are not there are read",
-        ("linear.cu", "if (g < n_x) step.x", "step.x"),
+        ("linear_block.cuh", "if (g < n_x) step.x", "step.x"),
         "linear of few",
         {"address": OVERFLOW},
     ),
     Mutant(
         "groups of x are read between their places",
-        ("linear.cu", "(const uint8_t*)(x_groups + t)", "(const uint8_t*)(x_groups + t) + 8"),
+        ("linear_block.cuh", "(const uint8_t*)(x_groups + t)", "(const uint8_t*)(x_groups + t) + 8"),
         "linear of few",
         {"address": "misaligned address"},
+    ),
+)
+LINEAR_GATE = (
+    Mutant(
+        "a group is quantised before all of it is there",
+        ("linear_gate.cu", "    __syncthreads();  //", "    //"),
+        "gate beside up",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "columns that are not there are read and stored",
+        ("linear_gate.cu", "m < n_x && n < n_out0", "m < n_x"),
+        "gate beside up",
+        {"address": OVERFLOW},
+    ),
+    Mutant(
+        "a row tile that is not there is read",
+        ("linear_gate.cu", "if (row_tile * 16 < n_out0) lr", "lr"),
+        "gate beside up",
+        {"address": OVERFLOW},
+    ),
+)
+LINEAR_MIXED = (
+    Mutant(
+        "a block reads the other layout",
+        ("linear_mixed.cu", "(int)blockIdx.x < first_blocks", "(int)blockIdx.x <= first_blocks"),
+        "linear of two layouts",
+        {"": WRONG},
+    ),
+    Mutant(
+        "the second layout has groups of the first",
+        ("linear_mixed.cu", "#define GROUP GROUP_2", "#define GROUP 32"),
+        "linear of two layouts",
+        {"": WRONG},
     ),
 )
 LINEAR_MANY = (
@@ -386,4 +421,4 @@ NORM = (
         {"address": OVERFLOW},
     ),
 )
-MUTANTS = (*INTRINSICS, *LINEAR, *LINEAR_MANY, *ATTENTION, *CODES, *LOGITS, *NORM)
+MUTANTS = (*INTRINSICS, *LINEAR, *LINEAR_GATE, *LINEAR_MIXED, *LINEAR_MANY, *ATTENTION, *CODES, *LOGITS, *NORM)
