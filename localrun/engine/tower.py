@@ -26,7 +26,7 @@ from localrun.model.vision.families import Family, VisionConfig, family_of, requ
 from localrun.model.weight_ref import WeightRef
 from localrun.ops.image_rows import Projector
 from localrun.ops.layouts import Layout
-from localrun.ops.types import NUMERICS_VERSION
+from localrun.ops.types import ENCODER_NUMERICS, NUMERICS_VERSION
 from localrun.storage.identity import Identity
 
 
@@ -80,7 +80,7 @@ class OpenedTower:
         """The tower on a backend; its weights are read with the first image. Where they cannot be named, nothing that
         is computed with them is found again by another process."""
         n_bytes = self.weight_bytes(layout)
-        arithmetic = f"{backend.rounding} {layout.name} {NUMERICS_VERSION}"
+        arithmetic = f"{backend.rounding} {layout.name} {NUMERICS_VERSION} {ENCODER_NUMERICS}"
 
         def load() -> Any:
             if (free := backend.memory(memory()).available) < n_bytes:

@@ -14,6 +14,7 @@ typedef struct {
   alignas(64) void* kept;  // what a task left there for the next one of its instruction, or null
   int64_t instruction;     // that the thread did a task of last, counted by the executor
   bool weights_pass;       // no cache keeps the weights until the next step, and prefetching past them all is best
+  bool encodes;            // an image: all of its rows are a step, and none is ever alone
 } lr_scratch;
 
 typedef struct {

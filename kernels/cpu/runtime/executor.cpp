@@ -25,7 +25,7 @@ struct lr_executor {
   const lr_step* step = nullptr;
   int32_t current = 0, phase = 0;  // instruction and its phase; this and below change only between phases
   int64_t n_begun = 0;             // instructions, of all steps
-  bool stopped = false, timing = false, weights_pass = false;
+  bool stopped = false, timing = false, weights_pass = false, encodes = false;
   Clock::time_point begun;
 
   lr_executor(const lr_program* p, const lr_kernels* k, lr_threads* t, int32_t rows)
@@ -89,7 +89,7 @@ void run_task(void* data, int32_t thread, int64_t task) {
   lr_executor* e = (lr_executor*)data;
   const lr_instruction* instruction = &e->program->instruction[e->current];
   const lr_context context = context_of(e, thread);
-  if (context.scratch->instruction != e->n_begun) *context.scratch = {nullptr, e->n_begun, e->weights_pass};
+  if (context.scratch->instruction != e->n_begun) *context.scratch = {nullptr, e->n_begun, e->weights_pass, e->encodes};
   e->kernels->op[instruction->op]->run(instruction, &context, e->phase, (int32_t)task);
 }
 
@@ -139,6 +139,13 @@ int64_t weight_bytes(const lr_program* program) {
   return bytes;
 }
 
+// Whether it is a part of an encoder: it caches nothing and answers nothing.
+bool encodes(const lr_program* program) {
+  for (int32_t i = 0; i < program->n_instructions; i++)
+    if (program->instruction[i].op == LR_OP_LOGITS) return false;
+  return program->n_layers == 0;
+}
+
 }  // namespace
 
 int lr_program_create(const lr_program* program, lr_threads* threads, int32_t max_rows, lr_executor** out) {
@@ -155,6 +162,7 @@ int lr_program_create(const lr_program* program, lr_threads* threads, int32_t ma
     lr_program_destroy(e);
     return LR_NO_MEMORY;
   }
+  e->encodes = encodes(program);
   e->weights_pass = cpu_streams_past_caches() && weight_bytes(program) > MOST_CACHED;
   *out = e;
   return LR_OK;
