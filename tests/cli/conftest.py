@@ -1,5 +1,6 @@
 """Command lines that talk to no engine, and a server that they may talk to."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -23,3 +24,11 @@ def faces(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 def server() -> Iterator[FakeChatServer]:
     with fake_chat_server() as server:
         yield server
+
+
+@pytest.fixture
+def hears_interrupts() -> Iterator[None]:
+    """Ctrl-C is heard, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

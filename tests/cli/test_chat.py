@@ -371,15 +371,8 @@ def test_foreign_text_cannot_steer_the_terminal(faces: Faces, monkeypatch: Patch
     assert "red" in err
 
 
-@pytest.fixture
-def hears_interrupts() -> Iterator[None]:
-    """Also where the tests run in the background of a shell."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_where_ctrl_c_is_ignored_no_answer_is_cancelled(hears_interrupts: None) -> None:
+@pytest.mark.usefixtures("hears_interrupts")
+def test_where_ctrl_c_is_ignored_no_answer_is_cancelled() -> None:
     for before, pressed in ((signal.SIG_IGN, False), (signal.default_int_handler, True)):
         signal.signal(signal.SIGINT, before)
         with CancelOnInterrupt() as ctrl_c:

@@ -457,6 +457,7 @@ def test_an_engine_of_another_localrun_may_answer_unless_told_otherwise(
     assert asked == [program]
 
 
+@pytest.mark.usefixtures("hears_interrupts")
 def test_a_file_that_does_not_fit_is_read_in_parts(
     faces: Faces, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

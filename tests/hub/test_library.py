@@ -70,7 +70,7 @@ W4A16 = {
         ({"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}}, "awq int4 g128"),
         ({"quantization_config": W4A16}, "int4 g128"),
         ({"quantization_config": BITSANDBYTES | {"load_in_4bit": True}}, "nf4"),
-        ({"quantization_config": BITSANDBYTES | {"load_in_8bit": True}}, "int8"),
+        ({"quantization_config": BITSANDBYTES | {"load_in_8bit": True}}, "llm.int8"),
         ({"architectures": []}, ""),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_device_whose_products_of_matrices_are_no_chains_of_fma_does_without()
         simdgroup_multiply(eight, of_x[a], of_w);
         for (int i = 0; i < 2; i++) sums.chains[t][a][b].thread_elements()[i] += eight.thread_elements()[i];
       }"""
-    device = broken("linear_many.metal", chain, added)
+    device = broken("many_sums.metal", chain, added)
     assert why_not(device, "a Mac") == ""
     assert not device.exact_matrices
 
