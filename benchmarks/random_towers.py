@@ -1,5 +1,6 @@
 """Towers of their real size with random weights, as projectors (mmproj) beside a tiny language model."""
 
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,7 +57,11 @@ class RandomTower:
 
 
 def qwen_text(folder: Path) -> Path:
-    return convert(save("qwen3.5", folder), folder / "text.gguf")
+    """A tiny model whose context holds an image of 1,024 rows."""
+    checkpoint = save("qwen3.5", folder)
+    config = checkpoint / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"max_position_embeddings": 4096}))
+    return convert(checkpoint, folder / "text.gguf")
 
 
 def qwen_projector(path: Path, qtype: str) -> Path:
