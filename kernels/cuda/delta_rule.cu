@@ -24,12 +24,8 @@ LR_INLINE Row lr_ask_row(const Heads& of, int64_t row) {
   const int lane = threadIdx.x % 32;
   const float *qkv = of.qkv + row * of.width, *q = qkv + of.key_at, *k = q + of.n_keys;
   Row asked;
-#pragma unroll
-  for (int j = 0; j < LANE_KEYS; j++) {
-    const int i = lane + 32 * j;
-    asked.q[j] = i < KEYS ? __ldcg(q + i) : 0.f;
-    asked.k[j] = i < KEYS ? __ldcg(k + i) : 0.f;
-  }
+  lr_ask_keys(asked.q, q);
+  lr_ask_keys(asked.k, k);
   asked.v = lane < of.n_columns ? __ldcg(qkv + of.value_at + lane) : 0.f;
   asked.alpha = __ldcg(of.alpha + row * of.n_value_heads + of.head);
   asked.beta = __ldcg(of.beta + row * of.n_value_heads + of.head);

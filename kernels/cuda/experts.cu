@@ -30,11 +30,6 @@ experts(EXPERT_ARGUMENTS, const uint4* __restrict__ x, const int2* __restrict__ 
   const int m = threadIdx.x / 16, n = rows.first + threadIdx.x % 16, pair = m < TILE_PAIRS ? __ldcg(pairs + m) : -1;
   if (pair < 0 || n < 0 || n >= n_out) return;
   const lr_linear of = lr_of_expert(weights0, bias0, scales0, scale0, out, n_out, expert);
-#if SIDES == 2
-  const lr_linear up = lr_of_expert(weights1, bias1, scales1, scale1, out, n_out, expert);
-  const float gate = lr_biased(of, n, total[0]);
-  lr_store(up, pair, n, lr_biased(up, n, total[1]), &gate, nullptr, 1.f);
-#else
-  lr_store(of, pair, n, lr_biased(of, n, total[0]), nullptr, nullptr, 1.f);
-#endif
+  const lr_linear up = SIDES == 2 ? lr_of_expert(weights1, bias1, scales1, scale1, out, n_out, expert) : of;
+  lr_store_totals(of, up, pair, n, total, nullptr, 1.f);
 }

@@ -37,6 +37,14 @@ struct HeadState {
   __device__ float4 piece(const float* row, int i) const { return *(const float4*)(row + 16 * i + 4 * part); }
 };
 
+// The numbers of a lane of KEYS in a row.
+LR_INLINE void lr_ask_keys(float (&keys)[LANE_KEYS], const float* row) {
+#pragma unroll
+  for (int j = 0; j < LANE_KEYS; j++) {
+    const int i = threadIdx.x % 32 + 32 * j;
+    keys[j] = i < KEYS ? __ldcg(row + i) : 0.f;
+  }
+}
 LR_INLINE int lr_column() { return threadIdx.x / 32 * 8 + threadIdx.x % 8; }
 // The sum over the four lanes of a column.
 LR_INLINE float lr_parts_sum(float v) {

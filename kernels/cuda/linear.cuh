@@ -67,3 +67,14 @@ LR_INLINE void lr_store(const lr_linear& to, int m, int n, float biased, const f
   const float y = lr_activated(waits ? to.out[at] : gate ? *gate : 0.f, biased) * out_scale;
   to.out[at] = residual ? residual[at] + y : y;
 }
+
+// Number n of row m by its totals: of a matrix, or with SIDES 2 of a gate and the `up` beside it.
+LR_INLINE void lr_store_totals(const lr_linear& of, const lr_linear& up, int m, int n, const float (&total)[SIDES],
+                               const float* residual, float out_scale) {
+#if SIDES == 2
+  const float gate = lr_biased(of, n, total[0]);
+  lr_store(of, m, n, lr_biased(up, n, total[1]), &gate, residual, out_scale);
+#else
+  lr_store(of, m, n, lr_biased(of, n, total[0]), nullptr, residual, out_scale);
+#endif
+}

@@ -29,10 +29,5 @@ LR_INLINE void lr_linear_block(const lr_linear (&all)[3], const lr_linear& of, i
   lr_block_totals(total, all, of, row_tile, x, x_groups, n_tiles, n_x, padded_x);
   const int m = threadIdx.x / 16, n = row_tile * 16 + threadIdx.x % 16;
   if (m >= n_x || n >= of.n_out) return;
-#if SIDES == 2
-  const float gate = lr_biased(all[0], n, total[0]);
-  lr_store(of, m, n, lr_biased(all[1], n, total[1]), &gate, residual, out_scale);
-#else
-  lr_store(of, m, n, lr_biased(of, n, total[0]), nullptr, residual, out_scale);
-#endif
+  lr_store_totals(of, all[1], m, n, total, residual, out_scale);
 }

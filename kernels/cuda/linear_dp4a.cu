@@ -57,10 +57,5 @@ linear_dp4a(LINEAR_MATRICES, const uint4* __restrict__ x, const int2* __restrict
 #pragma unroll
   for (int s = 0; s < SIDES; s++)
     for (int i = 0; i < N_SEGMENTS; i++) total[s] += partial[s][i][row];
-#if SIDES == 2
-  const float gate = lr_biased(all[0], n, total[0]);
-  lr_store(of, m, n, lr_biased(all[1], n, total[1]), &gate, residual, out_scale);
-#else
-  lr_store(of, m, n, lr_biased(of, n, total[0]), nullptr, residual, out_scale);
-#endif
+  lr_store_totals(of, all[1], m, n, total, residual, out_scale);
 }

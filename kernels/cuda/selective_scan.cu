@@ -24,12 +24,8 @@ LR_INLINE Row lr_ask_row(const Heads& of, int64_t row) {
   const int lane = threadIdx.x % 32;
   const float *xbc = of.xbc + row * of.width, *b = xbc + of.b_at, *c = b + of.n_keys;
   Row asked;
-#pragma unroll
-  for (int j = 0; j < LANE_KEYS; j++) {
-    const int i = lane + 32 * j;
-    asked.b[j] = i < KEYS ? __ldcg(b + i) : 0.f;
-    asked.c[j] = i < KEYS ? __ldcg(c + i) : 0.f;
-  }
+  lr_ask_keys(asked.b, b);
+  lr_ask_keys(asked.c, c);
   asked.x = lane < of.n_columns ? __ldcg(xbc + of.x_at + lane) : 0.f;
   asked.dt = __ldcg(of.dt + row * of.n_heads + of.head);
   return asked;
