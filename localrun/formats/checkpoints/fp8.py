@@ -9,15 +9,14 @@ from typing import Any
 
 from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.joined import ROUTERS, Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.checkpoints.mx import EXPONENTS, GROUP
 from localrun.formats.checkpoints.schemes import weights_of
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorInfo
 
 CODES = ("F8_E4M3", "F8_E5M2")
-_EXPONENTS = ("F8_E8M0", "U8")  # types of scales that are powers of two
-_SCALE_TYPES = ("F32", "F16", "BF16", *_EXPONENTS)
+_SCALE_TYPES = ("F32", "F16", "BF16", *EXPONENTS)
 _SCALE_NAMES = ("weight_scale_inv", "weight_scale")
-_MX_COLUMNS = 32  # with a power of two in MXFP8
 _BLOCK = (128, 128)  # rows and columns with a scale, where the config does not say
 
 
@@ -54,7 +53,7 @@ def held_type(codes: TensorInfo, scales: TensorInfo, columns: int) -> str:
     n_cols = codes.shape[-1]
     if codes.qtype != "F8_E4M3":
         return "F32"
-    if scales.qtype in _EXPONENTS and columns % 32 == n_cols % 32 == 0 and columns % 128:
+    if scales.qtype in EXPONENTS and columns % 32 == n_cols % 32 == 0 and columns % 128:
         return "MXFP8"
     return "F8_G128" if columns % 128 == n_cols % 128 == 0 else "F32"
 
@@ -66,8 +65,8 @@ def block_of(codes: TensorInfo, scales: TensorInfo, config: Mapping[str, Any]) -
         return 1, n_cols
     if scales.shape in ((), (1,), (1, 1)):
         return n_rows, n_cols
-    if scales.qtype in _EXPONENTS and scales.shape == (*codes.shape[:-1], n_cols // _MX_COLUMNS):
-        return 1, _MX_COLUMNS
+    if scales.qtype in EXPONENTS and scales.shape == (*codes.shape[:-1], n_cols // GROUP):
+        return 1, GROUP
     of_groups = (weights["block_structure"] for _, weights in weights_of(config) if weights.get("block_structure"))
     said = config.get("weight_block_size") or next(of_groups, _BLOCK)
     if (
@@ -163,7 +162,7 @@ def read_scales(read_rows: ReadRows, part: TensorInfo) -> Any:
     from localrun.formats.checkpoints.parts import check_finite, read_bytes, read_numbers
     from localrun.formats.checkpoints.small_floats import powers_of_two
 
-    if part.qtype not in _EXPONENTS:
+    if part.qtype not in EXPONENTS:
         return read_numbers(read_rows, part)
     values = powers_of_two(read_bytes(read_rows, part))
     check_finite(part, values)

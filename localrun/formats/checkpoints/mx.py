@@ -7,7 +7,7 @@ scales (fp8.py).
 from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
 
 GROUP = 32
-_EXPONENTS = ("U8", "F8_E8M0")
+EXPONENTS = ("F8_E8M0", "U8")  # types of scales that are powers of two
 _ENDINGS = ("weight_packed", "weight")
 _WHOLE = ("weight_global_scale", "weight_scale_2")  # scales of a whole matrix: NVFP4
 
@@ -25,7 +25,7 @@ def join_mx(tensors: Tensors) -> Joined:
         shape = (*codes.shape[:-1], codes.shape[-1] * 2) if codes.shape else ()
         if len(shape) not in (2, 3) or shape[-1] % GROUP:
             raise misfit(codes, f"of MXFP4 is no matrix with rows of a multiple of {GROUP}")
-        if scales.qtype not in _EXPONENTS or scales.shape != (*shape[:-1], shape[-1] // GROUP):
+        if scales.qtype not in EXPONENTS or scales.shape != (*shape[:-1], shape[-1] // GROUP):
             raise misfit(codes, f"of MXFP4 has no powers of two for {GROUP} numbers each")
         found[f"{stem}weight"] = MxCodes(appears_as(f"{stem}weight", shape, "MXFP4", codes), (codes, scales))
     return found
