@@ -1,6 +1,7 @@
 """Views of an engine that answers when it is asked: its KV cache, its memory, its load, a prompt as it reads it."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from localrun.base.dataclass import dataclass
 
@@ -53,6 +54,12 @@ class CacheView:
     disk_bytes: int
     memory: tuple[MemoryPart, ...]
     kv: KVBytes = KVBytes(0, 0, 0)
+
+    def for_another_chat(self) -> "CacheView":
+        """The same cache beside a chat that the last sequence is not of: it is one of those kept for others."""
+        kv = KVBytes(0, self.kv.chat + self.kv.kept, self.kv.budget)
+        groups = tuple(replace(group, states="") for group in self.groups)
+        return replace(self, n_tokens=0, groups=groups, kv=kv)
 
 
 @dataclass(frozen=True, slots=True)

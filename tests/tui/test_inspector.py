@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
+from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, live_view, ready, send
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, INFO, RATES, VIEW, Script, ScriptedClient
 from localrun_testing.waiting import PATIENCE
@@ -122,6 +122,34 @@ def test_the_cache_is_shown_as_it_is_after_the_answer() -> None:
         await pilot.press("ctrl+g")
         await ask(pilot, "x")
         await until_text(pilot, "222 of 8,192 tokens")
+
+    drive(app, steps, LARGE)
+
+
+def test_another_chat_shows_nothing_of_the_last_one() -> None:
+    """Neither its blocks nor its figures, and while it is answered neither its rate nor its tokens in use."""
+    app, _ = chat_app(Script("one"), ENDS)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+g")
+        await ask(pilot, "x")
+        await until_text(pilot, "1,500 of 8,192 tokens")
+        await pilot.press("ctrl+n")
+        await until_text(pilot, "KV cache  0 of 8,192 tokens")
+        text = screen_text(app)
+        assert "no block yet" in text
+        assert "0.29 GiB kept of chats so far" in text
+        assert "8,192 left" in text
+        assert "began after" not in text
+        await send(pilot, "y")
+        await live_view(pilot)
+        await until_text(pilot, "● writing")
+        await pilot.press("ctrl+n")
+        await until_text(pilot, "● answering in another chat")
+        await until_text(pilot, "8,192 left")
+        assert "tok/s" not in screen_text(app)
+        await pilot.press("escape")
 
     drive(app, steps, LARGE)
 

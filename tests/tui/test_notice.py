@@ -1,7 +1,7 @@
 """The notice above the composer: what is wrapped stands below its text, not below its mark."""
 
 import pytest
-from localrun_testing.chat_app import chat_app, chat_screen, ready
+from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from textual.pilot import Pilot
 
@@ -41,5 +41,18 @@ def test_a_toast_does_not_cover_the_next_screen() -> None:
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, HelpScreen))
         assert "Nothing was said" not in screen_text(app)
+
+    drive(app, steps)
+
+
+def test_an_error_of_one_chat_is_not_shown_in_the_next() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[object]) -> None:
+        await ready(pilot)
+        await ask(pilot, "hello")
+        chat_screen(pilot).pane.notice.say_error(LocalrunError("this chat is full"))
+        await pilot.press("ctrl+n")
+        await until(pilot, lambda: not notice(pilot))
 
     drive(app, steps)

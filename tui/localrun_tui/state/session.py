@@ -110,6 +110,17 @@ class Session:
         return None if self.turn is None or self.turn.over else self.turn
 
     @property
+    def under_way_here(self) -> Turn | None:
+        """The answer under way, if it is one of the current chat."""
+        turn = self.under_way
+        return turn if turn is not None and turn.chat is self.chat else None
+
+    @property
+    def answered_last(self) -> bool:
+        """Whether the last answer that was begun here is one of the current chat."""
+        return self.turn is not None and self.chat is not None and self.turn.chat.id == self.chat.id
+
+    @property
     def answering(self) -> bool:
         return self.under_way is not None
 

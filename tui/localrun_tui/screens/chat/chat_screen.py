@@ -110,6 +110,7 @@ class ChatScreen(Screen[None]):
 
     def on_chat_opened(self, event: messages.ChatOpened) -> None:
         self.composer.edit(None)
+        self.pane.notice.leave_chat()
         self.run_guarded(self.pane.show(rebuild=True, at=event.at))
         self.run_guarded(self.history.show())
         if not event.new:

@@ -25,7 +25,7 @@ class DraftCount:
         if content:
             await asyncio.sleep(_AT_REST)
         edited = self._composer.edited if self._composer.edited != WAITING else None
-        tokens = self._path.tokens_before(edited) if edited else self._path.tokens(self._session.under_way)
+        tokens = self._path.tokens_before(edited) if edited else self._path.tokens(self._session.under_way_here)
         size = await size_of_draft(self._session, content, tokens, edited) if content else None
         if self._composer.message == content:
             self._composer.border_subtitle = "" if size is None else str(size)

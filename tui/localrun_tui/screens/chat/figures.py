@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from textual.content import Content
 from textual.widget import Widget
 
 from localrun_tui.screens.chat.chat_path import ChatPath
@@ -29,13 +30,15 @@ class Figures:
         """Show the figures of the message that has the focus, else of the last answer."""
         session, path = self._session, self._path
         stats = _stats(focused) or path.last_stats()
-        live = session.under_way
+        live = session.under_way_here
         left = live_parts(live) if live else stats_parts(stats)
+        if live is None and session.answering:
+            left = [Content.styled("● answering in another chat", "$text-warning")]
         waiting = waiting_parts(len(session.waiting), session.waiting.held)
         is_kept = not (session.disk.notice or session.problem)
         self._top_bar.show_title(session.chat.title if session.chat else "", is_kept)
         self._status_line.show(waiting + left, context_parts(path.tokens(live), session.info))
-        self._inspector.show(stats, session.rates, session.info)
+        self._inspector.show(stats, session.rates, session.info, session.answered_last)
 
     async def look(self) -> None:
         """Fetch the contents of the cache from the engine, which may take a moment."""

@@ -82,14 +82,18 @@ class Inspector(VerticalScroll, can_focus=True):
         self._rates: Rates | None = None
         self._info: ModelInfo | None = None
         self._view: EngineView | None = "asking"
+        self._answered_last = True
         self._looked = 0.0
 
     def compose(self) -> ComposeResult:
         yield self._lines
 
-    def show(self, stats: Mapping[str, Any], rates: Rates | None, info: ModelInfo | None) -> None:
-        """Figures of the last answer. May be called several times a second, open or not."""
-        self._stats, self._rates, self._info = stats, rates, info
+    def show(
+        self, stats: Mapping[str, Any], rates: Rates | None, info: ModelInfo | None, answered_last: bool = True
+    ) -> None:
+        """Figures of the last answer. May be called several times a second, open or not. `answered_last`: the sequence
+        that the engine computed last is one of the chat that is shown."""
+        self._stats, self._rates, self._info, self._answered_last = stats, rates, info, answered_last
         if not self.display:
             return
         self._show_lines()
@@ -107,7 +111,10 @@ class Inspector(VerticalScroll, can_focus=True):
         self._looked = 0.0
 
     def _show_lines(self) -> None:
-        self._lines.show(self._stats, self._view, self._rates, self._info)
+        view = self._view
+        if isinstance(view, CacheView) and not self._answered_last:
+            view = view.for_another_chat()
+        self._lines.show(self._stats, view, self._rates, self._info)
 
 
 def _timeline(stats: Mapping[str, Any], rates: Rates | None, width: int) -> list[Content]:
@@ -229,7 +236,7 @@ def _cache(view: CacheView | Asking | None, is_loaded: bool, width: int) -> list
     lines += legend(set(counts(view)), width)
     if view.kv.budget:
         chat, kept = gib(view.kv.chat, view.kv.budget), gib(view.kv.kept, view.kv.budget)
-        whose = f"{chat} of this chat, {kept} kept of others"
+        whose = f"{chat} of this chat, {kept} kept of others" if view.kv.chat else f"{kept} kept of chats so far"
         lines += wrap(Content(f"{whose}; together they may take {gib(view.kv.budget)}."), width)
     kept = f"Kept for reuse: {view.tree_tokens:,} tokens of all chats"
     if view.disk_bytes:

@@ -27,6 +27,11 @@ class Notice(Static):
         if self._is_of_load:
             self.clear()
 
+    def leave_chat(self) -> None:
+        """Another chat is shown: what was said of the one before does not concern it."""
+        if not self._is_of_load:
+            self.clear()
+
     def say(self, text: str) -> None:
         """Show a text; it is made safe first, as it may quote foreign names."""
         self._is_of_load = False
