@@ -15,6 +15,7 @@ LEAST_GAIN = 1.04  # tokens a second with drafts, in those without: less is not 
 SHARE = 0.005  # of the time of steps without drafts, that may be lost on them
 FIRST_LOSS = 0.25  # likewise at the start of an answer, in steps
 TRY = 2.0  # likewise, that guesses of a program may lose from the start on, and then each time they are tried again
+LEAST_SHARE = SHARE / 8  # that is left of it for guesses: each try in vain halves it
 LOOKS = 0.005  # of the time of steps, that may be spent on looking for drafts
 FIRST_LOOKS = 0.25  # likewise at the start of an answer, in steps
 LOOKS_OF_GAIN = 0.25  # of what drafts gained, likewise: the rest is to be kept
@@ -34,6 +35,7 @@ class Depths:
         self.between = 0.0  # seconds from a step to the next: however many tokens a step gives, they pass once
         self.records: dict[int, Record] = {}  # by number of the sequence
         self.guess_purse = 0.0  # seconds that guesses of a program may lose, in all answers
+        self.guess_share = SHARE  # of the time of steps, that they may lose
         self.guesses_rest = self.is_begun = False
         self.seconds = self.plain_seconds = 0.0  # of the last step with drafts, and without them
         self.n_drafted = 0  # in it
@@ -120,7 +122,7 @@ class Depths:
                 record = Record(FIRST_LOSS * seconds, FIRST_LOOKS * seconds, self.usual)
                 self.records[work.sequence.number] = record
             self._allow(record, SHARE * seconds, LOOKS * seconds, seconds)
-            self._allow_guesses(SHARE * seconds / len(plan.work), seconds)
+            self._allow_guesses(self.guess_share * seconds / len(plan.work), seconds)
         self.guessing.pass_by(1)
 
     def wait(self, seconds: float) -> None:
@@ -140,7 +142,7 @@ class Depths:
         for one in sequences:
             if record := self.records.get(one.number):
                 self._allow(record, n * SHARE * step, n * LOOKS * step, step)
-        self._allow_guesses(n * SHARE * step, step)
+        self._allow_guesses(n * self.guess_share * step, step)
         self.guessing.pass_by(n)
 
     def settle(self, work: StepWork, n_accepted: int) -> None:
@@ -161,12 +163,15 @@ class Depths:
             self.usual.fade()
 
     def _allow_guesses(self, seconds: float, step: float) -> None:
-        """Let guesses lose so much more, or less; once they have lost all, they rest until a try can be afforded."""
+        """Let guesses lose so much more, or less; once they have lost all, they rest until a try can be afforded, which
+        takes longer each time, until some gain."""
         self.guess_purse = min(self.guess_purse + seconds, MOST_LOSS * step)
         if self.guess_purse < 0:
             self.guesses_rest = True
-        elif self.guess_purse >= TRY * step:
-            self.guesses_rest = False
+        elif self.guesses_rest and self.guess_purse >= TRY * step:
+            self.guesses_rest, self.guess_share = False, max(LEAST_SHARE, self.guess_share / 2)
+        elif self.guess_purse == MOST_LOSS * step:
+            self.guess_share = SHARE
 
     def _allow(self, record: Record, seconds: float, looks: float, step: float) -> None:
         """Let an answer lose so many seconds more, or less, and spend so many more on looking for drafts."""

@@ -187,6 +187,30 @@ def test_guesses_that_lost_all_they_may_rest_until_they_can_be_tried_again() -> 
     assert depths.guessing.of(1, 1.0) == pytest.approx(1.5)
 
 
+def steps_of_rest(depths: Depths, answer: GenerationState) -> int:
+    """Steps until guesses are tried again, once they have lost all they may."""
+    depths.lose(depths.guess_purse + 0.001)
+    assert depths.guesses_rest
+    n = 0
+    while depths.guesses_rest:
+        depths.rested([answer], 1)
+        n += 1
+    return n
+
+
+def test_guesses_are_tried_more_and_more_seldom_until_some_gain() -> None:
+    depths, answer = Depths(), begun()
+    depths.observe(StepPlan((StepWork(answer, 1),)), 1.0)
+    rests = [steps_of_rest(depths, answer) for _ in range(6)]
+    assert rests == [pytest.approx(TRY / SHARE * times, rel=0.01) for times in (1, 2, 4, 8, 8, 8)]
+    guess = DraftedTokens.likely((5,) * 9, 0.9)
+    depths.choose([StepWork(answer, 1)], [guess], 63)
+    work = StepWork(answer, 1, guess.tokens)
+    depths.observe(StepPlan((work,)), 1.0)
+    depths.settle(work, 9)
+    assert steps_of_rest(depths, answer) == pytest.approx(TRY / SHARE, rel=0.01)
+
+
 def test_an_answer_that_soon_ends_is_not_read_for() -> None:
     depths = Depths()
     long, short = begun(100), begun(4)
