@@ -19,7 +19,7 @@ from localrun.backends.gpu import elementwise, self_test
 from localrun.backends.gpu.device import Device
 from localrun.backends.gpu.q8 import Q8
 from localrun.backends.gpu.self_test_attention import AttentionCases
-from localrun.backends.gpu.self_test_cases import gates, ranking
+from localrun.backends.gpu.self_test_cases import drawing, gates, gathering, ranking
 from localrun.backends.gpu.self_test_mixture import MixtureCases
 from localrun.backends.gpu.self_test_recurrent import CASES as RECURRENT
 from localrun.backends.gpu.synthetic import between_ones, far
@@ -66,7 +66,9 @@ CASES: Mapping[str, CudaCase] = {
     "norm": norm,
     "quantize": quantize,
     "gates": gates,
+    "gathering": gathering,
     "ranking": ranking,
+    "drawing": drawing,
     **ATTENTION.named(),
     **RECURRENT,
     "linear of few": self_test_linears.linear_of_few,

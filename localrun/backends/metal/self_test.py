@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from localrun.backends.gpu import self_test
 from localrun.backends.gpu.self_test_attention import AttentionCases
-from localrun.backends.gpu.self_test_cases import gates, ranking
+from localrun.backends.gpu.self_test_cases import gates, gathering, ranking
 from localrun.backends.gpu.self_test_mixture import MixtureCases
 from localrun.backends.gpu.self_test_recurrent import CASES as RECURRENT
 from localrun.backends.metal import self_test_linears
@@ -16,6 +16,7 @@ from localrun.backends.metal.products import MetalProducts
 CASES: Mapping[str, Callable[[MetalDevice], str]] = {
     **self_test_linears.CASES,
     "gates": gates,
+    "gathering": gathering,
     "ranking": ranking,
     **AttentionCases().named(),
     **RECURRENT,

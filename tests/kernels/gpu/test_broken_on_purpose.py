@@ -6,18 +6,13 @@ import pytest
 from _pytest.mark import ParameterSet
 from localrun_testing.broken_kernels import SCHEDULES, Mutant, Schedule, report, runtime
 from localrun_testing.emulator.build import Sanitizer
+from localrun_testing.every_mutant import MUTANTS
 from localrun_testing.gpu_cases import CASES, Name, device_of
-from localrun_testing.kernel_mutants import ATTENTION
-from localrun_testing.kernel_mutants import MUTANTS as CUDA_MUTANTS
-from localrun_testing.metal_attention_mutants import MUTANTS as METAL_ATTENTION_MUTANTS
-from localrun_testing.metal_linear_mutants import MUTANTS as METAL_LINEAR_MUTANTS
-from localrun_testing.mixture_mutants import MUTANTS as MIXTURE_MUTANTS
-from localrun_testing.recurrent_mutants import MUTANTS as RECURRENT_MUTANTS
 
-MUTANTS = (*CUDA_MUTANTS, *MIXTURE_MUTANTS, *METAL_LINEAR_MUTANTS, *METAL_ATTENTION_MUTANTS, *RECURRENT_MUTANTS)
 # Everybody who is to notice each mutant; `make test` has one a platform that a plain run notices, and one race.
 PAIRS = [(mutant, sanitizer) for mutant in MUTANTS for sanitizer in mutant.found]
 QUICK = {(mutant.platform, sanitizer): (mutant, sanitizer) for mutant, sanitizer in reversed(PAIRS)}.values()
+SANITIZED_IN_EVERY_RUN = (("cuda", "address", "intrinsics"), ("metal", "address", "norm"))
 
 
 def parameters(mutant: Mutant, sanitizer: Sanitizer) -> ParameterSet:
@@ -33,13 +28,13 @@ def need(sanitizer: Sanitizer) -> None:
 @pytest.mark.parametrize(
     ("platform", "sanitizer", "case"),
     [
-        ("cuda", "address", "intrinsics"),
-        ("metal", "address", "norm"),
-        *(
-            pytest.param(platform, sanitizer, "all", marks=pytest.mark.slow)
-            for platform in CASES
-            for sanitizer in ("address", "thread")
-        ),
+        pytest.param(
+            *(platform, sanitizer, case),
+            marks=() if (platform, sanitizer, case) in SANITIZED_IN_EVERY_RUN else pytest.mark.slow,
+        )
+        for platform in CASES
+        for sanitizer in ("address", "thread")
+        for case in CASES[platform]
     ],
 )
 def test_no_sanitizer_objects_to_kernels_as_they_are(platform: Name, sanitizer: Sanitizer, case: str) -> None:
@@ -63,8 +58,10 @@ def test_self_test_detects_mutant(mutant: Mutant, sanitizer: Sanitizer) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("extra_bits", [0, 1, 2])
-@pytest.mark.parametrize("mutant", [m for m in ATTENTION if "" in m.found], ids=lambda mutant: mutant.what)
-def test_attention_mutants_are_detected_however_sums_are_rounded(mutant: Mutant, extra_bits: int) -> None:
+@pytest.mark.parametrize(
+    "mutant", [m for m in MUTANTS if m.platform == "cuda" and "" in m.found], ids=lambda mutant: mutant.what
+)
+def test_mutants_are_detected_however_sums_are_rounded(mutant: Mutant, extra_bits: int) -> None:
     said = mutant.report("", extra_bits)
     assert re.search(mutant.found[""], said), said or "nobody noticed"
 

@@ -23,7 +23,7 @@ from localrun.model.config import LayerSpec, group_layers
 from localrun.model.decoder import Model
 from localrun.ops.kv import KV_CODECS, KVPlan
 from localrun.ops.largest_step import MAX_ROWS
-from localrun.ops.layouts import Layout, Packed, RowReader
+from localrun.ops.layouts import MAPPED, Layout, Packed, RowReader
 from localrun_testing.small_model import (
     CONV,
     CPU,
@@ -120,14 +120,19 @@ def native_layout() -> CpuLayout:
 
 
 def packed_model(model: Model, layout: Layout, qtype: str = "F32") -> Model:
-    """The same weights in a layout, as a type that they can be encoded in."""
+    """The same weights in a layout, as a type that they can be encoded in; as F32 where rows are no whole blocks of it.
+    Tables that stay in their file stay there."""
 
     def packed(part: Any) -> Any:
         if isinstance(part, Packed):
-            rows = QUANT_TYPES[qtype].encode(part.planes[0]).view(part.n_rows, -1)
-            return layout.pack(
-                RowReader(qtype, part.n_rows, part.n_cols, lambda first, n: rows[first : first + n].numpy())
-            )
+            return part if part.layout is MAPPED else packed_matrix(part)
         return with_parts(part, packed)
+
+    def packed_matrix(matrix: Packed) -> Packed:
+        held = "F32" if matrix.n_cols % QUANT_TYPES[qtype].block_size else qtype
+        rows = QUANT_TYPES[held].encode(matrix.planes[0]).view(matrix.n_rows, -1)
+        return layout.pack(
+            RowReader(held, matrix.n_rows, matrix.n_cols, lambda first, n: rows[first : first + n].numpy())
+        )
 
     return Model(model.config, packed(model.weights))

@@ -174,6 +174,26 @@ LINEAR = (
         {"address": "misaligned address"},
     ),
 )
+LINEAR_ENDS = (
+    Mutant(
+        "all matrices of a launch have the bias of the second",
+        ("linear.cuh", "lr_biased(of, n, total[0]), nullptr", "lr_biased(up, n, total[0]), nullptr"),
+        "linear of few",
+        {"": WRONG},
+    ),
+    Mutant(
+        "an up has the sums of its gate",
+        ("linear.cuh", "lr_biased(up, n, total[1])", "lr_biased(up, n, total[0])"),
+        "mixture of few",
+        {"": WRONG},
+    ),
+    Mutant(
+        "a gate that waits is not read",
+        ("linear.cuh", "waits ? to.out[at] : gate", "gate"),
+        "mixture of many",
+        {"": WRONG},
+    ),
+)
 LINEAR_GATE = (
     Mutant(
         "a group is quantised before all of it is there",
@@ -196,6 +216,19 @@ LINEAR_GATE = (
     ),
 )
 LINEAR_MIXED = (
+    Mutant(
+        "sums of two layouts are added before all are there",
+        ("linear_few.cuh", "  __syncthreads();\n", ""),
+        "linear of two layouts",
+        {"": WRONG, "thread": RACE},
+        SCHEDULES,
+    ),
+    Mutant(
+        "rows beyond matrices of two layouts are written",
+        ("linear_block.cuh", "if (m >= n_x || n >= of.n_out) return;", "if (m >= n_x) return;"),
+        "linear of two layouts",
+        {"address": OVERFLOW},
+    ),
     Mutant(
         "a block reads the other layout",
         ("linear_mixed.cu", "(int)blockIdx.x < first_blocks", "(int)blockIdx.x <= first_blocks"),
@@ -421,4 +454,7 @@ NORM = (
         {"address": OVERFLOW},
     ),
 )
-MUTANTS = (*INTRINSICS, *LINEAR, *LINEAR_GATE, *LINEAR_MIXED, *LINEAR_MANY, *ATTENTION, *CODES, *LOGITS, *NORM)
+MUTANTS = (
+    *(*INTRINSICS, *LINEAR, *LINEAR_ENDS, *LINEAR_GATE, *LINEAR_MIXED, *LINEAR_MANY),
+    *(*ATTENTION, *CODES, *LOGITS, *NORM),
+)

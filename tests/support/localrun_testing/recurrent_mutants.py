@@ -57,6 +57,24 @@ CUDA = (
         {"address": OVERFLOW},
     ),
     Mutant(
+        "the rule reads keys that are not there",
+        ("head_state.cuh", "i < KEYS ? __ldcg(row + i) : 0.f", "__ldcg(row + i)"),
+        "delta rule",
+        {"": WRONG},
+    ),
+    Mutant(
+        "the scan reads keys that are not there",
+        ("head_state.cuh", "i < KEYS ? __ldcg(row + i) : 0.f", "__ldcg(row + i)"),
+        "selective scan",
+        {"": WRONG},
+    ),
+    Mutant(
+        "a text is written where it has no place",
+        ("head_state.cuh", "if (wanted >= 0) state", "state"),
+        "selective scan",
+        {"": f"{WRONG}|killed", "address": OVERFLOW},
+    ),
+    Mutant(
         "a quarter of the keys is left out of what is read",
         ("head_state.cuh", "return v + __shfl_xor_sync(0xffffffffu, v, 16);", "return v;"),
         "selective scan",
