@@ -91,8 +91,9 @@ class Check:
         if only in (None, "kernels"):
             self.kernels()
         shapes = (gpu_models.TINY,) if self.quick else gpu_models.SHAPES
+        mixtures = (gpu_models.TINY_MIXTURE,) if self.quick else gpu_models.MIXTURES
         if only in (None, "models"):
-            for shape in shapes:
+            for shape in (*shapes, *mixtures):
                 self.report.attempt(shape.name, lambda shape=shape: self.model(shape))  # type: ignore[misc]
         if parts or only == "decode":
             self.report.attempt("a decode step", lambda: self.step(shapes[0]))
@@ -127,10 +128,17 @@ class Check:
     def model(self, shape: Shape) -> None:
         prompt, tokens = (96, 4) if self.quick else (N_PROMPT, N_TOKENS)
         one = self.platform
-        speed = gpu_models.measure(one.translator, one.device, shape, prompt, tokens, self.timer.wait, one.bulk_span)
+        given = (one.translator, one.device, shape, prompt, tokens, self.timer.wait, one.bulk_span)
+        try:
+            speed = gpu_models.measure(*given)
+        except RuntimeError as error:
+            if "out of memory" not in str(error):
+                raise
+            self.report.row("model", f"{shape.name}: no room on this GPU", name=shape.name)
+            return
         self.block.setdefault("models", {})[shape.name] = asdict(speed)
         text = (
-            f"{shape.name:5} Q4_K_M: decode {speed.decode_tps:.1f} tok/s,"
+            f"{shape.name:7} {shape.types[1]}: decode {speed.decode_tps:.1f} tok/s,"
             f" {speed.read_gbps / self.block['copy_gbps']:.0%} of copy; "
             f"prefill {prompt} {speed.prefill_tps:.0f} tok/s,"
             f" {speed.tflops / self.block['matmul_tflops']:.0%} of bf16; "

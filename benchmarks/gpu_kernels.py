@@ -19,6 +19,8 @@ from localrun.backends.gpu.passes import bucket_rows
 from localrun.backends.gpu.scratch import bucket_units, partial_numbers
 from localrun.backends.gpu.step_tensors import StepBuffer, StepShape
 from localrun.backends.reference.attention import attend
+from localrun.backends.reference.kv_codes import rotate_hadamard
+from localrun.backends.reference.pool import KVPool
 from localrun.ops.cache_layer import CacheLayer
 from localrun.ops.instructions import Attention
 from localrun.ops.interface import SequenceInput, StepInput
@@ -180,29 +182,29 @@ def bulk_pays(found: Sequence[Measured]) -> float | None:
 
 
 def attention_cases(platform: Platform, timer: Timer, quick: bool) -> Iterator[Measured]:
-    """Heads of Llama 3.1 8B over a cache of f16: one row that decodes, and a chunk of a prompt at the end of a text."""
+    """Heads of Llama 3.1 8B over a cache of f16 or codes: one row that decodes, and a chunk at the end of a text."""
     for length in (100,) if quick else (512, 8192, 32_768):
         for rows in (1, 16) if quick else (1, 512):
-            yield attention_case(platform, timer, length, rows)
+            yield attention_case(platform, timer, length, rows, "f16")
+        for codec in ("q8", "q4"):
+            yield attention_case(platform, timer, length, 1, codec)
 
 
-def attention_case(platform: Platform, timer: Timer, length: int, rows: int) -> Measured:
+def attention_case(platform: Platform, timer: Timer, length: int, rows: int, codec: str) -> Measured:
     place, where = CacheLayer(group=0, index=0, n_heads=32, n_kv_heads=8, head_dim=128), platform.device.torch_device
     n_blocks, bucket = -(-length // BLOCK_TOKENS), bucket_rows(rows)
     q = torch.randn(bucket, place.n_heads, place.head_dim, device=where)
-    pool = AttentionCase.room(place, n_blocks, where)
-    store = pool.store(0, ring=False)
-    cache = (store.keys.codes, store.values.codes)
-    for part in cache:
-        part.copy_(torch.randn(part.shape, device=where))
-    buffer = StepBuffer(StepShape(1, (), sinks=False), bucket, n_blocks, platform.device)
-    positions = range(length - rows, length)
-    view = SequenceInput(length, (tuple(range(n_blocks)),), (0,))
+    pool = AttentionCase.room(place, n_blocks, where, codec)
+    store, ring = pool.store(0, ring=False), pool.ring[0]
+    keys, values = filled(pool, n_blocks, is_rounded=platform.device.ending == ".cu")
+    buffer = StepBuffer(StepShape(1, (), sinks=False, rings=ring is not None), bucket, 2 * n_blocks, platform.device)
+    positions, blocks = range(length - rows, length), (tuple(range(n_blocks)),)
+    view = SequenceInput(length, blocks, (0,), ring=blocks if ring is not None else ())
     buffer.fill(StepInput([0] * rows, positions, [0] * rows, [view], [0]), bucket)
     n_units = bucket_units(length)
     scratch = torch.empty(partial_numbers(bucket, n_units, 32, 128), device=where)
     out, op = torch.empty(bucket, 4096, device=where), Attention(None, 0, 128**-0.5)
-    of = LayerCache(place, pool.codecs[0], store, None)
+    of = LayerCache(place, pool.codecs[0], store, ring)
     case = AttentionCase(op, of, q.flatten(1), out, bucket, n_units, scratch)
     launches = platform.attend(buffer.tensors(bucket), case)
 
@@ -211,16 +213,38 @@ def attention_case(platform: Platform, timer: Timer, length: int, rows: int) -> 
             launch()
 
     both()
-    keys, values = (exactly(part.flatten(0, 2)[:length]) for part in cache)
     seen = torch.arange(length) <= torch.tensor(positions)[:, None]
     checked = slice(max(0, rows - 4), rows)  # as many rows as float64 has memory for
-    seen_there = seen[checked].to(keys.device)
-    expected = attend(exactly(q[:rows][checked]), keys, values, seen_there, op.scale).flatten(1)
-    error = float((exactly(out[:rows][checked]) - expected).abs().max() / expected.abs().max())
+    exact = (exactly(part.flatten(0, 1)[:length]) for part in (keys, values))
+    expected = attend(exactly(q[:rows][checked]), *exact, seen[checked].to(exactly(keys[:1]).device), op.scale)
+    if pool.codecs[0].rotates:
+        expected = rotate_hadamard(expected)
+    error = float((exactly(out[:rows][checked]) - expected.flatten(1)).abs().max() / expected.abs().max())
     seconds = timer.seconds([both])
-    moved, work = 2 * keys.numel() * 2, 4 * rows * 32 * 128 * (length - rows / 2)
+    moved, work = sum(plane.nbytes for plane in store.planes), 4 * rows * 32 * 128 * (length - rows / 2)
     shape = f"{length} tokens"
-    return Measured("attention", "f16", shape, rows, 1e6 * seconds, moved / seconds / 1e9, work / seconds / 1e12, error)
+    return Measured("attention", codec, shape, rows, 1e6 * seconds, moved / seconds / 1e9, work / seconds / 1e12, error)
+
+
+def filled(pool: KVPool, n_blocks: int, *, is_rounded: bool) -> tuple[Tensor, Tensor]:
+    """Random keys and values in all blocks -> as rows of the last block read them, f32 [blocks, 64, KV heads, dim].
+
+    is_rounded: codes are read as numbers of 16 bits.
+    """
+    store, ring = pool.store(0, ring=False), pool.ring[0]
+    blocks = torch.arange(n_blocks, device=pool.device)
+    size = (n_blocks, BLOCK_TOKENS, pool.layers[0].n_kv_heads, pool.layers[0].head_dim)
+    keys, values = (torch.randn(size, device=pool.device) for _ in range(2))
+    store.write((blocks, 0), keys, values)
+    read = store.read((blocks, 0))
+    if ring is None:
+        return read
+    ring.write((blocks, 0), keys, values)
+    in_ring, exact = [0, n_blocks - 1], ring.read((blocks, 0))  # the first block and their own
+    coded = [part.half().float() if is_rounded else part for part in read]
+    for part, near in zip(coded, exact, strict=True):
+        part[in_ring] = near[in_ring]
+    return coded[0], coded[1]
 
 
 def row_cases(platform: Platform, timer: Timer, quick: bool) -> Iterator[Measured]:

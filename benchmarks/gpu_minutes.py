@@ -9,7 +9,7 @@ Parts, each a process with a limit of its own; what fails keeps none of the othe
     decode    a token of an 8B, in one graph, kind by kind of launch: five bottlenecks by name
     bits      the emulator's own tests, on the GPU
     kernels   GB/s and errors of single kernels, those of one row first
-    models    tokens a second of an 8B, a 1B, a 14B and a 4B with recurrent layers
+    models    tokens a second of an 8B, a 1B, a 14B, a 4B with recurrent layers and two mixtures
     engine    chats on the GPU beside the CPU
     memcheck  the cases under compute-sanitizer
 
@@ -52,7 +52,7 @@ PARTS: Mapping[str, tuple[int, tuple[str, ...]]] = {  # seconds at most, and the
     "decode": (100, (*CHECK, "--only", "decode", "--save", "{folder}/decode")),
     "bits": (150, (*MIRRORED, "-n", str(min(6, os.cpu_count() or 1)), *TESTS)),
     "kernels": (110, (*CHECK, "--only", "kernels", "--save", "{folder}/kernels")),
-    "models": (100, (*CHECK, "--only", "models", "--save", "{folder}/models")),
+    "models": (130, (*CHECK, "--only", "models", "--save", "{folder}/models")),
     "engine": (80, (*PYTEST, "tests/engine/test_gpu.py", "-k", "not pretended")),
     "memcheck": (90, ("compute-sanitizer", "--tool", "memcheck", *CASES)),
 }

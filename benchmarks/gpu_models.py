@@ -50,6 +50,7 @@ class Shape:
     n_experts: int = 0
     n_used: int = 0
     mixer: RecurrentMixer | None = None
+    types: tuple[str, str, str] = ("Q4_K", "Q4_K", "Q6_K")  # of most matrices, of experts, and of what is kept finer
 
     def config(self, ctx: int) -> ModelConfig:
         heads = (self.n_heads, self.n_kv_heads, self.head_dim)
@@ -79,7 +80,12 @@ SHAPES = (
         "4B", 2560, 32, 16, 4, 256, 9216, 248_320, mixer=DeltaNet(16, 32, 128, 128, 4, 1e-6, tiled=True)
     ),  # Qwen3.5 4B
 )
-MIXTURES = (Shape("30B-A3B", 2048, 48, 32, 4, 128, 768, 151_936, n_experts=128, n_used=8),)  # Qwen3 30B A3B
+MIXTURES = (
+    Shape("30B-A3B", 2048, 48, 32, 4, 128, 768, 151_936, n_experts=128, n_used=8),  # Qwen3 30B A3B
+    Shape(  # gpt-oss 20B, but for windows and sinks
+        *("gpt-oss", 2880, 24, 64, 8, 64, 2880, 201_088), n_experts=32, n_used=4, types=("Q8_0", "MXFP4", "Q8_0")
+    ),
+)
 TINY = Shape("tiny", 256, 2, 4, 2, 64, 256, 320)
 TINY_MIXTURE = Shape("tiny mixture", 256, 2, 4, 2, 64, 256, 320, n_experts=8, n_used=2)
 TINY_HYBRID = Shape("tiny hybrid", 256, 4, 4, 2, 64, 256, 320, mixer=DeltaNet(2, 4, 32, 64, 4, 1e-6, tiled=True))
@@ -106,7 +112,8 @@ def random_matrix(qtype: str, n_rows: int, n_cols: int, device: torch.device) ->
 
 
 def random_model(shape: Shape, ctx: int, device: torch.device) -> Model:
-    """As Q4_K_M has it: 4 bits, and 6 for the output, and in half of the layers for values and the way down."""
+    """Usually as Q4_K_M has it: 4 bits, and 6 for the output, and in half of the layers for values and the way down."""
+    usual, of_experts, fine = shape.types
 
     def matrix(qtype: str, n_rows: int, n_cols: int) -> LinearWeight:
         return LinearWeight(random_matrix(qtype, n_rows, n_cols, device))
@@ -114,31 +121,32 @@ def random_model(shape: Shape, ctx: int, device: torch.device) -> Model:
     def attention(finer: str) -> AttentionWeights:
         hidden, queries, keys = shape.hidden_size, shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
         return AttentionWeights(
-            matrix("Q4_K", queries, hidden),
-            matrix("Q4_K", keys, hidden),
+            matrix(usual, queries, hidden),
+            matrix(usual, keys, hidden),
             matrix(finer, keys, hidden),
-            matrix("Q4_K", hidden, queries),
+            matrix(usual, hidden, queries),
         )
 
     def mixing(mixer: RecurrentMixer) -> MixerWeights:
-        matrices = {name: matrix("Q4_K", *size) for name, size in mixer.matrices(shape.hidden_size).items()}
+        matrices = {name: matrix(usual, *size) for name, size in mixer.matrices(shape.hidden_size).items()}
         vectors = {name: torch.full(size, -0.1, device=device).flatten() for name, size in mixer.vectors().items()}
         return MixerWeights(matrices, vectors)
 
     def layer(index: int, spec: LayerSpec) -> LayerWeights:
-        finer, hidden = "Q6_K" if index % 2 else "Q4_K", shape.hidden_size
+        hidden, qtype = shape.hidden_size, of_experts if shape.n_experts else usual
+        finer = fine if index % 2 else usual
         mixes = attention(finer) if spec.mixer is None else mixing(spec.mixer)
         n = shape.n_experts or 1
         network = (
-            matrix("Q4_K", n * shape.ffn_size, hidden),
-            matrix("Q4_K", n * shape.ffn_size, hidden),
-            matrix(finer, n * hidden, shape.ffn_size),
+            matrix(qtype, n * shape.ffn_size, hidden),
+            matrix(qtype, n * shape.ffn_size, hidden),
+            matrix(finer if qtype == usual else qtype, n * hidden, shape.ffn_size),
         )
         router = matrix("F32", n, hidden) if shape.n_experts else None
         norms = [torch.ones(hidden, device=device) for _ in range(2)]
         return LayerWeights(mixes, *network, attn_norm=norms[0], ffn_norm=norms[1], router=router)
 
-    embed, output = (matrix(q, shape.vocab_size, shape.hidden_size) for q in ("Q4_K", "Q6_K"))
+    embed, output = (matrix(q, shape.vocab_size, shape.hidden_size) for q in (usual, fine))
     norm = torch.ones(shape.hidden_size, device=device)
     config = shape.config(ctx)
     layers = tuple(layer(index, spec) for index, spec in enumerate(config.layers))
@@ -210,9 +218,11 @@ def measure(
     chunks = [min(rows, n_prompt - first) for first in range(0, n_prompt, rows)]
     seconds = [timed(text, chunks, wait) for _ in range(3)][1:]
     decoded = seconds_of(lambda: text.step(1), n_tokens, wait)
-    weights = read_weights(text.model)
-    n_bytes = sum(packed.nbytes for packed in weights)
+    weights, of_experts = read_weights(text.model), expert_weights(text.model)
+    used = shape.n_used / max(shape.n_experts, 1)
+    n_bytes = sum(packed.nbytes for packed in weights) + used * sum(packed.nbytes for packed in of_experts)
     macs = sum(packed.n_rows * packed.n_cols for packed in weights[:-1])  # the output is for one row
+    macs += used * sum(packed.n_rows * packed.n_cols for packed in of_experts)
     read = min(seconds)
     batch = SIDE_BY_SIDE / seconds_of(text.step_of_many, n_tokens, wait)
     return Speed(1 / decoded, n_bytes / decoded / 1e9, n_prompt / read, 2 * macs * n_prompt / read / 1e12, batch)
@@ -241,13 +251,20 @@ def timed(text: Text, chunks: Sequence[int], wait: Callable[[], None]) -> float:
 
 
 def read_weights(model: Model) -> list[Packed]:
-    """The matrices that a token is multiplied with; the output comes last."""
+    """The matrices that every token is multiplied with; the output comes last."""
     found: list[Packed] = []
     for layer in model.weights.layers:
         mixing = layer.mixing
         mixes = (
             mixing.matrices.values() if isinstance(mixing, MixerWeights) else (mixing.q, mixing.k, mixing.v, mixing.o)
         )
-        linears = (*mixes, layer.gate, layer.up, layer.down)
-        found += [linear.packed for linear in linears if linear is not None]
+        network = (layer.gate, layer.up, layer.down) if layer.router is None else (layer.router,)
+        found += [linear.packed for linear in (*mixes, *network) if linear is not None]
     return [*found, model.weights.output.packed]
+
+
+def expert_weights(model: Model) -> list[Packed]:
+    """The matrices of all experts, of which a token is multiplied with a part."""
+    layers = [layer for layer in model.weights.layers if layer.router is not None]
+    linears = [linear for layer in layers for linear in (layer.gate, layer.up, layer.down)]
+    return [linear.packed for linear in linears if linear is not None]

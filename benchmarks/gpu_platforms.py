@@ -40,7 +40,7 @@ from localrun.ops.layouts import Packed
 
 @dataclass(frozen=True)
 class AttentionCase:
-    """Attention of many heads over a cache of f16 with one layer."""
+    """Attention of many heads over a cache with one layer."""
 
     op: Attention
     cache: LayerCache
@@ -51,8 +51,9 @@ class AttentionCase:
     partial: Tensor
 
     @classmethod
-    def room(cls, place: CacheLayer, n_blocks: int, where: torch.device) -> KVPool:
-        return KVPool([place], KVPlan((KV_CODECS["f16"],)), [n_blocks], [0], where)
+    def room(cls, place: CacheLayer, n_blocks: int, where: torch.device, codec: str) -> KVPool:
+        kept = KV_CODECS[codec]
+        return KVPool([place], KVPlan((kept,)), [n_blocks], [0 if kept.native else n_blocks], where)
 
 
 class Platform(ABC):
