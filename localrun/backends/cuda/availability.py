@@ -46,7 +46,8 @@ def why_unavailable() -> str:
     if found.arch < OLDEST_ARCH:
         return f"{found.name} (sm_{found.arch}) is older than Turing, the first that CUDA 13 still runs on"
     if found.cuda < NEEDED_CUDA:
-        return f"the driver of {found.name} knows CUDA {version(found.cuda)}: install one for CUDA 13.0 or newer"
+        known = version(found.cuda)
+        return f"the driver of {found.name} knows CUDA {known}: install one for CUDA 13.0 or newer (from 580 on)"
     if found.free is not None and found.free < LEAST_FREE:
         return f"only {gib(found.free)} of the {gib(found.total)} of {found.name} are free: close what else uses it"
     return why_torch_lacks_cuda() or why_packages_are_missing() or why_no_nvrtc()

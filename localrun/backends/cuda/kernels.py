@@ -11,7 +11,7 @@ from dataclasses import field
 from localrun.backends.cuda.limits import shared_bytes
 from localrun.backends.gpu import attention_blocks
 from localrun.backends.gpu.layer_cache import codec_defines
-from localrun.backends.gpu.logits import PARTS
+from localrun.backends.gpu.logits import LAST, PARTS
 from localrun.backends.gpu.mixture_memory import MANY
 from localrun.backends.gpu.supports import MAX_KEYS
 from localrun.backends.gpu.weight_layouts import LAYOUTS, MIXED, CodeLayout, mixed_defines
@@ -59,6 +59,7 @@ def units() -> tuple[Unit, ...]:
         Unit("linear_bf16.cu"),
         Unit("linear_bf16.cu", "after a gate", {"ACT": 1}),
         Unit("logits.cu", defines={"PART": PARTS[0]}),
+        Unit("logits.cu", "at the end", {"PART": LAST}),
         Unit("mixture.cu", defines={"KEYS": MAX_KEYS}),
         Unit("norm.cu"),
         *(Unit("rope_append.cu", f"to {codec.name}", codec_defines(codec)) for codec in KV_CODECS.values()),

@@ -15,6 +15,7 @@ from localrun.ops.largest_step import MAX_CANDIDATES
 
 BEST, THREADS = MAX_CANDIDATES, 512  # of the kernels
 PARTS = (4096, 2048)  # numbers that a block of threads puts in order, 8 bytes each: as many as it has memory for
+LAST = 2 * BEST  # the best of two parts, which a block puts in order in a seventh of the steps
 ADJUST = np.dtype(
     [(name, "<i4") for name in ("begin", "n_seen", "n_counts", "n_bias")]
     + [(name, "<f4") for name in ("repeat", "presence", "frequency", "temperature")]
@@ -146,7 +147,7 @@ def finish(
     sums = torch.empty(n_rows, n_parts, 2, device=where)
     best = torch.empty(n_rows, n_parts, BEST, dtype=torch.int64, device=where)
 
-    def launch(name: str, n: int, *arguments: Tensor | int | float, threads: int = THREADS) -> Launch:
+    def launch(name: str, n: int, *arguments: Tensor | int | float, threads: int = THREADS, part: int = part) -> Launch:
         """n blocks for every row."""
         kernel = device.kernel("logits" + device.ending, name, PART=part)
         return kernel.bind((n, n_rows, 1), (threads, 1, 1), *arguments)
@@ -159,6 +160,6 @@ def finish(
     while best.shape[1] > 1:
         n = best.shape[1] * BEST
         rest = torch.empty(n_rows, -(-n // part), BEST, dtype=torch.int64, device=where)
-        launches.append(launch("best_of_best", rest.shape[1], best, rest, n))
+        launches.append(launch("best_of_best", rest.shape[1], best, rest, n, part=part if n > LAST else LAST))
         best = rest
     return [*launches, launch("write_found", 1, best, sums, finite, found.on_device, n_parts, threads=BEST)]
