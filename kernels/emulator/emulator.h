@@ -1,9 +1,10 @@
 // GPU kernels on a CPU: what threads, meetings and launches are to the kernel's side (cuda.h, metal.h) and to the scheduler's.
 //
 // One block runs at a time. Every thread of it is a fiber that runs to its next meeting (barrier, shuffle, mma …), and the
-// last to arrive there does the work for all. Fibers and meetings live in fibers.cpp, scheduler.cpp and warp.cpp, which are
-// never sanitized; every read and write of memory by a kernel stays in its own translation unit, so that ASan, UBSan and TSan
-// see it. TSan takes fibers for threads that only barriers order: it finds the races inside a block.
+// last to arrive there does the work for all. Fibers and meetings live in fibers.cpp, scheduler.cpp and warp.cpp: a library
+// that all kernels of a process share, so that their stacks stay in the caches. It is never sanitized; every read and write of
+// memory by a kernel stays in its own translation unit, so that ASan, UBSan and TSan see it. TSan takes fibers for threads that
+// only barriers order: it finds the races inside a block.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -18,7 +19,7 @@ enum { EMU_MAX_COPIES = 64 };
 struct emu_thread {
   emu_dim thread, block, block_dim, grid_dim;
   uint32_t index, lane;  // in the block, in the warp
-  emu_copy copies[EMU_MAX_COPIES];
+  emu_copy* copies;  // EMU_MAX_COPIES
   int n_copies, n_groups;
   uint32_t shared_bytes;  // of the threadgroup variables it has come by
 };
@@ -44,8 +45,16 @@ void* emu_dynamic_shared(void);
 void emu_block_barrier(const char* file, int line, bool of_all = false);
 // The lanes named in `mask` meet; `operands` are this lane's.
 void emu_meet(emu_op op, uint32_t mask, void* operands, const char* file, int line);
+// Where the linker put the kernels' shared memory, if they have any.
+__attribute__((weak, visibility("hidden"))) extern char __start_lr_shared[], __stop_lr_shared[];
+struct emu_call {
+  void (*body)(void*);
+  void* closure;
+  char *shared, *shared_end;  // of the kernels' file
+  uint32_t shared_bytes;      // beside it, of this launch
+};
 // 1: emu_error() says what went wrong, and where.
-int emu_launch(void (*body)(void*), void* closure, const uint32_t grid[3], const uint32_t block[3], uint32_t shared_bytes);
+int emu_launch(const emu_call* call, const uint32_t grid[3], const uint32_t block[3]);
 }
 // Last parameter of whatever may fail: the line of the kernel that called it.
 #define EMU_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
@@ -81,5 +90,6 @@ static inline int emu_start(void (*kernel)(A...), const uint32_t* grid, const ui
     Call* call = (Call*)p;
     emu_apply(call->kernel, call->arguments, std::index_sequence_for<A...>{});
   };
-  return emu_launch(body, &call, grid, block, shared_bytes);
+  const emu_call launch{body, &call, __start_lr_shared, __stop_lr_shared, shared_bytes};
+  return emu_launch(&launch, grid, block);
 }

@@ -8,11 +8,8 @@
 #include <utility>
 #include <vector>
 
-extern "C" {
-// Where the linker put the kernels' shared memory.
-__attribute__((weak)) extern char __start_lr_shared[], __stop_lr_shared[];
+extern "C" emu_thread* emu_current;
 emu_thread* emu_current;
-}
 
 namespace {
 enum State : uint8_t { READY, AT_BARRIER, AT_MEETING, DONE };
@@ -33,20 +30,22 @@ struct Warp {
   Meeting meetings[4];  // groups of lanes that go separate ways
 };
 
+constexpr uint32_t MAX_THREADS = 1024;
 std::mutex one_launch;
-std::vector<Thread*> threads;  // at least n_threads
-std::vector<Warp> warps;
-uint32_t n_threads, n_live, n_at_barrier, parity;  // parity: of the barriers passed
+Thread threads[MAX_THREADS];
+emu_copy copies[MAX_THREADS][EMU_MAX_COPIES];
+Warp warps[MAX_THREADS / 32];
+uint32_t n_made, n_threads, n_live, n_at_barrier, parity;  // n_made: threads with a fiber; parity: of the barriers passed
 const char* barrier_file;
 int barrier_line;
 bool barrier_of_all;
 Fiber caller;
 bool entered;  // a fiber has started in this launch
-void (*body)(void*);
-void* closure;
+const emu_call* call;
 char* dynamic_shared;
 uint8_t poison = 0xff;
 char message[1024];
+typedef uint64_t __attribute__((aligned(1), may_alias)) emu_word;
 char barrier_tag[2], syncwarp_tag[32], start_tag, end_tag;  // addresses for the race detector
 
 // The order in which threads, and blocks, take turns.
@@ -61,13 +60,30 @@ void shuffle(std::vector<uint32_t>& v) {
       std::swap(v[left - 1], v[(random_state >> 8) % left]);
     }
 }
-Thread* next_ready(const Thread* from) {
-  const uint32_t at = place[from->index];
-  for (uint32_t i = 1; i <= n_threads; i++) {
-    Thread* thread = threads[order[(at + i) % n_threads]];
-    if (thread->state == READY) return thread;
+uint64_t ready[MAX_THREADS / 64];  // a bit for each turn: who goes on is asked at every meeting
+void set_state(Thread& thread, State state) {
+  const uint32_t turn = place[thread.index];
+  const uint64_t bit = 1ull << turn % 64;
+  thread.state = state;
+  if (state == READY) ready[turn / 64] |= bit;
+  else ready[turn / 64] &= ~bit;
+}
+// The first that is ready from turn `first` on, before turn `end`.
+Thread* first_ready(uint32_t first, uint32_t end) {
+  while (first < end) {
+    const uint64_t found = ready[first / 64] >> first % 64;
+    if (found) {
+      first += (uint32_t)__builtin_ctzll(found);
+      return first < end ? &threads[order[first]] : nullptr;
+    }
+    first = (first / 64 + 1) * 64;
   }
   return nullptr;
+}
+Thread* next_ready(const Thread* from) {
+  const uint32_t after = place[from->index] + 1;
+  Thread* found = first_ready(after, n_threads);
+  return found ? found : first_ready(0, after);
 }
 void run(Fiber& from, Thread* thread, bool for_good = false) {
   emu_current = thread;
@@ -79,7 +95,7 @@ void say_deadlock() {
   size_t n = (size_t)snprintf(message, sizeof message, "deadlock:");
   const Thread* last = nullptr;
   for (uint32_t i = 0, shown = 0; i < n_threads && shown < 4; i++) {
-    const Thread* f = threads[i];
+    const Thread* f = &threads[i];
     if (last && last->state == f->state && last->line == f->line) continue;
     last = f, shown++;
     const char* what = f->state == DONE ? " thread %u has returned;" : " thread %u waits at %s:%d;";
@@ -94,7 +110,7 @@ void rest(Thread* me) {
 }
 void open_barrier() {
   for (uint32_t i = 0; i < n_threads; i++)
-    if (threads[i]->state == AT_BARRIER) threads[i]->state = READY;
+    if (threads[i].state == AT_BARRIER) set_state(threads[i], READY);
   n_at_barrier = 0, parity ^= 1;
 }
 Meeting* meeting_of(Warp& warp, emu_op op, uint32_t mask, const char* file, int line) {
@@ -110,7 +126,7 @@ Meeting* meeting_of(Warp& warp, emu_op op, uint32_t mask, const char* file, int 
     }
   }
   if (!free) emu_fail("lanes of a warp meet in more than four groups", file, line);
-  *free = {op, mask, 0, file, line, {}};
+  free->op = op, free->mask = mask, free->file = file, free->line = line;
   return free;
 }
 void thread_main() {
@@ -118,36 +134,41 @@ void thread_main() {
   fiber_has_started(entered ? nullptr : &caller);
   entered = true;
   acquire(&start_tag);
-  body(closure);
+  call->body(call->closure);
   release(&end_tag);
   if (me->n_copies) emu_fail("a thread returned with copies under way", "the kernel's end", 0);
-  me->state = DONE;
+  set_state(*me, DONE);
   if (--n_live && n_at_barrier == n_live && !barrier_of_all) open_barrier();
   if (Thread* other = next_ready(me)) run(me->fiber, other, true);
   back_to_caller(me, true);
   abort();
 }
 // No memset: the sanitizers know that one, and would find the gaps they put between variables.
-void fill(volatile char* from, volatile char* to) {
-  while (from < to) *from++ = (char)poison;
+void fill(char* from, char* to) {
+  const uint64_t word = poison * 0x0101010101010101u;
+  for (; to - from >= 8; from += 8) *(volatile emu_word*)from = word;
+  while (from < to) *(volatile char*)from++ = (char)poison;
 }
 void prepare(uint32_t index, emu_dim at, emu_dim grid, emu_dim block) {
-  Thread* t = threads[index];
+  Thread* t = &threads[index];
   t->thread = {index % block.x, index / block.x % block.y, index / block.x / block.y};
   t->block = at, t->block_dim = block, t->grid_dim = grid;
-  t->index = index, t->lane = index % 32, t->state = READY, t->n_copies = t->n_groups = 0, t->shared_bytes = 0;
+  t->index = index, t->lane = index % 32, t->copies = copies[index], t->n_copies = t->n_groups = 0, t->shared_bytes = 0;
+  set_state(*t, READY);
   rewind(t->fiber, thread_main);
 }
-void run_block(emu_dim at, emu_dim grid, emu_dim block, uint32_t shared_bytes) {
+void run_block(emu_dim at, emu_dim grid, emu_dim block) {
   acquire(&end_tag);  // blocks follow each other: races are looked for inside one
-  fill(__start_lr_shared, __stop_lr_shared);
-  fill(dynamic_shared, dynamic_shared + shared_bytes);
+  fill(call->shared, call->shared_end);
+  fill(dynamic_shared, dynamic_shared + call->shared_bytes);
   release(&start_tag);
   shuffle(order);
-  for (uint32_t i = 0; i < n_threads; i++) place[order[i]] = i, prepare(i, at, grid, block);
-  for (Warp& warp : warps) warp = {};
+  for (uint32_t i = 0; i < n_threads; i++) place[order[i]] = i;
+  for (uint32_t i = 0; i < n_threads; i++) prepare(i, at, grid, block);
+  for (uint32_t i = 0; i < n_threads; i += 32)
+    for (Meeting& m : warps[i / 32].meetings) m.here = 0;
   n_live = n_threads, n_at_barrier = 0;
-  run(caller, threads[order[0]]);
+  run(caller, &threads[order[0]]);
   if (n_live && !message[0]) say_deadlock();
 }
 }  // namespace
@@ -170,7 +191,8 @@ void emu_block_barrier(const char* file, int line, bool of_all) {
   barrier_file = file, barrier_line = line, barrier_of_all = of_all;
   char* tag = &barrier_tag[parity];
   release(tag);
-  me->file = file, me->line = line, me->state = AT_BARRIER;
+  me->file = file, me->line = line;
+  set_state(*me, AT_BARRIER);
   if (++n_at_barrier == (of_all ? n_threads : n_live)) open_barrier();
   if (me->state != READY || seed) rest(me);
   acquire(tag);
@@ -189,9 +211,9 @@ void emu_meet(emu_op op, uint32_t mask, void* operands, const char* file, int li
     perform(op, mask, m->operands);
     m->here = 0;
     for (uint32_t lane = 0; lane < 32; lane++)
-      if (mask >> lane & 1) threads[32 * warp + lane]->state = READY;
+      if (mask >> lane & 1) set_state(threads[32 * warp + lane], READY);
   } else {
-    me->state = AT_MEETING;
+    set_state(*me, AT_MEETING);
     rest(me);
   }
   if (op == EMU_SYNC) acquire(&syncwarp_tag[warp]);
@@ -201,26 +223,24 @@ void emu_meet(emu_op op, uint32_t mask, void* operands, const char* file, int li
 void emu_schedule(uint32_t turns, uint8_t byte) { seed = turns, poison = byte; }
 const char* emu_error(void) { return message; }
 
-int emu_launch(void (*the_body)(void*), void* the_closure, const uint32_t grid[3], const uint32_t block[3],
-               uint32_t shared_bytes) {
+int emu_launch(const emu_call* the_call, const uint32_t grid[3], const uint32_t block[3]) {
   const std::lock_guard<std::mutex> alone(one_launch);
-  body = the_body, closure = the_closure, message[0] = 0, entered = false, random_state = seed, parity = 0;
+  call = the_call, message[0] = 0, entered = false, random_state = seed, parity = 0;
   n_threads = block[0] * block[1] * block[2];
-  if (n_threads < 1 || n_threads > 1024) return snprintf(message, sizeof message, "a block of %u threads", n_threads) > 0;
-  while (threads.size() < n_threads) {
-    threads.push_back((Thread*)calloc(1, sizeof(Thread)));
-    new_fiber(threads.back()->fiber);
-  }
+  if (n_threads < 1 || n_threads > MAX_THREADS)
+    return snprintf(message, sizeof message, "a block of %u threads", n_threads) > 0;
+  while (n_made < n_threads) new_fiber(threads[n_made++].fiber);
   fiber_of_caller(caller);
-  warps.resize((n_threads + 31) / 32), order.resize(n_threads), place.resize(n_threads);
+  order.resize(n_threads), place.resize(n_threads);
   void* memory = nullptr;
-  if (shared_bytes && posix_memalign(&memory, 128, shared_bytes)) return snprintf(message, sizeof message, "out of memory") > 0;
+  if (call->shared_bytes && posix_memalign(&memory, 128, call->shared_bytes))
+    return snprintf(message, sizeof message, "out of memory") > 0;
   dynamic_shared = (char*)memory;
   std::vector<uint32_t> blocks((size_t)grid[0] * grid[1] * grid[2]);
   shuffle(blocks);
   for (const uint32_t i : blocks) {
     const emu_dim at = {i % grid[0], i / grid[0] % grid[1], i / grid[0] / grid[1]};
-    run_block(at, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared_bytes);
+    run_block(at, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]});
     if (message[0]) break;
   }
   acquire(&end_tag);

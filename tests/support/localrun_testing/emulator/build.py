@@ -59,13 +59,12 @@ def compiled(
 
 
 def _compile(text: str, flags: tuple[str, ...], translate: Callable[[str], str], path: Path) -> None:
-    runtime = [str(_object(file)) for file in sorted(RUNTIME.glob("*.cpp"))]
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         plain, entries = Path(scratch, "kernel.cu.cpp"), Path(scratch, "kernel.ii")
         plain.write_text(text)
         _run(*_COMPILE, *flags, f"-I{RUNTIME}", "-E", str(plain), "-o", str(entries))
         entries.write_text(translate(entries.read_text()))
-        _run(*_COMPILE, *flags, "-shared", "-fpreprocessed", str(entries), *runtime, "-o", f"{scratch}/done")
+        _run(*_COMPILE, *flags, "-shared", "-fpreprocessed", str(entries), str(_runtime()), "-o", f"{scratch}/done")
         os.replace(f"{scratch}/done", path)
 
 
@@ -85,14 +84,15 @@ def entry(name: str, function: str) -> str:
 
 
 @cache
-def _object(file: Path) -> Path:
-    """A compiled unit of the emulator: never sanitized, as it does what sanitizers forbid."""
-    headers = "".join(header.read_text() for header in sorted(RUNTIME.glob("*.h")))
-    path = _kept(file.read_text() + headers, ".o")
-    if not path.exists():
-        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-            _run(*_COMPILE, "-O3", "-c", str(file), "-o", f"{scratch}/done")
-            os.replace(f"{scratch}/done", path)
+def _runtime() -> Path:
+    """The emulator, which all kernels of a process share: never sanitized, as it does what sanitizers forbid."""
+    path = _kept("", ".so")
+    with locked(path.with_suffix(".lock")):
+        if not path.exists():
+            with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+                files = map(str, sorted(RUNTIME.glob("*.cpp")))
+                _run(*_COMPILE, "-O3", "-shared", *files, "-o", f"{scratch}/done")
+                os.replace(f"{scratch}/done", path)
     return path
 
 
