@@ -1,6 +1,6 @@
 """The reference one row at a time (`LOCALRUN_REFERENCE=rows`): slow, but nothing beside a row changes its result.
 
-Every call has a fixed shape: one row, one head, one block of keys. Blocks fold in ascending order by online softmax
+Every call has a fixed shape: one row, its heads, one block of keys. Blocks fold in ascending order by online softmax
 inside absolute units of 512 positions; unit results merge in ascending order; a sink joins the final merge.
 """
 
@@ -20,7 +20,7 @@ from localrun.ops.kv import BLOCK_TOKENS
 from localrun.ops.layouts import Packed
 
 UNIT_TOKENS = 512
-SoftmaxState = tuple[Tensor, Tensor, Tensor]  # running maximum [], sum [], weighted values [d]
+SoftmaxState = tuple[Tensor, Tensor, Tensor]  # running maximum and sum [n_kv_heads, group], weighted values [..., d]
 
 
 class RowReferenceOps(ReferenceOps):
@@ -43,27 +43,31 @@ class RowReferenceOps(ReferenceOps):
     def attention(self, op: Attention) -> tuple[Tensor]:
         codec, out = self.pool.codecs[op.layer], torch.empty_like(op.q)
         reach = self.reach_in(op)
-        group = op.q.shape[1] // self.pool.layers[op.layer].n_kv_heads  # query heads that share keys
+        shape = (self.pool.layers[op.layer].n_kv_heads, -1)  # query heads that share keys stand together
+
+        def grouped(values: Tensor | None) -> Tensor | None:  # of every head
+            return None if values is None else values.unflatten(0, shape).contiguous()
+
         for index, by_block in enumerate(self.rows_of):
             blocks = self.pool.blocks(op.layer, index)
             assert op.window is not None or blocks.from_the_start, "block 0 is missing"
             for own, rows in by_block.items():
                 numbers = blocks.numbers(int(reach[rows].max()) // BLOCK_TOKENS)
-                held = [[x.unbind(1) for x in blocks.block(number, own)] for number in numbers]  # by head [64, d]
+                held = [[x.transpose(0, 1).contiguous() for x in blocks.block(number, own)] for number in numbers]
                 for row, masks in zip(rows, self.masks(op, rows, numbers), strict=True):
-                    for head in range(op.q.shape[1]):
-                        query = Query(
-                            q=op.q[row, head],
-                            sink_q=None if op.sink_query is None else op.sink_query[row, head],
-                            scale=op.scale,
-                            softcap=op.softcap,
-                            sink=None if op.sinks is None else op.sinks[head],
-                        )
-                        out[row, head] = query.flash_attend(
-                            HeadBlock(number, keys[head // group], values[head // group], mask)
-                            for number, (keys, values), mask in zip(numbers, held, masks, strict=True)
-                            if mask is not None
-                        )
+                    query = Query(
+                        q=op.q[row].unflatten(0, shape).contiguous(),
+                        sink_q=None if op.sink_query is None else grouped(op.sink_query[row]),
+                        scale=op.scale,
+                        softcap=op.softcap,
+                        sinks=grouped(op.sinks),
+                    )
+                    seen = (
+                        KeyBlock(number, keys, values, mask)
+                        for number, (keys, values), mask in zip(numbers, held, masks, strict=True)
+                        if mask is not None
+                    )
+                    out[row] = query.flash_attend(seen).flatten(0, 1)
         return ((rotate_hadamard(out) if codec.rotates else out).flatten(1),)
 
     def masks(self, op: Attention, rows: list[int], numbers: Sequence[int]) -> list[list[Tensor | None]]:
@@ -77,8 +81,8 @@ class RowReferenceOps(ReferenceOps):
 
 
 @dataclass(frozen=True, slots=True)
-class HeadBlock:
-    """Keys and values [64, d] of one head; `mask` [64] says which are seen: a hidden slot may hold anything."""
+class KeyBlock:
+    """Keys and values [n_kv_heads, 64, d]; `mask` [64] says which are seen: a hidden slot may hold anything."""
 
     number: int
     keys: Tensor
@@ -88,16 +92,17 @@ class HeadBlock:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One row and head of attention: a query [d] and its rules, as an Attention instruction has them."""
+    """One row of attention: a query [n_kv_heads, group, d], sinks [n_kv_heads, group], and the rules of its
+    instruction."""
 
     q: Tensor
     sink_q: Tensor | None
     scale: float
     softcap: float | None
-    sink: Tensor | None
+    sinks: Tensor | None
 
-    def flash_attend(self, blocks: Iterable[HeadBlock]) -> Tensor:
-        """Attention over `blocks`, ascending -> [d]."""
+    def flash_attend(self, blocks: Iterable[KeyBlock]) -> Tensor:
+        """Attention over `blocks`, ascending -> [n_kv_heads, group, d]."""
         units: dict[int, SoftmaxState] = {}
         for block in blocks:
             state = self.state(block)
@@ -106,24 +111,24 @@ class Query:
         total, *others = units.values()
         for state in others:
             total = merge(total, state)
-        if self.sink is not None:
-            total = merge(total, (self.sink, torch.ones_like(self.sink), torch.zeros_like(self.q)))
-        return total[2] / total[1]
+        if self.sinks is not None:
+            total = merge(total, (self.sinks, torch.ones_like(self.sinks), torch.zeros_like(self.q)))
+        return total[2] / total[1].unsqueeze(-1)
 
-    def state(self, block: HeadBlock) -> SoftmaxState:
+    def state(self, block: KeyBlock) -> SoftmaxState:
         """The softmax state of one block."""
         q = self.sink_q if block.number == 0 and self.sink_q is not None else self.q
-        scores = (block.keys.contiguous() @ q) * self.scale  # [64]
+        scores = (q @ block.keys.mT) * self.scale  # [n_kv_heads, group, 64]
         if self.softcap is not None:
             scores = self.softcap * torch.tanh(scores / self.softcap)
         scores = scores.masked_fill(~block.mask, -torch.inf)
-        top = scores.max()
-        weights = torch.exp(scores - top)
-        return top, weights.sum(), weights @ block.values.masked_fill(~block.mask[:, None], 0.0)
+        top = scores.amax(-1)
+        weights = torch.exp(scores - top.unsqueeze(-1))
+        return top, weights.sum(-1), weights @ block.values.masked_fill(~block.mask[:, None], 0.0)
 
 
 def merge(a: SoftmaxState, b: SoftmaxState) -> SoftmaxState:
     """Two softmax states over disjoint keys into one (Milakov and Gimelshein 2018)."""
     top = torch.maximum(a[0], b[0])
     keep, add = torch.exp(a[0] - top), torch.exp(b[0] - top)
-    return top, a[1] * keep + b[1] * add, a[2] * keep + b[2] * add
+    return top, a[1] * keep + b[1] * add, a[2] * keep.unsqueeze(-1) + b[2] * add.unsqueeze(-1)

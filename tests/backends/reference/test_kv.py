@@ -21,7 +21,7 @@ from localrun.backends.reference.attention import attend
 from localrun.backends.reference.executor import ReferenceExecutor
 from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.ops import ReferenceOps
-from localrun.backends.reference.rows import HeadBlock, Query, RowReferenceOps, merge
+from localrun.backends.reference.rows import KeyBlock, Query, RowReferenceOps, merge
 from localrun.ops.instructions import Attention, Embed, Linear, LinearWeight, LogitsOf, RopeAppend
 from localrun.ops.interface import SequenceInput, StepInput
 from localrun.ops.kv import KV_CODECS, KVPlan
@@ -178,17 +178,19 @@ def test_a_missing_sink_block_is_refused(ops: type[ReferenceOps]) -> None:
 def test_blocks_fold_within_units_of_512() -> None:
     """Bit for bit the order that every backend keeps: blocks within a unit, then units, then the sink."""
     g = torch.Generator().manual_seed(0)
-    keys, values = torch.randn(2, 20, 64, 16, generator=g)
+    keys, values = torch.randn(2, 20, 2, 64, 16, generator=g)  # of two heads with three queries each
     everything = torch.ones(64, dtype=torch.bool)
-    blocks = [HeadBlock(number, k, v, everything) for number, (k, v) in enumerate(zip(keys, values, strict=True))]
-    query = Query(torch.randn(16, generator=g), None, 1.0, None, torch.tensor(0.5))
+    blocks = [KeyBlock(number, k, v, everything) for number, (k, v) in enumerate(zip(keys, values, strict=True))]
+    sinks = torch.full((2, 3), 0.5)
+    query = Query(torch.randn(2, 3, 16, generator=g), None, 1.0, None, sinks)
+    sink = sinks, torch.ones(2, 3), torch.zeros(2, 3, 16)
     whole = [query.state(block) for block in blocks]
     units = [reduce(merge, whole[i : i + 8]) for i in range(0, 20, 8)]
-    total = merge(reduce(merge, units), (torch.tensor(0.5), torch.tensor(1.0), torch.zeros(16)))
+    total = merge(reduce(merge, units), sink)
     folded = query.flash_attend(blocks)
-    assert torch.equal(folded, total[2] / total[1])
-    flat = merge(reduce(merge, whole), (torch.tensor(0.5), torch.tensor(1.0), torch.zeros(16)))
-    assert not torch.equal(folded, flat[2] / flat[1])
+    assert torch.equal(folded, total[2] / total[1][..., None])
+    flat = merge(reduce(merge, whole), sink)
+    assert not torch.equal(folded, flat[2] / flat[1][..., None])
 
 
 def test_the_row_mode_norms_one_row_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

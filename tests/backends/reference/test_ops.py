@@ -13,7 +13,7 @@ from localrun.backends.reference.attention import attend, visible
 from localrun.backends.reference.kv_codes import decode, encode
 from localrun.backends.reference.norm import rms_norm
 from localrun.backends.reference.ops import ReferenceOps, rotate
-from localrun.backends.reference.rows import HeadBlock, Query, RowReferenceOps
+from localrun.backends.reference.rows import KeyBlock, Query, RowReferenceOps
 from localrun.engine.runner import Runner
 from localrun.ops.instructions import Experts, LinearWeight, Moe, Router
 from localrun.ops.interface import CancelFlag, LogitAdjust, SequenceInput, StepCancelled, StepInput
@@ -61,15 +61,16 @@ def test_attention_by_hand(position: int, softcap: float | None, window: int | N
     sinks = None if sink is None else torch.full((4,), sink)
     mask = visible(torch.tensor([position]), torch.arange(position + 1), window)
     batch = attend(q, keys, values, mask, 0.3, softcap, sinks)
+    grouped = None if sinks is None else sinks.unflatten(0, (2, 2))
+    query = Query(q[0].unflatten(0, (2, 2)), None, 0.3, softcap, grouped)
+    held = (pad(x.transpose(0, 1), (0, 0, 0, -len(x) % 64), value=math.nan).split(64, 1) for x in (keys, values))
+    masks = pad(mask[0], (0, -len(keys) % 64)).split(64)
+    blocks = (KeyBlock(number, *block) for number, block in enumerate(zip(*held, masks, strict=True)))
+    single = query.flash_attend(block for block in blocks if block.mask.any()).flatten(0, 1)
     for head in range(4):
         expected = by_hand(q[0, head], keys[:, head // 2], values[:, head // 2], position, 0.3, softcap, window, sink)
         assert batch[0, head].tolist() == pytest.approx(expected, abs=2e-5)
-        query = Query(q[0, head], None, 0.3, softcap, None if sink is None else torch.tensor(sink))
-        padded = [pad(x[:, head // 2], (0, 0, 0, -len(x) % 64), value=math.nan).split(64) for x in (keys, values)]
-        masks = pad(mask[0], (0, -len(keys) % 64)).split(64)
-        blocks = (HeadBlock(number, *block) for number, block in enumerate(zip(*padded, masks, strict=True)))
-        single = query.flash_attend(block for block in blocks if block.mask.any())
-        assert single.tolist() == pytest.approx(expected, abs=2e-5)
+        assert single[head].tolist() == pytest.approx(expected, abs=2e-5)
 
 
 def test_norm_and_rotation_by_hand() -> None:
