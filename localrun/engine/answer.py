@@ -114,11 +114,7 @@ def stream_answer(
     """Events of a generation; the last one is its GenerationState. Closing the iterator cancels the generation."""
     try:
         for event in handle:
-            if isinstance(event, ImageProgress | Prefill | Loop):
-                yield event
-            elif isinstance(event, PromptLogprobs):
-                yield PromptLogprobs(tuple(map(answer.spelled, event.tokens)))
-            elif isinstance(event, NewToken):
+            if isinstance(event, NewToken):
                 if answer.hit:  # computed after the stop string, before the engine knew of it
                     continue
                 for said in [Token(event.token_id, "", "answer")] if event.ends else answer.push(event.token_id):
@@ -128,6 +124,10 @@ def stream_answer(
             elif isinstance(event, Finished):
                 yield from answer.flush()
                 yield event.sequence
+            elif isinstance(event, PromptLogprobs):
+                yield PromptLogprobs(tuple(map(answer.spelled, event.tokens)))
+            else:
+                yield event
     finally:
         handle.cancel()
 

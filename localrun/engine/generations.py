@@ -38,7 +38,7 @@ class Generations:
     @property
     def has_ended(self) -> bool:
         """Whether the end of some is about to be reported."""
-        return any(sequence.stop_reason is not None for sequence in self.sequences)
+        return any(handle.sequence.stop_reason is not None for handle in self.handles.values())
 
     def add(self, handle: GenerationHandle) -> None:
         handle.sequence.figures.n_ahead = sum(not other.is_warm_up for other in self.sequences)
@@ -90,7 +90,7 @@ class Generations:
         """
         sequence, positions = work.sequence, work.sequence.scored(work.n)
         scored = rows.scored[: len(positions)]
-        if not all(bool(logits.finite[row]) for row in (rows.chosen[0], *scored)):
+        if not all(logits.finite[row] for row in (rows.chosen[0], *scored)):
             raise not_finite()
         ended = None
         if work.ends:

@@ -28,6 +28,7 @@ class Finished:
     sequence: GenerationState
 
 
+LastEvent = Finished | LocalrunError
 EngineEvent = ImageProgress | Prefill | PromptLogprobs | NewToken | Loop | Finished | LocalrunError
 
 
@@ -48,7 +49,7 @@ class GenerationHandle:
 
     def put(self, event: EngineEvent) -> None:
         """Called by the engine."""
-        self.is_over = self.is_over or isinstance(event, Finished | LocalrunError)
+        self.is_over = self.is_over or isinstance(event, LastEvent)
         self.events.put(event)
 
     def __iter__(self) -> Iterator[ImageProgress | Prefill | PromptLogprobs | NewToken | Loop | Finished]:

@@ -1,7 +1,6 @@
 """Logits that wait for a constraint: what may come next is not computed yet."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from localrun.engine.generation import GenerationState
 from localrun.engine.next_tokens import EndedWork
@@ -20,7 +19,7 @@ class LateLogits:
         sequence, rows = ended.work.sequence, [ended.rows[n_accepted]]
         if sequence.request.logprobs is not None:
             rows.append(ended.raw_rows[n_accepted])
-        self.kept[sequence.number] = replace(ended.work, drafts=()), logits.copied(rows)
+        self.kept[sequence.number] = ended.work._replace(drafts=()), logits.copied(rows)
 
     def take_ready(self) -> Iterator[tuple[Logits, EndedWork]]:
         """Remove and return those whose next token can be chosen by now."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
 from localrun.engine.generation import GenerationState
 from localrun.engine.philox import uniforms
@@ -12,8 +11,7 @@ from localrun.ops.interface import Logits
 from localrun.ops.sampling import Draw
 
 
-@dataclass(frozen=True, slots=True)
-class EndedWork:
+class EndedWork(NamedTuple):
     """Work after which tokens are chosen from `rows` of logits: after the planned tokens, and after each draft.
 
     `raw_rows`: the same as the model gives them, where logprobs are wanted.
@@ -44,16 +42,16 @@ def next_rows(ended: Iterable[EndedWork]) -> list[NextRow]:
 
 def sample_next(logits: Logits, wanted: Sequence[NextRow]) -> list[int]:
     """The token after each row, chosen by the settings of its sequence; neighbours change nothing."""
-    held = [each for each in wanted if each.sequence.constraint is not None and each.sequence.constraint.restricts]
-    rows = {each.row for each in held}
-    sampled = [each for each in wanted if each.sequence.request.settings.temperature > 0 and each.row not in rows]
-    found = logits.choose(draws_of(sampled)) if sampled else []
-    drawn = {each.row: token for each, token in zip(sampled, found, strict=True)}
-    for draw, each in zip(draws_of(held), held, strict=True):
-        assert each.sequence.constraint is not None
-        drawn[each.row] = each.sequence.constraint.choose(logits, draw)
-    best = logits.argmax
-    return [drawn[each.row] if each.row in drawn else int(best[each.row]) for each in wanted]
+    tokens: dict[int, int] = {}  # by row
+    for each in wanted:
+        constraint = each.sequence.constraint
+        if constraint is not None and constraint.restricts:
+            tokens[each.row] = constraint.choose(logits, *draws_of([each]))
+        elif each.sequence.request.settings.temperature <= 0:
+            tokens[each.row] = int(logits.argmax[each.row])
+    if sampled := [each for each in wanted if each.row not in tokens]:
+        tokens |= zip([each.row for each in sampled], logits.choose(draws_of(sampled)), strict=True)
+    return [tokens[each.row] for each in wanted]
 
 
 def draws_of(sampled: Sequence[NextRow]) -> list[Draw]:

@@ -162,8 +162,8 @@ class Runner:
         if any(span.images for span in spans):
             turns = np.concatenate([span.angles() for span in spans])
             images = image_buffer([(span.images, span.first, len(span.ids)) for span in spans])
-        if images is not None or any(span.last is not None for span in spans):
-            reach = [last for span in spans for last in span.reach()] if self.has_spans else []
+        if self.has_spans and (images is not None or any(span.last is not None for span in spans)):
+            reach = [last for span in spans for last in span.reach()]
         return StepInput(
             token_ids=[token for span in spans for token in span.ids],
             positions=positions,

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 
 from localrun.backends.executor import Executor
 from localrun.cache.blocks import OutOfBlocks
@@ -77,8 +76,9 @@ class Scheduler:
     @property
     def busy(self) -> bool:
         """Whether there is work now; reads from the disk and constraints wake the engine when they are done."""
-        lines = (*self.waiting, *(() if self.waiting else self.warm_ups))
-        return any(s.n_uncomputed for s in self.running) or any(map(self.readiness.can_go_on, lines))
+        if any(s.n_uncomputed for s in self.running):
+            return True
+        return any(map(self.readiness.can_go_on, self.waiting or self.warm_ups))
 
     def schedule(self) -> StepPlan:
         """The next step; empty when nothing can run."""
@@ -94,14 +94,16 @@ class Scheduler:
                 scored -= len(sequence.scored(n))
                 room -= n - 1
         decoding = placed(decoding)
-        reading = self._chunks(self.max_rows - sum(w.n for w in decoding), [w.sequence for w in decoding], scored)
+        reading = self._chunks(self.max_rows - sum([w.n for w in decoding]), [w.sequence for w in decoding], scored)
         work = tuple(placed([*decoding, *reading]))
         return StepPlan(work, self.runs_ahead and reserve_ahead(self.store, work))
 
     def drafted(self, plan: StepPlan, lock: AbstractContextManager[object]) -> StepPlan:
         """The same step with drafts to verify. A program may run for these; `lock` is held while they get blocks."""
-        speculation, is_reading = self.speculation, any(work.sequence.prefilling for work in plan.work)
-        if speculation is None or not any(drafts := speculation.propose(plan.work, is_reading)):
+        if self.speculation is None:
+            return plan
+        is_reading = any(work.sequence.prefilling for work in plan.work)
+        if not any(drafts := self.speculation.propose(plan.work, is_reading)):
             return plan
         with lock:
             return StepPlan(tuple(self._with_draft(*both) for both in zip(plan.work, drafts, strict=True)))
@@ -109,7 +111,7 @@ class Scheduler:
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record what a step has taken."""
         if not any(work.drafts for work in plan.work):
-            n_read = sum(work.n for work in plan.work if work.n > 1)
+            n_read = sum([work.n for work in plan.work if work.n > 1])
             self.cost.observe(plan.n_rows - n_read, n_read, seconds)
         if self.speculation is not None and not self.speculation.sleeps:
             self.speculation.observe(plan, seconds)
@@ -248,7 +250,7 @@ class Scheduler:
         try:
             if drafts:
                 self.store.extend(cache, start, start + work.n + len(drafts))
-            return replace(work, drafts=drafts)
+            return work._replace(drafts=drafts)
         except OutOfBlocks:
             self.store.extend(cache, start, start + work.n)
             return work

@@ -8,8 +8,7 @@ from localrun.engine.generation import GenerationState
 from localrun.ops.largest_step import BESIDE_SPANS
 
 
-@dataclass(frozen=True, slots=True)
-class StepWork:
+class StepWork(NamedTuple):
     """The next `n` tokens of a sequence, from n_computed on, and `drafts` of those after them, which are verified.
 
     There are drafts only where `n` is all of the sequence: the logits after each token are those of an answer that
@@ -52,7 +51,7 @@ class StepPlan:
 
     @property
     def n_rows(self) -> int:
-        return sum(work.n_rows for work in self.work)
+        return sum([work.n + len(work.drafts) for work in self.work])
 
     def goes_on_with(self, work: Sequence[StepWork]) -> bool:
         """Whether a step of this work is of the same sequences."""
@@ -61,7 +60,7 @@ class StepPlan:
     def logits_rows(self) -> list[LogitsRows]:
         """Where each piece of work finds its logits: the chosen rows of all come first."""
         rows, n_chosen = [], 0
-        n_scored = sum(1 + len(work.drafts) for work in self.work)
+        n_scored = sum([1 + len(work.drafts) for work in self.work])
         for work in self.work:
             chosen = range(n_chosen, n_chosen + 1 + len(work.drafts))
             scored = range(n_scored, n_scored + len(work.scored))

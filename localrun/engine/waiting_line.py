@@ -36,6 +36,9 @@ class WaitingLine:
     def __len__(self) -> int:
         return sum(map(len, self._lines))
 
+    def __bool__(self) -> bool:
+        return any(self._lines)
+
     def __iter__(self) -> Iterator[GenerationState]:
         for line in self._lines:
             yield from line

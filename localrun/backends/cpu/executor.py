@@ -31,6 +31,7 @@ class CpuExecutor:
     exact_rows = True
     takes_images = True
     runs_ahead = False
+    device_steps = DeviceFigures()
 
     def __init__(self, layout: CpuLayout, request: ExecutorRequest, max_rows: int) -> None:
         self.calls = layout.calls
@@ -89,10 +90,6 @@ class CpuExecutor:
             blocks.code,
             layer.state_size,
         )
-
-    @property
-    def device_steps(self) -> DeviceFigures:
-        return DeviceFigures()
 
     @property
     def kv_nbytes(self) -> int:

@@ -21,6 +21,10 @@ class NativeStep:
         self.sequences = (abi_step.SequenceC * max_rows)()
         self.views = [SequenceView(place, n_groups) for place in self.sequences]
         self.rope_half: ctypes.Array[ctypes.c_int32] | None = None  # [rope kinds], the same in every step
+        self.cos: Any  # [rope kinds] of pointers, as the three below
+        self.sin: Any
+        self.sink_cos: Any
+        self.sink_sin: Any
         self.keep: list[Any] = []  # what the step points to, beside the buffers above
         self.c = abi_step.Step(
             token=ctypes.addressof(self.token),
@@ -42,16 +46,23 @@ class NativeStep:
         c.adjust = None
         if any(step.adjust):
             c.adjust = (abi_step.Adjust * n_logits)(*map(self.adjustment, step.adjust))
-        c.cos, c.sin = angle_pointers(step.cos_sin)
-        c.sink_cos, c.sink_sin = angle_pointers(step.sink_cos_sin) if step.sink_cos_sin else (None, None)
         if self.rope_half is None:
-            self.rope_half = (ctypes.c_int32 * len(step.cos_sin))(*[cos.shape[-1] for cos, _ in step.cos_sin])
-            c.rope_half = ctypes.addressof(self.rope_half)
+            self.make_room_for_angles(step.cos_sin)
+        fill_angles(self.cos, self.sin, step.cos_sin)
+        fill_angles(self.sink_cos, self.sink_sin, step.sink_cos_sin)
+        c.sink_cos, c.sink_sin = (self.sink_cos, self.sink_sin) if step.sink_cos_sin else (None, None)
         c.query_scale = None if step.query_scale is None else address_of(step.query_scale)
         self.fill_images(step.images)
         c.reach = self.address(step.reach)
         c.cancel = step.cancel.address
         return c
+
+    def make_room_for_angles(self, cos_sin: Sequence[Angles]) -> None:
+        """Pointers for every rope kind, of which all steps have as many as the first."""
+        self.rope_half = (ctypes.c_int32 * len(cos_sin))(*[cos.shape[-1] for cos, _ in cos_sin])
+        n = max(1, len(cos_sin))
+        self.cos, self.sin, self.sink_cos, self.sink_sin = ((ctypes.c_void_p * n)() for _ in range(4))
+        self.c.rope_half, self.c.cos, self.c.sin = ctypes.addressof(self.rope_half), self.cos, self.sin
 
     def fill_images(self, images: ImageBuffer | None) -> None:
         c = self.c
@@ -127,10 +138,10 @@ def numbers_at(place: Any, values: Sequence[int]) -> int | None:
     return ctypes.addressof(place)
 
 
-def angle_pointers(cos_sin: Sequence[Angles]) -> tuple[Any, Any]:
-    """Pointers to the cosines and to the sines of every rope kind."""
-    pointers = ctypes.c_void_p * max(1, len(cos_sin))
-    return pointers(*[address_of(cos) for cos, _ in cos_sin]), pointers(*[address_of(sin) for _, sin in cos_sin])
+def fill_angles(cos_at: Any, sin_at: Any, cos_sin: Sequence[Angles]) -> None:
+    """Point to the cosines and to the sines of every rope kind."""
+    for kind, (cos, sin) in enumerate(cos_sin):
+        cos_at[kind], sin_at[kind] = address_of(cos), address_of(sin)
 
 
 def address_of(values: np.ndarray) -> int:
