@@ -161,30 +161,63 @@ template <int bits, int n> static void unpack_stream(const uint8_t* raw, uint8_t
   }
 }
 
+// The scale of a group and its minimum, of either type of scale; what follows them in the file.
+static const uint8_t* unpack_scale(const uint8_t* raw, uint16_t* fp16) {
+  *fp16 = u16_at(raw);
+  return raw + 2;
+}
+static const uint8_t* unpack_scale(const uint8_t* raw, float* f32) {
+  memcpy(f32, raw, 4);
+  return raw + 4;
+}
+struct Fp16 {
+  static uint16_t* scale(Block* b) { return b->fp16_scale; }
+  static uint16_t* minimum(Block* b) { return b->fp16_min; }
+};
+struct F32 {
+  static float* scale(Block* b) { return &b->super; }
+  static float* minimum(Block* b) { return &b->f32_min; }
+};
+
+// Scale and codes: of integers they count from half of their range.
+template <class Scale, int bits, int n> static void unpack_symmetric(const uint8_t* raw, Block* b) {
+  raw = unpack_scale(raw, Scale::scale(b));
+  unpack_stream<bits, n>(raw, b->code);
+}
+
 // An affine group: scale, minimum and codes.
-template <int bits, int n> static void unpack_affine(const uint8_t* raw, Block* b) {
-  b->fp16_scale[0] = u16_at(raw);
-  b->fp16_min[0] = u16_at(raw + 2);
-  unpack_stream<bits, n>(raw + 4, b->code);
+template <class Scale, int bits, int n> static void unpack_affine(const uint8_t* raw, Block* b) {
+  raw = unpack_scale(raw, Scale::scale(b));
+  raw = unpack_scale(raw, Scale::minimum(b));
+  unpack_stream<bits, n>(raw, b->code);
 }
 
 // Scale, zero point and codes.
-template <int bits, int n> static void unpack_zero_point(const uint8_t* raw, Block* b) {
-  b->fp16_scale[0] = u16_at(raw);
-  b->minimum[0] = raw[2];
-  unpack_stream<bits, n>(raw + 3, b->code);
+template <class Scale, int bits, int n> static void unpack_zero_point(const uint8_t* raw, Block* b) {
+  raw = unpack_scale(raw, Scale::scale(b));
+  b->minimum[0] = *raw++;
+  unpack_stream<bits, n>(raw, b->code);
 }
 
-void unpack_int2_g64(const uint8_t* raw, Block* b) { unpack_affine<2, 64>(raw, b); }
-void unpack_int4_g64(const uint8_t* raw, Block* b) { unpack_affine<4, 64>(raw, b); }
-void unpack_int5_g64(const uint8_t* raw, Block* b) { unpack_affine<5, 64>(raw, b); }
-void unpack_int6_g32(const uint8_t* raw, Block* b) { unpack_affine<6, 32>(raw, b); }
-void unpack_int6_g64(const uint8_t* raw, Block* b) { unpack_affine<6, 64>(raw, b); }
-void unpack_int8_g32(const uint8_t* raw, Block* b) { unpack_affine<8, 32>(raw, b); }
-void unpack_int8_g64(const uint8_t* raw, Block* b) { unpack_affine<8, 64>(raw, b); }
-void unpack_int4_zp_g32(const uint8_t* raw, Block* b) { unpack_zero_point<4, 32>(raw, b); }
-void unpack_int4_zp_g128(const uint8_t* raw, Block* b) { unpack_zero_point<4, 128>(raw, b); }
-void unpack_int8_zp_g32(const uint8_t* raw, Block* b) { unpack_zero_point<8, 32>(raw, b); }
+void unpack_int2_g64(const uint8_t* raw, Block* b) { unpack_affine<Fp16, 2, 64>(raw, b); }
+void unpack_int4_g64(const uint8_t* raw, Block* b) { unpack_affine<Fp16, 4, 64>(raw, b); }
+void unpack_int5_g64(const uint8_t* raw, Block* b) { unpack_affine<Fp16, 5, 64>(raw, b); }
+void unpack_int6_g32(const uint8_t* raw, Block* b) { unpack_affine<Fp16, 6, 32>(raw, b); }
+void unpack_int6_g64(const uint8_t* raw, Block* b) { unpack_affine<Fp16, 6, 64>(raw, b); }
+void unpack_int8_g32(const uint8_t* raw, Block* b) { unpack_affine<Fp16, 8, 32>(raw, b); }
+void unpack_int8_g64(const uint8_t* raw, Block* b) { unpack_affine<Fp16, 8, 64>(raw, b); }
+void unpack_int4_zp_g32(const uint8_t* raw, Block* b) { unpack_zero_point<Fp16, 4, 32>(raw, b); }
+void unpack_int4_zp_g128(const uint8_t* raw, Block* b) { unpack_zero_point<Fp16, 4, 128>(raw, b); }
+void unpack_int8_zp_g32(const uint8_t* raw, Block* b) { unpack_zero_point<Fp16, 8, 32>(raw, b); }
+void unpack_int4_f32_g32(const uint8_t* raw, Block* b) { unpack_affine<F32, 4, 32>(raw, b); }
+void unpack_int8_f32_g32(const uint8_t* raw, Block* b) { unpack_affine<F32, 8, 32>(raw, b); }
+void unpack_int4_sym_f32_g32(const uint8_t* raw, Block* b) { unpack_symmetric<F32, 4, 32>(raw, b); }
+void unpack_int4_sym_f32_g128(const uint8_t* raw, Block* b) { unpack_symmetric<F32, 4, 128>(raw, b); }
+void unpack_int8_sym_f32_g32(const uint8_t* raw, Block* b) { unpack_symmetric<F32, 8, 32>(raw, b); }
+void unpack_int8_sym_f32_g128(const uint8_t* raw, Block* b) { unpack_symmetric<F32, 8, 128>(raw, b); }
+void unpack_int4_zp_f32_g32(const uint8_t* raw, Block* b) { unpack_zero_point<F32, 4, 32>(raw, b); }
+void unpack_int8_zp_f32_g32(const uint8_t* raw, Block* b) { unpack_zero_point<F32, 8, 32>(raw, b); }
+void unpack_nf4_g64(const uint8_t* raw, Block* b) { unpack_symmetric<F32, 4, 64>(raw, b); }
 
 void unpack_f8_g128(const uint8_t* raw, Block* b) {
   memcpy(&b->super, raw, 4);
@@ -194,34 +227,4 @@ void unpack_f8_g128(const uint8_t* raw, Block* b) {
 void unpack_mxfp8(const uint8_t* raw, Block* b) {
   b->scale[0] = raw[0];
   memcpy(b->code, raw + 1, 32);
-}
-
-// The same three with float scales; codes of the symmetric ones count from half of their range.
-template <int bits, int n> static void unpack_affine_f32(const uint8_t* raw, Block* b) {
-  memcpy(&b->super, raw, 4);
-  memcpy(&b->f32_min, raw + 4, 4);
-  unpack_stream<bits, n>(raw + 8, b->code);
-}
-template <int bits, int n> static void unpack_symmetric_f32(const uint8_t* raw, Block* b) {
-  memcpy(&b->super, raw, 4);
-  unpack_stream<bits, n>(raw + 4, b->code);
-}
-template <int bits, int n> static void unpack_zero_point_f32(const uint8_t* raw, Block* b) {
-  memcpy(&b->super, raw, 4);
-  b->minimum[0] = raw[4];
-  unpack_stream<bits, n>(raw + 5, b->code);
-}
-
-void unpack_int4_f32_g32(const uint8_t* raw, Block* b) { unpack_affine_f32<4, 32>(raw, b); }
-void unpack_int8_f32_g32(const uint8_t* raw, Block* b) { unpack_affine_f32<8, 32>(raw, b); }
-void unpack_int4_sym_f32_g32(const uint8_t* raw, Block* b) { unpack_symmetric_f32<4, 32>(raw, b); }
-void unpack_int4_sym_f32_g128(const uint8_t* raw, Block* b) { unpack_symmetric_f32<4, 128>(raw, b); }
-void unpack_int8_sym_f32_g32(const uint8_t* raw, Block* b) { unpack_symmetric_f32<8, 32>(raw, b); }
-void unpack_int8_sym_f32_g128(const uint8_t* raw, Block* b) { unpack_symmetric_f32<8, 128>(raw, b); }
-void unpack_int4_zp_f32_g32(const uint8_t* raw, Block* b) { unpack_zero_point_f32<4, 32>(raw, b); }
-void unpack_int8_zp_f32_g32(const uint8_t* raw, Block* b) { unpack_zero_point_f32<8, 32>(raw, b); }
-
-void unpack_nf4_g64(const uint8_t* raw, Block* b) {
-  memcpy(&b->super, raw, 4);
-  unpack_stream<4, 64>(raw + 4, b->code);
 }
