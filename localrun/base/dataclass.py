@@ -69,8 +69,9 @@ class _CompiledLater:
             type(kind.__name__, (), space),
             init=name == "__init__",
             repr=name == "__repr__",
-            eq=name in ("__eq__", "__hash__"),
-            frozen=self._frozen,
+            eq=name == "__eq__",
+            unsafe_hash=name == "__hash__",
+            frozen=self._frozen and name == "__init__",  # else refusals would be compiled, too
             match_args=False,
         )
         method: FunctionType = getattr(same, name)
