@@ -1,4 +1,4 @@
-"""Answers with drafts beside the same answers without: `python -m benchmarks.drafts MODEL… [--rounds N] [--draft HOW]`.
+"""Answers with drafts beside the same answers without: `python -m benchmarks.drafts MODEL… [--rounds N] [--kind K]`.
 
 Quoting work on texts of this repository, and free prose; greedy and at temperature 0.7. Ids have to be equal. A ratio
 is the time of decoding without drafts by that with them, of answers one after the other; medians are of pairs. An
@@ -55,7 +55,9 @@ class Pair:
         return self.plain.timings.decode_ms / max(1e-9, self.drafted.timings.decode_ms)
 
 
-def measure(model: str, rounds: int, n_tokens: int, kinds: Sequence[str], draft: str) -> None:
+def measure(
+    model: str, rounds: int, n_tokens: int, kinds: Sequence[str], temperatures: Sequence[float], draft: str
+) -> None:
     """Print the ratios of all tasks on one GGUF model."""
     source = open_model_file(Path(model))
     assert isinstance(source, GgufFile), "a GGUF file is needed"
@@ -66,7 +68,7 @@ def measure(model: str, rounds: int, n_tokens: int, kinds: Sequence[str], draft:
         for kind, tasks in (("quoting", QUOTING), ("prose", PROSE)):
             if kind not in kinds:
                 continue
-            for temperature in (0.0, 0.7):
+            for temperature in temperatures:
                 ratios: list[float] = []
                 seconds = 0.0
                 clock.reset()
@@ -121,10 +123,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tokens", type=int, default=300)
     parser.add_argument("--kind", choices=("quoting", "prose"), action="append")
+    parser.add_argument("--temperature", type=float, action="append", help="default: 0 and 0.7")
     parser.add_argument("--draft", default="lookup", help="lookup, mtp, or the path of a smaller model")
     options = parser.parse_args()
     for model in options.models:
-        measure(model, options.rounds, options.tokens, options.kind or ("quoting", "prose"), options.draft)
+        kinds, temperatures = options.kind or ("quoting", "prose"), options.temperature or (0.0, 0.7)
+        measure(model, options.rounds, options.tokens, kinds, temperatures, options.draft)
 
 
 if __name__ == "__main__":

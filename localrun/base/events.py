@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from localrun.base.dataclass import dataclass
 from localrun.base.device_figures import DeviceFigures
+from localrun.base.draft_figures import DraftFigures
 
 LOOP_HINT = "A higher temperature, a repeat penalty of 1.1 or a larger model usually helps"
 
@@ -58,6 +59,7 @@ class ModelInfo:
     work: Work | None = None  # None where unknown, or where other things than memory and arithmetic limit it
     mapped_bytes: int = 0  # of weights_bytes, those that stay on disk and are read as they are used
     can_roll: bool = False  # whether it may forget the middle of a text and go on
+    drafts_off: str = ""  # why it guesses no tokens to verify several in a step; empty: it may
     fingerprint: str = ""  # of weights, arithmetic, cache and template: equal ones answer alike; empty: unknown
     bos_token: str = ""  # the tokens that texts begin and end with, as the vocabulary spells them
     eos_token: str = ""
@@ -207,15 +209,6 @@ class CacheFigures:
     replayed_tokens: int = 0  # computed again for layers whose window had moved on
     computed_tokens: int | None = None  # of the prompt, read by the model this time, replayed ones included
     held_tokens: int | None = None  # of prompt and answer, in the KV cache when it ended
-
-
-@dataclass(frozen=True, slots=True)
-class DraftFigures:
-    """Tokens of an answer that were guessed, to be verified several in a step."""
-
-    drafted_tokens: int = 0
-    accepted_tokens: int = 0  # of these, the right ones: each saved a step
-    draft_searches: int = 0  # times that such tokens were looked for
 
 
 @dataclass(frozen=True, slots=True)

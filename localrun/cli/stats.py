@@ -5,6 +5,7 @@ from localrun.base.events import Completion
 from localrun.base.units import gib, ms, tps
 from localrun.cli.console import note
 from localrun.diagnose.diagnosis import diagnose
+from localrun.diagnose.draft_words import draft_words
 from localrun.diagnose.facts import facts_of
 from localrun.diagnose.server_words import time_words
 from localrun.diagnose.words import in_words
@@ -31,14 +32,8 @@ def show_stats(completion: Completion) -> None:
     if c.seen.images:
         encoded = f", encoded in {ms(c.seen.encode_ms)}" if c.seen.encode_ms else ", encoded before"
         note(f"images  {c.seen.images}: {c.seen.image_tokens:,} of the prompt's tokens{encoded}")
-    if c.drafts.drafted_tokens:
-        a_step = (c.completion_tokens - 1) / max(1, c.n_steps)
-        note(
-            f"drafts  {c.drafts.accepted_tokens:,} of {c.drafts.drafted_tokens:,} guessed tokens were right:"
-            f" {a_step:.2f} tokens a step"
-        )
-    elif n := c.drafts.draft_searches:
-        note(f"drafts  none: no guess was worth its time (searches: {n:,})")
+    if drafts := draft_words(c.flat()):
+        note(f"drafts  {drafts}")
     for line in device_lines(c.device):
         note(line)
     if memory.peak_rss is not None:

@@ -5,11 +5,11 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from localrun.base.draft_figures import DraftFigures
 from localrun.base.events import (
     CacheFigures,
     Channel,
     Completion,
-    DraftFigures,
     ImageFigures,
     ImageProgress,
     Loop,
@@ -164,7 +164,9 @@ def completion(
         cache=CacheFigures(
             figures.note, figures.n_restored, figures.n_replayed, figures.prefill_rows, held_tokens=state.n_computed
         ),
-        drafts=DraftFigures(figures.n_drafted, figures.n_accepted, figures.n_searched),
+        drafts=DraftFigures(
+            figures.n_drafted, figures.n_accepted, figures.n_searched, figures.draft_gain, info.drafts_off
+        ),
         device=figures.device,
         seen=image_figures(state),
         memory=MemoryFigures(peak_rss, figures.kv_bytes, figures.kept_kv_bytes, kv_budget, info.mapped_bytes),

@@ -34,7 +34,8 @@ def describe(
     seconds: float,
 ) -> ModelInfo:
     """The ModelInfo of a load that took `seconds`."""
-    slow = [*slow_parts(backend, layout, opened, plan), *why_no_drafts(options, engine)]
+    off = why_no_drafts(options, engine)
+    slow = [*slow_parts(backend, layout, opened, plan), *notes_on_drafts(options, off)]
     from_disk = notes_of(plan, work_of_a_token(opened, layout, plan.config).weight_bytes)
     is_lost = opened.identity is not None and engine.disk is None
     lost = ("nothing is kept on disk: the model's files changed, or cannot be read twice",) if is_lost else ()
@@ -52,17 +53,24 @@ def describe(
         notes=(*notes_of_files(opened), *backend_notes, *plan.notes, *from_disk, *slow, *lost),
         work=work_of_a_token(opened, layout, plan.config) if backend.measures_limits else None,
         can_roll=engine.can_roll,
+        drafts_off=off,
         fingerprint=fingerprint(engine.disk.files.fingerprint, opened.text.template.sha256)[:16] if engine.disk else "",
         bos_token=opened.text.tokenizer.bos_token,
         eos_token=opened.text.tokenizer.eos_token,
     )
 
 
-def why_no_drafts(options: LoadOptions, engine: Engine) -> list[str]:
+def why_no_drafts(options: LoadOptions, engine: Engine) -> str:
+    """Why nothing drafts; empty where something does."""
+    if engine.scheduler.speculation is not None:
+        return ""
+    return "drafts are off" if options.draft == "off" else "only the cpu backend verifies several tokens exactly"
+
+
+def notes_on_drafts(options: LoadOptions, off: str) -> list[str]:
     """Note that nothing drafts, though the user asked for it."""
-    if options.draft in ("auto", "off") or engine.scheduler.speculation is not None:
-        return []
-    return [f"--draft {options.draft} drafts nothing here: only the cpu backend verifies several tokens exactly"]
+    is_asked_for = options.draft not in ("auto", "off")
+    return [f"--draft {options.draft} drafts nothing here: {off}"] if off and is_asked_for else []
 
 
 def notes_of_files(opened: OpenedModel) -> list[str]:

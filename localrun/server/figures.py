@@ -19,6 +19,7 @@ def localrun_object(completion: Completion, broken: CacheBreak | None = None, ig
         "cache_note": cache.cache_note or None,
         "drafted": completion.drafts.drafted_tokens,
         "accepted": completion.drafts.accepted_tokens,
+        "draft_gain": completion.drafts.draft_gain,
         "cache_break": None if broken is None else broken.as_json(),
         "load_ms": timings.load_ms,
         "queue_ms": timings.queue_ms,

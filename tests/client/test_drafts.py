@@ -9,6 +9,7 @@ import pytest
 from localrun_testing.drafts import Deepest, Guesses, for_all
 
 from localrun.backends.cpu.library import load_library
+from localrun.base.draft_figures import DraftFigures
 from localrun.base.events import Done, Token
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
@@ -59,10 +60,12 @@ def test_answers_and_what_is_told_are_the_same(clients: tuple[LocalClient, Local
         drafted, told_then = answer(clients[1], request)
         assert (drafted.completion.text, told_then) == (plain.completion.text, told)
         assert list(drafted.completion.token_ids) == told
-    assert plain.completion.drafts.drafted_tokens == 0
+    assert plain.completion.drafts == DraftFigures(drafts_off="drafts are off")
     figures = drafted.completion.drafts
     assert 0 < figures.accepted_tokens < figures.drafted_tokens
     assert drafted.completion.n_steps == len(told) - 1 - figures.accepted_tokens
+    assert figures.draft_gain is not None
+    assert not figures.drafts_off
 
 
 def test_a_stop_string_within_a_draft_ends_the_answer_there(clients: tuple[LocalClient, LocalClient]) -> None:

@@ -13,6 +13,7 @@ from localrun.base.request import LoadOptions
 from localrun.cli.app import run_command_line
 from localrun.client.local import LocalClient
 from localrun.client.measure import ask
+from localrun.diagnose.explain.drafts import never_less
 from localrun.diagnose.explain.draw import bars, curve, drawn
 from localrun.diagnose.explain.topic_report import Bars, Curve
 from localrun.diagnose.explain.topics import TOPICS
@@ -74,3 +75,8 @@ def test_curves_have_one_scale() -> None:
     assert high.endswith("████")
     assert lines[1].endswith("│")  # nothing of the low line reaches the top
     assert lines[5].endswith("█")
+
+
+def test_a_step_with_more_guesses_never_takes_less() -> None:
+    measured = {0: 1.4, 1: 1.0, 3: 9.5, 7: 6.5, 15: 16.0}
+    assert never_less(measured) == {0: 1.0, 1: 1.0, 3: 6.5, 7: 6.5, 15: 16.0}

@@ -101,8 +101,15 @@ def test_guessed_tokens_are_counted_where_there_were_any() -> None:
     (none,) = draft_lines({"drafted_tokens": 0, "draft_searches": 3}, 60)
     assert none.plain == "no tokens guessed: none were worth their time"
     assert draft_lines({}, 60) == draft_lines({"drafted_tokens": 0}, 60) == []
-    (line,) = draft_lines({"drafted_tokens": 1200, "accepted_tokens": 1100}, 60)
-    assert line.plain == "1,100 of 1,200 guessed tokens right, a step saved by each"
+    (off,) = draft_lines({"drafted_tokens": 0, "drafts_off": "drafts are off"}, 60)
+    assert off.plain == "no tokens guessed: drafts are off"
+    stats = {"drafted_tokens": 1200, "accepted_tokens": 1100, "completion_tokens": 2001, "draft_gain": 1.8}
+    lines = draft_lines(stats, 38)
+    assert all(line.cell_length <= 38 for line in lines)
+    words = "1,100 of 1,200 guessed tokens right, 2.22 tokens a step, gained ≈1.80×"
+    assert " ".join(line.plain.strip() for line in lines) == f"{words} (estimated from what its steps took)"
+    older = {name: value for name, value in stats.items() if name != "draft_gain"}
+    assert " ".join(line.plain.strip() for line in draft_lines(older, 38)) == words.split(", gained")[0]
 
 
 class Growing(ScriptedClient):

@@ -145,8 +145,8 @@ class Depths:
         self._allow_guesses(n * self.guess_share * step, step)
         self.guessing.pass_by(n)
 
-    def settle(self, work: StepWork, n_accepted: int) -> None:
-        """Record how many drafts of the last step an answer went on with."""
+    def settle(self, work: StepWork, n_accepted: int) -> float:
+        """Record how many drafts of the last step an answer went on with -> seconds that they gained it."""
         record = self.records[work.sequence.number]
         record.learn(len(work.drafts), n_accepted)
         lost = (self.seconds - self.plain_seconds) * len(work.drafts) / self.n_drafted
@@ -156,6 +156,7 @@ class Depths:
         looks = LOOKS_OF_GAIN * max(0.0, gained - lost)
         self._allow(record, 0.0 if is_guess else gained - lost, looks, self.plain_seconds)
         self._allow_guesses(gained - lost if is_guess else 0.0, self.plain_seconds)
+        return gained - lost
 
     def forget(self, sequence: GenerationState) -> None:
         """Forget a sequence that has ended."""

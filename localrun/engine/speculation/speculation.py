@@ -90,13 +90,14 @@ class Speculation:
         self.followed, self.has_ended = time.perf_counter() - started, False
         if not any(work.sequence.prefilling for work in plan.work):
             self.depths.lose(self.followed)
+            spend([work.sequence for work in plan.work], self.followed)
 
     def settle(self, work: StepWork, n_accepted: int) -> None:
         """Record how many drafts an answer went on with."""
         figures = work.sequence.figures
         figures.n_drafted += len(work.drafts)
         figures.n_accepted += n_accepted
-        self.depths.settle(work, n_accepted)
+        figures.saved_seconds += self.depths.settle(work, n_accepted)
 
     def forget(self, sequence: GenerationState) -> None:
         """Forget a sequence that has ended."""
@@ -115,7 +116,9 @@ class Speculation:
         started = time.perf_counter()
         self._wake(decoding, started)
         drafts, sequences = self._drafts(decoding), [work.sequence for work in decoding]
-        self.depths.looked(sequences, time.perf_counter() - started - self.recorded)
+        seconds = time.perf_counter() - started
+        self.depths.looked(sequences, seconds - self.recorded)
+        spend(sequences, seconds)
         self.followed = self.recorded = 0.0
         if not any(drafts):
             self.rest.begin(sequences, self.depths.rest(sequences))
@@ -207,6 +210,12 @@ class Speculation:
             self.drafters[sequence.number] = self.new_drafter(sequence)
         draft = self.drafters[sequence.number].draft(sequence.token_ids, most)
         return draft if sequence.images is None else draft.until(sequence.images.token_id)
+
+
+def spend(sequences: Sequence[GenerationState], seconds: float) -> None:
+    """Count time that was taken for the drafts of some answers."""
+    for sequence in sequences:
+        sequence.figures.saved_seconds -= seconds / len(sequences)
 
 
 def most_drafts(work: StepWork, ctx: int) -> int:

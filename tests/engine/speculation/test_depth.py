@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from localrun_testing.small_model import greedy
 
+from localrun.engine.figures import GenerationFigures
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import FIRST_LOOKS, FIRST_LOSS, LOOKS, SHARE, TRY, Depths
 from localrun.engine.speculation.drafter import DraftedTokens
@@ -78,6 +79,24 @@ def test_one_that_begins_beside_a_draft_changes_nothing_for_it() -> None:
     world.depths.observe(StepPlan((StepWork(begins, 1), work)), 1.0)
     world.depths.settle(work, 2)
     assert world.depths.records[sequence.number].purse > 0
+
+
+def test_what_a_draft_gained_is_what_its_steps_would_have_taken_less_its_rows() -> None:
+    depths, sequence = Depths(), begun()
+    depths.observe(StepPlan((StepWork(sequence, 1),)), 1.0)
+    depths.choose([StepWork(sequence, 1)], [DraftedTokens((5,) * 4, EVIDENCE)], 63)
+    work = StepWork(sequence, 1, (5,) * 4)
+    depths.observe(StepPlan((work,)), 1.25)
+    assert depths.settle(work, 3) == pytest.approx(3 * 1.0 - 0.25)
+    assert depths.settle(work, 0) == pytest.approx(-0.25)
+
+
+def test_the_gain_of_an_answer_is_by_the_time_that_it_took() -> None:
+    figures = GenerationFigures(n_drafted=9, saved_seconds=1.0, token_times=[5.0, 5.0, 7.0])
+    assert figures.draft_gain == pytest.approx(1.5)
+    assert GenerationFigures(n_drafted=9, saved_seconds=-3.0, token_times=[5.0, 7.0]).draft_gain == 0.0
+    assert GenerationFigures(token_times=[5.0, 7.0]).draft_gain is None
+    assert GenerationFigures(n_drafted=9, token_times=[5.0, 5.0]).draft_gain is None
 
 
 def test_without_a_measured_step_nothing_is_drafted() -> None:

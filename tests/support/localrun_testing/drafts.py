@@ -31,8 +31,8 @@ class Deepest(Depths):
             rows -= depths[-1]
         return depths
 
-    def settle(self, work: StepWork, n_accepted: int) -> None:
-        pass
+    def settle(self, work: StepWork, n_accepted: int) -> float:
+        return 0.0
 
     def lose(self, seconds: float) -> None:
         pass

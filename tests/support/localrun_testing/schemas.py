@@ -72,6 +72,10 @@ COMPLETION = {
     "drafted_tokens": field(WHOLE, "guessed tokens of the answer, verified several in a step", minimum=0),
     "accepted_tokens": field(WHOLE, "of the drafted tokens, the right ones: each saved a step", minimum=0),
     "draft_searches": field(WHOLE, "times that tokens to guess were looked for", minimum=0),
+    "draft_gain": field(
+        [NUMBER, "null"], "times as fast as without guesses, estimated from what its steps took; null: none", minimum=0
+    ),
+    "drafts_off": field(TEXT, "why no tokens are guessed by this model; empty where they are"),
     "steps_ahead": field(WHOLE, "steps that a GPU began before their token was known", minimum=0),
     "steps_ahead_used": field(WHOLE, "of these, the right ones: the others were begun for nothing", minimum=0),
     "steps_without_room": field(WHOLE, "steps of a GPU whose memory had no room for a graph of them", minimum=0),

@@ -16,6 +16,7 @@ from localrun.base.sanitize import clean
 from localrun.base.units import gib, ms, tps
 from localrun.base.views import CacheView, ServerLoad
 from localrun.diagnose.diagnosis import SHORT_WAIT_MS, Diagnosis, diagnose
+from localrun.diagnose.draft_words import draft_words
 from localrun.diagnose.facts import Facts, facts_of
 from localrun.diagnose.server_words import load_words, time_words
 from localrun.diagnose.words import DiagnosisWords, in_words, summary
@@ -191,13 +192,10 @@ def _reuse(stats: Mapping[str, Any], width: int) -> list[Content]:
 
 
 def draft_lines(stats: Mapping[str, Any], width: int) -> list[Content]:
-    """How many of the answer's tokens were guessed, and saved a step each; nothing where none were looked for."""
-    drafted, accepted = int(stats.get("drafted_tokens") or 0), int(stats.get("accepted_tokens") or 0)
-    if not drafted and not stats.get("draft_searches"):
-        return []
-    words = f"{accepted:,} of {drafted:,} guessed tokens right, a step saved by each"
-    words = words if drafted else "no tokens guessed: none were worth their time"
-    return wrap(Content.styled(words, "$foreground-muted"), width)
+    """How many of the answer's tokens were guessed, and what they gained, or why none were; nothing where none were
+    looked for."""
+    words = clean(draft_words(stats), keep_newlines=False)
+    return wrap(Content.styled(words, "$foreground-muted"), width) if words else []
 
 
 def _advice(advice: DiagnosisWords, width: int) -> list[Content]:
