@@ -1,13 +1,13 @@
 """Attachments of a message: the text of a file or PDF, read with a limit."""
 
-from io import BufferedReader, BytesIO, TextIOWrapper
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 from localrun.base.content import Content, FilePart, attachments_in, typed_text
 from localrun.base.sanitize import clean
 from localrun.base.small_file import open_regular, read_small
 from localrun.base.units import gib
-from localrun.chat.condensed import Kinds
+from localrun.chat.condensed_file import ReadingWatch, condense_file, unwatched
 from localrun.chat.left_out import TooLongError, UnreadError
 from localrun.chat.part_of_text import CONDENSED, HOW_TO_SHORTEN, TextRange, take
 from localrun.chat.pdf import pdf_text
@@ -16,15 +16,15 @@ MAX_BYTES = 1 << 20  # of text: more than any context of today takes
 MAX_FILE_BYTES = 64 << 20  # of a PDF, or of a file of which a part is attached, or which is read in parts
 
 
-def read_attachment(path: Path, part: TextRange | None = None) -> FilePart:
-    """Read the text of a file, or a part of it.
+def read_attachment(path: Path, part: TextRange | None = None, watch: ReadingWatch = unwatched) -> FilePart:
+    """Read the text of a file, or a part of it. `watch` is told of a file of any size that is condensed.
 
     UnreadError when it is not a file, or neither text nor a PDF with text; TooLongError for more than MAX_BYTES of it.
     """
     name = clean(path.name, keep_newlines=False)
     if part is None:
         return FilePart(name, read_text(path, MAX_BYTES))
-    name, text = f"{name}:{part.name}", _taken(path, part)
+    name, text = f"{name}:{part.name}", _taken(path, part, watch)
     if (size := len(text.encode(errors="replace"))) > MAX_BYTES:
         raise _too_long(path, name, size, MAX_BYTES)
     return FilePart(name, text)
@@ -49,15 +49,10 @@ def read_text(path: Path, most: int = MAX_FILE_BYTES) -> str:
     return text
 
 
-def _taken(path: Path, part: TextRange) -> str:
+def _taken(path: Path, part: TextRange, watch: ReadingWatch) -> str:
     """A part of a file, which may be of any size where its kinds of lines are the part."""
-    try:
-        if part.is_condensed and not _is_pdf(path):
-            with TextIOWrapper(BufferedReader(open_regular(path)), "utf-8-sig", errors="replace") as file:
-                return Kinds(file).condensed().text
-    except (OSError, ValueError) as error:
-        name = clean(path.name, keep_newlines=False)
-        raise UnreadError(name, "cannot be read", "text files and PDFs can be condensed", str(error)) from None
+    if part.is_condensed and not _is_pdf(path):
+        return condense_file(path, watch).text
     return take(read_text(path), part)
 
 
@@ -71,8 +66,12 @@ def _text(path: Path, most: int) -> str:
 
 
 def _is_pdf(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(5) == b"%PDF-"
+    """Whether it begins as a PDF; not where it cannot be read, as reading it says why."""
+    try:
+        with open_regular(path) as file:
+            return file.read(5) == b"%PDF-"
+    except (OSError, ValueError):
+        return False
 
 
 def about_tokens(n_bytes: int) -> int:

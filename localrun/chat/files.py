@@ -16,6 +16,7 @@ from localrun.base.errors import ImageError, UsageError
 from localrun.base.image_file import is_image_name
 from localrun.base.small_file import read_small
 from localrun.chat.attachments import MAX_BYTES, read_attachment
+from localrun.chat.condensed_file import ReadingWatch, unwatched
 from localrun.chat.images import ImageShelf
 from localrun.chat.left_out import Attached, LeftOut, TooLongError, UnreadError, left_out_words
 from localrun.chat.part_of_text import TextRange, split_part
@@ -38,6 +39,7 @@ class FoundFile:
     path: Path
     name: str
     n_bytes: int = 0
+    part: TextRange | None = None  # only this of it
 
     @property
     def is_folder(self) -> bool:
@@ -112,7 +114,7 @@ def place_of(wanted: str, here: Path) -> tuple[Path, str]:
     return here, wanted
 
 
-def read_found(chosen: Sequence[FoundFile], shelf: ImageShelf) -> Attached:
+def read_found(chosen: Sequence[FoundFile], shelf: ImageShelf, watch: ReadingWatch = unwatched) -> Attached:
     """Read the chosen files by their names, and all text files in chosen folders. UsageError for too many, or none."""
     files: list[FoundFile] = []
     left_out: list[LeftOut] = []
@@ -124,10 +126,10 @@ def read_found(chosen: Sequence[FoundFile], shelf: ImageShelf) -> Attached:
             left_out += inside.left_out
         else:
             files.append(one)
-    return _read_all(files, left_out, shelf)
+    return _read_all(files, left_out, shelf, watch)
 
 
-def read_files(wanted: str, here: Path, shelf: ImageShelf) -> Attached:
+def read_files(wanted: str, here: Path, shelf: ImageShelf, watch: ReadingWatch = unwatched) -> Attached:
     """Read the files that a path, a glob or a folder typed in `here` means, or a part of a file, as in `log:-200`.
 
     UsageError where there are none.
@@ -135,8 +137,8 @@ def read_files(wanted: str, here: Path, shelf: ImageShelf) -> Attached:
     try:
         root, rest = place_of(wanted, here)
         path = root / rest
-        if not path.exists() and (named := _part_of_file(wanted, here)) is not None:
-            return Attached([read_attachment(*named)])
+        if not path.exists() and (named := part_of_file(wanted, here)) is not None:
+            return Attached([read_attachment(*named, watch)])
         if path.is_file() or (not is_glob(rest) and not path.is_dir()):
             return Attached([read_one(path, shelf)])
         files = walk(root).fitting(rest) if is_glob(rest) and not path.is_dir() else walk(path).fitting()
@@ -153,7 +155,7 @@ def read_one(path: Path, shelf: ImageShelf) -> Attachment:
     return shelf.attach(path) if is_image_name(path.name) and path.is_file() else read_attachment(path)
 
 
-def _part_of_file(wanted: str, here: Path) -> tuple[Path, TextRange] | None:
+def part_of_file(wanted: str, here: Path) -> tuple[Path, TextRange] | None:
     """A file and the part of it that is named behind; None where none is."""
     typed, part = split_part(wanted)
     root, rest = place_of(typed, here)
@@ -165,7 +167,9 @@ def _require_whole(files: Files, name: str) -> None:
         raise UsageError(f"there are too many files below {name}", "name a folder further down")
 
 
-def _read_all(files: Sequence[FoundFile], passed: Sequence[LeftOut], shelf: ImageShelf) -> Attached:
+def _read_all(
+    files: Sequence[FoundFile], passed: Sequence[LeftOut], shelf: ImageShelf, watch: ReadingWatch = unwatched
+) -> Attached:
     """Read texts and images; `passed` were left out before."""
     if len(files) > MOST_AT_ONCE:
         raise UsageError(f"these are {len(files):,} files; {MOST_AT_ONCE} are the most at once", "choose fewer")
@@ -174,7 +178,7 @@ def _read_all(files: Sequence[FoundFile], passed: Sequence[LeftOut], shelf: Imag
     left_out: list[LeftOut] = []
     for one in files:
         try:
-            part = read_one(one.path, shelf)
+            part = read_attachment(one.path, one.part, watch) if one.part else read_one(one.path, shelf)
             if isinstance(part, FilePart):
                 part = replace(part, name=one.name)
                 n_read += len(part.text)

@@ -5,15 +5,17 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from io import TextIOWrapper
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
 from localrun.base.parsers import is_unicode
 from localrun.base.sanitize import clean
 from localrun.base.timer import calling_after
-from localrun.cli.console import is_terminal, note
+from localrun.cli.console import is_terminal, note, show_progress
+
+if TYPE_CHECKING:
+    from localrun.chat.condensed_file import ReadingProgress
 
 NOTICE_AFTER_SECONDS = 2.0
 MAX_BYTES = 16 << 20  # no context holds more, and an endless stdin must end somewhere
@@ -52,12 +54,27 @@ def read_text_file(path: str) -> str:
 
 def read_condensed(path: str) -> str:
     """The kinds of lines of a text file of any size, or of stdin for `-`; a note says what was joined."""
-    name = "stdin" if path == "-" else Path(path).name
-    with nullcontext(piped_stdin()) if path == "-" else _opened(path) as file:
-        if file is None:
-            return ""
+    from localrun.chat.condensed_file import condense, condense_file
+
+    stream = piped_stdin() if path == "-" else None
+    if path == "-" and stream is None:
+        return ""
+    name = clean(Path(path).name) if stream is None else "stdin"
+    try:
         with _notice_when_slow(f"reading {name} …"):
-            return _condensed(file, name)
+            if stream is not None:
+                condensed = condense(stream, name, _tell_progress)
+            else:
+                condensed = condense_file(Path(path).expanduser(), _tell_progress, may_wait=True)
+    finally:
+        show_progress("")
+    note(f"({name}: {condensed.summary})")
+    return condensed.text
+
+
+def _tell_progress(progress: "ReadingProgress") -> None:
+    if progress.seconds > NOTICE_AFTER_SECONDS:
+        show_progress(f"({progress})")
 
 
 @contextmanager
@@ -102,20 +119,6 @@ def _read(stream: BinaryIO, what: str) -> str:
     except OSError as error:
         raise UsageError(f"{what} cannot be read: {error.strerror}") from None
     return _checked(data, what)
-
-
-def _condensed(file: BinaryIO, name: str) -> str:
-    from localrun.chat.condensed import Kinds, NotTextError
-
-    text = TextIOWrapper(file, "utf-8-sig", errors="replace")
-    try:
-        condensed = Kinds(text).condensed()
-    except NotTextError as error:
-        raise UsageError(f"{clean(name)} cannot be condensed: {error}", "only text can be") from None
-    finally:
-        text.detach()
-    note(f"({name}: {condensed.summary})")
-    return condensed.text
 
 
 def _checked(data: bytes, what: str) -> str:

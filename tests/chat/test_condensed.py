@@ -4,6 +4,7 @@ import io
 import os
 import random
 import re
+import threading
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,12 @@ from hypothesis import strategies as st
 from localrun_testing.scripted_client import INFO
 
 from localrun.base.content import FilePart
-from localrun.base.errors import PromptTooLongError, UsageError
+from localrun.base.errors import NotFoundError, PromptTooLongError, UsageError
 from localrun.base.request import Request
 from localrun.chat import line_patterns
 from localrun.chat.attachments import MAX_FILE_BYTES, read_attachment
 from localrun.chat.condensed import Kinds, NotTextError
+from localrun.chat.condensed_file import ReadingProgress, condense, condense_file
 from localrun.chat.line_patterns import COMPARED, MOST_PATTERNS, MOST_VALUES, PatternTable
 from localrun.chat.part_of_text import part_of, split_part
 from localrun.chat.pieces import n_bytes
@@ -175,10 +177,44 @@ def test_a_file_of_any_size_is_condensed_by_its_name(tmp_path: Path) -> None:
         read_attachment(path, part_of("-2"))
     assert "server.log:condensed" in str(raised.value.hint)
     path.write_bytes(b"\x00\x01binary")
-    with pytest.raises(UsageError, match="it is not text"):
+    with pytest.raises(UsageError, match=r"server.log cannot be condensed: it is not text"):
         read_attachment(path, part_of("condensed"))
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(NotFoundError, match=r"there is no file none.log"):
         read_attachment(tmp_path / "none.log", part_of("condensed"))
+    with pytest.raises(UsageError, match="cannot be read: this is a folder, not a file"):
+        read_attachment(tmp_path, part_of("condensed"))
+
+
+def test_a_long_file_is_watched_and_can_be_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    path.write_bytes(b"all is well here\n" * 300_000)
+    size = path.stat().st_size
+    told: list[tuple[int, str]] = []
+    condense_file(path, lambda progress: told.append((progress.n_read, str(progress))))
+    assert [n for n, _ in told] == [*range(1 << 20, size, 1 << 20)]
+    assert re.fullmatch(r"reading server\.log: 21% of 4\.86 MiB, ≈.+ left", told[0][1])
+    told.clear()
+
+    def stop(progress: ReadingProgress) -> None:
+        told.append((progress.n_read, ""))
+        raise UsageError("stopped")
+
+    with pytest.raises(UsageError, match="stopped"):
+        condense_file(path, stop)
+    assert len(told) == 1
+    assert condense(io.BytesIO(b"a 1\na 2\n"), "stdin").n_lines == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names: not this OS (windows)")
+def test_a_pipe_is_read_only_where_one_may_wait(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="this is a pipe, not a file"):
+        condense_file(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"one\ntwo\n",), daemon=True)
+    writer.start()
+    assert condense_file(pipe, may_wait=True).n_lines == 2
+    writer.join()
 
 
 def test_binaries_are_refused() -> None:

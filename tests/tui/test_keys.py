@@ -166,6 +166,24 @@ def test_a_palette_that_is_left_while_it_searches_does_not_end_the_app() -> None
     drive(app, steps)
 
 
+def test_pages_of_a_list_that_has_no_room_yet_do_not_end_the_app() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        for key in ("ctrl+p", "ctrl+o"):
+            await pilot.press(key)
+            await pilot.resize_terminal(1, 1)
+            for page in ("pagedown", "pageup"):
+                await pilot.press("down", page)
+                assert app._exception is None
+            await pilot.resize_terminal(*SMALL)
+            await pilot.press("pagedown", "escape")
+        await ask(pilot, "still there?")
+
+    drive(app, steps)
+
+
 def test_a_theme_is_chosen_and_kept(home: Path) -> None:
     app, _ = chat_app()
 

@@ -2,12 +2,13 @@
 
 import re
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import chat_app, chat_screen, ready, type_text
+from localrun_testing.chat_app import chat_app, chat_screen, ready, send, type_text
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import Script, ScriptedClient
 from textual.pilot import Pilot
@@ -17,7 +18,11 @@ from localrun.base.content import FilePart
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import Event
 from localrun.base.request import Request
+from localrun.chat import attachments
+from localrun.chat.condensed import Condensed
+from localrun.chat.condensed_file import ReadingProgress, ReadingWatch, condense_file
 from localrun_tui.screens.dialogs.read_screen import ReadScreen
+from localrun_tui.state import file_reading
 
 FOUND = "ERROR the disk is full"
 LINES = [f"line {number} is fine" for number in range(1, 90_001)]
@@ -237,3 +242,65 @@ def test_a_file_that_is_opened_while_the_model_loads_is_read_once_it_is_there(lo
         await until_text(pilot, "tokens to read")
 
     drive(app, steps)
+
+
+@pytest.mark.parametrize("way", ["@", "/attach ", "/read "])
+def test_a_file_of_any_size_says_how_far_it_is_read_and_escape_stops_it(
+    way: str, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_for_a_stop(monkeypatch)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, f"{way}server.log:condensed{' why' if way == '/read ' else ''}")
+        if way == "@":
+            await until_text(pilot, "each kind once")
+        await pilot.press("enter")
+        await until_text(pilot, "reading server.log: 12% of 0.10 KiB, ≈")
+        assert "Esc stops it" in screen_text(app)
+        await pilot.press("escape")
+        await until_text(pilot, "server.log was not read to its end")
+        assert attached(pilot) == []
+        monkeypatch.setattr(attachments, "condense_file", condense_file)
+        await pilot.press("ctrl+u")
+        await type_text(pilot, "/attach server.log:condensed")
+        await pilot.press("enter")
+        await until(pilot, lambda: attached(pilot) == ["server.log:condensed"])
+
+    drive(app, steps)
+
+
+def test_a_dialog_that_is_left_stops_reading(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = wait_for_a_stop(monkeypatch)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+t", *"server.log:condensed", "enter")
+        await until_text(pilot, "reading server.log: 12%")
+        await pilot.press("escape")
+        await until(pilot, stopped.is_set)
+        await send(pilot, "still there?")
+        await until_text(pilot, "Hello!")
+
+    drive(app, steps)
+
+
+def wait_for_a_stop(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """A file that is read for ever; set when that was stopped."""
+    stopped = threading.Event()
+
+    def read(path: Path, watch: ReadingWatch) -> Condensed:
+        progress = ReadingProgress(path.name, 100)
+        progress.n_read = 12
+        try:
+            while True:
+                watch(progress)
+                time.sleep(0.2)
+        finally:
+            stopped.set()
+
+    monkeypatch.setattr(attachments, "condense_file", read)
+    monkeypatch.setattr(file_reading, "_SHORT", 0.0)
+    return stopped

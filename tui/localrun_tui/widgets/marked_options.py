@@ -22,6 +22,14 @@ class MarkedOptions(OptionList):
     }
     """
 
+    def action_page_up(self) -> None:
+        if self.scrollable_content_region:  # else Textual knows no lines, and fails
+            super().action_page_up()  # type: ignore[no-untyped-call]
+
+    def action_page_down(self) -> None:
+        if self.scrollable_content_region:
+            super().action_page_down()  # type: ignore[no-untyped-call]
+
     def render_line(self, y: int) -> Strip:
         strip = super().render_line(y)
         if self.highlighted is None or self._option_at(y) != self.highlighted or not strip.cell_length:

@@ -24,6 +24,7 @@ from localrun_tui.screens.chat.top_bar import TopBar
 from localrun_tui.screens.chat.unseen import tell_unseen
 from localrun_tui.state import messages
 from localrun_tui.state.desktop import Desktop
+from localrun_tui.state.file_reading import FileReading
 from localrun_tui.state.session import Session
 from localrun_tui.widgets.compositor import LeanCompositor
 from localrun_tui.widgets.key_bar import KeyBar
@@ -146,6 +147,14 @@ class ChatScreen(Screen[None]):
                 self.composer.write(f"{event.name} {event.arguments}")
             raise
 
+    @on(FileReading.Progressed)
+    def _tell_of_reading(self, event: FileReading.Progressed) -> None:
+        self.pane.notice.say_of_reading(f"{event.words}  Esc stops it" if event.words else "")
+        self.refresh_bindings()
+
+    def on_unmount(self) -> None:
+        self.composer.reading.stop()
+
     # ---- figures
 
     @on(ChatPane.Changed)
@@ -198,7 +207,8 @@ class ChatScreen(Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "stop":
-            return not self.composer.edited and (self.session.answering or self.session.model.loading)
+            under_way = self.session.answering or self.session.model.loading
+            return self.composer.reading.under_way or (not self.composer.edited and under_way)
         if action == "consent":
             return self.pane.consent.display
         if action == "back":
@@ -206,8 +216,10 @@ class ChatScreen(Screen[None]):
         return True
 
     def action_stop(self) -> None:
-        """Stop the answer, or the load."""
-        if self.session.answering:
+        """Stop reading a file, else the answer, or the load."""
+        if self.composer.reading.under_way:
+            self.composer.reading.stop()
+        elif self.session.answering:
             self.run_guarded(self.session.stop())
         elif self.session.model.loading:
             choice = self.session.model.choice

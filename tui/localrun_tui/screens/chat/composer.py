@@ -17,7 +17,8 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.sanitize import clean
 from localrun.chat.commands import command_in, is_command, unescaped
-from localrun.chat.files import FoundFile, read_found
+from localrun.chat.condensed_file import ReadingWatch
+from localrun.chat.files import FoundFile, read_files, read_found
 from localrun.chat.images import ImageShelf
 from localrun.chat.left_out import Attached, TooLongError
 from localrun_tui.screens.chat.argument_menu import suggested_arguments, takes_argument
@@ -27,6 +28,7 @@ from localrun_tui.screens.chat.file_menu import FileMenu, behind_at, dropped_off
 from localrun_tui.screens.chat.suggestions import SuggestionMenu, suggested_commands
 from localrun_tui.state.draft import together
 from localrun_tui.state.external_editor import write_outside
+from localrun_tui.state.file_reading import FileReading
 from localrun_tui.state.recall import Recall
 
 WAITING = "waiting"  # in place of the id of a message: it is a waiting one
@@ -82,6 +84,7 @@ class Composer(Vertical):
         self._recall = Recall()
         self._files = FileMenu(Path.cwd())
         self._draft: Content = ()
+        self.reading = FileReading(self)
 
     def compose(self) -> ComposeResult:
         yield self.menu
@@ -219,9 +222,16 @@ class Composer(Vertical):
 
     async def _attach_files(self, files: tuple[FoundFile, ...]) -> None:
         try:
-            self.attach(await asyncio.to_thread(read_found, files, await self._images()))
+            await self._read(partial(read_found, files))
         except LocalrunError as error:
             self.post_message(self.Refused(error))
+
+    async def attach_typed(self, typed: str) -> None:
+        """Attach the files that a path, a glob or a folder means, or a part of a file. Raises LocalrunError."""
+        await self._read(partial(read_files, typed, Path.cwd()))
+
+    async def _read(self, read: Callable[[ImageShelf, ReadingWatch], Attached]) -> None:
+        self.attach(await self.reading.read(partial(read, await self._images())))
 
     # ---- writing
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from textual.content import Content
 
+from localrun.base.errors import UsageError
 from localrun.base.units import gib
 from localrun.chat.attachments import about_tokens
-from localrun.chat.files import MOST_AT_ONCE, Files, FoundFile, is_glob, place_of, walk
+from localrun.chat.files import MOST_AT_ONCE, Files, FoundFile, is_glob, part_of_file, place_of, walk
+from localrun.chat.part_of_text import TextRange
 from localrun_tui.screens.chat.suggestions import Suggestion
 from localrun_tui.state.files import MOST_SHOWN, dropped_paths, matching
 from localrun_tui.widgets.columns import say
@@ -48,6 +50,8 @@ class FileMenu:
             rows[:0] = _whole_folder(root / rest, rest, f"@{typed}")
         if len(found) > 1 and not rest.isalnum() and any(sign in rest for sign in "*?["):
             rows.insert(0, _all_of(found, typed))
+        if not found and (part := part_of_file(wanted, self._here)) is not None:
+            rows.append(_part(part[0], part[1], f"@{typed}"))
         if not files.is_whole:
             words = f"only the first {len(files.found):,} files were looked at; @folder/ looks further down"
             rows.append(Suggestion("", Content.styled(words, "$text-warning")))
@@ -68,7 +72,8 @@ class FileMenu:
             return None
         try:
             offers = await asyncio.to_thread(self.offers, wanted)
-        except (OSError, ValueError, RuntimeError):  # the home of a user whom there is not, a folder that is gone
+        except (UsageError, OSError, ValueError, RuntimeError):
+            # a part that cannot be, the home of a user whom there is not, a folder that is gone
             offers = []
         return offers if behind_at(before_cursor()) == wanted else None
 
@@ -99,6 +104,14 @@ def offer(one: FoundFile, replaces: str, leads_to: str = "", words: str = "") ->
     size = folder if one.is_folder else size
     row = Content.assemble(say(f"{words}{one.name}", "bold"), (f"  {size}", "$foreground-muted"))
     return Suggestion(one.name, row, replaces=replaces, leads_to=leads_to, files=(one,))
+
+
+def _part(path: Path, part: TextRange, replaces: str) -> Suggestion:
+    """The row for a part of a file."""
+    one = FoundFile(path, f"{path.name}:{part.name}", path.stat().st_size, part)
+    what = "each kind once" if part.is_condensed else "this part"
+    row = Content.assemble(say(one.name, "bold"), (f"  {what}", "$foreground-muted"))
+    return Suggestion(one.name, row, replaces=replaces, files=(one,))
 
 
 def _whole_folder(path: Path, name: str, typed: str) -> list[Suggestion]:

@@ -16,7 +16,13 @@ class Notice(Static):
 
     def __init__(self) -> None:
         super().__init__("", id="notice", markup=False)
-        self._is_of_load = False
+        self._is_of_load = self._is_of_reading = False
+
+    def say_of_reading(self, text: str) -> None:
+        """Show how far a file is read; empty at its end."""
+        if text or self._is_of_reading:
+            self.say(text)
+            self._is_of_reading = bool(text)
 
     def say_of_load(self, text: str) -> None:
         """Show a notice that holds until the load has ended."""
@@ -34,7 +40,7 @@ class Notice(Static):
 
     def say(self, text: str) -> None:
         """Show a text; it is made safe first, as it may quote foreign names."""
-        self._is_of_load = False
+        self._is_of_load = self._is_of_reading = False
         self.update(clean(text))
         self.display = bool(text)
 

@@ -10,6 +10,7 @@ from textual.widgets import Input
 from localrun.base.errors import UsageError
 from localrun.base.sanitize import clean
 from localrun.chat.commands import commands_of, copies_chat, named_file
+from localrun.chat.files import part_of_file
 from localrun.chat.left_out import TooLongError
 from localrun_tui.screens.chat.long_file import attach_long
 from localrun_tui.screens.chat.own_commands import OwnCommands
@@ -140,14 +141,11 @@ class SlashCommands:
         self._screen.notify(f"{name} copied", timeout=2)
 
     async def _attach(self, path: str) -> None:
-        from localrun.chat.files import read_files
-
         if not path:
             await self._screen.run_action("attach")
             return
         try:
-            shelf = await self._session.images()
-            self._composer.attach(await self._session.disk.run(read_files, path, Path.cwd(), shelf))
+            await self._composer.attach_typed(path)
         except TooLongError as error:
             await attach_long(self._screen.app, self._session, self._composer, error.path)
 
@@ -159,6 +157,10 @@ class SlashCommands:
 
     async def _read(self, typed: str) -> None:
         name, question = named_file(typed)
+        if part_of_file(name, Path.cwd()) is not None:
+            await self._composer.attach_typed(name)
+            self._composer.write(question)
+            return
         await attach_long(self._screen.app, self._session, self._composer, Path(name).expanduser(), question)
 
     async def _find(self, words: str) -> None:

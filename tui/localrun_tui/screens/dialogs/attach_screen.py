@@ -1,6 +1,5 @@
 """Choosing a file to go along with a message."""
 
-import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
@@ -14,9 +13,11 @@ from textual.suggester import Suggester
 from textual.widgets import DirectoryTree, Input, Static
 
 from localrun.base.errors import LocalrunError
+from localrun.chat.condensed_file import ReadingWatch
 from localrun.chat.files import may_be_attached, read_files, read_one
 from localrun.chat.images import ImageShelf
 from localrun.chat.left_out import Attached, TooLongError
+from localrun_tui.state.file_reading import FileReading
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_hint import KeyHint
@@ -80,6 +81,7 @@ class AttachScreen(Dialog[Attached | TooLongError | None]):
         super().__init__()
         self.root = root
         self.shelf = shelf
+        self._reading = FileReading(self)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
@@ -95,25 +97,42 @@ class AttachScreen(Dialog[Attached | TooLongError | None]):
         yield KeyHint("Tab completes, then goes to the files; Enter attaches, Escape leaves")
 
     @on(Input.Submitted)
-    async def _take_typed(self, event: Input.Submitted) -> None:
+    def _take_typed(self, event: Input.Submitted) -> None:
         typed = event.value.strip().strip("'\"")
         if typed:
-            await self._take(lambda: read_files(typed, self.root, self.shelf))
+            self._take(lambda watch: read_files(typed, self.root, self.shelf, watch))
 
     @on(DirectoryTree.FileSelected)
-    async def _take_found(self, event: DirectoryTree.FileSelected) -> None:
-        await self._take(lambda: Attached([read_one(event.path, self.shelf)]))
+    def _take_found(self, event: DirectoryTree.FileSelected) -> None:
+        self._take(lambda watch: Attached([read_one(event.path, self.shelf)]))
 
-    async def _take(self, read: Callable[[], Attached]) -> None:
+    def _take(self, read: Callable[[ReadingWatch], Attached]) -> None:
+        """Read on a thread: Escape leaves meanwhile."""
+        if not self._reading.under_way:
+            self.run_worker(self._read(read), exit_on_error=False)
+
+    async def _read(self, read: Callable[[ReadingWatch], Attached]) -> None:
         try:
-            attached = await asyncio.to_thread(read)
+            attached = await self._reading.read(read)
         except TooLongError as error:
             self.dismiss(error)
         except LocalrunError as error:
-            self.query_one("#problem", Static).update(say(f"{error.message}: {error.hint}"))
+            self._say(f"{error.message}: {error.hint}")
         else:
             self.dismiss(attached)
 
+    @on(FileReading.Progressed)
+    def _tell_of_reading(self, event: FileReading.Progressed) -> None:
+        if event.words:
+            self._say(f"{event.words}; Escape stops it")
+
+    def _say(self, words: str) -> None:
+        if self.is_mounted:
+            self.query_one("#problem", Static).update(say(words))
+
+    def on_unmount(self) -> None:
+        self._reading.stop()
+
     @on(Input.Changed)
     def _forget_problem(self) -> None:
-        self.query_one("#problem", Static).update("")
+        self._say("")
