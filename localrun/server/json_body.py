@@ -20,11 +20,11 @@ MAX_ITEMS = 4_096  # of a list of messages, tools or prompts
 
 async def read_json(request: HttpRequest) -> "Body":
     """The body of a request. Raises Refusal where it is too long or not a JSON object."""
+    _check_size(int(request.headers.get("content-length", 0)))  # h11 lets only digits through
     chunks, nbytes = [], 0
     async for chunk in request.stream():
         nbytes += len(chunk)
-        if nbytes > MAX_BYTES:
-            raise Refusal(413, f"the body has more than {MAX_BYTES >> 20} MB", "request_too_large")
+        _check_size(nbytes)
         chunks.append(chunk)
     return parse_json(b"".join(chunks))
 
@@ -142,6 +142,11 @@ class Body:
         if not isinstance(self.values[name], kind):
             raise self.wrong(name, needed)
         return self.values[name]
+
+
+def _check_size(nbytes: int) -> None:
+    if nbytes > MAX_BYTES:
+        raise Refusal(413, f"the body has more than {MAX_BYTES >> 20} MB", "request_too_large")
 
 
 def _within(value: Any) -> Iterator[Any]:

@@ -1,5 +1,7 @@
 """Bodies that are too long, too deep, or no JSON."""
 
+import socket
+
 import httpx
 import pytest
 from localrun_testing.waiting import PATIENCE
@@ -33,6 +35,13 @@ def test_bodies_that_are_no_request(http: httpx.Client, body: bytes, status: int
 def test_long_bodies_are_not_read_to_their_end(http: httpx.Client) -> None:
     answer = http.post("/v1/chat/completions", content=b" " * (MAX_BYTES + 1), headers=JSON, timeout=PATIENCE)
     assert answer.status_code == 413
+
+
+def test_a_body_that_says_it_is_too_long_is_not_waited_for(http: httpx.Client) -> None:
+    said = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {MAX_BYTES + 1}\r\n"
+    with socket.create_connection((http.base_url.host, http.base_url.port), PATIENCE) as connection:
+        connection.sendall(f"{said}content-type: application/json\r\n\r\n".encode())
+        assert b" 413 " in connection.recv(64)
 
 
 @pytest.mark.parametrize(("value", "n"), [(b"1,", MAX_VALUES), (b"[],", MAX_VALUES // 2), (b"{},", MAX_VALUES // 2)])
