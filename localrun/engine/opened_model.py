@@ -101,7 +101,10 @@ def open_model(options: LoadOptions, wide_scales: bool = False) -> OpenedModel:
     refs = read_weight_refs(source, config)
     check_vocabulary(source, config, text)
     adapters = open_adapters(options, opened, config)
-    return OpenedModel(source, text, config, refs, opened, identity, adapters, find_sight(opened, config.hidden_size))
+    sight = find_sight(opened, config.hidden_size)
+    if not wide_scales and sight.tower is not None and sight.tower.has_wide_scales():
+        return open_model(options, wide_scales=True)
+    return OpenedModel(source, text, config, refs, opened, identity, adapters, sight)
 
 
 def open_adapters(options: LoadOptions, source: TensorSource, config: ModelConfig) -> "tuple[OpenedAdapter, ...]":

@@ -17,6 +17,7 @@ from localrun.base.units import gib
 from localrun.engine.image_cost import USUAL_IMAGES, ImageCost
 from localrun.engine.image_encoder import KEPT_BYTES
 from localrun.fit.plan import USUAL_THREADS
+from localrun.formats.checkpoints.fp16_scales import PowerOfTwo
 from localrun.formats.gguf import GgufFile, open_gguf
 from localrun.formats.helper_files import PROJECTOR, named_helper
 from localrun.formats.safetensors import SafetensorsFolder
@@ -66,6 +67,14 @@ class OpenedTower:
     def type_of(self, ref: WeightRef) -> str:
         """The type of a weight in its file."""
         return self.source.tensors[ref.name].qtype
+
+    def has_wide_scales(self) -> bool:
+        """Whether fp16 does not hold the scales of a matrix, which are read for that. Raises ModelFileError."""
+        if not isinstance(self.source, SafetensorsFolder):
+            return False
+        factors = [self.source.joined.get(ref.name) for ref in self.refs.values()]
+        read_rows = self.source.read_rows
+        return any(isinstance(one, PowerOfTwo) and not one.matrix.fits_fp16(read_rows) for one in factors)
 
     def identity(self) -> str:
         """Names the weights by every byte of their files; empty where those may have changed."""

@@ -20,7 +20,7 @@ from localrun.model.assistant import Assistant, assistant
 from localrun.model.config import ModelConfig
 from localrun.model.load import Loader
 from localrun.model.shapes import assistant_shapes
-from localrun.model.weight_ref import WeightRef, check_tensor
+from localrun.model.weight_ref import WeightRef, check_tensor, scale_refs
 from localrun.model.weights import ROPE_TENSORS, Namer
 from localrun.ops.instructions import LinearWeight
 from localrun.ops.layouts import Layout
@@ -53,7 +53,7 @@ def assistant_refs(source: TensorSource, config: ModelConfig) -> dict[str, Weigh
     refs = dict(outer_refs(config, within, around))
     for index, spec in enumerate(config.layers):
         refs |= {f"layers.{index}.{name}": ref for name, ref in within.layer_refs(index, spec)}
-    refs |= within.scale_refs(refs)
+    refs |= scale_refs(source, refs)
     for ref in refs.values():
         check_tensor(source, ref)
     known = {name for ref in refs.values() for name in ref.tensors} | {*ROPE_TENSORS, *within.unread}

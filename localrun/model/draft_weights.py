@@ -14,7 +14,7 @@ from localrun.model.draft_layer import DraftLayer, draft_layer
 from localrun.model.layer_weights import ModelWeights
 from localrun.model.load import Loader
 from localrun.model.shapes import OWN_OF_DRAFT, draft_shapes
-from localrun.model.weight_ref import WeightRef, check_tensor
+from localrun.model.weight_ref import WeightRef, check_tensor, scale_refs
 from localrun.model.weights import Namer
 from localrun.ops.layouts import Layout
 
@@ -34,7 +34,7 @@ def read_draft_refs(source: TensorSource, config: ModelConfig) -> dict[str, Weig
     refs = dict(outer_refs(namer, drafting, config.n_layers if gguf else 0))
     layer = namer.layer_refs(config.n_layers if gguf else 0, drafting.layers[0])
     refs |= {f"layers.0.{name}": ref for name, ref in layer}
-    refs |= namer.scale_refs(refs)
+    refs |= scale_refs(source, refs)
     for ref in refs.values():
         check_tensor(source, ref)
     return refs

@@ -83,6 +83,24 @@ def gather_refs(source: TensorSource, refs: Mapping[str, WeightRef]) -> dict[str
     return found
 
 
+def scale_refs(source: TensorSource, refs: Mapping[str, WeightRef]) -> dict[str, WeightRef]:
+    """Scales for products of matrices, as GGUFs of NVFP4 and joined tensors have them.
+
+    One number, or one for each expert. A router has none; some architectures use such names for other tensors.
+    """
+    free = source.tensors.keys() - {tensor for ref in refs.values() for tensor in ref.tensors}
+    found = {}
+    for name, ref in refs.items():
+        scales = tuple(tensor.removesuffix("weight") + "scale" for tensor in ref.tensors)
+        if len(ref.shape) != 2 or "router" in name or scales[0] not in free:
+            continue
+        if not ref.names:
+            found[f"{name}.scale"] = WeightRef(scales[0], (ref.n_experts,))
+        elif len(set(scales)) == ref.n_experts:
+            found[f"{name}.scale"] = WeightRef(scales[0], (ref.n_experts,), names=scales, file_shape=(1,))
+    return found
+
+
 def check_tensor(source: TensorSource, ref: WeightRef) -> None:
     """Raise ModelFileError where a tensor is missing, has another shape, or a type that no weight can have."""
     path = str(source.path)

@@ -16,7 +16,7 @@ from localrun.model.config import LayerSpec, ModelConfig, RecurrentMixer
 from localrun.model.expert_weights import ExpertNamer
 from localrun.model.shapes import BIASED, OPTIONAL, Shapes, layer_shapes, made_of_a_token, outer_shapes
 from localrun.model.spare_biases import spare_biases
-from localrun.model.weight_ref import WeightRef, check_tensor, gather_refs
+from localrun.model.weight_ref import WeightRef, check_tensor, gather_refs, scale_refs
 
 GGUF_FUSED = {
     "qkv": "blk.{}.attn_qkv.weight",
@@ -47,7 +47,7 @@ def weight_refs(arch: Arch, config: ModelConfig, source: TensorSource) -> dict[s
     """Every weight by localrun's name (`embed`, `layers.3.q`, …), checked against the file. Raises ModelFileError."""
     namer = Namer(arch, config, source)
     refs = dict(namer.refs())
-    refs |= namer.scale_refs(refs) | gather_refs(source, refs)
+    refs |= scale_refs(source, refs) | gather_refs(source, refs)
     for ref in refs.values():
         check_tensor(source, ref)
     check_biases(refs, str(source.path))
@@ -90,23 +90,6 @@ class Namer:
         for index, spec in enumerate(self.config.layers):
             for name, ref in self.layer_refs(index, spec):
                 yield f"layers.{index}.{name}", ref
-
-    def scale_refs(self, refs: Mapping[str, WeightRef]) -> dict[str, WeightRef]:
-        """Scales for products of matrices, as GGUFs of NVFP4 and joined tensors have them.
-
-        One number, or one for each expert. A router has none; some architectures use such names for other tensors.
-        """
-        free = self.source.tensors.keys() - {tensor for ref in refs.values() for tensor in ref.tensors}
-        found = {}
-        for name, ref in refs.items():
-            scales = tuple(tensor.removesuffix("weight") + "scale" for tensor in ref.tensors)
-            if len(ref.shape) != 2 or "router" in name or scales[0] not in free:
-                continue
-            if not ref.names:
-                found[f"{name}.scale"] = WeightRef(scales[0], (ref.n_experts,))
-            elif len(set(scales)) == ref.n_experts:
-                found[f"{name}.scale"] = WeightRef(scales[0], (ref.n_experts,), names=scales, file_shape=(1,))
-        return found
 
     def layer_refs(self, index: int, spec: LayerSpec) -> Iterator[tuple[str, WeightRef]]:
         """Weights of a layer in the order of their shapes, with those that share tensors or are spread over several."""

@@ -99,7 +99,7 @@ def test_a_file_beside_the_config_declares_it(name: str, file: str, wrap: str, t
     )
 
 
-QUARK = {"quant_method": "quark"}
+QUARK, CT = {"quant_method": "quark"}, {"quant_method": "compressed-tensors"}
 OTHER_WORDS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {  # sample, config, tensors under other names
     "quark fp4": (
         "compressed-mxfp4",
@@ -134,12 +134,20 @@ def test_other_programs_have_the_same_numbers_under_other_names(case: str, tmp_p
         (QUARK | {"global_quant_config": {"weight": [{"dtype": "fp8_e4m3"}, {"dtype": "int4"}]}}, "quark"),
         (QUARK, "quark"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4_AWQ"}, "modelopt NVFP4_AWQ"),
-        ({"quant_method": "compressed-tensors", "format": "mxfp6-pack-quantized"}, "mxfp6-pack-quantized"),
+        (CT | {"format": "mxfp6-pack-quantized"}, "mxfp6-pack-quantized"),
+        (CT | {"format": "dense", "sparsity_config": {"format": "sparse-24-bitmask"}}, "sparsity_config"),
+        (CT | {"format": "pack-quantized", "transform_config": {"config_groups": {}}}, "transform_config"),
         *(({"quant_method": name}, name) for name in ("hqq", "torchao", "fp_quant", "exl3", "aqlm", "vptq", "eetq")),
     ],
 )
 def test_what_cannot_be_read_is_named(declared: dict[str, Any], told: str) -> None:
     assert told in unread_method({"quantization_config": declared})
+
+
+def test_floats_of_which_many_are_zero_are_floats() -> None:
+    """As llm-compressor leaves pruned models whose zeros stay in their files."""
+    sparse = CT | {"format": "dense", "sparsity_config": {"format": "dense", "sparsity_structure": "2:4"}}
+    assert not unread_method({"quantization_config": sparse})
 
 
 def test_no_label_is_a_precision_that_floats_are_quantised_to() -> None:

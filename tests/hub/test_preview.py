@@ -12,10 +12,12 @@ from localrun_testing import tiny_models
 from localrun_testing.fake_hub import FakeHub, FakeRepo
 from localrun_testing.instruction_sets import using
 from localrun_testing.mlx_checkpoint import save_named, save_packed
-from localrun_testing.packed_checkpoint import awq, save_integers
+from localrun_testing.packed_checkpoint import awq, gptq, save_integers
 from localrun_testing.stub_gguf import stub_gguf
 
 from localrun.base.errors import HubError, NotFoundError
+from localrun.base.request import LoadOptions
+from localrun.engine.load import load
 from localrun.fit.shape import shape_of
 from localrun.fit.weights import held_share
 from localrun.hub import preview as preview_module
@@ -26,6 +28,8 @@ from localrun.hub.preview import find_on_hub, fit_preview, fit_stored, must_find
 from localrun.hub.remote import read_remote
 from localrun.hub.stored import stored_at
 from localrun.hub.variants import choose_variant, other_models, variants_of
+from localrun.model.layer_weights import AttentionWeights
+from localrun.model.load import allocated_bytes
 
 Serve = Callable[..., FakeHub]
 AccessTo = Callable[..., Access]
@@ -399,6 +403,33 @@ def test_of_a_quantised_checkpoint_the_headers_tell_what_it_takes(
         found[bits] = {one.precision for one in told.candidates}
         assert hub.sent("model.safetensors") < (folder / "model.safetensors").stat().st_size / 2
     assert found == {4: {"int4 g32"}, 8: {"int8 g32"}}  # both are held as they are
+
+
+GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": True, "desc_act": False}
+AWQ = {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True, "version": "gemm"}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=["f32", "f16", "bf16"])
+@pytest.mark.parametrize("pack", ["mlx", "gptq", "awq"])
+def test_headers_tell_the_bytes_of_a_load_whatever_scales_are(
+    pack: str, dtype: torch.dtype, serve: Serve, access_to: AccessTo, tmp_path: Path
+) -> None:
+    plain = tiny_models.save("qwen3", tmp_path / "hf", hub_config=True)
+    if pack == "mlx":
+        folder, _ = save_packed(save_named(plain, tmp_path / "named"), tmp_path, "affine", 4, dtype)
+    elif pack == "gptq":
+        folder, _ = save_integers(plain, tmp_path, gptq, GPTQ, dtype=dtype)
+    else:
+        folder, _ = save_integers(plain, tmp_path, awq, AWQ, symmetric=False, dtype=dtype)
+    hub = serve({"a/b": {path.name: path.read_bytes() for path in folder.iterdir()}})
+    told = preview(Http(access_to(hub)), must_find_on_hub("a/b"))
+    (before,) = {row.weights_bytes for row in fit_preview(told, 8 * GIB).rows if " " in row.precision}
+    loaded = load(LoadOptions(folder, ctx=128, threads=1))
+    loaded.close()
+    assert before == loaded.plan.weights_bytes == allocated_bytes(loaded.model.weights)
+    first = loaded.model.weights.layers[0].mixing
+    assert isinstance(first, AttentionWeights)
+    assert ("_F32_" in first.q.packed.qtype) == (dtype == torch.float32)
 
 
 def test_of_one_that_a_file_beside_its_config_declares_likewise(

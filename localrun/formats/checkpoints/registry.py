@@ -98,7 +98,7 @@ _ROWS = (
     Method(
         tuple(
             f"compressed-tensors {kind}"
-            for kind in ("pack-quantized", "int-quantized", "naive-quantized", "mixed-precision")
+            for kind in ("pack-quantized", "int-quantized", "naive-quantized", "mixed-precision", "dense")
         ),
         join_compressed,
         "",
@@ -228,6 +228,9 @@ def unread_method(metadata: Config) -> str:
     found = quantization_of(metadata)
     if found.config.get("transform_config"):
         return "its activations have to be rotated while it runs (transform_config), which cannot be done"
+    sparse = found.config.get("sparsity_config")
+    if isinstance(sparse, dict) and sparse.get("format") not in (None, "dense"):
+        return "its weights leave out their zeros (sparsity_config), which cannot be read"
     if not found.method or found.method in METHODS:
         return ""
     return f"its weights are quantised in a way that cannot be read ({clean(found.method[:60], keep_newlines=False)!r})"

@@ -11,7 +11,7 @@ import numpy as np
 from localrun.base.dataclass import dataclass
 from localrun.formats.source import TensorSource
 from localrun.model.vision.embedder_config import LAYER_EPS, EmbedderConfig
-from localrun.model.vision.loader import EncoderLoader, check_refs
+from localrun.model.vision.loader import EncoderLoader, checked_refs
 from localrun.model.vision.shapes import BytesOf, EncoderBytes, EncoderShapes, TypeOf
 from localrun.model.vision.tower import NormWeights
 from localrun.model.weight_ref import WeightRef
@@ -95,8 +95,7 @@ def embedder_refs(config: EmbedderConfig, source: TensorSource) -> dict[str, Wei
     """Every weight by localrun's name, checked against the file. Raises ModelFileError."""
     is_gguf = source.format == "gguf"
     refs = dict(named_refs(config, is_gguf))
-    check_refs(source, refs, [""] if is_gguf else HF_PARTS)
-    return refs
+    return checked_refs(source, refs, [""] if is_gguf else HF_PARTS)
 
 
 def named_refs(config: EmbedderConfig, is_gguf: bool) -> Iterator[tuple[str, WeightRef]]:
@@ -151,7 +150,8 @@ def embedder_bytes(
     """Exact bytes of all weights once they are loaded."""
     matrices = ("patch", "projection")
     held = [matrix_bytes(type_of(refs[name]), *refs[name].shape) for name in matrices]
-    return sum(held) + 4 * (config.hidden_size + sum(prod(refs[name].shape) for name in refs if name not in matrices))
+    vectors = [prod(ref.shape) for name, ref in refs.items() if name not in matrices and ref.shape != (1,)]
+    return sum(held) + 4 * (config.hidden_size + sum(vectors))
 
 
 def embedder_working_bytes(

@@ -21,7 +21,7 @@ from localrun.model.vision.gemma_tower import (
     GemmaTowerWeights,
     paired_dims,
 )
-from localrun.model.vision.loader import EncoderLoader, check_refs
+from localrun.model.vision.loader import EncoderLoader, checked_refs
 from localrun.model.vision.read_config import wrong
 from localrun.model.weight_ref import WeightRef
 from localrun.ops.instructions import LinearWeight
@@ -82,13 +82,11 @@ def gemma_refs(config: GemmaTowerConfig, source: TensorSource) -> dict[str, Weig
     """Every weight of a tower by localrun's name, checked against the file. Raises ModelFileError."""
     if source.format == "gguf":
         refs = dict(named_refs(config, GGUF_NAMES, ""))
-        check_refs(source, refs, [""])
-        return refs
+        return checked_refs(source, refs, [""])
     names = source.tensors
     prefix = next((one for one in HF_PREFIXES if any(name.startswith(one + HF_PARTS[0]) for name in names)), "model.")
     refs = dict(named_refs(config, {ours: prefix + name for ours, name in HF_NAMES.items()}, ".linear"))
-    check_refs(source, refs, [prefix + part for part in HF_PARTS])
-    return refs
+    return checked_refs(source, refs, [prefix + part for part in HF_PARTS])
 
 
 def named_refs(config: GemmaTowerConfig, names: Mapping[str, str], inner: str) -> Iterator[tuple[str, WeightRef]]:

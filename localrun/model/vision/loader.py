@@ -12,7 +12,7 @@ from localrun.formats.floats import read_floats
 from localrun.formats.source import TensorSource
 from localrun.model.load import Loader
 from localrun.model.vision.names import EARS
-from localrun.model.weight_ref import WeightRef, check_tensor
+from localrun.model.weight_ref import WeightRef, check_tensor, gather_refs, scale_refs
 from localrun.ops.layouts import Packed, RowReader, Vector
 
 
@@ -64,9 +64,13 @@ def as_bf16(halves: np.ndarray) -> tuple[str, np.ndarray]:
     return "BF16", (bits >> 16).astype(np.uint16).view(np.uint8)
 
 
-def check_refs(source: TensorSource, refs: dict[str, WeightRef], prefixes: Iterable[str]) -> None:
-    """Raise ModelFileError where a weight of a tower is not as it should be, or where a tensor of the file whose name
-    begins like those of the tower has no place in it, but for those of ears."""
+def checked_refs(source: TensorSource, named: dict[str, WeightRef], prefixes: Iterable[str]) -> dict[str, WeightRef]:
+    """The weights of a tower with the scales and orders of columns that packed ones have.
+
+    Raises ModelFileError where one is not as it should be, or where a tensor of the file whose name begins like those
+    of the tower has no place in it, but for those of ears.
+    """
+    refs = named | scale_refs(source, named) | gather_refs(source, named)
     for ref in refs.values():
         check_tensor(source, ref)
     used, begins = {ref.name for ref in refs.values()}, tuple(prefixes)
@@ -75,3 +79,4 @@ def check_refs(source: TensorSource, refs: dict[str, WeightRef], prefixes: Itera
             told = f"tensor {clean(name)!r} has no place in the part of the model that sees"
             hint = "try another conversion of the model, or a newer localrun"
             raise ModelFileError("UNSUPPORTED", told, path=str(source.path), hint=hint)
+    return refs

@@ -23,6 +23,8 @@ def tower_bytes(config: TowerConfig, refs: Mapping[str, WeightRef], type_of: Typ
     """Exact bytes of a tower's weights once they are loaded."""
     total = matrix_bytes("F32", config.hidden_size, config.patch_values)  # the frames of a film, added up
     for name, ref in refs.items():
+        if ref.shape == (1,):  # a single number becomes an operand
+            continue
         if len(ref.shape) == 1 or name == "positions":
             total += 4 * prod(ref.shape)
         elif name not in ("patch", "second_frame"):
@@ -59,6 +61,13 @@ class EncoderShapes(EncoderLoader):
 
     def required_vector(self, name: str) -> Vector:
         return range(*self.refs[name].shape)
+
+    def scale(self, name: str) -> float | Vector:
+        return 1.0
+
+    def gather(self, name: str) -> Vector | None:
+        ref = self.refs.get(f"{name}.gather")
+        return None if ref is None else range(*ref.shape)
 
     def ones(self, n: int) -> Vector:
         return range(n)

@@ -12,7 +12,7 @@ from localrun.base.dataclass import dataclass
 from localrun.base.request import ProgressCallback
 from localrun.formats.source import TensorSource
 from localrun.model.vision.config import TowerConfig
-from localrun.model.vision.loader import EncoderLoader, check_refs
+from localrun.model.vision.loader import EncoderLoader, checked_refs
 from localrun.model.vision.names import GGUF_NAMES, HF_NAMES, HF_PREFIXES, SECOND_FRAME
 from localrun.model.vision.tower import BlockWeights, MergerWeights, NormWeights, Tower, TowerWeights
 from localrun.model.weight_ref import WeightRef
@@ -36,8 +36,7 @@ def tower_refs(config: TowerConfig, source: TensorSource) -> dict[str, WeightRef
     patch = refs["patch"]
     if gguf and patch.name.removesuffix(".weight") + SECOND_FRAME in source.tensors:
         refs["second_frame"] = replace(patch, name=patch.name.removesuffix(".weight") + SECOND_FRAME)
-    check_refs(source, refs, [prefix])
-    return refs
+    return checked_refs(source, refs, [prefix])
 
 
 def hf_prefix(source: TensorSource) -> str:
