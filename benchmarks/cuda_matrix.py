@@ -82,7 +82,7 @@ def table(rows: Sequence[Row]) -> list[str]:
     """Of each kernel the most registers of a thread over all its forms, by architecture."""
     archs = sorted({row["arch"] for row in rows})
     lines = [
-        "| file | kernel | forms | threads | static shared, B | registers: " + " | ".join(f"sm_{a}" for a in archs),
+        f"| file | kernel | forms | threads | static shared, B | registers: {' | '.join(f'sm_{a}' for a in archs)} |",
         "|---" * (5 + len(archs)) + "|",
     ]
     for file, name in sorted({(row["file"], name) for row in rows for name in row["kernels"]}):

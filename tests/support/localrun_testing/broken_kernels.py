@@ -77,7 +77,7 @@ def report(
         environment["LD_PRELOAD"] = str(runtime(sanitizer))
     command = [sys.executable, "-m", "localrun_testing.run_kernel_case"]
     done = subprocess.run(
-        command, input=json.dumps(told), capture_output=True, text=True, env=environment, cwd=REPOSITORY, timeout=300
+        command, input=json.dumps(told), capture_output=True, text=True, env=environment, cwd=REPOSITORY, timeout=900
     )
     if done.returncode == 0:
         return ""
