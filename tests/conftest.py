@@ -75,7 +75,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
-        gc.set_threshold(10_000, 20)  # apps and models are made and dropped by the thousand: look less often
+        gc.set_threshold(50_000, 20)  # apps and models are made and dropped by the thousand: look less often
 
 
 @pytest.fixture(autouse=True)
