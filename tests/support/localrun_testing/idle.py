@@ -4,10 +4,14 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partialmethod
 from typing import Any
 from unittest import mock
 
 from textual.app import App
+from textual.pilot import Pilot
+
+from localrun_testing.waiting import PATIENCE
 
 _STEP = 0.02  # seconds, as in Textual
 
@@ -56,7 +60,12 @@ class Idle:
 
 @contextmanager
 def patient_pilot(app: App[Any]) -> Iterator[None]:
-    """Whatever Textual's pilot does to `app`, it waits for all of what that leads to."""
+    """Whatever Textual's pilot does to `app`, it waits for all of what that leads to, as long as other tests wait."""
     wait = Idle(app, asyncio.get_running_loop()).wait
-    with mock.patch("textual.app.wait_for_idle", wait), mock.patch("textual.pilot.wait_for_idle", wait):
+    screen = partialmethod(Pilot._wait_for_screen, timeout=PATIENCE)
+    with (
+        mock.patch("textual.app.wait_for_idle", wait),
+        mock.patch("textual.pilot.wait_for_idle", wait),
+        mock.patch.object(Pilot, "_wait_for_screen", screen),
+    ):
         yield
