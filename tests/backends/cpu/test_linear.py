@@ -97,6 +97,8 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(isa: str, qtype: str) -> No
 @pytest.mark.parametrize(
     "qtype",
     [
+        "F32",
+        "F16",
         "BF16",
         "Q4_0",
         "Q5_1",
@@ -130,6 +132,7 @@ def test_many_rows_of_many_columns_are_what_each_is_alone(isa: str, qtype: str) 
     [
         ("Q4_0", "Q4_0"),
         ("Q4_K", "Q6_K"),
+        ("F16", "F32"),
         ("BF16", "BF16"),
         ("BF16", "Q8_0"),
         ("Q8_0", "F32"),
