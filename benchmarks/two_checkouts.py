@@ -40,7 +40,7 @@ class Checkout:
         pack_all(model, self.later, self.python)
 
     def rates(self) -> dict[str, float]:
-        """Tokens a second, of a new process each time: of one build, some are faster by a tenth than others."""
+        """Tokens a second, of a new process each time: pages and threads of one process may suit it better or worse."""
         options = {"path": str(self.model), "threads": usual_threads(), "ctx": 1024, "batch": 1, "flash": True}
         worker = self.folder / "benchmarks/engine_worker.py"
         engine = Engine("localrun", self.python, {"LOCALRUN_HOME": str(self.later)}, worker, **options)

@@ -84,6 +84,8 @@ def test_requests_that_come_together_begin_together(engine: Engine, monkeypatch:
 
     monkeypatch.setattr(engine, "_step", wait_and_step)
     monkeypatch.setattr(engine.runner, "run", watched)
+    # How long a step took bounds the prompts that are read beside an answer: on a busy machine, not all six.
+    monkeypatch.setattr(engine.scheduler.cost, "observe", lambda *measured: None)
     handles = [engine.submit(greedy(text(5, seed), 3)) for seed in range(6)]
     all_there.set()
     for handle in handles:
