@@ -72,7 +72,7 @@ CUDA = (
         "a text is written where it has no place",
         ("head_state.cuh", "if (wanted >= 0) state", "state"),
         "selective scan",
-        {"": f"{WRONG}|killed", "address": OVERFLOW},
+        {"": f"{WRONG}|killed", "address": "AddressSanitizer: "},
     ),
     Mutant(
         "a quarter of the keys is left out of what is read",
