@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send
 from localrun_testing.model_screens import known_machine
-from localrun_testing.pilots import LARGE, drive, screen_text, until
+from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until
 from localrun_testing.scripted_client import Script
 from textual import events
 from textual.content import Content
@@ -93,6 +93,24 @@ def test_no_size_ends_an_answer(tmp_path: Path) -> None:
         await until(pilot, lambda: screen.pane.size.width >= LEAST)
 
     drive(app, steps, LARGE)
+
+
+@pytest.mark.parametrize("panel", ["", "ctrl+g"])
+def test_one_sees_what_one_types_in_five_lines(panel: str) -> None:
+    """With a notice above it, too."""
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "before")
+        await pilot.press(*[panel] * bool(panel), *"abc")
+        chat_screen(pilot).pane.notice.say("a note\nof two lines")
+        await pilot.resize_terminal(20, 5)
+        await until(pilot, lambda: "abc" in screen_text(app))
+        await pilot.resize_terminal(*SMALL)
+        await until(pilot, lambda: "╰─" in screen_text(app))
+
+    drive(app, steps)
 
 
 def test_every_screen_bears_a_tiny_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

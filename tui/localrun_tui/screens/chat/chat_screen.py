@@ -7,6 +7,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.events import Resize
 from textual.screen import Screen
 
 from localrun.base.errors import LocalrunError
@@ -29,6 +30,7 @@ from localrun_tui.state.session import Session
 from localrun_tui.widgets.compositor import LeanCompositor
 from localrun_tui.widgets.key_bar import KeyBar
 
+_LOW = 10  # lines below which the editor has no frame
 _PRECISIONS = "This model in another precision, context or codec"
 
 
@@ -78,6 +80,9 @@ class ChatScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self.run_guarded(self.pane.show())
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(event.size.height < _LOW, "-low")
 
     # ---- messages of the session
 
