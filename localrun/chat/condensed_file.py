@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from io import BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import Any, BinaryIO
 
 from localrun.base.errors import NotFoundError
 from localrun.base.sanitize import clean
@@ -14,9 +14,6 @@ from localrun.base.small_file import open_regular
 from localrun.base.units import gib, ms
 from localrun.chat.condensed import Condensed, Kinds, NotTextError
 from localrun.chat.left_out import UnreadError
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 _CHUNK = 1 << 20  # bytes between two calls of a watch
 
@@ -46,7 +43,7 @@ ReadingWatch = Callable[[ReadingProgress], object]  # called from time to time; 
 
 
 def unwatched(progress: ReadingProgress) -> None:
-    """ReadingWatch nothing."""
+    """Watch nothing."""
 
 
 def condense_file(path: Path, watch: ReadingWatch = unwatched, may_wait: bool = False) -> Condensed:
@@ -89,7 +86,7 @@ class _Watched(RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: "WriteableBuffer") -> int:
+    def readinto(self, buffer: Any) -> int:
         n: int | None = self._file.readinto(buffer)  # type: ignore[union-attr]
         if n is None:  # a file of /proc that waits for news
             raise OSError(errno.EINVAL, "this is a stream, not a file")

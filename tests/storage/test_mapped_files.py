@@ -28,7 +28,7 @@ from localrun.model import load as load_module
 from localrun.model.load import allocated_bytes
 from localrun.storage.idle_check import IdleCheck
 from localrun.storage.label import Label, write_label
-from localrun.storage.mapped_files import DamagedWeightsError, MappedFiles
+from localrun.storage.mapped_files import LOOKED_AT, DamagedWeightsError, MappedFiles
 from localrun.storage.packed_file import FOOTER_BYTES, FORM, PackedFile
 
 BUILTIN = resource("builtin/localrun-tiny.gguf")
@@ -337,7 +337,7 @@ def test_packed_files_are_looked_at_in_turns_while_a_model_answers(
     with client(path) as one:
         with pytest.raises(DamagedWeightsError):
             ask(one)
-        assert len(steps) <= 3 + len(files(home)) // 16 + 1
+        assert len(steps) <= 3 + len(files(home)) // LOOKED_AT + 1
 
 
 @pytest.fixture

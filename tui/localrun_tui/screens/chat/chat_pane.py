@@ -53,7 +53,7 @@ class ChatPane(Vertical):
         self.transcript = Transcript()
         self.new_text = NewText()
         self.waiting = WaitingList()
-        self.notice = Notice()
+        self.notice = Notice(lambda: session.chat)
         self.composer = Composer(session.images)
         self.find_bar = FindBar()
         self.consent = ConsentCard()

@@ -1,5 +1,7 @@
 """A line above the composer for the latest error or note."""
 
+from collections.abc import Callable
+
 from textual.content import Content
 from textual.geometry import Size
 from textual.widgets import Static
@@ -12,10 +14,11 @@ _MARKS = ("✕ ", "⚠ ", "  ")  # what a line may begin with; what is wrapped g
 
 
 class Notice(Static):
-    """Hidden while empty."""
+    """Hidden while empty. `chat` is the current one."""
 
-    def __init__(self) -> None:
+    def __init__(self, chat: Callable[[], object]) -> None:
         super().__init__("", id="notice", markup=False)
+        self._chat, self._said_in = chat, chat()
         self._is_of_load = self._is_of_reading = False
 
     def say_of_reading(self, text: str) -> None:
@@ -34,13 +37,14 @@ class Notice(Static):
             self.clear()
 
     def leave_chat(self) -> None:
-        """Another chat is shown: what was said of the one before does not concern it."""
-        if not self._is_of_load:
+        """Another chat is shown: what was said of the one before does not concern it, but what was since then does."""
+        if not self._is_of_load and self._said_in is not self._chat():
             self.clear()
 
     def say(self, text: str) -> None:
         """Show a text; it is made safe first, as it may quote foreign names."""
         self._is_of_load = self._is_of_reading = False
+        self._said_in = self._chat()
         self.update(clean(text))
         self.display = bool(text)
 
