@@ -79,6 +79,14 @@ def test_parts_go_on_after_one_that_fails_and_end_in_time(tmp_path: Path, monkey
     assert "== good: no time is left" in text
 
 
+def test_tests_of_the_emulator_run_on_copies_where_there_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In another process, as their part does, and in those that it begins."""
+    monkeypatch.setenv(EMULATE, "1")
+    command = (*gpu_minutes.MIRRORED, "-n", "1", "tests/kernels/cuda/test_norm.py")
+    done = subprocess.run(command, cwd=ROOT, env=gpu_minutes.environment(), capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout
+
+
 def test_what_is_cut_short_keeps_its_rows(tmp_path: Path) -> None:
     report = Report(tmp_path)
     report.row("kernel", "one", error=1e-6)
