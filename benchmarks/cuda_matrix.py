@@ -10,7 +10,6 @@ import argparse
 import hashlib
 import json
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -18,8 +17,9 @@ from typing import Any, TypeAlias
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
+from benchmarks.cuda_compile import compiled
 from benchmarks.kv_quality import machine
-from localrun.backends.cuda.compiler import compile_kernels, nvrtc_version
+from localrun.backends.cuda.compiler import nvrtc_version
 from localrun.backends.cuda.kernels import ARCHITECTURES, Unit, units
 from localrun.backends.cuda.source import source
 
@@ -40,7 +40,7 @@ def main() -> None:
     with asked.rows.open("a") as out:
         for unit, arch in wanted:
             if (key := key_of(unit, arch)) not in known:
-                known[key] = row = {"key": key, **compiled(unit, arch)}
+                known[key] = row = {"key": key, **needs_of(unit, arch)}
                 print(json.dumps(row), file=out, flush=True)
     print(f"{machine()}; NVRTC {nvrtc_version()}")
     print("\n".join(table([known[key_of(unit, arch)] for unit, arch in wanted])))
@@ -59,13 +59,11 @@ def key_of(unit: Unit, arch: int) -> str:
     return hashlib.sha256(repr(made_of).encode()).hexdigest()[:16]
 
 
-def compiled(unit: Unit, arch: int) -> Row:
+def needs_of(unit: Unit, arch: int) -> Row:
     """What each kernel of a unit needs, and seconds of a core. A thread without a stack has nowhere to spill to."""
     from localrun_testing.cubin import kernels
 
-    start = time.process_time()
-    code = bytes(compile_kernels(source(unit.file), unit.file, arch, unit.defines, keep=False).code)
-    seconds = round(time.process_time() - start, 2)
+    seconds, code = compiled(unit, arch, keep=False)
     needs = {
         name: {
             "registers": kernel.registers,
@@ -75,7 +73,7 @@ def compiled(unit: Unit, arch: int) -> Row:
         }
         for name, kernel in kernels(code).items()
     }
-    return {"unit": str(unit), "file": unit.file, "arch": arch, "seconds": seconds, "kernels": needs}
+    return {"unit": str(unit), "file": unit.file, "arch": arch, "seconds": round(seconds, 2), "kernels": needs}
 
 
 def table(rows: Sequence[Row]) -> list[str]:

@@ -42,6 +42,11 @@ class WeightRef:
     n_parts: int = 2
 
     @property
+    def is_number(self) -> bool:
+        """Whether it is a single number, which becomes an operand."""
+        return self.shape == (1,)
+
+    @property
     def tensors(self) -> tuple[str, ...]:
         return self.names or (self.name,)
 

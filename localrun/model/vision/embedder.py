@@ -150,7 +150,7 @@ def embedder_bytes(
     """Exact bytes of all weights once they are loaded."""
     matrices = ("patch", "projection")
     held = [matrix_bytes(type_of(refs[name]), *refs[name].shape) for name in matrices]
-    vectors = [prod(ref.shape) for name, ref in refs.items() if name not in matrices and ref.shape != (1,)]
+    vectors = [prod(ref.shape) for name, ref in refs.items() if name not in matrices and not ref.is_number]
     return sum(held) + 4 * (config.hidden_size + sum(vectors))
 
 

@@ -18,7 +18,7 @@ def gemma_bytes(config: GemmaTowerConfig, refs: Mapping[str, WeightRef], type_of
     total = matrix_bytes("F32", config.hidden_size, config.patch_values)
     total += 4 * (config.head_dim + config.hidden_size)  # of norms that have no weight
     for name, ref in refs.items():
-        if name == "positions" or (len(ref.shape) == 1 and ref.shape != (1,)):
+        if name == "positions" or (len(ref.shape) == 1 and not ref.is_number):
             total += 4 * prod(ref.shape)
         elif len(ref.shape) == 2 and name != "patch":
             total += matrix_bytes(type_of(ref), *ref.shape)

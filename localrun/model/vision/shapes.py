@@ -23,7 +23,7 @@ def tower_bytes(config: TowerConfig, refs: Mapping[str, WeightRef], type_of: Typ
     """Exact bytes of a tower's weights once they are loaded."""
     total = matrix_bytes("F32", config.hidden_size, config.patch_values)  # the frames of a film, added up
     for name, ref in refs.items():
-        if ref.shape == (1,):  # a single number becomes an operand
+        if ref.is_number:
             continue
         if len(ref.shape) == 1 or name == "positions":
             total += 4 * prod(ref.shape)
