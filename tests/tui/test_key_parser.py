@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import threading
+from collections.abc import Iterable
 
 import pytest
 from localrun_testing.chat_app import chat_app
@@ -35,6 +36,9 @@ SENT = {
     "a paste": (["\x1b[200~a\rb\x1b[201~\x1b\r"], ["paste 'a\\nb'", "alt+enter"]),
     "a paste with colours": (["\x1b[200~\x1b[31mred\x1b[0m\x1b", "[201~z"], ["paste 'red'", "z"]),
     "a paste in pieces": (["a\x1b[2", "00~b\x1b", "[1mc", LATER, "\x1b[20", "1~d"], ["a", "paste 'bc'", "d"]),
+    "a mark in pieces": (["\x1b", "[2", LATER, "00~b\rc\x1b[2", LATER, "01~"], ["paste 'b\\nc'"]),
+    "escape before a paste": (["\x1b", "\x1b[200~a\x1b[201~b"], ["escape", "paste 'a'", "b"]),
+    "two pastes": (["\x1b[200~a\x1b[201~\x1b[200~b\x1b[201~"], ["paste 'a'", "paste 'b'"]),
 }
 
 
@@ -74,6 +78,34 @@ def test_escape_is_never_text(between: str) -> None:
         )
         typed = "".join(one.character or "" for one in messages if isinstance(one, events.Key))
         assert typed.endswith("a line that is long enough")
+
+
+def test_a_paste_is_the_same_wherever_a_read_ends() -> None:
+    sent = "a\x1b[200~b\x1b[20\x1b[1m\rc\x1b[201~d\x1b[200~\x1b[201~e"
+    whole = [told(message) for message in KeyParser().feed(sent)]
+    assert whole == ["a", "paste 'b\\nc'", "d", "paste ''", "e"]
+    for first in range(1, len(sent) - 1):
+        for second in range(first + 1, len(sent)):
+            parser = KeyParser()
+            messages = [*parser.feed(sent[:first]), *parser.feed(sent[first:second]), *parser.feed(sent[second:])]
+            assert [told(message) for message in messages] == whole
+
+
+def test_a_paste_is_not_read_character_by_character(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Megabytes would take half a minute without a sign."""
+    read: list[str] = []
+    feed = _parser.Parser[Message].feed
+
+    def count(parser: KeyParser, data: str) -> Iterable[Message]:
+        read.append(data)
+        return feed(parser, data)
+
+    monkeypatch.setattr(_parser.Parser, "feed", count)
+    parser = KeyParser()
+    pieces = ["\x1b[200~", *["a line\r" * 500] * 100, "\x1b[201~"]
+    messages = [message for piece in pieces for message in parser.feed(piece)]
+    assert [message.text for message in messages if isinstance(message, events.Paste)] == ["a line\n" * 50_000]
+    assert len("".join(read)) < 100
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such driver on Windows")
