@@ -27,7 +27,7 @@ from localrun.engine.opened_model import OpenedModel, open_model
 from localrun.engine.packed_weights import changed_note, files_of, kept_weights
 from localrun.engine.runner import Runner, cache_layers
 from localrun.engine.speculation.drafter import GuessingProgram
-from localrun.engine.speculation.lookup import lookup_in
+from localrun.engine.speculation.lookup import Lookups
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.view import StoreView
 from localrun.fit.fastest import why_slower
@@ -219,7 +219,7 @@ def speculation(
     as it would compute them one by one."""
     if options.draft == "off" or not runner.executor.exact_rows:
         return None
-    return Speculation(ctx, max_sequences(ctx), partial(lookup_in, store.tree), model=guesses)
+    return Speculation(ctx, max_sequences(ctx), Lookups(store.tree), model=guesses)
 
 
 def load_drafts(

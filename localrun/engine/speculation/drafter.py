@@ -35,9 +35,16 @@ class DraftedTokens(NamedTuple):
 class Drafter(Protocol):
     """Drafts of one text, which only grows."""
 
+    def read(self, token_ids: Sequence[int], most: int) -> bool:
+        """Note `most` tokens at most of a text that is being computed -> whether all are noted."""
+        ...
+
     def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
         """At most `most` tokens after these, which begin with those of the call before."""
         ...
+
+    def close(self) -> None:
+        """Learn that the text has ended."""
 
 
 class GuessingProgram(Protocol):

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from localrun.cache.branches import BREAK, other_branches
+from localrun.cache.branches import BEFORE, BREAK, other_branches
+from localrun.cache.node import common_prefix
 from localrun.cache.prefix import PrefixTree
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.drafter import DraftedTokens
@@ -22,23 +23,53 @@ SLOT_BITS = 16  # places of a text begin in 2^16 slots, by hash
 MULTIPLIER = 0x9E3779B1  # Knuth's, of the golden ratio
 NOWHERE = -1
 MOST_EARLIER = 16384  # tokens of other branches
-MANY = 32  # tokens of a text that begins, which numpy is faster for
+MOST_KEPT = 4  # chats
+MOST_READ = 1024  # tokens that a look notes, which takes a tenth of a millisecond
+MANY = 32  # tokens that numpy is faster for
 
 
 class Lookup:
-    """The earlier places of a text that its end is compared with: 8 bytes a token, and 256 KiB."""
+    """The earlier places of a text that its end is compared with: 12 bytes a token, and 256 KiB.
+
+    It is kept step by step: a text that grows is read on, and one that begins like the one before is read from there.
+    """
 
     def __init__(self, earlier: Sequence[int] = ()) -> None:
         """`earlier`: tokens of texts that this one may repeat, with a BREAK between two; no draft goes over it."""
+        self.is_open = True  # an answer is drafted for
         self._ids = array("i", earlier)
-        self._newest = array("i", [NOWHERE]) * (1 << SLOT_BITS)  # by slot: where three such tokens ended
-        self._before = array("i")  # by place: the one before it in the same slot
-        self._n_earlier = len(earlier)
+        self._text = array("i")  # that is drafted for
+        self._start = len(earlier)  # place of its first token; the first ones may stand in an earlier text instead
+        self._forget_places()
+
+    def begin(self, token_ids: Sequence[int]) -> None:
+        """Go on with the text of another answer, and keep the one before as an earlier one where this is no longer."""
+        self.is_open, text = True, array("i", token_ids)
+        if text[: len(self._text)] == self._text:
+            return
+        known = common_prefix(self._text, text)
+        first = max(0, known - BEFORE)
+        if len(self._ids) - known > MOST_EARLIER:  # the oldest are left out, many at once
+            self._ids, first = self._ids[-MOST_EARLIER // 2 :], 0
+            self._forget_places()
+        self._ids.append(BREAK)
+        self._text, self._start = text[:known], len(self._ids) - first
+
+    def close(self) -> None:
+        self.is_open = False
+
+    def read(self, token_ids: Sequence[int], most: int) -> bool:
+        """Note `most` tokens at most of what is not noted yet -> whether that was all."""
+        self._text.extend(token_ids[len(self._text) :])
+        self._ids.extend(token_ids[len(self._ids) - self._start :])
+        known, end = len(self._before), min(len(self._ids), len(self._before) + most)
+        (self._add_many if end - known > MANY else self._add)(known + 1, end)
+        return end == len(self._ids)
 
     def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
         """The tokens after the place whose tokens before it are the same for longest, the latest of equal ones."""
-        self._ids.extend(token_ids[len(self._ids) - self._n_earlier :])
-        self._add()
+        if not self.read(token_ids, MOST_READ):
+            return DraftedTokens()
         ids, end, best, length = self._ids, len(self._ids), NOWHERE, GRAM - 1
         place = self._before[-1] if end >= GRAM else NOWHERE
         newest = ids[max(0, end - LONGEST) : end]
@@ -55,13 +86,14 @@ class Lookup:
         period = end - best  # the draft may go on into itself
         return DraftedTokens(tuple([ids[best + n % period] for n in range(most)]), length).until(BREAK)
 
-    def _add(self) -> None:
-        """Note the places after the tokens that are new."""
-        ids, known, end = self._ids, len(self._before), len(self._ids)
-        if not known and end > MANY:
-            self._add_many()
-            return
-        for place in range(known + 1, end + 1):
+    def _forget_places(self) -> None:
+        self._newest = array("i", [NOWHERE]) * (1 << SLOT_BITS)  # by slot: where three such tokens ended
+        self._before = array("i")  # by place: the one before it in the same slot
+
+    def _add(self, first: int, end: int) -> None:
+        """Note the places from `first` to `end`."""
+        ids = self._ids
+        for place in range(first, end + 1):
             if place < GRAM:
                 self._before.append(NOWHERE)
                 continue
@@ -69,26 +101,43 @@ class Lookup:
             self._before.append(self._newest[slot])
             self._newest[slot] = place
 
-    def _add_many(self) -> None:
-        """Likewise for a whole prompt, which takes a millisecond for 16,000 tokens."""
-        ids = np.array(self._ids, np.uint64)
-        slots = slots_of(ids)
-        places = np.arange(GRAM, len(ids) + 1, dtype=np.int32)
+    def _add_many(self, first: int, end: int) -> None:
+        """The same for a whole prompt, which takes a millisecond for 16,000 tokens."""
+        self._add(first, GRAM - 1)
+        places = np.arange(max(first, GRAM), end + 1, dtype=np.int32)
+        slots = slots_of(np.array(self._ids[places[0] - GRAM : end], np.uint64))
         order = np.argsort(slots, kind="stable")
         by_slot, places = slots[order], places[order]
-        before = np.full(len(ids), NOWHERE, np.int32)
-        same = by_slot[1:] == by_slot[:-1]
-        before[places[1:][same] - 1] = places[:-1][same]
-        self._before = array("i", before.tobytes())
         newest = np.frombuffer(self._newest, np.int32)
-        last = np.append(~same, True) if len(by_slot) else np.zeros(0, bool)
+        before, same = newest[by_slot], by_slot[1:] == by_slot[:-1]
+        before[1:][same] = places[:-1][same]
+        last = np.append(~same, True)
         newest[by_slot[last]] = places[last]
+        in_order = np.empty_like(before)
+        in_order[order] = before
+        self._before.frombytes(in_order.tobytes())
 
 
-def lookup_in(tree: PrefixTree, sequence: GenerationState) -> Lookup:
-    """The lookup of an answer, and of the other branches of its chat that are in memory."""
-    chat = sequence.request.chat
-    return Lookup(other_branches(tree, sequence.keys, chat, MOST_EARLIER) if chat else ())
+class Lookups:
+    """The lookups of the chats that were answered last, each of which goes on with the next answer in its chat."""
+
+    def __init__(self, tree: PrefixTree) -> None:
+        self.tree = tree
+        self._kept: dict[str, Lookup] = {}  # by chat, the latest last
+
+    def __call__(self, sequence: GenerationState) -> Lookup:
+        """The lookup of an answer; of a chat that is new here, with its other branches that are in memory."""
+        chat = sequence.request.chat
+        if not chat:
+            return Lookup()
+        lookup = self._kept.pop(chat, None)
+        if lookup is None or lookup.is_open:  # two answers at once have one each
+            lookup = Lookup(other_branches(self.tree, sequence.keys, chat, MOST_EARLIER))
+        lookup.begin(sequence.token_ids)
+        self._kept[chat] = lookup
+        if len(self._kept) > MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return lookup
 
 
 def slot_of(a: int, b: int, c: int) -> int:

@@ -67,6 +67,8 @@ class Speculation:
     def propose(self, work: Sequence[StepWork], is_reading: bool) -> list[tuple[int, ...]]:
         """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
         for any, as in a step that is reading prompts."""
+        if is_reading:
+            self._read(work)
         is_resting = not is_reading and self.rest.goes_on(work)
         self.sleeps = is_resting and not self.has_ended and (self.model is None or self.depths.guesses_rest)
         return [] if is_reading or is_resting else self._propose(work)
@@ -101,7 +103,8 @@ class Speculation:
 
     def forget(self, sequence: GenerationState) -> None:
         """Forget a sequence that has ended."""
-        self.drafters.pop(sequence.number, None)
+        if (drafter := self.drafters.pop(sequence.number, None)) is not None:
+            drafter.close()
         self.depths.forget(sequence)
         if self.model is not None:
             self.model.forget(sequence)
@@ -203,12 +206,24 @@ class Speculation:
         """Tokens that are worth guessing after a sequence."""
         return min(rows, most_drafts(work, self.ctx), self.depths.most(work.sequence))
 
-    def _draft(self, sequence: GenerationState, most: int) -> DraftedTokens:
-        if most <= 0 or self.new_drafter is None:
-            return NOTHING
-        if sequence.number not in self.drafters:
+    def _read(self, work: Sequence[StepWork]) -> None:
+        """Let drafters note as much of prompts as a step computes."""
+        for one in work:
+            sequence = one.sequence
+            is_prompt = sequence.prefilling and not sequence.is_warm_up and sequence.n_to_come > 1
+            if is_prompt and (drafter := self._drafter(sequence)) is not None:
+                drafter.read(sequence.token_ids, one.n)
+
+    def _drafter(self, sequence: GenerationState) -> Drafter | None:
+        if self.new_drafter is not None and sequence.number not in self.drafters:
             self.drafters[sequence.number] = self.new_drafter(sequence)
-        draft = self.drafters[sequence.number].draft(sequence.token_ids, most)
+        return self.drafters.get(sequence.number)
+
+    def _draft(self, sequence: GenerationState, most: int) -> DraftedTokens:
+        drafter = self._drafter(sequence) if most > 0 else None
+        if drafter is None:
+            return NOTHING
+        draft = drafter.draft(sequence.token_ids, most)
         return draft if sequence.images is None else draft.until(sequence.images.token_id)
 
 

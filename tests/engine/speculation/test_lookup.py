@@ -1,13 +1,19 @@
 """The lookup drafter against a search through the whole text."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
+from localrun_testing.small_model import greedy
 
 from localrun.cache.branches import BREAK
+from localrun.cache.prefix import PrefixTree
+from localrun.engine.generation import GenerationState
+from localrun.engine.speculation import lookup
 from localrun.engine.speculation.drafter import DraftedTokens
-from localrun.engine.speculation.lookup import GRAM, LONGEST, Lookup
+from localrun.engine.speculation.lookup import GRAM, LONGEST, MOST_KEPT, Lookup, Lookups
 
 TEXTS = st.lists(st.integers(0, 3), max_size=120)
 
@@ -65,3 +71,74 @@ def test_an_earlier_text_is_looked_up_like_the_own_one_as_far_as_it_goes(
 def test_another_answer_to_the_same_question_goes_on_as_the_first_one_did() -> None:
     question, answer = [1, 2, 3, 4, 5], [6, 7, 8, 9]
     assert Lookup([*question, *answer, BREAK]).draft(question, 8).tokens == tuple(answer)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(0, 100), st.integers(1, 12))
+def test_the_next_text_of_a_chat_is_looked_up_in_all_before_it(texts: list[list[int]], kept: int, most: int) -> None:
+    """Some begin like the one before, as an edited or regenerated answer does; every earlier place is compared."""
+    found, earlier, before = Lookup(), list[list[int]](), list[int]()
+    with patch.object(lookup, "PLACES", 1000):
+        for one in texts:
+            text = before[:kept] + one
+            if text[: len(before)] != before:  # else it is the same text, which has grown
+                earlier.append(before)
+            seen = [token for other in earlier for token in (*other, BREAK)]
+            found.begin(text)
+            tokens, length, _ = found.draft(text, most)
+            alike = longest_match([*seen, *text])
+            assert length == (min(LONGEST, alike) if alike >= GRAM else 0)
+            assert tokens == () or holds([*seen, *text, *tokens], [*text, *tokens][-length - len(tokens) :])
+            before = text
+
+
+def holds(ids: Sequence[int], part: Sequence[int]) -> bool:
+    """Whether tokens stand somewhere before the end of others, which may go on into them."""
+    return any(list(ids[start : start + len(part)]) == list(part) for start in range(len(ids) - len(part)))
+
+
+@given(st.lists(TEXTS, min_size=2, max_size=6), st.integers(1, 12))
+def test_of_too_many_earlier_texts_the_oldest_are_left_out(texts: list[list[int]], most: int) -> None:
+    """What is drafted stands in one of them; the own text is looked up as ever."""
+    found, seen = Lookup(), list[int]()
+    with patch.object(lookup, "MOST_EARLIER", 40):
+        for text in texts:
+            found.begin(text)
+            tokens, length, _ = found.draft(text, most)
+            assert tokens == () or holds([*seen, *text, *tokens], [*text, *tokens][-length - len(tokens) :])
+            assert length >= Lookup().draft(text, most).evidence
+            seen += [*text, BREAK]
+            assert len(found._ids) <= 40 + len(text) + max(map(len, texts)) + 1
+
+
+@given(TEXTS, st.integers(1, 40))
+def test_a_text_is_noted_bit_by_bit_and_drafted_for_once_all_of_it_is(ids: list[int], most: int) -> None:
+    bit_by_bit, n_looks = Lookup(), 0
+    with patch.object(lookup, "MOST_READ", most):
+        while not (found := bit_by_bit.draft(ids, 5)).tokens and n_looks * most < len(ids):
+            n_looks += 1
+    assert found == Lookup().draft(ids, 5)
+    assert n_looks == max(0, -(-len(ids) // most) - 1) or not found.tokens
+
+
+def in_chat(chat: str) -> GenerationState:
+    return GenerationState(replace(greedy([1, 2, 3]), chat=chat))
+
+
+def test_the_next_answer_in_a_chat_goes_on_with_its_lookup() -> None:
+    begin = Lookups(PrefixTree([], [], 64))
+    first = begin(in_chat("a"))
+    assert begin(in_chat("a")) is not first  # which is not over yet
+    last = begin(in_chat("a"))
+    last.close()
+    assert begin(in_chat("b")) is not last
+    assert begin(in_chat("a")) is last
+
+
+def test_the_lookups_of_a_few_chats_are_kept_and_none_of_answers_without_one() -> None:
+    begin = Lookups(PrefixTree([], [], 64))
+    kept = [begin(in_chat(f"chat {n}")) for n in range(MOST_KEPT + 1)]
+    for one in (*kept, begin(in_chat(""))):
+        one.close()
+    assert begin(in_chat("chat 1")) is kept[1]
+    assert begin(in_chat("chat 0")) is not kept[0]
+    assert begin(in_chat("")) is not begin(in_chat(""))

@@ -54,7 +54,17 @@ class Guessing(Deepest):
         pass
 
 
-class Guesses:
+class KnowingText:
+    """A drafter that notes nothing."""
+
+    def read(self, token_ids: Sequence[int], most: int) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
+
+
+class Guesses(KnowingText):
     """Drafts of 0 … `most` tokens of one of these texts, each right with some probability, else any token."""
 
     def __init__(self, texts: Sequence[Sequence[int]], right: float, seed: int = 0) -> None:
@@ -70,7 +80,7 @@ class Guesses:
         )
 
 
-class Exactly:
+class Exactly(KnowingText):
     """Drafts of `depth` tokens of a text, of which the first `n_right` are right and no others."""
 
     def __init__(self, text: Sequence[int], depth: int, n_right: int) -> None:
