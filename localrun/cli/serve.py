@@ -157,16 +157,12 @@ async def _serve(
 ) -> int:
     """Listen, load, and answer until a signal stops the server."""
     from localrun.client.owner import announced
-    from localrun.server.app import build_app
-    from localrun.server.listen import HttpServer, address_of, bind, stopped_by_signals
+    from localrun.server.listen import HttpServer, address_of, bound, stopped_by_signals
     from localrun.server.models import ModelHost
     from localrun.server.service import Service
     from localrun.server.shared_engine import sharing
 
-    sockets = bind(options)
     settings = settings_with(load)
-    if options.store_disk and writable_folder("cache") is None:
-        note(f"responses are kept in memory only: {what_is_not_kept('cache')}")
 
     def open_model(choice: ModelChoice, progress: ProgressCallback) -> EngineClient:
         return open_client(
@@ -181,16 +177,18 @@ async def _serve(
 
     models = ModelHost(ModelSlot(open_model), choice, options)
     service = Service(models, options, log)
-    server = HttpServer(build_app(service))
-    url = address_of(sockets[0])
-    with stopped_by_signals(server) as signals:
+    server = HttpServer(service)
+    with bound(options) as listener, stopped_by_signals(server) as signals:
+        if options.store_disk and writable_folder("cache") is None:
+            note(f"responses are kept in memory only: {what_is_not_kept('cache')}")
+        url = address_of(listener)
         try:
-            await models.load()
-            note(f"localrun listens on {url or options.socket}")
-            if jsonl:
-                write_json({"type": "listening", "url": url, "socket": options.socket})
-            with sharing(service) as engine, announced(url, options.socket, engine):
-                await server.serve(sockets)
+            if await server.unless_stopped(models.load()):
+                note(f"localrun listens on {url or options.socket}")
+                if jsonl:
+                    write_json({"type": "listening", "url": url, "socket": options.socket})
+                with sharing(service) as engine, announced(url, options.socket, engine):
+                    await server.serve([listener])
         finally:
             await models.close()
     return CANCELLED if signal.SIGINT in signals else 0

@@ -1,35 +1,55 @@
 """Sockets and signals of a server: listening until it is stopped."""
 
+import asyncio
 import contextlib
 import os
 import signal
 import socket
 import stat
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 
 import psutil
 import uvicorn
-from starlette.types import ASGIApp
 
 from localrun.base.errors import UsageError
+from localrun.server.app import build_app
 from localrun.server.connection import BoundedConnection
 from localrun.server.guard import MAX_HEADER_BYTES, is_loopback
 from localrun.server.options import ServerOptions
+from localrun.server.refusal import stopping
+from localrun.server.service import Service
 
-DRAIN_SECONDS = 10
+DRAIN_SECONDS = 10  # for answers under way
+LEAVE_SECONDS = 1  # for clients to take the error that ends a late one
+_TICK = 0.1
 KEEP_ALIVE_SECONDS = 15
 BACKLOG = 512
 
 
-def bind(options: ServerOptions) -> list[socket.socket]:
-    """Bound sockets that do not listen yet. Raises UsageError, naming the program that has the port."""
+@contextlib.contextmanager
+def bound(options: ServerOptions) -> Iterator[socket.socket]:
+    """`bind` for a `with` block, after which a Unix socket is removed."""
+    listener, path = bind(options), Path(options.socket)
+    own = path.lstat().st_ino if options.socket else None
+    try:
+        yield listener
+    finally:
+        listener.close()
+        with contextlib.suppress(OSError):
+            if own == path.lstat().st_ino:  # not another server's, which took its place
+                path.unlink()
+
+
+def bind(options: ServerOptions) -> socket.socket:
+    """A listening socket. Raises UsageError, naming the program that has the port."""
     if not options.socket and not is_loopback(options.host) and not options.api_key:
         what = f"{options.host} can be reached from other machines"
         raise UsageError(what, "--api-key KEY keeps strangers out; without one the server stays on 127.0.0.1")
     if options.socket:
-        return [_unix(Path(options.socket))]
+        return _unix(Path(options.socket))
     try:
         found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
@@ -48,7 +68,7 @@ def bind(options: ServerOptions) -> list[socket.socket]:
             f"port {options.port} of {options.host} cannot be had: {holder or error.strerror}",
             "--port 0 takes a free one",
         ) from None
-    return [listener]
+    return listener
 
 
 def address_of(listener: socket.socket) -> str:
@@ -62,10 +82,12 @@ def address_of(listener: socket.socket) -> str:
 class HttpServer(uvicorn.Server):
     """uvicorn, silent on stdout and with signals left to its caller."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, service: Service) -> None:
+        self.app, self._service = build_app(service), service
+        self._is_hurried = False
         super().__init__(
             uvicorn.Config(
-                app,
+                self.app,
                 http=BoundedConnection,
                 ws="none",
                 lifespan="off",
@@ -74,10 +96,43 @@ class HttpServer(uvicorn.Server):
                 proxy_headers=False,
                 server_header=False,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=DRAIN_SECONDS,
+                timeout_graceful_shutdown=DRAIN_SECONDS + 3 * LEAVE_SECONDS,
                 h11_max_incomplete_event_size=MAX_HEADER_BYTES,
             )
         )
+
+    def stop(self) -> None:
+        """Let the answers under way end, for ten seconds, and then end; called again, end them now. From any thread."""
+        self._is_hurried = self.should_exit
+        self.should_exit = True
+
+    async def unless_stopped(self, work: Coroutine[None, None, None]) -> bool:
+        """Do some work before serving, which is cancelled when the server is stopped. Whether it is done."""
+        task = asyncio.ensure_future(work)
+        while not task.done() and not self.should_exit:
+            await asyncio.wait((task,), timeout=_TICK)
+        if task.cancel():
+            return False
+        await task
+        return True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        late = asyncio.ensure_future(self._end_late_answers())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            late.cancel()
+
+    async def _end_late_answers(self) -> None:
+        """End with an error what is not answered in time, then leave clients that do not take it."""
+        began = time.monotonic()
+        while not self._is_hurried and time.monotonic() - began < DRAIN_SECONDS:
+            await asyncio.sleep(_TICK)
+        for live in list(self._service.registry.requests.values()):
+            live.refuse(stopping())
+        await asyncio.sleep(LEAVE_SECONDS)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -86,13 +141,12 @@ class HttpServer(uvicorn.Server):
 
 @contextlib.contextmanager
 def stopped_by_signals(server: HttpServer) -> Iterator[list[int]]:
-    """While open, SIGINT and SIGTERM make a server finish its answers and end; a second one cancels them. Gives the
+    """While open, SIGINT and SIGTERM make a server finish its answers and end; a second one ends them. Gives the
     signals that came. An ignored signal, such as Ctrl-C in the background of a shell, stays ignored."""
     came: list[int] = []
 
     def stop(number: int, frame: object) -> None:
-        server.force_exit = server.should_exit
-        server.should_exit = True
+        server.stop()
         came.append(number)
 
     heard = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) != signal.SIG_IGN]

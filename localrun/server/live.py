@@ -21,6 +21,7 @@ from localrun.base.events import (
     ToolCallDelta,
 )
 from localrun.server.inference import InferenceRequest
+from localrun.server.refusal import Refusal
 
 if TYPE_CHECKING:
     from starlette.requests import Request as HttpRequest
@@ -53,7 +54,8 @@ class LiveRequest:
     cache_break: str = ""  # the change since the previous request, where not all was cached
     outcome: str = ""  # how it ended
     completion: Completion | None = None
-    cancel: Callable[[], object] = lambda: None
+    cancel: Callable[[], object] = lambda: None  # it ends with what has been said
+    refuse: Callable[[Refusal], object] = lambda refusal: None  # it ends with an error
 
     @staticmethod
     def of(request: "HttpRequest", asked: InferenceRequest) -> "LiveRequest":

@@ -95,10 +95,13 @@ def _logprobs(body: Body) -> int | None:
 def _message(body: Body) -> RequestMessage:
     """A message in the form that templates are given."""
     role = body.choice("role", ("system", "developer", "user", "assistant", "tool", "function"), "")
-    message: RequestMessage = {**body.values, "role": role, "content": content_of(body)}
+    given = {name: value for name, value in body.values.items() if value is not None}
+    message: RequestMessage = {**given, "role": role, "content": content_of(body)}
     for name in ("reasoning_content", "reasoning", "thinking"):
         if isinstance(body.values.get(name), str):
             message["reasoning_content"] = body.values[name]
+    if "tool_calls" in message:
+        message["tool_calls"] = [call.values for call in body.objects("tool_calls")]
     return message
 
 

@@ -60,7 +60,7 @@ def seconds(value: object) -> float | None:
     Raises ValueError.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        number = float(value)
+        number = -1.0 if value < 0 else float(min(value, 2 * _LONGEST))  # an int may be too large for a float
     else:
         text = str(value).strip()
         try:

@@ -82,6 +82,13 @@ def cancelled() -> Refusal:
     return Refusal(499, "this request was cancelled", CANCELLED)
 
 
+def stopping() -> Refusal:
+    """The refusal of what the server could not answer before its end."""
+    return Refusal(
+        503, "the server has been stopped before this was answered", "server_stopped", retry_after=RETRY_SECONDS
+    )
+
+
 def busy(waiting: int) -> Refusal:
     """The queue is full."""
     return Refusal(429, f"{waiting} requests wait already", "queue_full", retry_after=RETRY_SECONDS)

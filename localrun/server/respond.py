@@ -46,7 +46,7 @@ class AnswerResponse(Response):
         wire = Wire(receive, send, self._codec, self._asked.is_stream)
         try:
             with self._service.registry.holding(self._live):
-                self._live.cancel = wire.cancel
+                self._live.cancel, self._live.refuse = wire.cancel, wire.end
                 try:
                     await self._answer(wire)
                 except ClientLeftError:
@@ -94,6 +94,7 @@ class AnswerResponse(Response):
                 completions: dict[int, Completion] = {}
                 while len(completions) < len(answers):
                     await wire.wait(mailbox.wait())
+                    wire.check()
                     wire.info = client.info  # of the engine that answers: one that died was loaded again for it
                     await self._pass_on(mailbox.take(), wire, completions)
                 await self.complete(wire, [completions[index] for index in range(len(answers))])

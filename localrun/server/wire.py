@@ -30,8 +30,8 @@ class Wire:
         self.has_begun = False
 
     async def wait(self, awaited: Awaitable[T]) -> T:
-        """Wait for `awaited`, sending pings. Raises ClientLeftError as soon as the client has gone, and Refusal
-        as soon as the request is cancelled."""
+        """Wait for `awaited`, sending pings. Raises ClientLeftError as soon as the client has gone, and what ended the
+        request as soon as something has."""
         task = asyncio.ensure_future(awaited)
         try:
             while True:
@@ -48,9 +48,19 @@ class Wire:
         finally:
             task.cancel()
 
+    def check(self) -> None:
+        """Raise what ended the request; `wait` prefers what it waited for."""
+        if self._over.done():
+            raise self._over.result()
+
     def cancel(self) -> None:
         """End the wait for an answer that is not wanted any more."""
-        self._end(cancelled())
+        self.end(cancelled())
+
+    def end(self, why: Exception) -> None:
+        """End the wait for an answer, with the reason."""
+        if not self._over.done():
+            self._over.set_result(why)
 
     async def begin(self) -> None:
         """Send the headers and the head of a stream, once."""
@@ -80,11 +90,7 @@ class Wire:
     async def _until_gone(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        self._end(ClientLeftError())
-
-    def _end(self, why: Exception) -> None:
-        if not self._over.done():
-            self._over.set_result(why)
+        self.end(ClientLeftError())
 
     async def _head(self, *headers: tuple[bytes, bytes]) -> None:
         self.has_begun = True

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from localrun_testing.cli import COMMAND, environment, hear_interrupts, localrun
 from localrun_testing.schemas import check
-from localrun_testing.waiting import PATIENCE, until
+from localrun_testing.waiting import PATIENCE
 
 from localrun.base.events import Done, Token
 from localrun.base.request import Request, Sampling
@@ -105,8 +105,11 @@ def test_ctrl_c_lets_an_answer_end(tmp_path: Path) -> None:
             process.send_signal(signal.SIGINT)
             assert [line for line in lines if line][-1] == "data: [DONE]"
         assert process.wait(PATIENCE) == 130
-    with served("--socket", str(path)) as (process, _):  # what the last one left behind is no obstacle
-        assert until(path.is_socket)
+    assert not path.exists()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as killed:
+        killed.bind(str(path))
+    with served("--socket", str(path)):  # what a killed one left behind is no obstacle
+        assert httpx.Client(transport=httpx.HTTPTransport(uds=str(path))).get("http://localhost/health").is_success
 
 
 @pytest.mark.parametrize(

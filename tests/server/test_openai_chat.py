@@ -110,6 +110,8 @@ def test_content_in_parts_is_joined(client: openai.OpenAI, fake: FakeClient) -> 
         ("max_tokens", -5),
         ("messages", []),
         ("messages", [{"role": "wizard", "content": ""}]),
+        ("messages", [{"role": "assistant", "tool_calls": 5}, *user("x")]),
+        ("messages", [{"role": "assistant", "tool_calls": ["f"]}, *user("x")]),
         ("messages", [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]),
         ("stop", [1]),
         ("logit_bias", {"x": 1}),
@@ -177,5 +179,8 @@ def test_an_answer_that_the_client_begins_is_gone_on_with(fake: FakeClient, clie
     assert fake.requests[-1].continues
     client.chat.completions.create(model="", messages=begun)
     assert not fake.requests[-1].continues
+    begun[-1] = {"role": "assistant", "content": "1, 2,", "tool_calls": None}
+    client.chat.completions.create(model="", messages=begun, extra_body=asked)
+    assert fake.requests[-1].continues, "null is as good as nothing"
     with pytest.raises(openai.BadRequestError, match="continue_final_message"):
         client.chat.completions.create(model="", messages=user("count"), extra_body=asked)

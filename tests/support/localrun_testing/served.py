@@ -11,7 +11,6 @@ from starlette.applications import Starlette
 from localrun.client.choice import ModelChoice, builtin
 from localrun.client.interface import EngineClient
 from localrun.client.model_slot import ModelSlot
-from localrun.server.app import build_app
 from localrun.server.listen import HttpServer, address_of, bind
 from localrun.server.models import ModelHost
 from localrun.server.options import ServerOptions
@@ -40,19 +39,15 @@ def serving(open_client: Callable[[ModelChoice], EngineClient], options: ServerO
     servers: list[HttpServer] = []
 
     async def serve() -> None:
-        sockets = bind(options)
+        listener = bind(options)
         slot = ModelSlot(lambda choice, progress: open_client(choice))
         service = Service(ModelHost(slot, builtin(), options), options)
-        app = build_app(service)
-        server = HttpServer(app)
+        server = HttpServer(service)
         servers.append(server)
 
-        def end() -> None:
-            server.should_exit = True
-
         with sharing(service) as engine:
-            ready.append(Served(address_of(sockets[0]), service, app, engine, end))
-            await server.serve(sockets)
+            ready.append(Served(address_of(listener), service, server.app, engine, server.stop))
+            await server.serve([listener])
         await service.models.close()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
@@ -61,5 +56,5 @@ def serving(open_client: Callable[[ModelChoice], EngineClient], options: ServerO
     try:
         yield ready[0]
     finally:
-        servers[0].should_exit = True
+        servers[0].stop()
         thread.join(PATIENCE)

@@ -38,17 +38,16 @@ class AppServer:
         """Listen on this machine; gives the address. 0 takes any free port. Raises UsageError where that cannot be."""
         if self.url:
             raise UsageError(f"this model is served already, at {self.url}", "/serve stop ends that")
-        from localrun.server.app import build_app
         from localrun.server.listen import HttpServer, address_of, bind
         from localrun.server.options import ServerOptions
         from localrun.server.service import Service
         from localrun.server.shared_model import SharedModel
 
         options = ServerOptions(port=port, keep_alive=None)
-        sockets = await asyncio.to_thread(bind, options)
+        listener = await asyncio.to_thread(bind, options)
         self._service = Service(SharedModel(self._slot, options), options)
-        self._server, self.url = HttpServer(build_app(self._service)), address_of(sockets[0])
-        self._running = asyncio.ensure_future(self._serve(self._server, self._service, sockets))
+        self._server, self.url = HttpServer(self._service), address_of(listener)
+        self._running = asyncio.ensure_future(self._serve(self._server, self._service, listener))
         return self.url
 
     async def stop(self, at_once: bool = False) -> None:
@@ -56,18 +55,18 @@ class AppServer:
         server, running = self._server, self._running
         if server is None or running is None:
             return
-        for live in self.requests if at_once else ():
-            live.cancel()
-        server.should_exit, server.force_exit = True, at_once
+        server.stop()
+        if at_once:
+            server.stop()
         await running
 
-    async def _serve(self, server: "HttpServer", service: "Service", sockets: "list[socket]") -> None:
+    async def _serve(self, server: "HttpServer", service: "Service", listener: "socket") -> None:
         from localrun.client.owner import announced
         from localrun.server.shared_engine import sharing
 
         try:
             with sharing(service) as engine, announced(self.url, "", engine):
-                await server.serve(sockets)
+                await server.serve([listener])
         finally:
             self._server = self._service = self._running = None
             self.url = ""
