@@ -4,7 +4,7 @@ MODEL has a layer that drafts (MTP), or one beside it; its weights may be random
 the layer by that without it, in pairs that take turns and change order, for `--seconds`: the median, and the range that
 the median of more pairs lies in with 95 %. `--first` measures nothing else. Then answers whose drafts the layer
 computes as always, but each guess is the token that comes with some probability, else another: the speed beside that
-without drafts, and beside what the depth is chosen by predicts; drafts are counted over all rounds.
+without drafts, and beside what the costs that the depth is chosen by promise these very answers; over all rounds.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,21 +23,23 @@ from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.speculation.depth import MOST_DEPTH, Depths
 from localrun.engine.speculation.draft_text import Guess
-from localrun.engine.speculation.model_drafts import ModelDrafts
-from localrun.engine.speculation.speculation import Speculation
+from localrun.engine.speculation.model_drafts import LEAST_CHANCE, ModelDrafts
+from localrun.engine.speculation.speculation import MOST_BEHIND, Speculation
 
-CHANCES = (0.0, 0.5, 0.7, 0.9)
+CHANCES = (0.9, 0.7, 0.5, 0.0)  # at last the one after which guesses rest
 PROMPTS = (64, 256, 512)
+N_PROMPT = 60  # tokens before answers whose speed is measured
 LEAST_PAIRS = 6  # of which the least and the greatest enclose the median with 95 %
 
 
 class Oracle:
-    """Guesses of a program, changed into the tokens of a known text as often as wanted."""
+    """Guesses of a program, changed into the tokens of a known text but where they are to be wrong."""
 
-    def __init__(self, speculation: Speculation, text: Sequence[int], chance: float) -> None:
+    def __init__(self, speculation: Speculation, text: Sequence[int], chance: float, wrong: Container[int]) -> None:
+        """`chance`: that the guesses tell. `wrong`: places in the text."""
         assert isinstance(speculation.model, ModelDrafts)
-        self.program, self.text, self.chance = speculation.model.program, text, chance
-        self.plain, self.dice = self.program._guesses, random.Random(1)
+        self.program, self.text, self.chance, self.wrong = speculation.model.program, text, chance, wrong
+        self.plain = self.program._guesses
 
     def __enter__(self) -> None:
         self.program._guesses = self.guesses  # type: ignore[method-assign]
@@ -49,10 +51,16 @@ class Oracle:
         found = self.plain(texts, ids, starts, given)
         place = texts[0].first + starts[0] + len(ids[0]) + self.program.lead
         known = self.text[place] if place < len(self.text) else 0
-        token = known if self.dice.random() < self.chance else (known + 1) % 250
+        token = (known + 1) % 250 if place in self.wrong else known
         return [
             None if guess is None else guess._replace(token=token, chance=max(0.01, self.chance)) for guess in found
         ]
+
+
+def wrong_places(n: int, chance: float, seed: int) -> set[int]:
+    """Places of an answer of n tokens whose guesses are wrong."""
+    dice = random.Random(seed)
+    return {place for place in range(N_PROMPT, N_PROMPT + n) if dice.random() >= chance}
 
 
 def ask(model: LoadedModel, prompt: Sequence[int], n: int) -> GenerationState:
@@ -76,14 +84,26 @@ def text(n: int, seed: int) -> list[int]:
     return random.Random(seed).choices(range(10, 250), k=n)
 
 
-def predicted(depths: Depths, chance: float) -> float:
-    """The gain that the measured costs of rows and guesses promise, at the best depth."""
-    plain, gains = depths.cost.of(1), [1.0]
-    for depth in range(1, MOST_DEPTH + 1):
-        tokens = sum(chance**n for n in range(depth + 1))
-        seconds = depths.cost.of(1 + depth) + depths.guessing.of(depth, plain) + depths.between
-        gains.append(tokens * (plain + depths.between) / seconds)
-    return max(gains)
+def predicted(depths: Depths, chance: float, n_tokens: int, wrong: Container[int]) -> float:
+    """Seconds that the measured costs of rows and guesses promise an answer of so many tokens, which are guessed right
+    but at some places, at the depths that the engine would choose if it knew the chance."""
+    plain = depths.cost.of(1)
+    seconds = plain + depths.between + depths.guessing.reading(N_PROMPT)  # a step without guesses comes first
+    n, behind = 2, 0
+    while n < n_tokens:
+        depth = depths.best_guess([(chance, 1 + behind)], 1, 1 + behind, MOST_DEPTH)[0]
+        depth = min(depth if behind <= MOST_BEHIND else 0, guessed_on(chance), n_tokens - 1 - n)
+        right = next((k for k in range(depth) if N_PROMPT + n + k in wrong), depth)
+        seconds += depths.cost.of(1 + behind + depth) + depths.between
+        seconds += depths.guessing.of(depth, plain) if depth else 0.0
+        behind = behind + 1 + right if right < depth and depths.takes_back else 0
+        n += 1 + right
+    return seconds
+
+
+def guessed_on(chance: float) -> int:
+    """Guesses in a row, each so likely, after which no further one is made."""
+    return next((n for n in range(1, MOST_DEPTH) if chance**n < LEAST_CHANCE), MOST_DEPTH)
 
 
 def first_tokens(held: Mapping[str, LoadedModel], seconds: float) -> None:
@@ -122,17 +142,21 @@ def speeds(held: Mapping[str, LoadedModel], rounds: int, n_tokens: int) -> None:
     assert speculation is not None
     for chance in CHANCES:
         plain, drafted = list[GenerationState](), list[GenerationState]()
-        for number in range(rounds):
-            prompt = text(60, number)
+        dice = [wrong_places(n_tokens, chance, number) for number in range(rounds)]
+        for number, wrong in enumerate(dice):
+            prompt = text(N_PROMPT, number)
             plain.append(ask(held["off"], prompt, n_tokens))
-            with Oracle(speculation, plain[-1].token_ids, chance):
+            with Oracle(speculation, plain[-1].token_ids, chance, wrong):
                 drafted.append(ask(held["mtp"], prompt, n_tokens))
             assert drafted[-1].token_ids == plain[-1].token_ids, "drafts changed the answer"
-        gain = statistics.median(map(decoding, plain)) / statistics.median(map(decoding, drafted))
+        depths = speculation.depths
+        seconds = sum(predicted(depths, chance, n_tokens, wrong) for wrong in dice)
+        promised = rounds * (n_tokens - 1) * (depths.cost.of(1) + depths.between) / seconds
+        gain = sum(map(decoding, plain)) / sum(map(decoding, drafted))
         n_drafted, n_accepted = (
             sum(getattr(one.figures, f"n_{key}") for one in drafted) for key in ("drafted", "accepted")
         )
-        told = f"{gain:.2f} times as fast, {predicted(speculation.depths, chance):.2f} predicted"
+        told = f"{gain:.2f} times as fast, {promised:.2f} predicted"
         print(f"guesses right {chance:.0%}: {told}, {n_accepted} of {n_drafted} accepted", flush=True)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.draft_cost import DraftCost, smoothed
 from localrun.engine.speculation.drafter import DraftedTokens
+from localrun.engine.speculation.learnt_cost import LearntCost
 from localrun.engine.speculation.record import GUESSED, Record, UsualGuess, key_of
-from localrun.engine.speculation.row_cost import RowCost
 from localrun.engine.step_plan import StepPlan, StepWork
 
 MOST_DEPTH = 15
+PRIOR_ROW = 0.06  # of a step of one row, that another is taken to cost until it is measured
 LEAST_GAIN = 1.04  # tokens a second with drafts, in those without: less is not worth a try
 SHARE = 0.005  # of the time of steps without drafts, that may be lost on them
 FIRST_LOSS = 0.25  # likewise at the start of an answer, in steps
@@ -31,7 +32,7 @@ class Depths:
     """
 
     def __init__(self) -> None:
-        self.cost, self.guessing, self.usual = RowCost(), DraftCost(), UsualGuess()
+        self.cost, self.guessing, self.usual = LearntCost(PRIOR_ROW), DraftCost(), UsualGuess()
         self.between = 0.0  # seconds from a step to the next: however many tokens a step gives, they pass once
         self.records: dict[int, Record] = {}  # by number of the sequence
         self.guess_purse = 0.0  # seconds that guesses of a program may lose, in all answers
@@ -39,6 +40,7 @@ class Depths:
         self.guesses_rest = self.is_begun = False
         self.seconds = self.plain_seconds = 0.0  # of the last step with drafts, and without them
         self.n_drafted = 0  # in it
+        self.takes_back = False  # a state does, of a step whose drafts are not all right: its tokens are computed again
 
     def most(self, sequence: GenerationState) -> int:
         """Tokens that are worth looking for."""
@@ -56,14 +58,15 @@ class Depths:
         looked_up = [index for index, draft in enumerate(drafts) if draft.tokens and not draft.of_model]
         purse = min([self.records[decoding[index].sequence.number].purse for index in looked_up], default=math.inf)
         tokens, best, best_speed = float(len(decoding)), 0, LEAST_GAIN * len(decoding) / (plain + self.between)
-        for n, (likelihood, _) in enumerate(ranked, 1):
-            tokens += likelihood
-            seconds = self.cost.of(n_plain + n)
+        rows_again = 0.0
+        for n, (likelihood, again, _) in enumerate(ranked, 1):
+            tokens, rows_again = tokens + likelihood, rows_again + again
+            seconds = self.cost.of(n_plain + n) + self._again(len(decoding), rows_again)
             if seconds - plain > purse:
                 break
             if tokens / (seconds + self.between) > best_speed:
                 best, best_speed = n, tokens / (seconds + self.between)
-        for _, index in ranked[:best]:
+        for _, _, index in ranked[:best]:
             depths[index] += 1
         return depths
 
@@ -77,13 +80,38 @@ class Depths:
         most; guessing takes its time, too."""
         if not sequences or not self.records or self.guesses_rest:
             return 0
-        likely = [self.records[one.number].guess_likelihood for one in sequences]
-        return self._best_guess(likely, decoding, rows)[0]
+        computed = {work.sequence.number: work.n for work in decoding}
+        likely = [(self.records[one.number].guess_likelihood, computed[one.number]) for one in sequences]
+        return self.best_guess(likely, len(decoding), sum(computed.values()), rows)[0]
+
+    def best_guess(
+        self, likely: Sequence[tuple[float, int]], n_answers: int, n_plain: int, rows: int
+    ) -> tuple[int, float]:
+        """The best depth of guesses, and the tokens a second with it in those without; 0 and 1 where none is worth it,
+        or no step is measured yet.
+
+        `likely`: of each answer that is guessed for, how likely a guess is right, and the rows that it computes in any
+        case. `n_answers`: in the step, of `n_plain` rows without guesses, and `rows` more at most.
+        """
+        plain, tokens, n = self.cost.of(n_plain), float(n_answers), len(likely)
+        if not plain:
+            return 0, 1.0
+        speed, all_right, rows_again = tokens / (plain + self.between), [1.0] * n, 0.0
+        best, best_speed = 0, LEAST_GAIN * speed
+        for depth in range(1, min(MOST_DEPTH, rows // n) + 1):
+            for index, (chance, computed) in enumerate(likely):
+                rows_again += all_right[index] * (1 - chance) * (computed + depth - 1)
+                all_right[index] *= chance
+            tokens += sum(all_right)
+            seconds = self.cost.of(n_plain + n * depth) + self.guessing.of(depth, plain)
+            seconds += self._again(n_answers, rows_again)
+            if tokens / (seconds + self.between) > best_speed:
+                best, best_speed = depth, tokens / (seconds + self.between)
+        return best, best_speed / speed if best else 1.0
 
     def worth_reading(self, sequence: GenerationState, n: int) -> bool:
         """Whether guesses for an answer are likely to gain the time that a program takes to read `n` entries first."""
-        likely = [self.records[sequence.number].guess_likelihood]
-        gain = self._best_guess(likely, [StepWork(sequence, 1)], MOST_DEPTH)[1]
+        gain = self.best_guess([(self.records[sequence.number].guess_likelihood, 1)], 1, 1, MOST_DEPTH)[1]
         saved = (1 - 1 / gain) * (self.cost.of(1) + self.between)
         return saved * min(ANSWER, sequence.n_to_come) > self.guessing.reading(n)
 
@@ -150,7 +178,8 @@ class Depths:
         record = self.records[work.sequence.number]
         record.learn(len(work.drafts), n_accepted)
         lost = (self.seconds - self.plain_seconds) * len(work.drafts) / self.n_drafted
-        lost += self.cost.of(1 + work.sequence.n_behind) - self.cost.of(1)  # a state takes these back: they come again
+        self.takes_back = self.takes_back or work.sequence.n_behind > 0
+        lost += self._again(1, work.sequence.n_behind)
         gained = n_accepted * (self.plain_seconds + self.between)
         is_guess = record.key <= GUESSED
         looks = LOOKS_OF_GAIN * max(0.0, gained - lost)
@@ -179,30 +208,23 @@ class Depths:
         record.purse = min(record.purse + seconds, MOST_LOSS * step)
         record.looking = min(record.looking + looks, MOST_LOSS * step)
 
-    def _best_guess(self, likely: Sequence[float], decoding: Sequence[StepWork], rows: int) -> tuple[int, float]:
-        """The best depth of guesses after sequences, so likely right each, and the tokens a second with it in those
-        without; 0 and 1 where none is worth it, or no step is measured yet."""
-        n_plain, n = sum(work.n for work in decoding), len(likely)
-        plain, tokens = self.cost.of(n_plain), float(len(decoding))
-        if not plain:
-            return 0, 1.0
-        all_right, speed = likely, tokens / (plain + self.between)
-        best, best_speed = 0, LEAST_GAIN * speed
-        for depth in range(1, min(MOST_DEPTH, rows // n) + 1):
-            seconds = self.cost.of(n_plain + n * depth) + self.guessing.of(depth, plain)
-            tokens += sum(all_right)
-            all_right = [before * chance for before, chance in zip(all_right, likely, strict=True)]
-            if tokens / (seconds + self.between) > best_speed:
-                best, best_speed = depth, tokens / (seconds + self.between)
-        return best, best_speed / speed if best else 1.0
+    def _again(self, n_answers: int, rows: float) -> float:
+        """Seconds that the next step takes longer where it computes so many rows again, on the average."""
+        if not self.takes_back:
+            return 0.0
+        quarters = round(4 * rows)  # of a row: what few counts cost is known sooner
+        return self.cost.of(n_answers + quarters / 4) - self.cost.of(n_answers)
 
-    def _ranked(self, decoding: Sequence[StepWork], drafts: Sequence[DraftedTokens]) -> list[tuple[float, int]]:
-        """Every drafted token: how likely the answer gets so far, and the number of its draft; the likeliest first."""
+    def _ranked(self, decoding: Sequence[StepWork], drafts: Sequence[DraftedTokens]) -> list[tuple[float, float, int]]:
+        """Every drafted token, the likeliest first: how likely the answer gets so far, rows that are computed again
+        should it stop there, by how likely that is, and the number of its draft."""
         ranked = []
         for index, (work, draft) in enumerate(zip(decoding, drafts, strict=True)):
             if draft.tokens:
                 record = self.records[work.sequence.number]
                 record.key = key_of(draft)
                 likelihood = record.likelihood(draft)
-                ranked += [(likelihood**depth, index) for depth in range(1, len(draft.tokens) + 1)]
+                for depth in range(1, len(draft.tokens) + 1):
+                    stops = likelihood ** (depth - 1) * (1 - likelihood)
+                    ranked.append((likelihood**depth, stops * (work.n + depth - 1), index))
         return sorted(ranked, key=lambda one: -one[0])

@@ -1,31 +1,28 @@
 """Cost of guesses of a program, learnt from those that were made. No tensors."""
 
+from localrun.engine.speculation.learnt_cost import LearntCost
+
 SMOOTHING = 0.75  # weight of the old value beside a new measurement
 PRIOR_PASS = 0.1  # of a step of one row, that a pass is taken to cost until one is measured
 LASTING = 512  # steps without a guess, after which passes are taken to cost half: they were measured at a bad time
 
 
 class DraftCost:
-    """Seconds of a draft: of its first pass, which reads what is new, and of each further one; and of reading more."""
+    """Seconds of drafts by their passes, the first of which reads what is new; and of reading more."""
 
     def __init__(self) -> None:
-        self.first: float | None = None
-        self.further: float | None = None
+        self.passes = LearntCost(further=1.0)
         self.entry: float | None = None  # of a text that is read in bulk
         self._n_steps = 0  # since the last measurement
 
     def observe(self, depth: int, seconds: float) -> None:
         """Record a draft of `depth` passes."""
         self._n_steps = 0
-        if depth == 1 or self.first is None:
-            self.first = smoothed(self.first, seconds / depth)
-        if depth > 1:
-            self.further = smoothed(self.further, max(0.0, seconds - self.first) / (depth - 1))
+        self.passes.observe(depth, seconds)
 
     def of(self, depth: int, step: float) -> float:
         """Seconds that a draft of `depth` tokens takes; `step`: those of a step of the model."""
-        first = PRIOR_PASS * step if self.first is None else self.first
-        return first + (depth - 1) * (first if self.further is None else self.further)
+        return self.passes.of(depth) or depth * PRIOR_PASS * step
 
     def read(self, n: int, seconds: float) -> None:
         """Record that so many entries were read in bulk."""
@@ -39,8 +36,8 @@ class DraftCost:
         """Count steps without a guess."""
         self._n_steps += n
         if self._n_steps >= LASTING:
-            self._n_steps, costs = 0, (self.first, self.further, self.entry)
-            self.first, self.further, self.entry = (None if cost is None else cost / 2 for cost in costs)
+            self._n_steps, self.entry = 0, None if self.entry is None else self.entry / 2
+            self.passes.halve()
 
 
 def smoothed(before: float | None, now: float) -> float:

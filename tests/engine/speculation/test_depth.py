@@ -12,8 +12,9 @@ from localrun_testing.small_model import greedy
 from localrun.engine.figures import GenerationFigures
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import FIRST_LOOKS, FIRST_LOSS, LOOKS, SHARE, TRY, Depths
+from localrun.engine.speculation.draft_cost import DraftCost
 from localrun.engine.speculation.drafter import DraftedTokens
-from localrun.engine.speculation.row_cost import RowCost
+from localrun.engine.speculation.learnt_cost import LearntCost
 from localrun.engine.step_plan import StepPlan, StepWork
 
 EVIDENCE = 8
@@ -113,7 +114,7 @@ def test_wrong_drafts_lose_no_more_than_is_allowed(row: float, right: float, see
 
 @given(st.dictionaries(st.integers(1, 16), st.floats(0.5, 4.0), min_size=1))
 def test_more_rows_never_take_less(measured: dict[int, float]) -> None:
-    cost = RowCost()
+    cost = LearntCost(0.06)
     for rows, seconds in measured.items():
         cost.observe(rows, seconds)
     found = [cost.of(rows) for rows in range(1, 20)]
@@ -121,8 +122,45 @@ def test_more_rows_never_take_less(measured: dict[int, float]) -> None:
     assert all(cost.of(rows) <= seconds for rows, seconds in measured.items())
 
 
+@given(st.permutations(range(1, 9)), st.floats(0.01, 1.0), st.floats(0.01, 1.0))
+def test_passes_are_known_in_whatever_order_drafts_of_them_came(depths: list[int], first: float, more: float) -> None:
+    cost = DraftCost()
+    for depth in depths:
+        cost.observe(depth, first + more * (depth - 1))
+    assert [cost.of(depth, 1.0) for depth in range(1, 9)] == pytest.approx([first + more * n for n in range(8)])
+
+
+def test_a_deep_draft_is_never_taken_to_cost_what_a_short_one_did() -> None:
+    cost = DraftCost()
+    assert cost.of(3, 10.0) == pytest.approx(3 * cost.of(1, 10.0))
+    cost.observe(4, 0.8)
+    cost.observe(2, 0.4)
+    assert [cost.of(depth, 10.0) for depth in (1, 2, 4, 10)] == pytest.approx([0.2, 0.4, 0.8, 2.0])
+
+
+@given(st.floats(0.02, 0.5), st.sampled_from([0.3, 0.5, 0.7, 0.9]), st.integers(1, 7))
+def test_rows_that_a_state_takes_back_count_in_the_depth(row: float, right: float, computed: int) -> None:
+    """By all that may become of a draft: the tokens before the first wrong one come again, after those of the step."""
+    depths, costs = Depths(), [1 + row * n for n in range(40)]
+    for rows in range(1, 40):
+        depths.cost.observe(rows, costs[rows - 1])
+    depths.guessing.observe(1, 1e-9)
+    depths.takes_back = True
+
+    def speed(depth: int) -> float:
+        ends = [right**n * (1 - right) for n in range(depth)]
+        tokens = sum((1 + n) * chance for n, chance in enumerate(ends)) + (1 + depth) * right**depth
+        again = sum(chance * (costs[computed + n] - costs[0]) for n, chance in enumerate(ends))
+        return tokens / (costs[computed + depth - 1] + again)
+
+    depth, gain = depths.best_guess([(right, computed)], 1, computed, 15)
+    best = max(range(16), key=speed)
+    assert speed(depth) >= 0.97 * speed(best) or speed(best) < 1.05 * speed(0)
+    assert gain == pytest.approx(speed(depth) / speed(0), rel=0.05)
+
+
 def test_between_two_measurements_is_a_line() -> None:
-    cost = RowCost()
+    cost = LearntCost(0.06)
     for rows, seconds in ((1, 1.0), (5, 3.0)):
         cost.observe(rows, seconds)
     assert [cost.of(rows) for rows in (1, 2, 3, 5)] == pytest.approx([1.0, 1.5, 2.0, 3.0])
