@@ -34,8 +34,8 @@ class DraftRun:
 def bench_drafts(
     model: LoadedModel, n: int, repeats: int, progress: Callable[[str], None] = lambda line: None
 ) -> list[DraftRun]:
-    """Answers of `n` tokens with drafts and without, in turns, after a round to warm up. UsageError where nothing
-    drafts."""
+    """Answers of `n` tokens with drafts and without, which goes first in turns, after a round to warm up. UsageError
+    where nothing drafts."""
     engine, speculation = model.engine, model.engine.scheduler.speculation
     if speculation is None or n < 2:
         raise UsageError("there is nothing to draft", "draft on the cpu backend, answers of two tokens or more")
@@ -45,7 +45,8 @@ def bench_drafts(
         drafted, plain = list[GenerationFigures](), list[GenerationFigures]()
         for number in range(repeats + 1):
             progress(f"round {number} of {repeats}: drafts, {name}")
-            for figures, drafts in ((plain, None), (drafted, speculation)):
+            turns = [(plain, None), (drafted, speculation)]
+            for figures, drafts in reversed(turns) if number % 2 else turns:
                 engine.scheduler.speculation = drafts
                 try:
                     figures.append(answer(engine, ids, n))

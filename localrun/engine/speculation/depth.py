@@ -58,11 +58,11 @@ class Depths:
         looked_up = [index for index, draft in enumerate(drafts) if draft.tokens and not draft.of_model]
         purse = min([self.records[decoding[index].sequence.number].purse for index in looked_up], default=math.inf)
         tokens, best, best_speed = float(len(decoding)), 0, LEAST_GAIN * len(decoding) / (plain + self.between)
-        rows_again = 0.0
+        most, rows_again = tokens + sum([likelihood for likelihood, _, _ in ranked]), 0.0
         for n, (likelihood, again, _) in enumerate(ranked, 1):
             tokens, rows_again = tokens + likelihood, rows_again + again
             seconds = self.cost.of(n_plain + n) + self._again(len(decoding), rows_again)
-            if seconds - plain > purse:
+            if seconds - plain > purse or most / (seconds + self.between) <= best_speed:  # further rows take no less
                 break
             if tokens / (seconds + self.between) > best_speed:
                 best, best_speed = n, tokens / (seconds + self.between)

@@ -84,6 +84,8 @@ class Speculation:
         """Keep what the next drafts need of the same step, whose tokens are chosen; nothing while guesses rest."""
         if self.model is None or len(self.starts) != len(plan.work):
             return
+        if self.depths.guesses_rest and not self.has_ended:
+            return
         started, rows = time.perf_counter(), None
         if not self.depths.guesses_rest:
             rows = executor.beside(plan.n_rows)  # of a model that gives others than those after its last norm

@@ -11,7 +11,7 @@ from localrun_testing.small_model import greedy
 
 from localrun.engine.figures import GenerationFigures
 from localrun.engine.generation import GenerationState
-from localrun.engine.speculation.depth import FIRST_LOOKS, FIRST_LOSS, LOOKS, SHARE, TRY, Depths
+from localrun.engine.speculation.depth import FIRST_LOOKS, FIRST_LOSS, LEAST_GAIN, LOOKS, SHARE, TRY, Depths
 from localrun.engine.speculation.draft_cost import DraftCost
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.learnt_cost import LearntCost
@@ -61,6 +61,20 @@ def test_drafts_that_are_right_make_it_as_fast_as_the_best_depth() -> None:
     found = World(lambda rows: 1 + 0.1 * (rows - 1), right=0.9, n=2000)
     best = min((1 + 0.1 * d) / sum(0.9**k for k in range(d + 1)) for d in range(16))
     assert found.time < 1.15 * best * 2000
+
+
+@given(st.floats(0.01, 1.0), st.integers(1, 200))
+def test_as_many_tokens_are_verified_as_give_the_most_a_second(row: float, evidence: int) -> None:
+    depths, sequence = Depths(), begun()
+    depths.observe(StepPlan((StepWork(sequence, 1),)), 1.0)
+    for rows in range(1, 17):
+        depths.cost.observe(rows, 1 + row * (rows - 1))
+    depths.records[sequence.number].purse = 99.0
+    draft = DraftedTokens((5,) * 15, evidence)
+    right = depths.records[sequence.number].likelihood(draft)
+    speeds = [sum(right**n for n in range(depth + 1)) / (1 + row * depth) for depth in range(16)]
+    (depth,) = depths.choose([StepWork(sequence, 1)], [draft], 63)
+    assert speeds[depth] == pytest.approx(max(speeds)) or (depth == 0 and max(speeds) <= LEAST_GAIN + 1e-9)
 
 
 def test_rows_that_cost_a_step_each_are_not_tried_again_and_again() -> None:
