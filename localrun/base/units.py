@@ -4,10 +4,10 @@
 def gib(n_bytes: float, largest: float = 0) -> str:
     """Bytes as GiB, or MiB and KiB where GiB would read 0.0: `4.37 GiB`, `12.5 MiB`.
 
-    In a column each has the unit of the `largest`: `0.01 GiB`, or `<0.01 GiB` instead of nothing.
+    In a column each has the unit that the `largest` has one of: `0.01 GiB`, or `<0.01 GiB` instead of nothing.
     """
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if max(abs(n_bytes), largest) >= size * 0.1 or unit == "KiB":
+        if abs(n_bytes) >= size * (1 if largest else 0.1) or largest >= size or unit == "KiB":
             break
     value = n_bytes / size
     if largest and 0 < value < 0.005:

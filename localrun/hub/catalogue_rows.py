@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from localrun.base.dataclass import dataclass
+from localrun.base.settings import read_settings
 from localrun.fit.estimate import FLUENT_TPS, FitRow, Verdict
 from localrun.fit.shape import ModelShape
 from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggestions
 from localrun.hub.stored import StoredModel
-from localrun.hub.verdicts import catalogue_fit
+from localrun.hub.verdicts import catalogue_fit, in_codec
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +43,15 @@ def unmeasured_rows(total_memory: int) -> list[CatalogueRow]:
 
 def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[CatalogueRow]:
     """Every model of the catalogue with what fits in `budget` bytes; opens no connection."""
+    codec = read_settings().kv
     there = {model.name.lower() for model in stored}
     rows = []
     for name, entry in search_catalogue("").items():
         found, fit = catalogue_fit(name, budget)
         repos = {str(entry[key]).lower() for key in ("gguf", "safetensors") if entry.get(key)}
         shape, best = found.shape if found else None, fit.recommended if fit else None
+        if fit and best:
+            best = in_codec(fit, best, codec)
         rows.append(CatalogueRow(name, entry, shape, best, bool(there & {name.lower(), *repos})))
     return rows
 

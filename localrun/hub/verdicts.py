@@ -3,7 +3,7 @@
 from localrun.backends.registry import usual_backend
 from localrun.base.errors import LocalrunError
 from localrun.fit.disk_rate import may_map
-from localrun.fit.estimate import USUAL_CONTEXT, Fit, Verdict
+from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow, Verdict
 from localrun.fit.plan import margin_of
 from localrun.fit.precisions import bits_of
 from localrun.hub.access import Access
@@ -25,6 +25,13 @@ def catalogue_fit(name: str, budget: int) -> tuple[RepoPreview | None, Fit | Non
         return found, fit_preview(found, budget, USUAL_CONTEXT)
     except LocalrunError:  # the catalogue does not know its shape
         return None, None
+
+
+def in_codec(fit: Fit, row: FitRow, codec: str | None) -> FitRow:
+    """The same precision and context with a KV cache in `codec`; the row itself where there is no such one."""
+    key = row.precision, row.weights_bytes, row.ctx
+    same = (one for one in fit.rows if (one.precision, one.weights_bytes, one.ctx) == key)
+    return next((one for one in same if one.kv_codec == codec), row)
 
 
 def verdict_of(fit: Fit) -> Verdict:

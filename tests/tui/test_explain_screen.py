@@ -12,6 +12,7 @@ from localrun_testing.model_screens import known_machine
 from localrun_testing.pilots import SMALL, drive, page_down_to, screen_text, until, until_text
 from localrun_testing.scripted_client import INFO, ScriptedClient
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from localrun.base.request import LoadOptions
 from localrun.diagnose.explain.words import WORDS
@@ -68,6 +69,39 @@ def test_numbers_follow_the_knobs(size: tuple[int, int], monkeypatch: pytest.Mon
         await until(pilot, lambda: app.screen is chat_screen(pilot))
 
     drive(app, steps, size)
+
+
+def test_times_say_that_the_machine_was_busy_when_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    known_machine(monkeypatch, idle=False)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await opened(pilot)
+        text = screen_text(app)
+        for words in ("tokens read in ≤", ", then ≥", "≥: measured while others computed"):
+            assert words in text
+
+    drive(app, steps)
+
+
+def test_lines_are_as_long_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The topics beside them take more of it in a wide terminal."""
+    known_machine(monkeypatch)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        explain = await opened(pilot)
+        for width in (99, 100, 120, 99):
+            await pilot.resize_terminal(width, 40)
+            await until(pilot, lambda: room(explain) - 12 < longest(explain) <= room(explain))
+
+    def room(explain: ExplainScreen) -> int:
+        return explain.query_one("#report").scrollable_content_region.width
+
+    def longest(explain: ExplainScreen) -> int:
+        return max(len(line) for line in str(explain.query_one("#drawing", Static).render()).splitlines())
+
+    drive(app, steps, (120, 40))
 
 
 def test_every_topic_is_there_by_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from localrun.fit.estimate import FitRow
 from localrun.fit.quality import kld_text, weight_kld
 from localrun.fit.shape import shape_of
@@ -38,6 +40,20 @@ def test_the_card_of_a_model_on_disk_says_what_it_is_what_for_and_whether_it_fit
         "weights",
     ):
         assert words in text
+
+
+def test_cards_count_the_cache_in_the_codec_that_is_set(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a load does, and Explain."""
+
+    def cards() -> list[FitRow]:
+        row = next(row for row in catalogue_rows(10 << 30, []) if row.name == "qwen3.5-4b")
+        return [card.fit for card in (stored_card(builtin_models()[0], 8 * GIB), catalogue_card(row)) if card.fit]
+
+    before = cards()
+    assert [fit.kv_codec for fit in before] == ["f16", "f16"]
+    monkeypatch.setenv("LOCALRUN_KV", "q8")
+    assert [fit.kv_codec for fit in cards()] == ["q8", "q8"]
+    assert all(fit.kv_bytes < one.kv_bytes for fit, one in zip(cards(), before, strict=True))
 
 
 def test_a_file_that_cannot_be_read_still_has_a_card(tmp_path: Path) -> None:

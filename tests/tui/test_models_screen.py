@@ -172,8 +172,11 @@ def test_the_hub_is_searched_once_typing_stops(hub: FakeHub, monkeypatch: pytest
         assert "✔ fits ≈" in shown
         assert "apache-2.0" in shown
         assert len([seen for seen in hub.seen if seen.path == "/api/models"]) == 1
+        look_for(pilot, "~/my-models")
+        await until_text(pilot, "Enter opens ~/my-models")
         look_for(pilot, "locked")
         await until_text(pilot, "asks for consent")
+        assert len([seen for seen in hub.seen if seen.path == "/api/models"]) == 2
         look_for(pilot, "nowhere")
         await until_text(pilot, "The hub has nothing for “nowhere”")
         hub.break_file("api", "rate-limit")
@@ -274,6 +277,7 @@ def test_a_model_is_opened_by_its_path_and_several_are_listed(tmp_path: Path) ->
         await until_text(pilot, "builtin")
         await pilot.press("slash")
         look_for(pilot, str(elsewhere / "own-F16.gguf"))
+        await until_text(pilot, f"Enter opens {elsewhere / 'own-F16.gguf'}")
         await pilot.press("enter")
         await until_text(pilot, "LONGEST")
         assert "own" in screen_text(pilot.app).splitlines()[0]

@@ -161,6 +161,24 @@ def test_panels_give_way_and_come_back(keys: tuple[str, ...]) -> None:
     drive(app, steps, LARGE)
 
 
+@pytest.mark.parametrize("key", ["ctrl+g", "ctrl+l"])
+def test_a_panel_that_was_opened_where_there_was_little_room_stays_where_there_is_more(key: str) -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "hello")
+        await pilot.press(key)
+        screen = chat_screen(pilot)
+        panel = screen.inspector if key == "ctrl+g" else screen.chats
+        for width in (80, 120, 80, 200):
+            await pilot.resize_terminal(width, 40)
+            assert panel.display, width
+            assert panel.size.width > 0, width
+
+    drive(app, steps)
+
+
 def test_on_a_wide_screen_list_and_inspector_open_by_themselves_unless_they_were_closed(tmp_path: Path) -> None:
     app, _ = chat_app(folder=tmp_path)
 

@@ -42,10 +42,10 @@ class ScreenApp(App[None]):
         self.closed = True
 
 
-def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def known_machine(monkeypatch: pytest.MonkeyPatch, idle: bool = True) -> None:
     """A machine whose memory and speed do not depend on where and when the test runs."""
-    monkeypatch.setattr(preview, "machine_rates", lambda: Rates(40e9, 200e9))
-    monkeypatch.setattr(machine_state, "machine_rates", lambda: Rates(40e9, 200e9))
+    for module in (preview, machine_state):
+        monkeypatch.setattr(module, "machine_rates", lambda: Rates(40e9, 200e9, idle=idle))
     monkeypatch.setattr(preview, "disk_rate", lambda: 2e9)
     monkeypatch.setattr(candidates, "packing_room", lambda download=0: 1 << 50)
     for module in (models_screen, model_sections, registry, machine_state):

@@ -72,7 +72,7 @@ class ModelList(Vertical, Generic[T]):
         self.items: list[Item[T]] = []
         self._all: list[Item[T]] = []
         self._words: list[str] = []
-        self._when_empty = ""
+        self._when_empty = self._when_none = ""
 
     def compose(self) -> ComposeResult:
         yield Static(header(self.columns), id="head")
@@ -99,9 +99,10 @@ class ModelList(Vertical, Generic[T]):
         self._when_empty = when_empty
         self._show()
 
-    def filter(self, text: str) -> None:
-        """Show only items with every word of `text`."""
+    def filter(self, text: str, when_none: str = "") -> None:
+        """Show only items with every word of `text`. `when_none` says what to do where there is none."""
         words = text.lower().split()
+        self._when_none = when_none or f"nothing here has the words “{' '.join(words)}”"
         if words != self._words:
             self._words = words
             self._show()
@@ -127,8 +128,7 @@ class ModelList(Vertical, Generic[T]):
         self.set_class(not self.items, "-empty")
         options.refresh_bindings()
         empty = self.query_one("#empty", Static)
-        nothing_left = bool(self._all) and bool(self._words)
-        text = f"nothing here has the words “{' '.join(self._words)}”" if nothing_left else self._when_empty
+        text = self._when_none if self._all and self._words else self._when_empty
         empty.update(Content("\n").join(say(line) for line in text.split("\n")))
         if self.items:
             options.highlighted = 0

@@ -34,7 +34,8 @@ def group_lines(group: GroupView, total_blocks: int, width: int, block_tokens: i
     held = sum(state != "w" for state in states)
     name = clean(group.name, keep_newlines=False)
     blocks = "1 block" if held == 1 else f"{held} blocks"
-    holds = f"{blocks}, {gib(held * group.block_bytes)}" if held else "no block yet"
+    size = f", {gib(held * group.block_bytes)}" if group.codec in _EXACT else ""  # others have some in 16 bit, too
+    holds = f"{blocks}{size}" if held else "no block yet"
     title = Content.assemble((name, "bold"), (f"  {holds}", "$foreground-muted"))
     free = max(min(total_blocks, _rows_of(len(states), width) * width) - len(states), 0)
     picture = Content.assemble(*[STATES[state][:2] for state in states], (_FREE[0] * free, _FREE[1]))

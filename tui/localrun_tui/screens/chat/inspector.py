@@ -235,7 +235,7 @@ def _cache(view: CacheView | Asking | None, is_loaded: bool, width: int) -> list
     if view.kv.budget:
         chat, kept = gib(view.kv.chat, view.kv.budget), gib(view.kv.kept, view.kv.budget)
         whose = f"{chat} of this chat, {kept} kept of others" if view.kv.chat else f"{kept} kept of chats so far"
-        lines += wrap(Content(f"{whose}; together they may take {gib(view.kv.budget)}."), width)
+        lines += wrap(Content(f"{whose}; together they may take {gib(view.kv.budget, view.kv.budget)}."), width)
     kept = f"Kept for reuse: {view.tree_tokens:,} tokens of all chats"
     if view.disk_bytes:
         kept += f", {gib(view.disk_bytes)} more on disk"

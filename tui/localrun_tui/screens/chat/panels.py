@@ -43,8 +43,10 @@ class Panels(Horizontal):
         if shown and narrow:
             for each in self._panels:
                 each.display = False
-        if not narrow:
+        if shown or not narrow:
             self._chosen.add(panel)
+        else:
+            self._chosen.discard(panel)  # it covered the chat
         panel.display = shown
         self._tell()
 

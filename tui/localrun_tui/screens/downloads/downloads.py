@@ -202,14 +202,14 @@ def _state_line(one: Download) -> Content:
         return say(one.error.message, "$text-error")
     if one.state == "running":
         whole = one.total and one.done >= one.total
-        so_far = "checks what has arrived" if whole else f"{gib(one.done, one.total)} of {gib(one.total)}"
+        so_far = "checks what has arrived" if whole else f"{gib(one.done, one.total)} of {gib(one.total, one.total)}"
         return say(one.note, "$text-warning") if one.note else say(so_far, "$foreground-muted")
     style = "$text-success" if one.state == "done" else "$foreground-muted"
     return say(_WORDS[one.state], style)
 
 
 def _detail(one: Download) -> Content:
-    first = say(f"{one.repo} · {gib(one.done, one.total)} of {gib(one.total)}", "$foreground-muted")
+    first = say(f"{one.repo} · {gib(one.done, one.total)} of {gib(one.total, one.total)}", "$foreground-muted")
     if one.error is not None:
         second = say(f"What to try: {one.error.hint}" if one.error.hint else one.error.message, "$text-warning")
     elif one.choice is not None:

@@ -75,13 +75,14 @@ def _verdict(times: Times) -> Content:
 
 
 def time_line(times: Times) -> Content:
-    """The first token of an answer that ends with the context, and those after it."""
-    what = times.what
+    """The first token of an answer that ends with the context, and those after it; ≤ and ≥ where other programs
+    computed while the machine was measured."""
+    what, (most, least) = times.what, ("", "") if times.rates.idle else ("≤", "≥")
     first, token = times.prefill(what.prompt), times.token(what.ctx)
     return Content.assemble(
         ("Time   ", MUTED),
-        f"{what.prompt:,} tokens read in {ms(1000 * first.longer)}",
+        f"{what.prompt:,} tokens read in {most}{ms(1000 * first.longer)}",
         (f" ({first.limit})", MUTED),
-        f", then {tps(what.chats / token.longer)}",
+        f", then {least}{tps(what.chats / token.longer)}",
         (f" ({token.limit})", MUTED),
     )

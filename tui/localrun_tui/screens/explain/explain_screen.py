@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal, VerticalScroll
 from textual.content import Content
+from textual.message import Message as TextualMessage
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -34,6 +35,7 @@ from localrun_tui.widgets.toast import toast_error
 
 _WIDEST = 110  # columns of a report: longer lines are hard to read
 BESIDE = 160  # columns from which on measured figures are beside predicted ones
+FLOOR = "; ≥: measured while others computed"
 TICK_SECONDS = 0.5
 SETTLED_SECONDS = 0.1  # until new lines have their places
 
@@ -46,6 +48,16 @@ def _bindings() -> list[BindingType]:
             back = f"turn('{one.field}', -1)"
             keys.append(Binding(one.key.upper(), back, show=False, id=f"explain.{one.field}-back"))
     return keys
+
+
+class _Report(VerticalScroll, can_focus=False):
+    """Numbers and words of a topic, in lines for its width."""
+
+    class Resized(TextualMessage):
+        """Another width, which lines are made for."""
+
+    def on_resize(self) -> None:
+        self.post_message(self.Resized())
 
 
 class ExplainScreen(Page[None]):
@@ -85,7 +97,7 @@ class ExplainScreen(Page[None]):
         yield Static("", id="time")
         with Horizontal(id="body"):
             yield MarkedOptions(*(Option(f" {words.name}", name) for name, words in WORDS.items()), id="topics")
-            with VerticalScroll(id="report", can_focus=False), Container(id="both"):
+            with _Report(id="report"), Container(id="both"):
                 yield Static("", id="drawing")
                 yield Static("", id="measured")
         yield KeyBar()
@@ -112,8 +124,9 @@ class ExplainScreen(Page[None]):
     def topic(self) -> str:
         return [*WORDS][self.query_one(OptionList).highlighted or 0]
 
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._draw)
+    @on(_Report.Resized)
+    def _fill(self) -> None:
+        self._draw()
 
     @on(OptionList.OptionHighlighted)
     def _other_topic(self) -> None:
@@ -182,6 +195,8 @@ class ExplainScreen(Page[None]):
             label.show(self.what)
         size = self.what.size
         source = f"{size.name} here, by formula" + ("" if size.loaded else f": as {size.of}")
+        if self.here is not None and not self.here.rates.idle:
+            source += FLOOR
         if self._measuring is not None:
             source = self._measuring.words
         self.query_one("#model", Static).update(say(source, "$text-accent" if self._measuring else MUTED))

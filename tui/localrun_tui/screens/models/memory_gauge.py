@@ -10,13 +10,14 @@ WIDTH = 48
 
 
 def gauge(row: FitRow) -> Content:
-    """Two lines: the bar, and what its parts are. What is beyond the free memory is drawn in the colour of errors."""
+    """Two lines: the bar, and what its parts are, the program at most. What is beyond the free memory is drawn in the
+    colour of errors."""
     rest = row.total_bytes - row.weights_bytes - row.kv_bytes
     needed = row.total_bytes - row.mapped_bytes
     parts = [
-        ("weights", row.weights_bytes - row.mapped_bytes, "$primary", "█"),
-        (f"KV of {row.ctx:,} tokens + spare", row.kv_bytes, "$accent", "▓"),
-        ("program", rest, "$secondary", "▒"),
+        ("weights ", row.weights_bytes - row.mapped_bytes, "$primary", "█"),
+        (f"KV {row.ctx:,} tokens + spare ", row.kv_bytes, "$accent", "▓"),
+        ("program ≤", rest, "$secondary", "▒"),
     ]
     scale = max(row.budget_bytes, needed, 1)
     line, used = Content(""), 0
@@ -31,8 +32,9 @@ def gauge(row: FitRow) -> Content:
     line += Content.styled(word, "$text-error" if over > 0 else "$foreground-muted")
     if row.mapped_bytes:
         line += Content.styled(f", {gib(row.mapped_bytes)} on disk", "$text-warning")
+    largest = max(size for _, size, _, _ in parts)
     legend = [
-        Content.assemble((sign, style), (f" {name} {gib(size)}", "$foreground-muted"))
+        Content.assemble((sign, style), (f" {name}{gib(size, largest)}", "$foreground-muted"))
         for name, size, style, sign in parts
     ]
     return line + Content("\n") + Content("  ").join(legend)

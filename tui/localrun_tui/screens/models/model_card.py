@@ -8,12 +8,14 @@ from textual.content import Content
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.image_words import cost_words
+from localrun.base.settings import read_settings
 from localrun.fit.estimate import FitRow
 from localrun.hub.catalogue import read_catalogue, shown_name
 from localrun.hub.catalogue_rows import CatalogueRow
 from localrun.hub.preview import fit_stored
 from localrun.hub.projectors import images_on_disk
 from localrun.hub.stored import StoredModel
+from localrun.hub.verdicts import in_codec
 from localrun_tui.screens.models.memory_gauge import gauge
 from localrun_tui.screens.models.model_rows import size_of, speed, speed_words
 from localrun_tui.screens.models.verdicts import MEANING
@@ -70,10 +72,10 @@ def stored_card(model: StoredModel, budget: int) -> ModelCard:
     try:
         source = open_model_file(model.path)
         shape = shape_of(source)
-        rows = fit_stored([model], budget).rows
+        fit, codec = fit_stored([model], budget), read_settings().kv
     except LocalrunError:
         return card
-    mine = [row for row in rows if row.precision == model.precision] or list(rows)
+    mine = [row for row in fit.rows if row.precision == model.precision] or list(fit.rows)
     best = next((row for row in mine if row.recommended), None) or max(
         (row for row in mine if row.verdict == "fits"), key=lambda row: row.ctx, default=mine[0] if mine else None
     )
@@ -88,7 +90,7 @@ def stored_card(model: StoredModel, budget: int) -> ModelCard:
         card.date,
         card.note,
         card.place,
-        best,
+        in_codec(fit, best, codec) if best else None,
         cost_words(images.as_fields()) if images else "",
     )
 

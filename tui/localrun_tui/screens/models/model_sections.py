@@ -32,6 +32,7 @@ from localrun_tui.screens.models.model_rows import (
     disk_rows,
     hub_rows,
 )
+from localrun_tui.screens.models.open_path import how_to_open
 from localrun_tui.screens.models.section import Section
 from localrun_tui.state.background import Task, run_in_background
 from localrun_tui.widgets.columns import say
@@ -132,21 +133,25 @@ class HubSection(Section[HubRow]):
     DEBOUNCE = 0.35  # seconds after the last key
 
     term = ""
+    _path = ""  # says how to open what is typed, where that is a path
 
     def reload(self) -> None:
         self._ask()
 
     def look_for(self, words: str) -> None:
-        term = " ".join(words.split())
+        self._path = how_to_open(words)  # which is not the hub's business
+        term = "" if self._path else " ".join(words.split())
         if term != self.term:
             self.term = term
             if self._reading is not None:
                 self._reading.cancel()
             self.set_timer(self.DEBOUNCE, lambda: self._ask() if term == self.term else None)
+        if self._path:
+            self._ask()
 
     def _ask(self) -> None:
         if len(self.term) < MIN_TERM:
-            self.show([], "Press / and type what to look for, such as “qwen3 4b” or “coder”.")
+            self.show([], self._path or "Press / and type what to look for, such as “qwen3 4b” or “coder”.")
             return
         self.show([], f"Searching for “{self.term}”…")
         self.load(self._search, self._found)

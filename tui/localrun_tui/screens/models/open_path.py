@@ -22,6 +22,11 @@ def looks_like_path(text: str) -> bool:
     return text.startswith(("/", "~", "./", "../")) or os.path.isabs(text) or is_gguf(text)
 
 
+def how_to_open(text: str) -> str:
+    """The key that opens a typed path; empty for words."""
+    return f"Enter opens {text.strip()}" if looks_like_path(text) else ""
+
+
 def ask_for_path(screen: Screen[Any], found: Found) -> None:
     """Ask for a path, and call `found` with the models there."""
 

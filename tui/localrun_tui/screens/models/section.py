@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 from textual.content import Content
 
 from localrun.base.errors import LocalrunError
+from localrun_tui.screens.models.open_path import how_to_open
 from localrun_tui.state.background import Task, run_in_background
 from localrun_tui.widgets.columns import Column
 from localrun_tui.widgets.model_list import Item, ModelList
@@ -38,8 +39,8 @@ class Section(ModelList[T]):
         raise NotImplementedError
 
     def look_for(self, words: str) -> None:
-        """Search for the typed text."""
-        self.filter(words)
+        """Search for the typed text, which may be a path."""
+        self.filter(words, how_to_open(words))
 
     def detail(self, item: Item[T]) -> Content:
         """A line or two about the highlighted one."""
