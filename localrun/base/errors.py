@@ -62,14 +62,15 @@ class DoesNotFitError(LocalrunError):
 
 
 class PromptTooLongError(LocalrunError):
-    """The prompt is longer than the context. `n_tokens` is its length; 0 where it was not counted."""
+    """The prompt is longer than the context. `n_tokens` is its length, `ctx` what it may have with its answer; 0 where
+    that is not known."""
 
     exit_code = 5
     kind = "prompt_too_long"
 
-    def __init__(self, message: str, hint: str = "", n_tokens: int = 0) -> None:
+    def __init__(self, message: str, hint: str = "", n_tokens: int = 0, ctx: int = 0) -> None:
         super().__init__(message, hint)
-        self.n_tokens = n_tokens
+        self.n_tokens, self.ctx = n_tokens, ctx
 
 
 def prompt_too_long(size: str, ctx: int, n_tokens: int = 0) -> PromptTooLongError:
@@ -78,6 +79,7 @@ def prompt_too_long(size: str, ctx: int, n_tokens: int = 0) -> PromptTooLongErro
         f"the prompt has {size}; the context holds {ctx:,}, the answer needs one",
         "shorten it, or give the model a larger context with --ctx",
         n_tokens,
+        ctx,
     )
 
 

@@ -169,7 +169,7 @@ def _naming_in_parts(has_texts: bool) -> Iterator[None]:
         if not has_texts:
             raise
         hint = f"{error.hint}; `localrun run --condensed` reads a log, and --in-parts any text, part by part"
-        raise PromptTooLongError(error.message, hint, error.n_tokens) from None
+        raise PromptTooLongError(error.message, hint, error.n_tokens, error.ctx) from None
 
 
 def split_words(words: list[str], model: str | None) -> tuple[str | None, str]:

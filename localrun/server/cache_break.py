@@ -56,7 +56,7 @@ class LastRequests:
         """Why no more of the prompt was cached; None where nothing could be, or everything was. Remembers the request
         in place of the one that it continues."""
         request = asked.requests[0]
-        now = _Asked(client, asked.session, completion.model, request.messages, request.tools)
+        now = _Asked(client, asked.session or asked.chain, completion.model, request.messages, request.tools)
         key = self._nearest(now)
         before = None if key is None else self._asked.pop(key)
         if sum(len(str(message.get("content"))) for message in now.messages) <= _MAX_CHARS:

@@ -24,7 +24,8 @@ def monitor_routes(service: Service) -> list[Route]:
         return JsonResponse({"model": loaded, "attached": attached, "requests": [row.as_json() for row in rows]})
 
     async def cancel(request: HttpRequest) -> Response:
-        live = service.registry.requests.get(request.path_params["number"])
+        numbered = {str(number): live for number, live in service.registry.requests.items()}
+        live = numbered.get(request.path_params["number"])
         if live is None:
             raise Refusal(404, "that request is over", "not_found")
         live.cancel()
@@ -35,6 +36,6 @@ def monitor_routes(service: Service) -> list[Route]:
 
     return [
         Route("/v1/localrun/requests", requests, methods=["GET"]),
-        Route("/v1/localrun/requests/{number:int}", cancel, methods=["DELETE"]),
+        Route("/v1/localrun/requests/{number}", cancel, methods=["DELETE"]),
         Route("/metrics", metrics, methods=["GET"]),
     ]

@@ -57,8 +57,9 @@ def refusal_of(error: LocalrunError, field: str | None = None) -> Refusal:
     """The Refusal of an error of ours; `field`: the one at fault. Paths of this machine are shortened to file names."""
     message = without_paths(f"{error.message} ({error.hint})" if error.hint else error.message)
     match error:
-        case PromptTooLongError(n_tokens=n_tokens):
-            return Refusal(400, message, "context_length_exceeded", figures={"n_prompt_tokens": n_tokens})
+        case PromptTooLongError(n_tokens=n_tokens, ctx=ctx):
+            known = {name: n for name, n in (("n_prompt_tokens", n_tokens), ("n_ctx", ctx)) if n}
+            return Refusal(400, message, "context_length_exceeded", figures=known)
         case UsageError():
             return Refusal(400, message, param=field)
         case NotFoundError():

@@ -76,6 +76,15 @@ def test_tools_that_change_are_named(address: str) -> None:
     assert found["kind"] == "tools"
 
 
+def test_a_chain_of_responses_is_a_conversation(address: str) -> None:
+    at = address.replace("chat/completions", "responses")
+    body = {"input": LONG, "instructions": "Be brief.", "max_output_tokens": 4}
+    first = httpx.post(at, json=body, timeout=60).json()
+    goes_on = {**body, "previous_response_id": first["id"], "instructions": "Be clear."}
+    broken = httpx.post(at, json=goes_on, timeout=60).json()["localrun"]["cache_break"]
+    assert (broken["kind"], broken["before"], broken["after"]) == ("system", "Be brief.", "Be clear.")
+
+
 def test_figures_go_with_the_end_of_a_stream_and_can_be_left_out(address: str) -> None:
     stream = ask(address, "x", LONG, stream=True).text
     assert stream.count('"localrun":{') == 1

@@ -103,7 +103,7 @@ class Dying(FakeClient):
 def said(request: Request) -> str:
     text = str(request.messages[-1]["content"] if request.messages else request.prompt)
     if text == "long":
-        raise PromptTooLongError("too long", n_tokens=400)
+        raise PromptTooLongError("too long", n_tokens=400, ctx=128)
     return text
 
 
@@ -131,7 +131,7 @@ def test_a_prompt_that_is_too_long_is_refused_before_a_byte(dying: httpx.Client,
     answer = dying.post(path, json={**question(path, "long"), "stream": is_stream})
     assert answer.status_code == 400
     assert "context_length_exceeded" in answer.text
-    assert '"n_prompt_tokens":400' in answer.text
+    assert '"n_prompt_tokens":400,"n_ctx":128' in answer.text
 
 
 @pytest.fixture(scope="module")
