@@ -23,10 +23,10 @@ class DraftClock:
             setattr(Speculation, name, self._timed(getattr(Speculation, name)))
         settle = Depths.settle
 
-        def counted(depths: Depths, work: StepWork, n_accepted: int) -> None:
+        def counted(depths: Depths, work: StepWork, n_accepted: int) -> float:
             n_rejected = len(work.drafts) - n_accepted
             self.rejected += (depths.seconds - depths.plain_seconds) * n_rejected / depths.n_drafted
-            settle(depths, work, n_accepted)
+            return settle(depths, work, n_accepted)
 
         setattr(Depths, "settle", counted)  # noqa: B010
 

@@ -135,10 +135,12 @@ def stream_answer(
 def completion(
     state: GenerationState, answer: AnswerStream, info: ModelInfo, prompt: PromptIds, kv_budget: int, peak_rss: int
 ) -> Completion:
-    """The figures of a finished generation. Tokens after a stop string are no part of the answer."""
+    """The figures of a finished generation. Tokens after a stop string are no part of the answer, nor right drafts of
+    it."""
     end = state.n_prompt + answer.n_tokens if answer.hit else None
     token_ids = tuple(state.token_ids[state.n_prompt : end])
     figures = state.figures
+    n_accepted = figures.accepted_in(len(token_ids)) if answer.hit else figures.n_accepted
     return Completion(
         model=info.name,
         precision=info.precision,
@@ -164,9 +166,7 @@ def completion(
         cache=CacheFigures(
             figures.note, figures.n_restored, figures.n_replayed, figures.prefill_rows, held_tokens=state.n_computed
         ),
-        drafts=DraftFigures(
-            figures.n_drafted, figures.n_accepted, figures.n_searched, figures.draft_gain, info.drafts_off
-        ),
+        drafts=DraftFigures(figures.n_drafted, n_accepted, figures.n_searched, figures.draft_gain, info.drafts_off),
         device=figures.device,
         seen=image_figures(state),
         memory=MemoryFigures(peak_rss, figures.kv_bytes, figures.kept_kv_bytes, kv_budget, info.mapped_bytes),

@@ -29,6 +29,7 @@ class GenerationFigures:
     n_drafted: int = 0  # tokens of drafts that were verified
     n_accepted: int = 0  # of these, part of the answer
     n_searched: int = 0  # times that drafts were looked for
+    right_drafts: list[tuple[int, int]] = field(default_factory=list)  # tokens before a step, and how many were right
     saved_seconds: float = 0.0  # by drafts, by the measured cost of steps without them, less what drafting took
     device: DeviceFigures = field(default_factory=DeviceFigures)
     token_times: list[float] = field(default_factory=list)  # seconds, when each token was known
@@ -42,6 +43,11 @@ class GenerationFigures:
             return None
         decoding = self.token_times[-1] - self.token_times[0]
         return max(0.0, decoding + self.saved_seconds) / decoding if decoding else None
+
+    def accepted_in(self, n: int) -> int:
+        """Right drafts among the first n tokens of the answer, whose last one is the one that its step had in any
+        case."""
+        return sum(min(right, max(0, n - 1 - before)) for before, right in self.right_drafts)
 
     def count_reuse(self, cache: SequenceCache, restore: Restore | None, why: str) -> None:
         """Note the cached part of the prompt; `why`: the reason within the request that it is no more."""

@@ -13,11 +13,12 @@ from localrun.engine.step_plan import StepPlan, StepWork
 MOST_DEPTH = 15
 PRIOR_ROW = 0.06  # of a step of one row, that another is taken to cost until it is measured
 LEAST_GAIN = 1.04  # tokens a second with drafts, in those without: less is not worth a try
-SHARE = 0.005  # of the time of steps without drafts, that may be lost on them
+SHARE = 0.003  # of the time of steps without drafts, that may be lost on them
 FIRST_LOSS = 0.25  # likewise at the start of an answer, in steps
 TRY = 2.0  # likewise, that guesses of a program may lose from the start on, and then each time they are tried again
-LEAST_SHARE = SHARE / 8  # that is left of it for guesses: each try in vain halves it
-LOOKS = 0.005  # of the time of steps, that may be spent on looking for drafts
+GUESS_SHARE = 0.005  # of the time of steps, that they may lose
+LEAST_SHARE = GUESS_SHARE / 8  # that is left of it: each try in vain halves it
+LOOKS = 0.004  # likewise, that may be spent on looking for drafts and on recording how they went
 FIRST_LOOKS = 0.25  # likewise at the start of an answer, in steps
 LOOKS_OF_GAIN = 0.25  # of what drafts gained, likewise: the rest is to be kept
 MOST_LOSS = 8.0  # likewise at most, once drafts have gained as much
@@ -36,7 +37,7 @@ class Depths:
         self.between = 0.0  # seconds from a step to the next: however many tokens a step gives, they pass once
         self.records: dict[int, Record] = {}  # by number of the sequence
         self.guess_purse = 0.0  # seconds that guesses of a program may lose, in all answers
-        self.guess_share = SHARE  # of the time of steps, that they may lose
+        self.guess_share = GUESS_SHARE
         self.guesses_rest = self.is_begun = False
         self.seconds = self.plain_seconds = 0.0  # of the last step with drafts, and without them
         self.n_drafted = 0  # in it
@@ -201,7 +202,7 @@ class Depths:
         elif self.guesses_rest and self.guess_purse >= TRY * step:
             self.guesses_rest, self.guess_share = False, max(LEAST_SHARE, self.guess_share / 2)
         elif self.guess_purse == MOST_LOSS * step:
-            self.guess_share = SHARE
+            self.guess_share = GUESS_SHARE
 
     def _allow(self, record: Record, seconds: float, looks: float, step: float) -> None:
         """Let an answer lose so many seconds more, or less, and spend so many more on looking for drafts."""

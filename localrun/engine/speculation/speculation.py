@@ -63,6 +63,7 @@ class Speculation:
         self.last: StepPlan | None = None  # the last step that was recorded, and when it ended
         self.ended = 0.0
         self.followed = self.recorded = 0.0  # seconds since then: of following, and of drafting that are recorded
+        self.observed = 0.0  # likewise of recording steps
 
     def propose(self, work: Sequence[StepWork], is_reading: bool) -> list[tuple[int, ...]]:
         """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
@@ -75,10 +76,12 @@ class Speculation:
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step, whose tokens are not chosen yet."""
+        started = time.perf_counter()
         self.starts = [work.sequence.n_computed for work in plan.work]
         if not self.rest.is_on:
             self.depths.observe(plan, seconds)
             self.last, self.ended = plan, time.perf_counter()
+            self.observed += self.ended - started
 
     def follow(self, plan: StepPlan, executor: Executor) -> None:
         """Keep what the next drafts need of the same step, whose tokens are chosen; nothing while guesses rest."""
@@ -98,7 +101,10 @@ class Speculation:
 
     def settle(self, work: StepWork, n_accepted: int) -> None:
         """Record how many drafts an answer went on with."""
-        figures = work.sequence.figures
+        sequence, figures = work.sequence, work.sequence.figures
+        if n_accepted:
+            n_before = sequence.n_computed + sequence.n_behind - n_accepted - sequence.n_prompt
+            figures.right_drafts.append((n_before, n_accepted))
         figures.n_drafted += len(work.drafts)
         figures.n_accepted += n_accepted
         figures.saved_seconds += self.depths.settle(work, n_accepted)
@@ -121,10 +127,10 @@ class Speculation:
         started = time.perf_counter()
         self._wake(decoding, started)
         drafts, sequences = self._drafts(decoding), [work.sequence for work in decoding]
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - started + self.observed
         self.depths.looked(sequences, seconds - self.recorded)
         spend(sequences, seconds)
-        self.followed = self.recorded = 0.0
+        self.followed = self.recorded = self.observed = 0.0
         if not any(drafts):
             self.rest.begin(sequences, self.depths.rest(sequences))
             return []

@@ -11,7 +11,16 @@ from localrun_testing.small_model import greedy
 
 from localrun.engine.figures import GenerationFigures
 from localrun.engine.generation import GenerationState
-from localrun.engine.speculation.depth import FIRST_LOOKS, FIRST_LOSS, LEAST_GAIN, LOOKS, SHARE, TRY, Depths
+from localrun.engine.speculation.depth import (
+    FIRST_LOOKS,
+    FIRST_LOSS,
+    GUESS_SHARE,
+    LEAST_GAIN,
+    LOOKS,
+    SHARE,
+    TRY,
+    Depths,
+)
 from localrun.engine.speculation.draft_cost import DraftCost
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.learnt_cost import LearntCost
@@ -112,6 +121,18 @@ def test_the_gain_of_an_answer_is_by_the_time_that_it_took() -> None:
     assert GenerationFigures(n_drafted=9, saved_seconds=-3.0, token_times=[5.0, 7.0]).draft_gain == 0.0
     assert GenerationFigures(token_times=[5.0, 7.0]).draft_gain is None
     assert GenerationFigures(n_drafted=9, token_times=[5.0, 5.0]).draft_gain is None
+
+
+@given(st.lists(st.integers(0, 6), max_size=12))
+def test_right_drafts_after_a_stop_string_are_no_part_of_the_answer(rights: list[int]) -> None:
+    """The other tokens after the first one are those of a step each, the last step included."""
+    figures, step_of = GenerationFigures(), [0]  # by token: the first one is the prompt's
+    for step, right in enumerate(rights, 1):
+        if right:
+            figures.right_drafts.append((len(step_of), right))
+        step_of += [step] * (1 + right)
+    for n in range(1, len(step_of) + 1):
+        assert n - 1 - figures.accepted_in(n) == len(set(step_of[1:n]))
 
 
 def test_without_a_measured_step_nothing_is_drafted() -> None:
@@ -254,7 +275,7 @@ def test_guesses_that_lost_all_they_may_rest_until_they_can_be_tried_again() -> 
         assert depths.wish([other], [StepWork(other, 1)], 63) == 0
         depths.rested([other], 8)
         n_rested += 8
-    assert n_rested == pytest.approx((3.0 - TRY + TRY) / SHARE, abs=10)
+    assert n_rested == pytest.approx((3.0 - TRY + TRY) / GUESS_SHARE, abs=10)
     assert depths.guessing.of(1, 1.0) == pytest.approx(1.5)
 
 
@@ -273,13 +294,13 @@ def test_guesses_are_tried_more_and_more_seldom_until_some_gain() -> None:
     depths, answer = Depths(), begun()
     depths.observe(StepPlan((StepWork(answer, 1),)), 1.0)
     rests = [steps_of_rest(depths, answer) for _ in range(6)]
-    assert rests == [pytest.approx(TRY / SHARE * times, rel=0.01) for times in (1, 2, 4, 8, 8, 8)]
+    assert rests == [pytest.approx(TRY / GUESS_SHARE * times, rel=0.01) for times in (1, 2, 4, 8, 8, 8)]
     guess = DraftedTokens.likely((5,) * 9, 0.9)
     depths.choose([StepWork(answer, 1)], [guess], 63)
     work = StepWork(answer, 1, guess.tokens)
     depths.observe(StepPlan((work,)), 1.0)
     depths.settle(work, 9)
-    assert steps_of_rest(depths, answer) == pytest.approx(TRY / SHARE, rel=0.01)
+    assert steps_of_rest(depths, answer) == pytest.approx(TRY / GUESS_SHARE, rel=0.01)
 
 
 def test_an_answer_that_soon_ends_is_not_read_for() -> None:
@@ -295,4 +316,4 @@ def test_an_answer_that_soon_ends_is_not_read_for() -> None:
 def test_guesses_that_are_never_right_lose_hardly_anything(row: float, seed: int) -> None:
     found = GuessingWorld(lambda rows: 1 + row * (rows - 1), 0.0, n=300, seed=seed)
     dearest = max((row + PASS) * depth for depth in found.chosen)
-    assert found.time <= found.sequence.n_generated * (1 + SHARE) + TRY + dearest
+    assert found.time <= found.sequence.n_generated * (1 + GUESS_SHARE) + TRY + dearest

@@ -133,6 +133,7 @@ def test_every_split_of_eight_rows_at_every_distance_from_a_block_border(engine:
             done = finish(engine.submit(request))
             assert done.token_ids == answer, (n_prompt, n_right)
             assert (done.figures.n_accepted > 0) == (n_right > 0)
+            assert done.figures.accepted_in(24) == done.figures.n_accepted
         speculate(engine, None)
 
 
