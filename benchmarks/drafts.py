@@ -1,9 +1,10 @@
 """Answers with drafts beside the same answers without: `python -m benchmarks.drafts MODEL… [--rounds N] [--kind K]`.
 
-Quoting work on texts of this repository, and free prose; greedy and at temperature 0.7. Ids have to be equal. A ratio
-is the time of decoding without drafts by that with them, of answers one after the other; medians are of pairs. An
-answer counts as quoting where at least 60 % of its tokens stand in its prompt, four in a row, and no loop check ended
-it. Beside each median: the time of decoding that went into drafting and into rejected rows, by the engine's own clock.
+Quoting work on texts of this repository, and free prose; greedy and at temperature 0.7. Ids have to be equal. Nothing
+is kept between answers, so that none is drafted from an earlier one to the same prompt. A ratio is the time of decoding
+without drafts by that with them, of answers one after the other; medians are of pairs. An answer counts as quoting
+where at least 60 % of its tokens stand in its prompt, four in a row, and no loop check ended it. Beside each median:
+the time of decoding that went into drafting and into rejected rows, by the engine's own clock.
 """
 
 import argparse
@@ -64,7 +65,10 @@ def measure(
     tokenizer = tokenizer_from_gguf(source.metadata, source.path)
     clock = DraftClock()
     clock.start()
-    with LLM(model, draft="off", ctx=4096) as plain, LLM(model, draft=draft, ctx=4096) as drafting:
+    with (
+        LLM(model, draft="off", ctx=4096, prefix_cache=False) as plain,
+        LLM(model, draft=draft, ctx=4096, prefix_cache=False) as drafting,
+    ):
         for kind, tasks in (("quoting", QUOTING), ("prose", PROSE)):
             if kind not in kinds:
                 continue

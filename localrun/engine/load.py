@@ -219,7 +219,7 @@ def speculation(
     as it would compute them one by one."""
     if options.draft == "off" or not runner.executor.exact_rows:
         return None
-    return Speculation(ctx, max_sequences(ctx), Lookups(store.tree), model=guesses)
+    return Speculation(ctx, max_sequences(ctx), Lookups(store.tree, options.prefix_cache), model=guesses)
 
 
 def load_drafts(

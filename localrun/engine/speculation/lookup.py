@@ -121,8 +121,9 @@ class Lookup:
 class Lookups:
     """The lookups of the chats that were answered last, each of which goes on with the next answer in its chat."""
 
-    def __init__(self, tree: PrefixTree) -> None:
-        self.tree = tree
+    def __init__(self, tree: PrefixTree, are_kept: bool = True) -> None:
+        """`are_kept`: from one answer to the next."""
+        self.tree, self.are_kept = tree, are_kept
         self._kept: dict[str, Lookup] = {}  # by chat, the latest last
 
     def __call__(self, sequence: GenerationState) -> Lookup:
@@ -134,7 +135,8 @@ class Lookups:
         if lookup is None or lookup.is_open:  # two answers at once have one each
             lookup = Lookup(other_branches(self.tree, sequence.keys, chat, MOST_EARLIER))
         lookup.begin(sequence.token_ids)
-        self._kept[chat] = lookup
+        if self.are_kept:
+            self._kept[chat] = lookup
         if len(self._kept) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         return lookup

@@ -142,3 +142,7 @@ def test_the_lookups_of_a_few_chats_are_kept_and_none_of_answers_without_one() -
     assert begin(in_chat("chat 1")) is kept[1]
     assert begin(in_chat("chat 0")) is not kept[0]
     assert begin(in_chat("")) is not begin(in_chat(""))
+    alone = Lookups(PrefixTree([], [], 64), are_kept=False)
+    one = alone(in_chat("a"))
+    one.close()
+    assert alone(in_chat("a")) is not one
