@@ -41,9 +41,9 @@ static inline float4 make_float4(float x, float y, float z, float w) { return {x
 #define LR_DYNAMIC_SHARED(type, name) type* const name = (type*)emu_dynamic_shared()
 
 #define threadIdx (emu_current->thread)
-#define blockIdx (emu_current->block)
-#define blockDim (emu_current->block_dim)
-#define gridDim (emu_current->grid_dim)
+#define blockIdx (emu_at.block)
+#define blockDim (emu_at.block_dim)
+#define gridDim (emu_at.grid_dim)
 
 // Threads that meet.
 static inline void __syncthreads(EMU_HERE) { emu_block_barrier(file, line); }

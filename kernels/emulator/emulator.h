@@ -16,8 +16,9 @@ struct alignas(16) emu_16_bytes { uint32_t word[4]; };
 struct emu_copy { void* to; emu_16_bytes data; int group; };  // a cp.async that nobody has waited for
 
 enum { EMU_MAX_COPIES = 64 };
+struct emu_place { emu_dim block, block_dim, grid_dim; };  // of all threads that run
 struct emu_thread {
-  emu_dim thread, block, block_dim, grid_dim;
+  emu_dim thread;
   uint32_t index, lane;  // in the block, in the warp
   emu_copy* copies;  // EMU_MAX_COPIES
   int n_copies, n_groups;
@@ -39,6 +40,7 @@ struct emu_matrix_row { emu_16_bytes row; uint32_t result[4]; };
 
 extern "C" {
 extern emu_thread* emu_current;
+extern emu_place emu_at;
 void* emu_dynamic_shared(void);
 [[noreturn]] void emu_fail(const char* what, const char* file, int line);
 // Of all threads that are left; or, where `of_all`, of every thread of the block.

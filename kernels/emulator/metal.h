@@ -235,20 +235,24 @@ template <class T> struct emu_as<metal::vec<T, 2>> {
 template <class T> struct emu_as<metal::vec<T, 3>> {
   static metal::vec<T, 3> of(emu_dim dim) { return {dim.x, dim.y, dim.z}; }
 };
-#define EMU_DIM(name, ...) \
-  static inline emu_dim emu_##name() { const emu_thread& me = *emu_current; return __VA_ARGS__; }
-EMU_DIM(threadgroup_position_in_grid, me.block)
-EMU_DIM(threadgroups_per_grid, me.grid_dim)
+#define EMU_DIM(name, ...)                                                           \
+  static inline emu_dim emu_##name() {                                               \
+    const emu_thread& me = *emu_current;                                             \
+    const emu_place& at = emu_at;                                                    \
+    return __VA_ARGS__;                                                              \
+  }
+EMU_DIM(threadgroup_position_in_grid, at.block)
+EMU_DIM(threadgroups_per_grid, at.grid_dim)
 EMU_DIM(thread_position_in_threadgroup, me.thread)
-EMU_DIM(threads_per_threadgroup, me.block_dim)
-EMU_DIM(threads_per_grid, {me.grid_dim.x * me.block_dim.x, me.grid_dim.y * me.block_dim.y, me.grid_dim.z * me.block_dim.z})
-EMU_DIM(thread_position_in_grid, {me.block.x * me.block_dim.x + me.thread.x, me.block.y * me.block_dim.y + me.thread.y,
-                                  me.block.z * me.block_dim.z + me.thread.z})
+EMU_DIM(threads_per_threadgroup, at.block_dim)
+EMU_DIM(threads_per_grid, {at.grid_dim.x * at.block_dim.x, at.grid_dim.y * at.block_dim.y, at.grid_dim.z * at.block_dim.z})
+EMU_DIM(thread_position_in_grid, {at.block.x * at.block_dim.x + me.thread.x, at.block.y * at.block_dim.y + me.thread.y,
+                                  at.block.z * at.block_dim.z + me.thread.z})
 EMU_DIM(thread_index_in_threadgroup, {me.index})
 EMU_DIM(thread_index_in_simdgroup, {me.lane})
 EMU_DIM(simdgroup_index_in_threadgroup, {me.index / 32})
 EMU_DIM(threads_per_simdgroup, {32})
-EMU_DIM(simdgroups_per_threadgroup, {(me.block_dim.x * me.block_dim.y * me.block_dim.z + 31) / 32})
+EMU_DIM(simdgroups_per_threadgroup, {(at.block_dim.x * at.block_dim.y * at.block_dim.z + 31) / 32})
 #undef EMU_DIM
 
 // One threadgroup at a time: one copy of its variables will do.

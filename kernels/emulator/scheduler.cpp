@@ -8,15 +8,13 @@
 #include <utility>
 #include <vector>
 
-extern "C" emu_thread* emu_current;
 emu_thread* emu_current;
+emu_place emu_at;
 
 namespace {
-enum State : uint8_t { READY, AT_BARRIER, AT_MEETING, DONE };
 struct Thread : emu_thread {
-  Fiber fiber;
-  State state;
-  const char* file;  // where it waits
+  Fiber* fiber;      // null until it has started
+  const char* file;  // where it waits; null of one that has returned
   int line;
 };
 struct Meeting {
@@ -35,7 +33,9 @@ std::mutex one_launch;
 Thread threads[MAX_THREADS];
 emu_copy copies[MAX_THREADS][EMU_MAX_COPIES];
 Warp warps[MAX_THREADS / 32];
-uint32_t n_made, n_threads, n_live, n_at_barrier, parity;  // n_made: threads with a fiber; parity: of the barriers passed
+Fiber fibers[MAX_THREADS + 1];
+uint32_t n_fibers, n_taken;  // how many there are, and how many threads of this block run on one
+uint32_t n_threads, n_live, n_at_barrier, parity;  // parity: of the barriers passed
 const char* barrier_file;
 int barrier_line;
 bool barrier_of_all;
@@ -60,13 +60,23 @@ void shuffle(std::vector<uint32_t>& v) {
       std::swap(v[left - 1], v[(random_state >> 8) % left]);
     }
 }
-uint64_t ready[MAX_THREADS / 64];  // a bit for each turn: who goes on is asked at every meeting
-void set_state(Thread& thread, State state) {
+// A bit for each turn: who goes on is asked at every meeting.
+uint64_t ready[MAX_THREADS / 64], at_barrier[MAX_THREADS / 64];
+void mark(uint64_t (&turns)[MAX_THREADS / 64], const Thread& thread) {
   const uint32_t turn = place[thread.index];
-  const uint64_t bit = 1ull << turn % 64;
-  thread.state = state;
-  if (state == READY) ready[turn / 64] |= bit;
-  else ready[turn / 64] &= ~bit;
+  turns[turn / 64] |= 1ull << turn % 64;
+}
+void stop(const Thread& thread) {
+  const uint32_t turn = place[thread.index];
+  ready[turn / 64] &= ~(1ull << turn % 64);
+}
+void wake(uint32_t warp, uint32_t lanes) {
+  if (!seed) {
+    ready[warp / 2] |= (uint64_t)lanes << 32 * (warp % 2);
+    return;
+  }
+  for (uint32_t lane = 0; lane < 32; lane++)
+    if (lanes >> lane & 1) mark(ready, threads[32 * warp + lane]);
 }
 // The first that is ready from turn `first` on, before turn `end`.
 Thread* first_ready(uint32_t first, uint32_t end) {
@@ -85,20 +95,30 @@ Thread* next_ready(const Thread* from) {
   Thread* found = first_ready(after, n_threads);
   return found ? found : first_ready(0, after);
 }
+void thread_main();
+// The next fiber's stack, most often what is switched to next, lies on a page of its own: fetched while this one runs.
+void fetch_after(const Fiber* fiber) {
+  for (int line = 0; line < 6; line++) __builtin_prefetch((const char*)fiber[1].sp + 64 * line, 1);
+}
 void run(Fiber& from, Thread* thread, bool for_good = false) {
   emu_current = thread;
-  switch_fiber(from, thread->fiber, for_good);
+  if (!thread->fiber) {
+    if (n_taken == n_fibers) new_fiber(fibers[n_fibers++]);
+    rewind(*(thread->fiber = &fibers[n_taken++]), thread_main);
+  }
+  fetch_after(thread->fiber);
+  switch_fiber(from, *thread->fiber, for_good);
 }
-void back_to_caller(Thread* from, bool for_good = false) { switch_fiber(from->fiber, caller, for_good); }
+void back_to_caller(Thread* from, bool for_good = false) { switch_fiber(*from->fiber, caller, for_good); }
 
 void say_deadlock() {
   size_t n = (size_t)snprintf(message, sizeof message, "deadlock:");
   const Thread* last = nullptr;
   for (uint32_t i = 0, shown = 0; i < n_threads && shown < 4; i++) {
     const Thread* f = &threads[i];
-    if (last && last->state == f->state && last->line == f->line) continue;
+    if (last && !last->file == !f->file && last->line == f->line) continue;
     last = f, shown++;
-    const char* what = f->state == DONE ? " thread %u has returned;" : " thread %u waits at %s:%d;";
+    const char* what = !f->file ? " thread %u has returned;" : " thread %u waits at %s:%d;";
     n += (size_t)snprintf(message + n, sizeof message - n, what, i, f->file, f->line);
   }
 }
@@ -106,11 +126,10 @@ void say_deadlock() {
 void rest(Thread* me) {
   Thread* other = next_ready(me);
   if (!other) say_deadlock(), back_to_caller(me);
-  else if (other != me) run(me->fiber, other);
+  else if (other != me) run(*me->fiber, other);
 }
 void open_barrier() {
-  for (uint32_t i = 0; i < n_threads; i++)
-    if (threads[i].state == AT_BARRIER) set_state(threads[i], READY);
+  for (uint32_t i = 0; i < MAX_THREADS / 64; i++) ready[i] |= at_barrier[i], at_barrier[i] = 0;
   n_at_barrier = 0, parity ^= 1;
 }
 Meeting* meeting_of(Warp& warp, emu_op op, uint32_t mask, const char* file, int line) {
@@ -129,17 +148,25 @@ Meeting* meeting_of(Warp& warp, emu_op op, uint32_t mask, const char* file, int 
   free->op = op, free->mask = mask, free->file = file, free->line = line;
   return free;
 }
+// One thread after the other: what has returned leaves its fiber to the next that has not started, whose stack is then in
+// the caches. Not for TSan, which would take both for one thread.
 void thread_main() {
   Thread* me = (Thread*)emu_current;
   fiber_has_started(entered ? nullptr : &caller);
   entered = true;
-  acquire(&start_tag);
-  call->body(call->closure);
-  release(&end_tag);
-  if (me->n_copies) emu_fail("a thread returned with copies under way", "the kernel's end", 0);
-  set_state(*me, DONE);
-  if (--n_live && n_at_barrier == n_live && !barrier_of_all) open_barrier();
-  if (Thread* other = next_ready(me)) run(me->fiber, other, true);
+  for (;;) {
+    acquire(&start_tag);
+    call->body(call->closure);
+    release(&end_tag);
+    if (me->n_copies) emu_fail("a thread returned with copies under way", "the kernel's end", 0);
+    stop(*me), me->file = nullptr;
+    if (--n_live && n_at_barrier == n_live && !barrier_of_all) open_barrier();
+    Thread* other = next_ready(me);
+    if (!other) break;
+    if (other->fiber || me->fiber->tsan) run(*me->fiber, other, true);
+    other->fiber = me->fiber;
+    emu_current = me = other;
+  }
   back_to_caller(me, true);
   abort();
 }
@@ -149,25 +176,28 @@ void fill(char* from, char* to) {
   for (; to - from >= 8; from += 8) *(volatile emu_word*)from = word;
   while (from < to) *(volatile char*)from++ = (char)poison;
 }
-void prepare(uint32_t index, emu_dim at, emu_dim grid, emu_dim block) {
-  Thread* t = &threads[index];
-  t->thread = {index % block.x, index / block.x % block.y, index / block.x / block.y};
-  t->block = at, t->block_dim = block, t->grid_dim = grid;
-  t->index = index, t->lane = index % 32, t->copies = copies[index], t->n_copies = t->n_groups = 0, t->shared_bytes = 0;
-  set_state(*t, READY);
-  rewind(t->fiber, thread_main);
+void number_threads(emu_dim block) {
+  for (uint32_t i = 0; i < n_threads; i++) {
+    Thread& t = threads[i];
+    t.thread = {i % block.x, i / block.x % block.y, i / block.x / block.y};
+    t.index = i, t.lane = i % 32, t.copies = copies[i];
+  }
 }
-void run_block(emu_dim at, emu_dim grid, emu_dim block) {
+void run_block(emu_dim at) {
   acquire(&end_tag);  // blocks follow each other: races are looked for inside one
   fill(call->shared, call->shared_end);
   fill(dynamic_shared, dynamic_shared + call->shared_bytes);
   release(&start_tag);
   shuffle(order);
-  for (uint32_t i = 0; i < n_threads; i++) place[order[i]] = i;
-  for (uint32_t i = 0; i < n_threads; i++) prepare(i, at, grid, block);
+  emu_at.block = at;
+  for (uint32_t i = 0; i < n_threads; i++) {
+    Thread& t = threads[i];
+    t.fiber = nullptr, t.file = "", t.n_copies = t.n_groups = 0, t.shared_bytes = 0;
+    place[order[i]] = i, ready[i / 64] |= 1ull << i % 64;
+  }
   for (uint32_t i = 0; i < n_threads; i += 32)
     for (Meeting& m : warps[i / 32].meetings) m.here = 0;
-  n_live = n_threads, n_at_barrier = 0;
+  n_live = n_threads, n_at_barrier = n_taken = 0;
   run(caller, &threads[order[0]]);
   if (n_live && !message[0]) say_deadlock();
 }
@@ -178,7 +208,7 @@ void* emu_dynamic_shared(void) { return dynamic_shared; }
 
 void emu_fail(const char* what, const char* file, int line) {
   Thread* me = (Thread*)emu_current;
-  const emu_dim b = me->block;
+  const emu_dim b = emu_at.block;
   snprintf(message, sizeof message, "%s at %s:%d, thread %u of block %u,%u,%u", what, file, line, me->index, b.x, b.y, b.z);
   back_to_caller(me);
   abort();
@@ -192,9 +222,10 @@ void emu_block_barrier(const char* file, int line, bool of_all) {
   char* tag = &barrier_tag[parity];
   release(tag);
   me->file = file, me->line = line;
-  set_state(*me, AT_BARRIER);
-  if (++n_at_barrier == (of_all ? n_threads : n_live)) open_barrier();
-  if (me->state != READY || seed) rest(me);
+  stop(*me), mark(at_barrier, *me);
+  const bool last = ++n_at_barrier == (of_all ? n_threads : n_live);
+  if (last) open_barrier();
+  if (!last || seed) rest(me);
   acquire(tag);
 }
 
@@ -210,10 +241,9 @@ void emu_meet(emu_op op, uint32_t mask, void* operands, const char* file, int li
   if (m->here == mask) {
     perform(op, mask, m->operands);
     m->here = 0;
-    for (uint32_t lane = 0; lane < 32; lane++)
-      if (mask >> lane & 1) set_state(threads[32 * warp + lane], READY);
+    wake(warp, mask);
   } else {
-    set_state(*me, AT_MEETING);
+    stop(*me);
     rest(me);
   }
   if (op == EMU_SYNC) acquire(&syncwarp_tag[warp]);
@@ -229,7 +259,9 @@ int emu_launch(const emu_call* the_call, const uint32_t grid[3], const uint32_t 
   n_threads = block[0] * block[1] * block[2];
   if (n_threads < 1 || n_threads > MAX_THREADS)
     return snprintf(message, sizeof message, "a block of %u threads", n_threads) > 0;
-  while (n_made < n_threads) new_fiber(threads[n_made++].fiber);
+  emu_at = {{}, {block[0], block[1], block[2]}, {grid[0], grid[1], grid[2]}};
+  number_threads(emu_at.block_dim);
+  memset(ready, 0, sizeof ready), memset(at_barrier, 0, sizeof at_barrier);
   fiber_of_caller(caller);
   order.resize(n_threads), place.resize(n_threads);
   void* memory = nullptr;
@@ -240,7 +272,7 @@ int emu_launch(const emu_call* the_call, const uint32_t grid[3], const uint32_t 
   shuffle(blocks);
   for (const uint32_t i : blocks) {
     const emu_dim at = {i % grid[0], i / grid[0] % grid[1], i / grid[0] / grid[1]};
-    run_block(at, {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]});
+    run_block(at);
     if (message[0]) break;
   }
   acquire(&end_tag);

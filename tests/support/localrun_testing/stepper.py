@@ -118,8 +118,11 @@ def native_executor(model: Model, layout: CpuLayout, n_blocks: int, codec: str, 
 
 
 def chunks_across_a_block(n: int) -> list[int]:
-    """Chunks of `n` tokens: one by one at the beginning and across the end of the first block, the others together."""
-    return [1] * 6 + [BLOCK_TOKENS - 12] + [1] * 12 + [n - BLOCK_TOKENS - 6]
+    """Chunks of `n` tokens: one by one at the beginning and across the end of the first block, the others together.
+
+    Four rows fill what a short convolution remembers; two on each side of the border read and write both blocks.
+    """
+    return [1] * 4 + [BLOCK_TOKENS - 6] + [1] * 4 + [n - BLOCK_TOKENS - 2]
 
 
 def random_chunks(n_tokens: int, seed: int) -> list[int]:

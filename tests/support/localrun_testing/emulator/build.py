@@ -23,6 +23,7 @@ Sanitizer: TypeAlias = Literal["", "address", "thread"]
 RUNTIME = REPOSITORY / "kernels" / "emulator"
 _COMPILE = ("g++", "-std=c++17", "-march=native", "-fPIC", "-w")
 _KERNEL = ("-O2", "-ffp-contract=off")
+_RUNTIME = ("-O3", "-mno-red-zone")  # fibers.cpp pushes below the stack pointer
 _SANITIZE: Mapping[Sanitizer, tuple[str, ...]] = {
     "": (),
     "address": (
@@ -91,7 +92,7 @@ def _runtime() -> Path:
         if not path.exists():
             with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
                 files = map(str, sorted(RUNTIME.glob("*.cpp")))
-                _run(*_COMPILE, "-O3", "-shared", *files, "-o", f"{scratch}/done")
+                _run(*_COMPILE, *_RUNTIME, "-shared", *files, "-o", f"{scratch}/done")
                 os.replace(f"{scratch}/done", path)
     return path
 
