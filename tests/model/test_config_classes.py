@@ -194,15 +194,19 @@ ADDED: dict[str, Any] = {  # by hand, or left over from another architecture
 
 @pytest.mark.parametrize("name", ONE_OF_EACH_CLASS)
 def test_a_key_that_is_added(name: str) -> None:
-    """Where the class has it, what it does is computed or refused; where it has not, nothing changes."""
+    """Where the class has it, what it does is computed or refused; where it has not, nothing changes: all at once."""
     for config in written(name):
-        row = CLASSES[model_type_of(config) or ""]
-        for key, value in ADDED.items():
-            changed = copy.deepcopy(config)
-            text_of(changed)[key] = value
-            if key == "rope_theta" and "rope_parameters" not in text_of(config) and "rope_theta" not in row:
+        model_type = model_type_of(config) or ""
+        row = CLASSES[model_type]
+        known = {*row, *LEGACY, *(field.name for field in fields(transformers.CONFIG_MAPPING[model_type]))}
+        foreign = {key: value for key, value in ADDED.items() if key not in known}
+        assert foreign
+        for added in (foreign, *({key: ADDED[key]} for key in ADDED if key in known)):
+            if "rope_theta" in added and "rope_parameters" not in text_of(config) and "rope_theta" not in row:
                 continue
-            assert_same(changed, key, may_refuse=key in row)
+            changed = copy.deepcopy(config)
+            text_of(changed).update(added)
+            assert_same(changed, ", ".join(added), may_refuse=not row.keys().isdisjoint(added))
 
 
 @pytest.mark.parametrize("name", TINY_MODELS)
