@@ -168,6 +168,7 @@ class Depths:
     def rested(self, sequences: Sequence[GenerationState], n: int) -> None:
         """Record n steps without drafts for some answers."""
         step = self.cost.of(len(sequences))
+        self.cost.pass_by(n)
         for one in sequences:
             if record := self.records.get(one.number):
                 self._allow(record, n * SHARE * step, n * LOOKS * step, step)

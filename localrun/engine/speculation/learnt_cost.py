@@ -1,7 +1,8 @@
 """Cost of steps by their rows, and of drafts by their passes, learnt from those that were run. No tensors."""
 
-SMOOTHING = 0.75  # weight of the old value beside a new measurement
-LASTING = 512  # steps after which a measurement counts no more: it may have been a bad one
+NEWEST = 0.25  # weight of a new measurement at least: the first ones are averaged, as those after a start take longer
+LASTING = 128  # steps after which a measurement counts no more, by how often it was made: it may have been a bad one
+MOST_LASTING = 512  # steps, however often
 FORGETTING = 32  # steps between two looks for such
 REFRESHING = 4  # steps that an answer to `of` is good for: it takes microseconds, and is asked for by depth
 
@@ -13,21 +14,31 @@ class LearntCost:
         """`further`: of the cost of one, that another is taken to cost until it is measured."""
         self.further = further
         self._seconds: dict[int, float] = {}
+        self._n: dict[int, int] = {}  # measurements of it
         self._measured: dict[int, int] = {}  # number of the step that it was measured in last
-        self._n_steps = 0
+        self._n_steps, self._next_look = 0, FORGETTING
         self._known: dict[float, float] = {}  # answers of `of`
 
     def observe(self, rows: int, seconds: float) -> None:
         """Record a step, or a draft."""
-        self._n_steps += 1
+        self.pass_by(1)
+        self._n[rows] = n = self._n.get(rows, 0) + 1
         before = self._seconds.get(rows)
-        self._seconds[rows] = seconds if before is None else SMOOTHING * before + (1 - SMOOTHING) * seconds
+        self._seconds[rows] = seconds if before is None else before + max(NEWEST, 1 / n) * (seconds - before)
         self._measured[rows] = self._n_steps
         if before is None or self._n_steps % REFRESHING == 0:
             self._known.clear()
-        if self._n_steps % FORGETTING == 0:
-            for old in [r for r, step in self._measured.items() if self._n_steps - step > LASTING]:
-                del self._seconds[old], self._measured[old]
+
+    def pass_by(self, n: int) -> None:
+        """Count steps, and forget what was measured too long ago, but for the newest."""
+        self._n_steps += n
+        if self._n_steps < self._next_look:
+            return
+        self._next_look, newest = self._n_steps + FORGETTING, max(self._measured.values(), default=0)
+        for rows, step in list(self._measured.items()):
+            if step < newest and self._n_steps - step > min(MOST_LASTING, LASTING * self._n[rows]):
+                del self._seconds[rows], self._measured[rows]
+                self._known.clear()
 
     def of(self, rows: float) -> float:
         """Seconds that so many rows take; 0 where nothing is known. More never take less."""

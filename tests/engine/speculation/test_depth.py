@@ -194,6 +194,31 @@ def test_rows_that_a_state_takes_back_count_in_the_depth(row: float, right: floa
     assert gain == pytest.approx(speed(depth) / speed(0), rel=0.05)
 
 
+def test_the_first_measurements_are_averaged_and_later_ones_forgotten_bit_by_bit() -> None:
+    cost = LearntCost(0.06)
+    for seconds in (4.0, 2.0, 3.0):
+        cost.observe(1, seconds)
+    assert cost.of(1) == pytest.approx(3.0)
+    for _ in range(40):
+        cost.observe(1, 7.0)
+    assert cost.of(1) == pytest.approx(7.0, rel=1e-3)
+
+
+def test_a_measurement_lasts_the_longer_the_oftener_it_was_made() -> None:
+    """A single one may have come at a bad time."""
+    for times, lasts in ((1, 128), (2, 256), (9, 512)):
+        cost = LearntCost(0.06)
+        for _ in range(times):
+            cost.observe(2, 50.0)
+        cost.observe(1, 1.0)
+        cost.pass_by(lasts - 32)
+        assert cost.of(2) == 50.0
+        cost.pass_by(65)
+        assert cost.of(2) == pytest.approx(1.06)
+        cost.pass_by(10_000)
+        assert cost.of(1) == 1.0
+
+
 def test_between_two_measurements_is_a_line() -> None:
     cost = LearntCost(0.06)
     for rows, seconds in ((1, 1.0), (5, 3.0)):
