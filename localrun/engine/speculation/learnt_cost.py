@@ -1,9 +1,12 @@
 """Cost of steps by their rows, and of drafts by their passes, learnt from those that were run. No tensors."""
 
+from collections.abc import Mapping
+
 NEWEST = 0.25  # weight of a new measurement at least: the first ones are averaged, as those after a start take longer
 LASTING = 128  # steps after which a measurement counts no more, by how often it was made: it may have been a bad one
 MOST_LASTING = 512  # steps, however often
 FORGETTING = 32  # steps between two looks for such
+MOST_WEIGHT = 4  # of measurements of the same rows, beside those of others: older ones are forgotten
 REFRESHING = 4  # steps that an answer to `of` is good for: it takes microseconds, and is asked for by depth
 
 
@@ -17,6 +20,7 @@ class LearntCost:
         self._n: dict[int, int] = {}  # measurements of it
         self._measured: dict[int, int] = {}  # number of the step that it was measured in last
         self._n_steps, self._next_look = 0, FORGETTING
+        self._fitted: dict[int, float] = {}  # the seconds such that more rows never take less
         self._known: dict[float, float] = {}  # answers of `of`
 
     def observe(self, rows: int, seconds: float) -> None:
@@ -44,8 +48,10 @@ class LearntCost:
         """Seconds that so many rows take; 0 where nothing is known. More never take less."""
         if not self._seconds:
             return 0.0
+        if not self._known:
+            self._fitted = never_less(self._seconds, self._n)
         if rows not in self._known:
-            self._known[rows] = min([self._between(rows), *(s for r, s in self._seconds.items() if r >= rows)])
+            self._known[rows] = self._between(rows)
         return self._known[rows]
 
     def halve(self) -> None:
@@ -55,11 +61,25 @@ class LearntCost:
 
     def _between(self, rows: float) -> float:
         """Cost on the line between the nearest measurements, extrapolated beyond the last by what further rows add."""
-        below = max((r for r in self._seconds if r <= rows), default=None)
-        above = min((r for r in self._seconds if r >= rows), default=None)
+        below = max((r for r in self._fitted if r <= rows), default=None)
+        above = min((r for r in self._fitted if r >= rows), default=None)
         if below is not None and above is not None:
             share = (rows - below) / (above - below) if above > below else 0.0
-            return (1 - share) * self._seconds[below] + share * self._seconds[above]
+            return (1 - share) * self._fitted[below] + share * self._fitted[above]
         nearest = below if below is not None else above
         assert nearest is not None
-        return self._seconds[nearest] * (1 + self.further * (rows - 1)) / (1 + self.further * (nearest - 1))
+        return self._fitted[nearest] * (1 + self.further * (rows - 1)) / (1 + self.further * (nearest - 1))
+
+
+def never_less(seconds: Mapping[int, float], measured: Mapping[int, int]) -> dict[int, float]:
+    """Seconds by rows such that more rows never take less: where some do, all between take the mean of them, by how
+    often each was `measured` (isotonic regression)."""
+    pools = list[tuple[float, float, list[int]]]()  # weight, mean, rows
+    for rows in sorted(seconds):
+        weight, mean, members = float(min(measured[rows], MOST_WEIGHT)), seconds[rows], [rows]
+        while pools and pools[-1][1] > mean:
+            before, mean_before, others = pools.pop()
+            mean = (before * mean_before + weight * mean) / (before + weight)
+            weight, members = before + weight, others + members
+        pools.append((weight, mean, members))
+    return {rows: mean for _, mean, members in pools for rows in members}

@@ -23,7 +23,7 @@ from localrun.engine.speculation.depth import (
 )
 from localrun.engine.speculation.draft_cost import DraftCost
 from localrun.engine.speculation.drafter import DraftedTokens
-from localrun.engine.speculation.learnt_cost import LearntCost
+from localrun.engine.speculation.learnt_cost import MOST_WEIGHT, LearntCost
 from localrun.engine.step_plan import StepPlan, StepWork
 
 EVIDENCE = 8
@@ -147,14 +147,23 @@ def test_wrong_drafts_lose_no_more_than_is_allowed(row: float, right: float, see
     assert found.time <= found.sequence.n_generated * (1 + SHARE) + FIRST_LOSS + dearest
 
 
-@given(st.dictionaries(st.integers(1, 16), st.floats(0.5, 4.0), min_size=1))
-def test_more_rows_never_take_less(measured: dict[int, float]) -> None:
+@given(st.dictionaries(st.integers(1, 16), st.tuples(st.floats(0.5, 4.0), st.integers(1, 9)), min_size=1))
+def test_more_rows_never_take_less(measured: dict[int, tuple[float, int]]) -> None:
     cost = LearntCost(0.06)
-    for rows, seconds in measured.items():
-        cost.observe(rows, seconds)
+    for rows, (seconds, times) in measured.items():
+        for _ in range(times):
+            cost.observe(rows, seconds)
+    ordered = sorted(measured)
+
+    def mean(first: int, last: int) -> float:
+        some = [(measured[rows][0], min(measured[rows][1], MOST_WEIGHT)) for rows in ordered[first : last + 1]]
+        return sum(seconds * weight for seconds, weight in some) / sum(weight for _, weight in some)
+
+    for n, rows in enumerate(ordered):  # the closest that rises: by its min-max formula
+        lowest = [min(mean(first, last) for last in range(n, len(ordered))) for first in range(n + 1)]
+        assert cost.of(rows) == pytest.approx(max(lowest))
     found = [cost.of(rows) for rows in range(1, 20)]
     assert all(after >= before - 1e-9 for before, after in pairwise(found))
-    assert all(cost.of(rows) <= seconds for rows, seconds in measured.items())
 
 
 @given(st.permutations(range(1, 9)), st.floats(0.01, 1.0), st.floats(0.01, 1.0))
