@@ -1,5 +1,5 @@
-"""Options as messages name them: everywhere as on the command line, `--ctx 4096`. Python respells them at its own edge,
-and a test finds a message with an option that it could not respell."""
+"""Options as messages name them: everywhere as on the command line, `--ctx 4096`. Python and the app respell them at
+their own edges, and a test finds a message with an option that Python could not respell."""
 
 import re
 from collections.abc import Iterator
@@ -11,12 +11,32 @@ from localrun.base.settings import SETTINGS
 # The options that are no settings, and what Python calls them.
 _SAME = ("precision", "think", "stop", "schema", "lenient", "regex", "grammar", "lora")
 _OTHERS = {"no-prefix-cache": "prefix_cache=False", **{name: name for name in _SAME}}
+_IN_MENU = ("ctx", "kv", "precision")  # of the app: F7 has these, F3 all settings
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?:[ =](\d+(?:\.\d+)?|[A-Za-z]\w*))?")
 
 
 def in_python(text: str) -> str:
     """A message with the options in it as Python spells them: `ctx=4096`."""
     return _OPTION.sub(_respelled, text)
+
+
+def in_app(text: str) -> str:
+    """A message with keys of the app in the place of options: `F7: ctx 4096` the first time, `F7` without a value."""
+    told: set[str] = set()
+
+    def named(found: re.Match[str]) -> str:
+        flag, value = found.groups()
+        name = flag.replace("-", "_")
+        if name not in SETTINGS and name not in _IN_MENU:
+            return found[0]
+        key = "F7" if name in _IN_MENU else "F3"
+        words = name if value is None else f"{name} {value}"
+        if key in told:
+            return words
+        told.add(key)
+        return key if value is None else f"{key}: {words}"
+
+    return _OPTION.sub(named, text)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import shlex
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import DoesNotFitError, LocalrunError, UsageError
@@ -107,8 +108,19 @@ def _usage_error(error: "typer.TyperException", arguments: Sequence[str]) -> Usa
         word = next(iter(first), "")
         if looks_like_path(word):
             return UsageError(f"there is no file or folder {word}", "`localrun FILE` opens the app on the model in it")
-        hint += ', or did you mean `localrun run "…"`?'
+        hint += f", or did you mean {_with_model(word)}?"
     return UsageError(message, hint)
+
+
+def _with_model(word: str) -> str:
+    """The command for a first word that is none: a model of this disk, or of the catalogue, else a prompt."""
+    from localrun.hub.resolve import resolve
+    from localrun.hub.suggest import catalogue_name
+
+    with suppress(LocalrunError):
+        resolve(word)
+        return f"`localrun tui {shlex.quote(word)}`"
+    return f"`localrun pull {shlex.quote(word)}`" if catalogue_name(word) else '`localrun run "…"`'
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:

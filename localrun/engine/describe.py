@@ -6,6 +6,7 @@ from math import prod
 
 from localrun.backends.interface import Backend
 from localrun.base.events import ModelInfo, Work
+from localrun.base.paths import what_is_not_kept, writable_folder
 from localrun.base.request import LoadOptions
 from localrun.engine.engine import Engine
 from localrun.engine.opened_model import OpenedModel
@@ -37,8 +38,7 @@ def describe(
     off = why_no_drafts(options, engine)
     slow = [*slow_parts(backend, layout, opened, plan), *notes_on_drafts(options, off)]
     from_disk = notes_of(plan, work_of_a_token(opened, layout, plan.config).weight_bytes)
-    is_lost = opened.identity is not None and engine.disk is None
-    lost = ("nothing is kept on disk: the model's files changed, or cannot be read twice",) if is_lost else ()
+    lost = [why_not_kept()] if opened.identity is not None and engine.disk is None else []
     return ModelInfo(
         name=options.name or options.path.stem,
         path=str(options.path),
@@ -58,6 +58,13 @@ def describe(
         bos_token=opened.text.tokenizer.bos_token,
         eos_token=opened.text.tokenizer.eos_token,
     )
+
+
+def why_not_kept() -> str:
+    """Why nothing is kept on disk, where it should be."""
+    if writable_folder("cache") is None:
+        return what_is_not_kept("cache")
+    return "nothing is kept on disk: the model's files changed, or cannot be read twice"
 
 
 def why_no_drafts(options: LoadOptions, engine: Engine) -> str:

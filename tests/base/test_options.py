@@ -6,7 +6,7 @@ import pytest
 from localrun_testing import REPOSITORY
 
 from localrun.base.errors import UsageError
-from localrun.base.options import in_python, python_spelling
+from localrun.base.options import in_app, in_python, python_spelling
 
 ROOMS = ("base", "cache", "chat", "client", "diagnose", "engine", "fit", "formats", "model", "ops", "text")
 OF_OTHER_PROGRAMS = ("remote_engines.py", "serve_lines.py")  # options of vLLM and SGLang
@@ -30,6 +30,25 @@ OF_OTHER_PROGRAMS = ("remote_engines.py", "serve_lines.py")  # options of vLLM a
 )
 def test_python_spells_options_its_own_way(said: str, python: str) -> None:
     assert in_python(said) == python
+
+
+@pytest.mark.parametrize(
+    ("said", "app"),
+    [
+        ("try --ctx 4096", "try F7: ctx 4096"),
+        ("a smaller context (--ctx 4096), or", "a smaller context (F7: ctx 4096), or"),
+        ("give the model a larger context with --ctx", "give the model a larger context with F7"),
+        ("--kv k8v4 and --kv q8 are safer", "F7: kv k8v4 and kv q8 are safer"),
+        (
+            "run it with --precision int8, or --backend reference",
+            "run it with F7: precision int8, or F3: backend reference",
+        ),
+        ("a file called my--ctx 12.gguf", "a file called my--ctx 12.gguf"),
+        ("`localrun rm --yes`", "`localrun rm --yes`"),
+    ],
+)
+def test_the_app_names_keys_in_the_place_of_options(said: str, app: str) -> None:
+    assert in_app(said) == app
 
 
 def test_errors_leave_with_both_their_sentences_respelled() -> None:

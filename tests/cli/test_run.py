@@ -180,6 +180,8 @@ def test_raw_is_the_prompt_alone(faces: Faces) -> None:
         (["chat", "--json"], "did you mean --jsonl?"),
         (["nonsense"], "No such command"),
         (["what is love?"], "did you mean `localrun run"),
+        (["builtin"], "did you mean `localrun tui builtin`"),
+        (["qwen3.5-4b"], "did you mean `localrun pull qwen3.5-4b`"),
         (["list", "extra"], "extra"),
         (["config", "colour"], "there is no setting"),
         (["config", "temp", "1"], "did you mean temperature?"),

@@ -42,6 +42,14 @@ def readers() -> int:
     return sum(thread.name == "localrun-restore" for thread in threading.enumerate())
 
 
+def test_a_load_says_that_nothing_can_be_written(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "file").touch()
+    monkeypatch.setenv("LOCALRUN_HOME", str(home / "file"))
+    with client() as one:
+        assert [note for note in one.info.notes if note.startswith(f"cannot write to {home / 'file'}")]
+        assert not [note for note in one.info.notes if "files changed" in note]
+
+
 class Gate:
     """Reads from the disk as far as it is open."""
 

@@ -5,6 +5,7 @@ from typing import Literal
 from textual.dom import DOMNode
 
 from localrun.base.errors import LocalrunError
+from localrun.base.options import in_app
 from localrun.base.sanitize import clean
 
 
@@ -12,7 +13,8 @@ def toast(
     node: DOMNode, title: str, text: str = "", severity: Literal["information", "warning", "error"] = "information"
 ) -> None:
     """Show it for a few seconds."""
-    node.app.notify(clean(text), title=clean(title, keep_newlines=False), severity=severity, markup=False)
+    title, text = clean(title, keep_newlines=False), clean(text)
+    node.app.notify(in_app(text), title=in_app(title), severity=severity, markup=False)
 
 
 def toast_error(node: DOMNode, error: LocalrunError) -> None:

@@ -7,6 +7,7 @@ from textual.geometry import Size
 from textual.widgets import Static
 
 from localrun.base.errors import LocalrunError
+from localrun.base.options import in_app
 from localrun.base.sanitize import clean
 from localrun_tui.markdown.wrapping import wrap
 
@@ -45,7 +46,7 @@ class Notice(Static):
         """Show a text; it is made safe first, as it may quote foreign names."""
         self._is_of_load = self._is_of_reading = False
         self._said_in = self._chat()
-        self.update(clean(text))
+        self.update(in_app(clean(text)))
         self.display = bool(text)
 
     def say_error(self, error: LocalrunError) -> None:

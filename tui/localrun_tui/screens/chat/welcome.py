@@ -4,6 +4,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from localrun.base.events import ModelInfo
+from localrun.base.options import in_app
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.model_name import model_name
 
@@ -32,5 +33,5 @@ class Welcome(Static):
         lines = [Content.styled("Ask anything.", "bold $text-primary"), model, Content()]
         lines += [Content.assemble((f"{key:<8}", "bold $text-accent"), what) for key, what in _KEYS]
         notes = [*(info.notes if info else ()), *([problem] if problem else [])]
-        lines += [Content(), *(say(note, "$text-warning") for note in notes)] if notes else []
+        lines += [Content(), *(say(in_app(note), "$text-warning") for note in notes)] if notes else []
         super().__init__(Content("\n").join(lines), id="welcome")
