@@ -5,12 +5,34 @@ from typing import Any
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready
 from localrun_testing.pilots import drive, until, until_text
 from textual.pilot import Pilot
-from textual.widgets import Input, TextArea
+from textual.widgets import Button, Input, TextArea
 
 from localrun.base.settings import Settings
 from localrun_tui.screens.chat.chat_settings import ChatSettings, ChatSettingsScreen
 from localrun_tui.screens.chat.number_row import NumberRow
+from localrun_tui.themes import DARK
 from localrun_tui.widgets.fields import LineField
+
+
+def test_the_button_that_enter_takes_is_the_brightest() -> None:
+    """What has the focus is turned round: it stands on the colour of its words."""
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: app.screen.query("#save"))
+        save, leave = (app.screen.query_one(name, Button) for name in ("#save", "#leave"))
+        save.focus()
+        await until(pilot, lambda: bool(save.styles.text_style.reverse))
+        assert save.styles.color.hex.lower() == DARK.primary
+        assert not leave.styles.text_style.reverse
+        leave.focus()
+        await until(pilot, lambda: bool(leave.styles.text_style.reverse))
+        assert leave.styles.color.hex.lower() == DARK.primary
+        assert not save.styles.text_style.reverse
+
+    drive(app, steps)
 
 
 def test_a_system_prompt_that_was_typed_is_not_lost_by_escape() -> None:

@@ -15,9 +15,11 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from localrun.base.request import LoadOptions
+from localrun.diagnose.explain.topic_report import TopicReport
 from localrun.diagnose.explain.words import WORDS
 from localrun.diagnose.predict.sizes import SIZES
 from localrun.diagnose.predict.what_if import WhatIf
+from localrun_tui.screens.explain.drawing import report_content
 from localrun_tui.screens.explain.explain_screen import ExplainScreen
 from localrun_tui.screens.explain.machine_state import loaded_size
 from localrun_tui.screens.explain.measurable import measurable
@@ -69,6 +71,15 @@ def test_numbers_follow_the_knobs(size: tuple[int, int], monkeypatch: pytest.Mon
         await until(pilot, lambda: app.screen is chat_screen(pilot))
 
     drive(app, steps, size)
+
+
+def test_advice_names_keys_and_has_no_backticks() -> None:
+    advice = "`--kv q8` holds twice as much, and `localrun bench --compare A B` compares two"
+    report = TopicReport("memory", "What it takes", "", (), (), conclusion=advice)
+    text = report_content(report, 40).plain
+    assert "→ F7: kv q8 holds twice" in text
+    assert "localrun bench --compare A B compares" in " ".join(text.split())
+    assert "`" not in text
 
 
 def test_times_say_that_the_machine_was_busy_when_it_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:

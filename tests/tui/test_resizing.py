@@ -179,6 +179,21 @@ def test_a_panel_that_was_opened_where_there_was_little_room_stays_where_there_i
     drive(app, steps)
 
 
+def test_the_words_in_an_empty_editor_are_not_cut() -> None:
+    """Between both panels neither."""
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+g", "ctrl+l")
+        editor = chat_screen(pilot).composer.editor
+        for width in (120, 200, 120, 80, 44):
+            await pilot.resize_terminal(width, 30)
+            await until(pilot, lambda: len(str(editor.placeholder)) < editor.size.width)
+
+    drive(app, steps, LARGE)
+
+
 def test_on_a_wide_screen_list_and_inspector_open_by_themselves_unless_they_were_closed(tmp_path: Path) -> None:
     app, _ = chat_app(folder=tmp_path)
 

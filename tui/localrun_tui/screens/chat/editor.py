@@ -13,6 +13,8 @@ from localrun_tui.widgets.fields import TextField, pasted
 
 _NEW_LINE_TOO = "New line, where the terminal distinguishes it from Enter"
 _DETACH = "Detach, before the text"
+_EMPTY = "Ask anything. Enter sends. / for commands, @ for files."
+_EMPTY_NARROW = "Ask anything. / commands, @ files."
 _LONG_PASTE = 4000  # characters; more becomes a chip instead of flooding the line
 
 
@@ -63,9 +65,11 @@ class Editor(TextField):
     below_messages = False
 
     def __init__(self, writer: Writer) -> None:
-        words = "Ask anything. Enter sends. / for commands, @ for files."
-        super().__init__(placeholder=words, id="editor", show_line_numbers=False, compact=True)
+        super().__init__(placeholder=_EMPTY, id="editor", show_line_numbers=False, compact=True)
         self._writer = writer
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.placeholder = _EMPTY if event.size.width > len(_EMPTY) else _EMPTY_NARROW
 
     @property
     def before_cursor(self) -> str:

@@ -3,9 +3,11 @@
 import re
 import textwrap
 from collections.abc import Iterable
+from dataclasses import replace
 
 from textual.content import Content
 
+from localrun.base.options import in_app
 from localrun.base.units import gib, ms, tps
 from localrun.diagnose.explain import draw
 from localrun.diagnose.explain.topic_report import TopicReport
@@ -23,7 +25,7 @@ def report_content(report: TopicReport, width: int, title: str = "", about: bool
     lines += [_line(line) for line in draw.pictures(report, width)]
     lines += [_figure_line(line) for line in draw.figures(report.figures, width)]
     lines.append(Content(""))
-    lines += [_said(line) for line in draw.conclusion(report, width)]
+    lines += _told(draw.conclusion(replace(report, conclusion=in_app(report.conclusion)), width))
     lines.append(Content(""))
     if about:
         lines += [say(line, MUTED) for line in textwrap.wrap(report.text, width)]
@@ -45,6 +47,19 @@ def _figure_line(line: str) -> Content:
 
 def _said(line: str) -> Content:
     return Content.styled(line[:1], "$text-accent bold") + Content(line[1:])
+
+
+def _told(lines: Iterable[str]) -> list[Content]:
+    """Lines of advice; what is between backticks, over their ends too, is in bold."""
+    shown, is_code = [], False
+    for line in lines:
+        first, *others = line.split("`")
+        content = Content.styled(first, "bold") if is_code else _said(first)
+        for part in others:
+            is_code = not is_code
+            content += Content.styled(part, "bold") if is_code else Content(part)
+        shown.append(content)
+    return shown
 
 
 def memory_line(times: Times) -> Content:

@@ -26,6 +26,7 @@ from localrun_tui.screens.explain.machine_state import MachineState, read_machin
 from localrun_tui.screens.explain.measurement import Measurement, MeasureTopic
 from localrun_tui.screens.explain.parameter_label import ParameterLabel
 from localrun_tui.screens.explain.parameters import BY_FIELD, CODECS, PARAMETERS, near, of_size, turned
+from localrun_tui.screens.models.model_rows import FLOOR_WORDS
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.key_bar import KeyBar
@@ -35,7 +36,6 @@ from localrun_tui.widgets.toast import toast_error
 
 _WIDEST = 110  # columns of a report: longer lines are hard to read
 BESIDE = 160  # columns from which on measured figures are beside predicted ones
-FLOOR = "; ≥: measured while others computed"
 TICK_SECONDS = 0.5
 SETTLED_SECONDS = 0.1  # until new lines have their places
 
@@ -196,7 +196,7 @@ class ExplainScreen(Page[None]):
         size = self.what.size
         source = f"{size.name} here, by formula" + ("" if size.loaded else f": as {size.of}")
         if self.here is not None and not self.here.rates.idle:
-            source += FLOOR
+            source += f"; {FLOOR_WORDS}"
         if self._measuring is not None:
             source = self._measuring.words
         self.query_one("#model", Static).update(say(source, "$text-accent" if self._measuring else MUTED))

@@ -27,7 +27,7 @@ SOURCES = {
 }
 
 
-FLOOR_WORDS = "≥: other programs computed while this machine was measured; it is measured again later"
+FLOOR_WORDS = "≥: measured while others computed"
 
 
 @dataclass(frozen=True, slots=True)
