@@ -18,6 +18,7 @@ from localrun.chat.reading_speed import ReadingSpeed
 WayName = Literal["as it is", "condensed", "in parts"]
 _FILL = 0.75  # of the context that a text and its question may take; the rest is for the answer
 _BYTES_PER_TOKEN = 0.7  # of the context, for a condensed text: about half of it, as logs have tokens of one digit
+_MOST_PER_TOKEN = 16  # bytes of a token in a text as a whole; usual are 2 to 6
 _WORTH = 0.5  # of the text: one that is condensed to less is offered
 
 
@@ -57,7 +58,9 @@ class WaysToRead:
         return [*([condensed] if condensed else []), last]
 
     def at_once(self, part: FilePart, name: WayName = "as it is", about: str = "") -> ReadingWay | None:
-        """All of a text beside the question; None where it does not fit."""
+        """All of a text beside the question; None where it does not fit. To count megabytes would take seconds."""
+        if n_bytes(part.text) > _MOST_PER_TOKEN * self._ctx:
+            return None
         request = Request(messages=({"role": "user", "content": text_of((part, TextPart(self.question)))},))
         try:
             n_tokens = self.count(request) or about_tokens(n_bytes(part.text))

@@ -246,3 +246,14 @@ def test_the_best_way_comes_first() -> None:
     assert ways("short") == [("as it is", True)]
     many = "".join(f"{a}{b} of {a} with {b}{a}: {n}\n" for a in "abcdefgh" for b in "ijklmnop" for n in range(100, 200))
     assert ways(many, 0.5)[0] == ("condensed", False)
+
+
+def test_megabytes_are_not_counted_token_by_token() -> None:
+    counted: list[int] = []
+
+    def count(request: Request) -> int:
+        counted.append(n_bytes(str(request.messages[0]["content"])))
+        return counted[-1] // 3
+
+    WaysToRead("What went wrong?", replace(INFO, ctx=2048), count).of(FilePart("a.log", "job 17 is done\n" * 100_000))
+    assert max(counted) < 16 * 2048

@@ -21,8 +21,10 @@ from localrun.base.request import Request
 from localrun.chat import attachments
 from localrun.chat.condensed import Condensed
 from localrun.chat.condensed_file import ReadingProgress, ReadingWatch, condense_file
+from localrun.chat.ways_to_read import ReadingWay
 from localrun_tui.screens.dialogs.read_screen import ReadScreen
 from localrun_tui.state import file_reading
+from localrun_tui.state.long_text import LongText
 
 FOUND = "ERROR the disk is full"
 LINES = [f"line {number} is fine" for number in range(1, 90_001)]
@@ -125,6 +127,35 @@ def test_lines_with_words_of_the_question_are_offered_and_the_question_is_kept(l
         assert chat_screen(pilot).composer.editor.text == "Which errors?"
 
     drive(app, steps)
+
+
+def test_a_question_is_looked_at_once_however_fast_its_keys_came(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look takes a thread, and counts tokens in the engine."""
+    asked: list[str] = []
+    ways = LongText.ways
+
+    def count(text: LongText, typed: str, question: str) -> list[ReadingWay]:
+        asked.append(question)
+        return ways(text, typed, question)
+
+    monkeypatch.setattr(LongText, "ways", count)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/read server.log")
+        await pilot.press("enter")
+        await opened(pilot)
+        assert "choose a way" not in screen_text(app)
+        question = "What went wrong?"
+        for end in range(1, len(question) + 1):
+            dialog(pilot).query_one("#asked", Input).value = question[:end]
+        await pilot.press("tab")
+        await until_text(pilot, "tokens to read")
+        await until_text(pilot, "↑↓ and Enter choose a way")
+        assert asked == [question]
+
+    drive(app, steps, SMALL)
 
 
 def test_a_log_is_condensed_at_once_and_its_text_is_seen_before(log: Path) -> None:

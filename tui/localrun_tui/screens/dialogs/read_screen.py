@@ -4,11 +4,12 @@ import time
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.timer import Timer
 from textual.widgets import Input, OptionList, Static
 
 from localrun.base.content import FilePart
@@ -34,7 +35,7 @@ from localrun_tui.widgets.toast import toast
 _LOOK_LINES = 400  # of a part, in the preview
 _AT_REST = 0.3  # seconds without a key before a plan is made
 _PARTS = "all; or -200 its end, 100-900 lines, /words/ found lines"
-_QUESTION = "what do you want to know of it? Then you see what reading it takes"
+_QUESTION = "what do you want to know? Then you see what it takes"
 _BAR = 24
 _NAME, _AROUND = 11, 4  # cells of the name of a way, and around what is said of it
 
@@ -66,6 +67,7 @@ class ReadScreen(Dialog[FilePart | None]):
         self.question = question  # as it stands in the dialog
         self._stop: Cancellation | None = None  # of the reading under way
         self._began = 0.0
+        self._pause: Timer | None = None  # after the last key
         self._looking: Task | None = None
         self._ways: Sequence[ReadingWay] = ()  # to read the part for the question, as both stand in the fields
 
@@ -95,11 +97,16 @@ class ReadScreen(Dialog[FilePart | None]):
     def _typed(self) -> None:
         self.question = self._fields[1].strip()
         self._offer(())
-        self.set_timer(_AT_REST, lambda typed=self._fields: self._look() if typed == self._fields else None)
+        if self._pause is not None:
+            self._pause.stop()
+        self._pause = self.set_timer(_AT_REST, self._look)
 
-    def on_descendant_focus(self) -> None:
-        does = "Enter attaches the part" if self.query_one("#part").has_focus else "↑↓ and Enter choose a way"
-        self.query_one(KeyHint).show(f"{does} · Tab goes on · Page↑↓ scroll · Escape leaves")
+    @on(events.DescendantFocus)
+    def _name_keys(self) -> None:
+        """Name those that do something here and now."""
+        does = "Enter attaches the part · " if self.query_one("#part").has_focus else ""
+        does = "↑↓ and Enter choose a way · " if not does and self._ways else does
+        self.query_one(KeyHint).show(f"{does}Tab goes on · Page↑↓ scroll · Escape leaves")
 
     @property
     def _fields(self) -> tuple[str, str]:
@@ -136,6 +143,7 @@ class ReadScreen(Dialog[FilePart | None]):
         options = self.query_one("#ways", MarkedOptions)
         options.set_options([_row(way, max(options.size.width - _AROUND, 10)) for way in ways])
         options.highlighted = 0 if ways else None
+        self._name_keys()
 
     @on(OptionList.OptionHighlighted)
     def _look_at_way(self, event: OptionList.OptionHighlighted) -> None:
