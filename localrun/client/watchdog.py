@@ -13,6 +13,7 @@ class Watchdog:
         self._pid = pid
         self._n_heard = n_heard
         self._silent = 0.0  # seconds
+        self._was_stopped = False  # when we last looked
         self._computed: float | None = None  # seconds of CPU when we last looked
 
     def waited(self, seconds: float, n_heard: int) -> str:
@@ -23,10 +24,14 @@ class Watchdog:
         if n_heard != self._n_heard:
             self._silent, self._n_heard = 0.0, n_heard
         elif self._silent >= STOPPED_SECONDS and process_stats.is_stopped(self._pid):
-            return "the engine's process was stopped, and did not go on"
+            if self._was_stopped:  # else it may go on as we do, where both were stopped
+                return "the engine's process was stopped, and did not go on"
+            self._was_stopped = True
+            return ""
         elif self._silent >= STUCK_SECONDS:
             self._silent, before = 0.0, self._computed
             self._computed = process_stats.cpu_seconds(self._pid)
             if self._computed == before:
                 return f"the engine did nothing for {STUCK_SECONDS:.0f} seconds, and was ended"
+        self._was_stopped = False
         return ""

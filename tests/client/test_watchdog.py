@@ -43,4 +43,14 @@ def test_one_that_is_stopped_is_given_up_sooner(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(process_stats, "is_stopped", lambda pid: True)
     watchdog = Watchdog(1, 0)
     assert not watchdog.waited(STOPPED_SECONDS / 2, 0)
+    assert not watchdog.waited(STOPPED_SECONDS / 2, 0)
     assert "stopped" in watchdog.waited(STOPPED_SECONDS / 2, 0)
+
+
+@pytest.mark.usefixtures("still")
+def test_one_that_goes_on_a_moment_after_us_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both were stopped, and it was silent before, too."""
+    stopped = itertools.cycle([True, False])
+    monkeypatch.setattr(process_stats, "is_stopped", lambda pid: next(stopped))
+    watchdog = Watchdog(1, 0)
+    assert not any(watchdog.waited(STOPPED_SECONDS, 0) for _ in range(10))

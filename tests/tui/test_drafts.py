@@ -1,5 +1,6 @@
 """What was typed and not sent is there again, whatever ended the app."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,13 @@ from typing import Any
 import psutil
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, type_text
-from localrun_testing.pilots import drive, until
+from localrun_testing.pilots import drive, until, until_text
 from textual.pilot import Pilot
 
 from localrun.base.content import FilePart, TextPart
 from localrun.base.paths import writable_folder
 from localrun_tui.screens.chat import chat_pane
+from localrun_tui.state import draft
 from localrun_tui.state.draft import keep_draft, take_draft
 from localrun_tui.state.process_mark import own_mark, runs_elsewhere
 
@@ -67,6 +69,29 @@ def test_what_was_typed_comes_back_after_quitting(chats: Path) -> None:
 
     drive(app, leave)
     drive(again, come_back)
+
+
+def test_a_draft_that_cannot_be_kept_is_not_lost_by_quitting(chats: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(draft, "write_whole", full)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "half of a question")
+        await pilot.press("ctrl+q")
+        await until_text(pilot, "cannot be written to disk")
+        await pilot.press("n")
+        await until(pilot, lambda: app.screen is chat_screen(pilot))
+        assert chat_screen(pilot).composer.editor.text == "half of a question"
+        await pilot.press("ctrl+q")
+        await until_text(pilot, "cannot be written to disk")
+        await pilot.press("y")
+
+    drive(app, steps)
+    assert app.return_code == 0
 
 
 def test_drafts_of_apps_that_ended_become_one_and_those_of_others_stay(chats: Path) -> None:

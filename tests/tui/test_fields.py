@@ -75,6 +75,7 @@ WAYS = {
     "part of a file": Way(lambda: ReadScreen(LongText(NO_SESSION, "a.txt", "a\nb"))),
     "question about a file": Way(lambda: ReadScreen(LongText(NO_SESSION, "a.txt", "a\nb"), "why?")),
     "ask": Way(lambda: AskText("Title?")),
+    "ask for a path": Way(lambda: AskText("Open?", is_path=True)),
     "server": Way(lambda: EndpointForm(None, [])),
     "search of settings": Way(SettingsScreen, ("slash",)),
     "a setting": Way(SettingsScreen, ("slash", *"system prompt", "enter", "enter")),

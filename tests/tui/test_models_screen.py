@@ -9,7 +9,7 @@ import pytest
 from localrun_testing.fake_chat_server import FakeChatServer, fake_chat_server
 from localrun_testing.fake_hub import FakeHub
 from localrun_testing.model_screens import ScreenApp, hub_with_models, known_machine
-from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import INFO, ScriptedClient
 from localrun_testing.stub_gguf import stub_gguf
 from textual.pilot import Pilot
@@ -24,9 +24,10 @@ from localrun.client.worker import WorkerClient
 from localrun.fit.rates import Rates
 from localrun.hub import preview
 from localrun.hub.catalogue_rows import catalogue_rows, first_model
+from localrun_tui.screens.dialogs.ask import AskText
 from localrun_tui.screens.models.model_rows import used_when
 from localrun_tui.screens.models.models_screen import ModelsScreen
-from localrun_tui.screens.models.open_path import looks_like_path
+from localrun_tui.widgets.model_path_field import longer_path, looks_like_path
 
 
 @pytest.fixture
@@ -309,6 +310,48 @@ def test_a_path_that_is_no_model_says_why(tmp_path: Path) -> None:
         await until_text(pilot, "there is no model in the folder")
 
     drive(ScreenApp(ModelsScreen()), steps, LARGE)
+
+
+def test_a_path_is_completed_as_in_a_shell(tmp_path: Path) -> None:
+    for name in (".hidden", "other", "own models"):
+        (tmp_path / name).mkdir()
+    stub_gguf(tmp_path / "own models", "own-F16.gguf")
+    (tmp_path / "own models" / "notes.txt").touch()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "builtin")
+        await pilot.press("slash")
+        box = pilot.app.screen.query_one("#filter", Input)
+        for typed, whole in [(f"{tmp_path}/ow", f"{tmp_path}/own models/"), ("", "own-F16.gguf")]:
+            look_for(pilot, box.value + typed)
+            box.cursor_position = len(box.value)
+            await until_text(pilot, "⏎ Open the path")
+            await until(pilot, lambda: bool(box._suggestion))
+            await pilot.press("tab")
+            assert box.value.endswith(whole)
+        await pilot.press("tab")  # nothing to complete
+        assert not box.has_focus
+        await pilot.press("slash", "enter")
+        await until_text(pilot, "LONGEST")
+
+    drive(ScreenApp(ModelsScreen()), steps, SMALL)
+    assert longer_path(f"{tmp_path}/.h") == f"{tmp_path}/.hidden/"
+    assert longer_path(f"{tmp_path}/nothing") is longer_path(f"{tmp_path}/x/y") is longer_path("~nobody9/x") is None
+
+
+def test_a_wrong_path_is_asked_for_again(tmp_path: Path) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "builtin")
+        await pilot.press("f")
+        await until_text(pilot, "Tab completes, Enter opens it, Escape leaves it as it was")
+        assert "it stays in this list once it was loaded" in " ".join(screen_text(pilot.app).replace("│", " ").split())
+        await pilot.press(*"nowhere")
+        await pilot.press("enter")
+        await until_text(pilot, "there is no")
+        await until(pilot, lambda: isinstance(pilot.app.screen, AskText))
+        assert pilot.app.screen.query_one(Input).value == "~/nowhere"
+
+    drive(ScreenApp(ModelsScreen()), steps, SMALL)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from textual.pilot import Pilot
 from localrun.base.content import FilePart, TextPart
 from localrun.base.paths import folder
 from localrun.chat.journal import ChatStore
-from localrun_tui.crash import HANGUP
 from localrun_tui.state.draft import keep_draft, take_draft
 
 if sys.platform == "win32":
@@ -192,11 +191,11 @@ def test_what_was_written_is_kept_when_the_terminal_is_gone() -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
         chat_screen(pilot).composer.write("half of a question")
-        app.hang_up()
-        app.hang_up()
+        app.end_by(1)
+        app.end_by(1)
 
     drive(app, steps)
-    assert app.return_code == HANGUP
+    assert app.return_code == 129
     assert take_draft() == (TextPart("half of a question"),)
 
 

@@ -109,7 +109,7 @@ def test_quitting_while_others_are_answered_asks_first() -> None:
         await until(pilot, lambda: app.session.server.requests)
         await pilot.press("ctrl+q")
         await until(pilot, lambda: isinstance(pilot.app.screen, ConfirmScreen))
-        assert "1 request under way" in screen_text(pilot.app)
+        assert f"{app.session.server.url}, 1 request under way" in screen_text(pilot.app)
         await pilot.press("n")
         assert address(pilot.app)
         await pilot.press("ctrl+q")

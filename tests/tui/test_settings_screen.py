@@ -2,6 +2,7 @@
 
 import stat
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -250,9 +251,11 @@ def test_a_theme_is_shown_while_one_goes_through_them_and_taken_back() -> None:
 def test_what_counts_when_a_model_is_loaded_is_loaded_at_once_if_one_likes() -> None:
     loads: list[Any] = []
     client = ScriptedClient()
+    go_on = threading.Event()
 
     def open_client(choice: ModelChoice, progress: Any) -> ScriptedClient:
         loads.append(choice)
+        assert len(loads) < 2 or go_on.wait(60)
         return client
 
     app = LocalrunApp(open_client, lambda: ChatStore(None), lambda: replace(CHOICE, ctx=512, kv="q4"))
@@ -266,11 +269,17 @@ def test_what_counts_when_a_model_is_loaded_is_loaded_at_once_if_one_likes() -> 
             await pilot.press("f3")
             await until_text(pilot, "KV cache")
             go_to(pilot, key)
-            await pilot.press("enter", *keys, "enter")
+            await pilot.press("enter", *keys)
+            await until(pilot, lambda: "Search" not in screen_text(app))  # neither key nor words of the footer
+            await pilot.press("enter")
             await until(pilot, lambda: "config.toml" in line_of(app, key))  # noqa: B023
             await pilot.press("escape")
             await until_text(pilot, says)
             await pilot.press("y")
+            if not go_on.is_set():
+                await until_text(pilot, "The model is being loaded")
+                assert "was held with" not in screen_text(app)
+                go_on.set()
 
     drive(app, steps, LARGE)
     assert loads == [replace(CHOICE, ctx=512, kv="q4"), CHOICE], "as the settings say now"

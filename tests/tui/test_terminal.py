@@ -1,6 +1,7 @@
 """The app's terminal after stops, those that it could not see coming among them, and after its loss."""
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -11,8 +12,6 @@ import psutil
 import pytest
 from localrun_testing import REPOSITORY
 from localrun_testing.waiting import until
-
-from localrun_tui.crash import HANGUP
 
 if sys.platform == "win32":
     pytest.skip("no pseudo-terminals and no signals on Windows", allow_module_level=True)
@@ -127,4 +126,12 @@ def test_it_ends_with_its_terminal(app: App) -> None:
     """Without a hangup, too: the terminal is not the controlling one."""
     app.lose_terminal()
     until(lambda: app.process.poll() is not None)
-    assert app.process.returncode == HANGUP
+    assert app.process.returncode == 128 + signal.SIGHUP
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_signal_ends_it_and_leaves_the_terminal_as_it_was(app: App, number: signal.Signals) -> None:
+    app.process.send_signal(number)
+    until(lambda: app.lines() != [] and app.process.poll() is not None)
+    assert app.process.returncode == 128 + number
+    assert termios.tcgetattr(app.terminal) == app.before

@@ -18,7 +18,7 @@ from localrun_tui.crash import PlainEnd
 from localrun_tui.keys import EVERYWHERE, groups
 from localrun_tui.screens.chat.chat_screen import ChatScreen
 from localrun_tui.state.desktop import LONG_SECONDS, Desktop
-from localrun_tui.state.draft import take_draft
+from localrun_tui.state.draft import keep_draft, take_draft
 from localrun_tui.state.session import Session
 from localrun_tui.themes import DARK, LIGHT, default_theme
 from localrun_tui.widgets.minimal_update import MinimalUpdate, ShownRows
@@ -210,22 +210,24 @@ class LocalrunApp(PlainEnd):
     # ---- keys and commands
 
     async def action_quit(self) -> None:
-        """Quit; first ask where that ends downloads or the server."""
+        """Quit; first ask where that ends downloads or the server, or loses a draft."""
         from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 
         active = [one for one in self.downloads.all() if one.active] if "downloads" in vars(self) else []
-        server = self.session.server
-        if not active and not server.url:
+        server, is_lost = self.session.server, not keep_draft(self.unsent)
+        if not (active or server.url or is_lost):
             self.leave()
             return
         question = "Quit?"
+        if is_lost:
+            question += " What you were writing is lost then: it cannot be written to disk."
         facts = [(f"{one.share:.0%} of", f"{one.short_name} {one.precision}") for one in active]
         if active:
             question += " Downloads end with the app; what has arrived is kept, and goes on from there."
         if server.url:
             question += " Other programs are not answered any more."
             n_requests = len(server.requests)
-            facts.append((server.url, f"{n_requests} request{'' if n_requests == 1 else 's'} under way"))
+            facts.append(("served at", f"{server.url}, {n_requests} request{'' if n_requests == 1 else 's'} under way"))
             facts += [(program, "uses the engine; it loads the model itself then") for program in server.programs]
         self.push_screen(ConfirmScreen(question, facts, "Quit", "Stay"), lambda yes: self.leave() if yes else None)
 

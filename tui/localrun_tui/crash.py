@@ -19,7 +19,7 @@ from localrun.base.paths import what_is_not_kept, writable_folder
 from localrun.base.sanitize import clean
 from localrun_tui.state.draft import keep_draft
 
-HANGUP = 129  # exit code, as of a program that SIGHUP ends
+BY_SIGNAL = 128  # exit code of a program that a signal ends: this, and the number of the signal
 _NAME = "crash.txt"
 
 
@@ -53,9 +53,9 @@ class PlainEnd(App[None]):
             self._keep_unsent()
             self.exit(return_code=return_code)
 
-    def hang_up(self) -> None:
-        """End because the terminal is gone."""
-        self.leave(HANGUP)
+    def end_by(self, signal: int) -> None:
+        """End as by this signal; SIGHUP where the terminal is gone."""
+        self.leave(BY_SIGNAL + signal)
 
     def _handle_exception(self, error: Exception) -> None:
         """End with a report. Textual's own writes values of variables to the terminal, and so parts of chats."""

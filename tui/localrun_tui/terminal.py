@@ -2,6 +2,7 @@
 
 import os
 import selectors
+import signal
 from codecs import getincrementaldecoder
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,6 +12,7 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from localrun_tui.key_parser import KeyParser
 
+_HANGUP = signal.Signals["SIGHUP"]  # which mypy does not know on Windows
 _READ_BYTES = 4096
 _TICK_SECONDS = 0.1  # after which an Esc that nothing follows is a key of its own
 
@@ -28,6 +30,11 @@ class Terminal(LinuxDriver):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._file: Any = _Output(self._file, self._hang_up)
+        for number in (
+            _HANGUP,
+            signal.SIGTERM,
+        ):  # else they end the app, the terminal as it is
+            self._loop.add_signal_handler(number, self._end_by, number)
 
     def _sigtstp_application(self, *_: Any) -> None:
         if self._auto_restart:
@@ -72,7 +79,10 @@ class Terminal(LinuxDriver):
 
     def _hang_up(self) -> None:
         """End the app; from any thread, any number of times."""
-        self._call_soon(self._app.hang_up)  # type: ignore[attr-defined]
+        self._call_soon(lambda: self._end_by(_HANGUP))
+
+    def _end_by(self, number: int) -> None:
+        self._app.end_by(number)  # type: ignore[attr-defined]
 
     def _call_soon(self, callback: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop has ended: the terminal is as it was already

@@ -38,14 +38,14 @@ async def continue_chat(session: "Session") -> None:
     if choice is None:
         session.post(ModelGone(held.model, present.stored.name))
         return
-    await load_instead(session, choice)
+    await load_instead(session, choice, for_chat=True)
 
 
-async def load_instead(session: "Session", choice: "ModelChoice") -> bool:
+async def load_instead(session: "Session", choice: "ModelChoice", for_chat: bool = False) -> bool:
     """Load `choice`; where that is given up or fails, the present model comes back. Gives whether it is there now."""
     present = session.present
     try:
-        loaded = await session.load(choice, present)
+        loaded = await session.load(choice, present, for_chat)
     except LocalrunError:
         if present is not None:
             await session.load(present)

@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class LoadBegan(Message):
-    """A model is being loaded; `instead_of` the one that comes back if that is given up: a chat wanted another."""
+    """A model is being loaded; `instead_of` the one that comes back if that is given up. `for_chat`: it was held so."""
 
     choice: "ModelChoice"
     instead_of: "ModelChoice | None" = None
+    for_chat: bool = False
 
     @property
     def words(self) -> str:
         """A note about it for the user; empty for a load that was asked for."""
-        if self.instead_of is None:
+        if self.instead_of is None or not self.for_chat:
             return ""
         both = (self.choice, self.instead_of)
         wanted, present = (f"{one.stored.name} {one.precision}".strip() for one in both)

@@ -81,13 +81,15 @@ class Session:
     def info(self) -> ModelInfo | None:
         return self.model.info
 
-    async def load(self, choice: "ModelChoice", instead_of: "ModelChoice | None" = None) -> bool:
+    async def load(
+        self, choice: "ModelChoice", instead_of: "ModelChoice | None" = None, for_chat: bool = False
+    ) -> bool:
         """Load `choice`; a message sent meanwhile is answered afterwards. Gives whether it is there now: it is not
-        when it was given up. `instead_of` comes back in its place then."""
+        when it was given up. `instead_of` comes back in its place then. `for_chat`: the chat was held with it."""
         await self.stop()
         if self.chat is not None and self.chat.kept:
             choice = replace(choice, chat_id=self.chat.id)
-        self.post(LoadBegan(choice, instead_of))
+        self.post(LoadBegan(choice, instead_of, for_chat))
         info = None
         try:
             info = await self.model.load(choice, lambda done, total: self.post(LoadProgressed(done, total)))

@@ -14,7 +14,7 @@ class Fact(Horizontal):
     DEFAULT_CSS = """
     Fact {
         height: auto;
-        & > .name { width: 14; color: $foreground-muted; }
+        & > .name { width: 14; padding-right: 1; color: $foreground-muted; }
         & > .text { width: 1fr; height: auto; }
     }
     """

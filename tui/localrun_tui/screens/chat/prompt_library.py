@@ -23,9 +23,8 @@ async def use_prompt(app: App[Any], session: "Session", composer: "Composer", na
         return
     values = {}
     for variable, usual in prompt.variables.items():
-        hint = f"{usual or 'Enter leaves it for the editor'} is taken where nothing is typed; Escape leaves"
-        hint = hint if usual else "Enter without a word leaves it for the editor; Escape leaves"
-        value = await app.push_screen_wait(AskText(f"{prompt.title}: {variable}", usual, hint))
+        about = f"{usual} is taken where nothing is typed" if usual else "without a word it is left for the editor"
+        value = await app.push_screen_wait(AskText(f"{prompt.title}: {variable}", usual, about))
         if value is None and not usual:
             value = f"{{{{{variable}}}}}"
         values[variable] = value or usual

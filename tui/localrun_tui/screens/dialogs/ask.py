@@ -17,13 +17,14 @@ from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_hint import KeyHint
 from localrun_tui.widgets.leaving import Dialog
 from localrun_tui.widgets.marked_options import MarkedOptions
+from localrun_tui.widgets.model_path_field import ModelPathField
 
 _DEAF = 0.7  # seconds
 _SHARE, _AROUND = 0.96, 12  # of the screen that the box may take; cells around a text in it
 
 
 class AskText(Dialog[str | None]):
-    """One line of text; None when it was left with Escape."""
+    """One line of text; None when it was left with Escape. `about` explains it; `enter`: what Enter does."""
 
     CSS_PATH = "ask.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel", id="ask.cancel")]
@@ -32,17 +33,26 @@ class AskText(Dialog[str | None]):
         self,
         question: str,
         value: str = "",
-        hint: str = "Enter accepts, Escape leaves it as it was",
+        about: str = "",
+        enter: str = "accepts",
         is_secret: bool = False,
+        is_path: bool = False,
     ) -> None:
         super().__init__()
-        self.question, self.value, self.hint, self.is_secret = question, value, hint, is_secret
+        self.question, self.about, self.enter = question, about, enter
+        if is_path:  # which begins so
+            self.field: LineField = ModelPathField(value, select_on_focus=False, id="answer", compact=True)
+        else:
+            self.field = LineField(value, password=is_secret, id="answer", compact=True)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box"):
             yield Static(say(self.question), id="question")
-            yield LineField(self.value, id="answer", password=self.is_secret, compact=True)
-        yield KeyHint(self.hint)
+            if self.about:
+                yield Static(say(self.about, "$foreground-muted"), id="text")
+            yield self.field
+        completes = "Tab completes, " if isinstance(self.field, ModelPathField) else ""
+        yield KeyHint(f"{completes}Enter {self.enter}, Escape leaves it as it was")
 
     @on(Input.Submitted)
     def accept(self, event: Input.Submitted) -> None:

@@ -26,24 +26,34 @@ from localrun_tui.screens.models.model_sections import (
     subject_of,
     subject_of_stored,
 )
-from localrun_tui.screens.models.open_path import ask_for_path, find_at, looks_like_path
+from localrun_tui.screens.models.open_path import ask_for_path, find_at
 from localrun_tui.screens.models.precision_menu import DOWNLOADING, PrecisionMenu
 from localrun_tui.screens.models.removal import ask_to_remove
 from localrun_tui.screens.models.section import Section
 from localrun_tui.screens.models.server_change import ask_for_server, ask_to_forget
-from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.model_list import ModelList
+from localrun_tui.widgets.model_path_field import ModelPathField, looks_like_path
 from localrun_tui.widgets.toast import toast
 
 
-class FilterBox(LineField):
-    """Words to filter a list by, or to search the hub for."""
+class FilterBox(ModelPathField):
+    """Words to filter a list by, or to search the hub for, or a path."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,down", "submit", "To the list", id="models.to-list", key_display="⏎")
+        Binding("enter", "open", "Open the path", id="models.open-path", key_display="⏎"),
+        Binding("enter", "submit", "To the list", id="models.to-list", key_display="⏎"),
+        Binding("down", "app.focus_next", show=False, id="models.down-to-list"),
     ]
+
+    async def action_open(self) -> None:
+        await self.action_submit()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("open", "submit"):
+            return looks_like_path(self.value) is (action == "open")
+        return super().check_action(action, parameters)
 
 
 # The lists that an action belongs to; it is everywhere else in all of them.
@@ -246,15 +256,15 @@ class ModelsScreen(Page[ModelChoice | None]):
 
     def _show_section(self) -> None:
         self.box.placeholder = f"/ {self.section.HINT}"
-        self.section.look_for(self.box.value)
+        self._filter()
         if not self.box.has_focus:
             self.set_focus(self.section.options)
-        self._show_detail()
-        self.refresh_bindings()
 
     @on(Input.Changed, "#filter")
-    def _filter(self, event: Input.Changed) -> None:
-        self.section.look_for(event.value)
+    def _filter(self) -> None:
+        self.section.look_for(self.box.value)
+        self._show_detail()
+        self.refresh_bindings()
 
     @on(Input.Submitted, "#filter")
     def _to_list(self) -> None:

@@ -127,6 +127,8 @@ class SettingsScreen(Page[frozenset[str]]):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "search":  # in a field it is typed
+            return not isinstance(self.focused, Input)
         item = self._list.highlighted if action == "unset" and self.is_mounted else None
         if action != "unset" or self._editing:
             return action != "unset"

@@ -10,12 +10,11 @@ from localrun.hub.hub_token import TOKENS_PAGE, keep_token
 from localrun_tui.screens.dialogs.ask import AskText
 from localrun_tui.widgets.toast import toast, toast_error
 
-_HINT = f"from {TOKENS_PAGE} · Enter checks and keeps it, Escape leaves"
-
 
 async def ask_for_token(app: App[Any]) -> bool:
     """Ask for a token and keep it, where it is good: whether there is one now."""
-    token = await app.push_screen_wait(AskText("Token for Hugging Face", hint=_HINT, is_secret=True))
+    question = AskText("Token for Hugging Face", "", f"from {TOKENS_PAGE}", "checks and keeps it", is_secret=True)
+    token = await app.push_screen_wait(question)
     if token is None:
         return False
     try:
