@@ -98,7 +98,7 @@ async def states(app: App[Any], pilot: Pilot[Any]) -> AsyncIterator[tuple[str, .
     yield "▌ Memory", "█", "▓", "✘ ", "Context 8,192 ━", "≠ 2.5 MB a token"
     await pilot.press("escape", "ctrl+o", "right")
     await until_text(pilot, "★ begin with it")
-    yield "✔ fits", "▌", "★ begin with it", "█ weights", "▓ KV of", "▒ program"
+    yield "✔ fits", "▌", "★ begin with it", "█ weights", "▓ KV ", "▒ program"
 
 
 def test_every_screen_can_be_read_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
