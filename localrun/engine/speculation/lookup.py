@@ -53,7 +53,7 @@ class Lookup:
             self._ids, first = self._ids[-MOST_EARLIER // 2 :], 0
             self._forget_places()
         self._ids.append(BREAK)
-        self._text, self._start = text[:known], len(self._ids) - first
+        self._text, self._start = text, len(self._ids) - first
 
     def close(self) -> None:
         self.is_open = False

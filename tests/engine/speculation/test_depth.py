@@ -72,18 +72,27 @@ def test_drafts_that_are_right_make_it_as_fast_as_the_best_depth() -> None:
     assert found.time < 1.15 * best * 2000
 
 
-@given(st.floats(0.01, 1.0), st.integers(1, 200))
-def test_as_many_tokens_are_verified_as_give_the_most_a_second(row: float, evidence: int) -> None:
-    depths, sequence = Depths(), begun()
+@given(st.floats(0.01, 1.0), st.integers(1, 200), st.integers(1, 7), st.booleans())
+def test_as_many_tokens_are_verified_as_give_the_most_a_second(
+    row: float, evidence: int, computed: int, takes_back: bool
+) -> None:
+    """Where a state takes back a step, all that it computed before the first wrong token comes again."""
+    depths, sequence, costs = Depths(), begun(), [1 + row * n for n in range(40)]
     depths.observe(StepPlan((StepWork(sequence, 1),)), 1.0)
-    for rows in range(1, 17):
-        depths.cost.observe(rows, 1 + row * (rows - 1))
-    depths.records[sequence.number].purse = 99.0
+    for rows in range(1, 41):
+        depths.cost.observe(rows, costs[rows - 1])
+    depths.records[sequence.number].purse, depths.takes_back = 99.0, takes_back
     draft = DraftedTokens((5,) * 15, evidence)
     right = depths.records[sequence.number].likelihood(draft)
-    speeds = [sum(right**n for n in range(depth + 1)) / (1 + row * depth) for depth in range(16)]
-    (depth,) = depths.choose([StepWork(sequence, 1)], [draft], 63)
-    assert speeds[depth] == pytest.approx(max(speeds)) or (depth == 0 and max(speeds) <= LEAST_GAIN + 1e-9)
+
+    def speed(depth: int) -> float:
+        again = sum(right**n * (1 - right) * (costs[computed + n] - costs[0]) for n in range(depth))
+        tokens = sum(right**n for n in range(depth + 1))
+        return tokens / (costs[computed + depth - 1] + (again if takes_back else 0.0))
+
+    (depth,) = depths.choose([StepWork(sequence, computed)], [draft], 63)
+    best = max(map(speed, range(16)))
+    assert speed(depth) >= 0.97 * best or (depth == 0 and best <= 1.03 * LEAST_GAIN * speed(0))
 
 
 def test_rows_that_cost_a_step_each_are_not_tried_again_and_again() -> None:
@@ -335,6 +344,14 @@ def test_guesses_are_tried_more_and_more_seldom_until_some_gain() -> None:
     depths.observe(StepPlan((work,)), 1.0)
     depths.settle(work, 9)
     assert steps_of_rest(depths, answer) == pytest.approx(TRY / GUESS_SHARE, rel=0.01)
+
+
+def test_steps_of_rest_count_in_how_long_a_cost_is_known() -> None:
+    depths, answer = Depths(), begun()
+    depths.cost.observe(3, 50.0)
+    depths.observe(StepPlan((StepWork(answer, 1),)), 1.0)
+    depths.rested([answer], 200)
+    assert depths.cost.of(3) < 2.0
 
 
 def test_an_answer_that_soon_ends_is_not_read_for() -> None:

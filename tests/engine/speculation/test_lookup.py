@@ -54,6 +54,12 @@ def test_slots_of_large_ids_are_the_same_one_by_one(ids: list[int]) -> None:
     assert single.draft(text, 8) == Lookup().draft(text, 8) == DraftedTokens(tuple(text[20:28]), 20)
 
 
+def test_prompts_that_come_in_parts_are_looked_up_across_them() -> None:
+    known, found = [*range(60)], Lookup()
+    assert found.read(known, 60)
+    assert found.draft([*known, *known[:40]], 8) == DraftedTokens(tuple(known[40:48]), LONGEST)
+
+
 def test_what_repeats_goes_on_into_itself() -> None:
     assert Lookup().draft([9, *[1, 2] * 4], 7).tokens == (1, 2, 1, 2, 1, 2, 1)
 
