@@ -64,7 +64,7 @@ class AttachedClient:
     def generate(self, request: Request) -> Generation:
         """Answer a request. One that is cancelled while the model is loaded here ends after the load."""
         cancellation = Cancellation()
-        return Generation(self._events(request, cancellation), cancellation.cancel)
+        return Generation(self._events(request, cancellation), cancellation.cancel, cancellation.raise_priority)
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
         """How a request would be tokenized and cached; None while there is no engine."""

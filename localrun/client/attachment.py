@@ -105,7 +105,7 @@ class AttachedEngine:
 
     def generate(self, request: Request) -> Generation:
         answer = ChannelAnswer()
-        return Generation(self._events(answer, request), answer.cancel)
+        return Generation(self._events(answer, request), answer.cancel, answer.raise_priority)
 
     def view(self) -> CacheView | None:
         return self._channel.view() if self.is_shared else None

@@ -29,6 +29,7 @@ from localrun.client.wire import (
     Preview,
     Previewed,
     Progress,
+    RaisePriority,
     Reply,
     ReplyContent,
     View,
@@ -73,9 +74,9 @@ class CallServer:
         self._is_working.set()
 
     def _take(self, call: Call) -> None:
-        if isinstance(call.ask, Cancel):
+        if isinstance(call.ask, Cancel | RaisePriority):
             if (job := self._jobs.get(call.number)) is not None:
-                job.cancel()
+                (job.cancel if isinstance(call.ask, Cancel) else job.raise_priority)()
             return
         gather_ms = call.ask.request.gather_ms if isinstance(call.ask, Generate) else None
         self._jobs[call.number] = job = _Job(gather_ms)

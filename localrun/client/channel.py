@@ -28,6 +28,7 @@ from localrun.client.wire import (
     Preview,
     Previewed,
     Progress,
+    RaisePriority,
     Reply,
     ReplyContent,
     View,
@@ -97,6 +98,10 @@ class EngineChannel:
     def cancel(self, inbox: Inbox) -> None:
         """Request the cancellation of a call."""
         self._outbox.put(pack(Call(inbox.number, Cancel())))
+
+    def raise_priority(self, inbox: Inbox) -> None:
+        """Request the highest class for a generation."""
+        self._outbox.put(pack(Call(inbox.number, RaisePriority())))
 
     def drop(self, inbox: Inbox) -> None:
         """Drop further answers to a call."""

@@ -14,7 +14,7 @@ class ChannelAnswer:
     """One generation, as `cancel` of another thread sees it."""
 
     def __init__(self) -> None:
-        self.is_cancelled = self.is_over = False
+        self.is_cancelled = self.is_over = self.is_raised = False
         self._call: tuple[EngineChannel, Inbox] | None = None
         self._waited = 0.0
 
@@ -23,6 +23,8 @@ class ChannelAnswer:
         self._call = channel, channel.call(Generate(request))
         if self.is_cancelled:
             self.cancel()
+        if self.is_raised:
+            self.raise_priority()
         first = self._receive()
         if isinstance(first, Failure):
             self.is_over = True
@@ -33,6 +35,12 @@ class ChannelAnswer:
         if self._call is not None and not self.is_over:
             channel, inbox = self._call
             channel.cancel(inbox)
+
+    def raise_priority(self) -> None:
+        self.is_raised = True
+        if self._call is not None and not self.is_over:
+            channel, inbox = self._call
+            channel.raise_priority(inbox)
 
     def events(self) -> Iterator[Event]:
         """Events up to Done. Raises LocalrunError."""

@@ -9,13 +9,17 @@ from localrun.base.views import CacheView, PromptView
 
 
 class Generation:
-    """One answer under way: iterate it for its events, the last of which is Done; `cancel` it from any thread.
+    """One answer under way: iterate it for its events, the last of which is Done; `cancel` or `raise_priority` it from
+    any thread.
 
-    What was generated until then is kept, and no other answer is touched. One without references is cancelled.
+    What was generated until a cancellation is kept, and no other answer is touched. One without references is
+    cancelled.
     """
 
-    def __init__(self, events: Iterator[Event], cancel: Callable[[], None]) -> None:
-        self._events, self._cancel = events, cancel
+    def __init__(
+        self, events: Iterator[Event], cancel: Callable[[], None], raise_priority: Callable[[], None] = lambda: None
+    ) -> None:
+        self._events, self._cancel, self._raise_priority = events, cancel, raise_priority
 
     def __iter__(self) -> Iterator[Event]:
         return self
@@ -26,20 +30,26 @@ class Generation:
     def cancel(self) -> None:
         self._cancel()
 
+    def raise_priority(self) -> None:
+        """Put it into the highest class, where the engine has classes."""
+        self._raise_priority()
+
     def __del__(self) -> None:
         self._cancel()
 
 
 class Cancellation:
-    """Cancel a generation that may not have begun, from any thread."""
+    """Cancel a generation that may not have begun, or raise its priority, from any thread."""
 
     def __init__(self) -> None:
         self._generation: Generation | None = None
-        self.is_cancelled = False
+        self.is_cancelled = self.is_raised = False
 
     def watch(self, generation: Generation) -> Generation:
         """The generation to cancel."""
         self._generation = generation
+        if self.is_raised:
+            generation.raise_priority()
         if self.is_cancelled:  # before there was anything to cancel
             generation.cancel()
         return generation
@@ -48,6 +58,11 @@ class Cancellation:
         self.is_cancelled = True
         if (generation := self._generation) is not None:
             generation.cancel()
+
+    def raise_priority(self) -> None:
+        self.is_raised = True
+        if (generation := self._generation) is not None:
+            generation.raise_priority()
 
 
 class EngineClient(Protocol):

@@ -82,7 +82,8 @@ class LocalClient:
         handle = self._submit(generation)
         is_single = held is None and not request.parallel_tool_calls  # else the constraint sees to it
         answer = AnswerStream(text.parser(request, prompt.ids), text.stops(request), is_single)
-        return Generation(self._events(request, prompt, seen, handle, answer, watch), handle.cancel)
+        events = self._events(request, prompt, seen, handle, answer, watch)
+        return Generation(events, handle.cancel, handle.raise_priority)
 
     def hidden(self, text: str | Sequence[int]) -> "np.ndarray":
         """Hidden rows of a text, or of token ids, after the last norm: f32 [n_tokens, hidden]. Raises UsageError."""

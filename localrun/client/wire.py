@@ -64,6 +64,11 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True)
+class RaisePriority:
+    """Put the generation of this number into the highest class. Not answered."""
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """View the cache; answered by Viewed."""
 
@@ -88,7 +93,7 @@ class Call:
     """A call by the client. Its answers carry its number."""
 
     number: int
-    ask: Load | Attach | Generate | Cancel | View | Preview | Explain
+    ask: Load | Attach | Generate | Cancel | RaisePriority | View | Preview | Explain
 
 
 @dataclass(frozen=True, slots=True)

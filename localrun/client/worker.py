@@ -63,7 +63,7 @@ class WorkerClient:
         """Answer a request, from the first event on. One that is cancelled while the model is loaded again for it lets
         the model go on loading."""
         answer = ChannelAnswer()
-        return Generation(self._events(answer, request), answer.cancel)
+        return Generation(self._events(answer, request), answer.cancel, answer.raise_priority)
 
     def _events(self, answer: ChannelAnswer, request: Request) -> Iterator[Event]:
         try:

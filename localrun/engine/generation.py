@@ -113,9 +113,12 @@ class GenerationState:
     loop_period: int = 0  # tokens that the answer repeats over and over, once that is known
     stop_reason: StopReason | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
+    raised: threading.Event = field(default_factory=threading.Event)  # it is to go before lower classes
+    priority: Priority = field(init=False)
     figures: GenerationFigures = field(default_factory=GenerationFigures)
 
     def __post_init__(self) -> None:
+        self.priority = self.request.priority
         prompt = list(self.request.prompt)
         self.images = PromptImages(prompt, self.request.images) if self.request.images else None
         self.token_ids = prompt if self.images is None else self.images.token_ids

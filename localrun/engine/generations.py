@@ -145,14 +145,15 @@ class Generations:
         return min((s.request.deadline for s in self.sequences if s.request.deadline is not None), default=None)
 
     def drop_ended(self) -> None:
-        """End those that were cancelled, whose images cannot be encoded, or that are past their deadline."""
-        now = time.perf_counter()
+        """End those cancelled, past their deadline or without their images; raise those that are to go first."""
         for sequence in self.sequences:
+            if sequence.raised.is_set():
+                self.scheduler.waiting.raise_class(sequence)
             if sequence.cancelled.is_set():
                 self._finish(sequence, "cancelled")
             elif sequence.encoding is not None and sequence.encoding.error is not None:
                 self.fail([sequence], sequence.encoding.error)
-            elif sequence.request.deadline is not None and now >= sequence.request.deadline:
+            elif sequence.request.deadline is not None and time.perf_counter() >= sequence.request.deadline:
                 self._finish(sequence, "length")
 
     def finish_ended(self) -> None:
@@ -269,10 +270,9 @@ class Generations:
         handle = self.handles[sequence.number]
         n_before, period_before = sequence.n_tokens, sequence.loop_period
         sequence.append(token_id, time.perf_counter())
-        if sequence.n_tokens > n_before:
-            handle.put(NewToken(token_id, logprob))
-        elif logprob is not None:
-            handle.put(NewToken(token_id, logprob, ends=True))
+        ends = sequence.n_tokens == n_before
+        if not ends or logprob is not None:
+            handle.put(NewToken(token_id, logprob, ends))
         if sequence.loop_period != period_before:
             handle.put(Loop(sequence.loop_period))
         if sequence.stop_reason is None and sequence.n_tokens >= self.ctx and not sequence.request.rolls:

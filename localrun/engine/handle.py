@@ -34,9 +34,9 @@ EngineEvent = ImageProgress | Prefill | PromptLogprobs | NewToken | Loop | Finis
 
 @dataclass(eq=False, slots=True)
 class GenerationHandle:
-    """Iterate it for its events, `cancel` it from any thread.
+    """Iterate it for its events, `cancel` or `raise_priority` it from any thread.
 
-    `interrupt` has the engine look at cancellations now; `why_gone` says why no more events can come, None as long as
+    `interrupt` has the engine look at that now; `why_gone` says why no more events can come, None as long as
     they can.
     """
 
@@ -66,6 +66,11 @@ class GenerationHandle:
         if not self.is_over:
             self.sequence.cancelled.set()
             self.interrupt()
+
+    def raise_priority(self) -> None:
+        """Put this generation into the highest class."""
+        self.sequence.raised.set()
+        self.interrupt()
 
     def _next(self) -> EngineEvent:
         why: LocalrunError | None = None

@@ -270,7 +270,7 @@ class Scheduler:
         prefills = [s for s in self.running if s.prefilling]
         if not prefills:
             return []
-        is_watched = any(s.request.priority == "interactive" for s in decodes)
+        is_watched = any(s.priority == "interactive" for s in decodes)
         rows = min(room, self.cost.rows_beside_watched() if is_watched else self.cost.rows(bool(decodes)))
         least = LEAST_ROWS if is_watched else self.block_tokens
         prefills.sort(key=lambda s: (s.turn, s.n_tokens - s.n_computed))

@@ -16,7 +16,7 @@ AHEAD = 16  # of each class are looked at, and brought back from the disk, at a 
 
 def class_of(sequence: GenerationState) -> int:
     """Number of the sequence's class; 0 goes before 1."""
-    return CLASSES.index(sequence.request.priority)
+    return CLASSES.index(sequence.priority)
 
 
 class WaitingLine:
@@ -57,6 +57,16 @@ class WaitingLine:
         line = self._lines[class_of(sequence)]
         if sequence in line:
             line.remove(sequence)
+
+    def raise_class(self, sequence: GenerationState) -> None:
+        """Put a sequence into the highest class; if it waits, at the end of those of that class."""
+        if sequence.priority == CLASSES[0]:
+            return
+        is_waiting = sequence in self._lines[class_of(sequence)]
+        self.take(sequence)
+        sequence.priority = CLASSES[0]
+        if is_waiting:
+            self._lines[0].append(sequence)
 
     def forget(self, sequence: GenerationState) -> None:
         """Remove a sequence that has ended."""

@@ -56,6 +56,7 @@ class LiveRequest:
     completion: Completion | None = None
     cancel: Callable[[], object] = lambda: None  # it ends with what has been said
     refuse: Callable[[Refusal], object] = lambda refusal: None  # it ends with an error
+    raise_priority: Callable[[], object] = lambda: None  # it goes before lower classes
 
     @staticmethod
     def of(request: "HttpRequest", asked: InferenceRequest) -> "LiveRequest":

@@ -47,6 +47,10 @@ class MonitorClient:
         """Cancel a request. Raises NotFoundError where it is over."""
         self._ask("DELETE", f"/v1/localrun/requests/{number}")
 
+    def raise_priority(self, number: int) -> None:
+        """Have a request go before lower classes. Raises NotFoundError where it is over."""
+        self._ask("POST", f"/v1/localrun/requests/{number}/raise", {})
+
     def load(self, model: str = "") -> dict[str, Any]:
         """Load a model, the default one for an empty name, and return it as `state` shows it; its `id` is its name in
         requests. Waits without a limit."""

@@ -34,6 +34,9 @@ class AnswerResponse(Response):
         super().__init__()
         self._service, self._asked, self._codec = service, with_headers(asked, request.headers), codec
         self._live = LiveRequest.of(request, self._asked)
+        self._live.raise_priority = self._raise_priority
+        self._answers: list[RunningAnswer] = []
+        self._is_raised = False
 
     async def prepare(self, client: EngineClient, requests: list[Request]) -> list[Request]:
         """Adapt the requests to the engine that answers them."""
@@ -89,6 +92,9 @@ class AnswerResponse(Response):
             requests = await wire.wait(self.prepare(client, requests))
             memory = self._service.answers
             answers = [RunningAnswer(client, one, mailbox, index, memory) for index, one in enumerate(requests)]
+            self._answers = answers
+            if self._is_raised:
+                self._raise_priority()
             self._live.cancel = partial(_cancel, answers)
             try:
                 completions: dict[int, Completion] = {}
@@ -102,6 +108,12 @@ class AnswerResponse(Response):
                 self._live.end(CANCELLED if was_cancelled else DONE)
             finally:
                 _cancel(answers)
+
+    def _raise_priority(self) -> None:
+        """Have the answers go before lower classes, also those that have not begun."""
+        self._is_raised = True
+        for answer in self._answers:
+            answer.raise_priority()
 
     async def _pass_on(self, said: list[NumberedEvent], wire: Wire, completions: dict[int, Completion]) -> None:
         """Send all events so far in one piece. Raises LocalrunError where an answer failed."""

@@ -64,6 +64,10 @@ class RunningAnswer:
         """Cancel within a step; events that were not sent are dropped. From any thread, any number of times."""
         self._cancellation.cancel()
 
+    def raise_priority(self) -> None:
+        """Have it go before lower classes. From any thread."""
+        self._cancellation.raise_priority()
+
     def _read(self, client: EngineClient, request: Request, memory: AnswerMemory) -> None:
         try:
             for event in self._cancellation.watch(client.generate(memory.recall(client.info, request))):

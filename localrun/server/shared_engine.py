@@ -74,7 +74,7 @@ class SharedEngine:
 
     def generate(self, request: Request) -> Generation:
         turn = _Turn(self._loop)
-        return Generation(self._events(request, turn), turn.cancel)
+        return Generation(self._events(request, turn), turn.cancel, turn.raise_priority)
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
         return self._client.preview(request, pieces)
@@ -98,7 +98,7 @@ class SharedEngine:
 
     def _events(self, request: Request, turn: "_Turn") -> Iterator[Event]:
         live = self._live(request.max_tokens)
-        live.cancel = turn.cancel
+        live.cancel, live.raise_priority = turn.cancel, turn.raise_priority
         with turn.taken(self._hold(live, turn)) as is_taken:
             if not is_taken:
                 yield Done(empty_completion(self.info))

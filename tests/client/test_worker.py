@@ -135,6 +135,16 @@ def test_cancel_keeps_what_was_said(client: WorkerClient) -> None:
     assert finish(client.generate(ask("count 3"))).stop_reason == "stop"
 
 
+def test_a_request_is_raised_before_and_after_it_began(client: WorkerClient) -> None:
+    early = client.generate(ask("raised"))
+    early.raise_priority()
+    assert finish(early).text == counted(1)
+    late = client.generate(ask("raised"))
+    assert isinstance(next(late), Prefill)
+    late.raise_priority()
+    assert finish(late).text == counted(1)
+
+
 def test_leaving_the_stream_cancels_the_rest(client: WorkerClient) -> None:
     for event in client.generate(ask("count 10000 0.05")):
         if isinstance(event, Token):

@@ -37,6 +37,17 @@ def test_the_higher_class_goes_first_without_preemption() -> None:
     assert not engine.preempted
 
 
+def test_who_is_raised_goes_first() -> None:
+    engine = PretendEngine(100, max_running=1)
+    engine.add(100, 20, priority="api")
+    engine.step()
+    before, raised = engine.add(50, 1, priority="api"), engine.add(50, 1, priority="background")
+    engine.scheduler.waiting.raise_class(raised)
+    assert next_in(engine, [before, raised]) is raised
+    engine.scheduler.waiting.raise_class(before)
+    assert next_in(engine, [before]) is before, "one that ran, and others, stay in one line each"
+
+
 @pytest.mark.parametrize(("priority", "seconds"), [("api", AGING_SECONDS), ("background", 2 * AGING_SECONDS)])
 def test_who_waits_rises(priority: Priority, seconds: float) -> None:
     for waited, is_first in ((seconds - 1, False), (seconds, True)):

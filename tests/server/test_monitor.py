@@ -2,18 +2,23 @@
 
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import httpx
 import pytest
+from localrun_testing.fake_client import FakeClient
 from localrun_testing.schemas import check
-from localrun_testing.served import Served
+from localrun_testing.served import Served, serving
 from localrun_testing.waiting import until
 
 from localrun.base.errors import NotFoundError
 from localrun.base.events import Accepted, Event, Prefill, Token
+from localrun.base.request import LoadOptions
 from localrun.cli.app import run_command_line
 from localrun.cli.serve import log_request
+from localrun.client.choice import ModelChoice
 from localrun.server.live import LiveRequest
 from localrun.server.monitor_client import MonitorClient
 from localrun.server.request_rows import rows_of
@@ -39,6 +44,31 @@ def test_a_request_is_seen_and_cancelled(http: httpx.Client, served: Served) -> 
     until(lambda: http.get("/v1/localrun/requests").json()["requests"] == [])
     for number in (row["number"], "none", "9" * 5_000):
         assert http.delete(f"/v1/localrun/requests/{number}").status_code == 404
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_a_request_is_raised_also_while_its_model_is_loaded(is_loaded: bool) -> None:
+    fake, loaded = FakeClient(LoadOptions(Path()), lambda request: "a…"), threading.Event()
+
+    def open_client(choice: ModelChoice) -> FakeClient:
+        loaded.wait()
+        return fake
+
+    if is_loaded:
+        loaded.set()
+    with serving(open_client) as served, ThreadPoolExecutor(1) as thread:
+        body = {"messages": [{"role": "user", "content": "hi"}]}
+        asked = thread.submit(httpx.post, f"{served.url}/v1/chat/completions", json=body, timeout=60)
+        (live,) = until(lambda: list(served.service.registry.requests.values()))
+        until(lambda: live.written_tokens or not is_loaded)
+        monitor = MonitorClient(served.url)
+        monitor.raise_priority(live.number)
+        loaded.set()
+        until(lambda: fake.raised and live.written_tokens)
+        monitor.cancel(live.number)
+        assert asked.result().status_code == 200
+        with pytest.raises(NotFoundError, match="over"):
+            monitor.raise_priority(live.number)
 
 
 def test_a_model_that_was_let_go_is_loaded_for_whoever_asks_which_there_is(http: httpx.Client, served: Served) -> None:

@@ -65,6 +65,11 @@ def test_requests_are_seen_and_ended() -> None:
         await send(pilot, "/requests")
         await until_text(pilot, "python-ht")
         await until_text(pilot, "writing")
+        (live,) = app.session.server.requests
+        raised: list[int] = []
+        live.raise_priority = lambda: raised.append(live.number)
+        await pilot.press("r")
+        await until(pilot, lambda: raised == [live.number])
         await pilot.press("x")
         assert (await asked).json()["choices"][0]["finish_reason"] == "stop"
         await until_text(pilot, "No request is under way")

@@ -37,6 +37,7 @@ class FakeClient:
     options: LoadOptions
     answer: Callable[[Request], str]
     requests: list[Request] = field(default_factory=list)
+    raised: list[Request] = field(default_factory=list)  # those that were to go first
     closed: bool = False
     calls: Callable[[Request], tuple[ToolCall, ...]] = lambda request: ()
     files: Versions = field(default_factory=dict)  # that it stands for
@@ -47,7 +48,7 @@ class FakeClient:
 
     def generate(self, request: Request) -> Generation:
         cancelled = threading.Event()
-        return Generation(self.events(request, cancelled), cancelled.set)
+        return Generation(self.events(request, cancelled), cancelled.set, lambda: self.raised.append(request))
 
     def events(self, request: Request, cancelled: threading.Event) -> Iterator[Event]:
         self.requests.append(request)

@@ -51,6 +51,9 @@ class CountingEngine:
         if what == "long":
             raise PromptTooLongError("too long", "shorten it")
         cancelled = threading.Event()
+        if what == "raised":
+            raised = threading.Event()
+            return Generation(self._once(raised), cancelled.set, raised.set)
         return Generation(self._events(cancelled, what, *map(float, numbers)), cancelled.set)
 
     def preview(self, request: Request, pieces: bool = False) -> PromptView | None:
@@ -79,6 +82,12 @@ class CountingEngine:
             time.sleep(0.3)  # what was said has left
             getattr(self, what)()
         yield Done(completion(text, reason, self.info), (1, 2))
+
+    def _once(self, raised: threading.Event) -> Iterator[Event]:
+        """One word, once the request is raised."""
+        yield Prefill(2, 0, 2)
+        raised.wait()
+        yield from self._events(threading.Event(), "count", 1)
 
     def crash(self) -> None:
         ctypes.string_at(0)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from localrun.base.errors import EngineError, NotFoundError, UsageError
+from localrun.server.live import LiveRequest
 from localrun.server.monitor_client import MonitorClient, attached_names
 from localrun.server.request_rows import RequestRow, rows_of
 from localrun_tui.state.app_server import AppServer
@@ -29,10 +30,16 @@ class OwnRequests:
         return rows_of(self._server.requests)
 
     async def cancel(self, number: int) -> None:
+        self._live(number).cancel()
+
+    async def raise_priority(self, number: int) -> None:
+        self._live(number).raise_priority()
+
+    def _live(self, number: int) -> LiveRequest:
         live = next((live for live in self._server.requests if live.number == number), None)
         if live is None:
             raise NotFoundError("that request is over")
-        live.cancel()
+        return live
 
 
 class RemoteRequests:
@@ -56,3 +63,6 @@ class RemoteRequests:
 
     async def cancel(self, number: int) -> None:
         await asyncio.to_thread(self._client.cancel, number)
+
+    async def raise_priority(self, number: int) -> None:
+        await asyncio.to_thread(self._client.raise_priority, number)

@@ -1,7 +1,7 @@
 """Requests of other programs: client, progress, and reason for waiting. In the app, and as `localrun top`."""
 
-from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, ClassVar, Protocol
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -29,7 +29,7 @@ NOTHING = "No request is under way.\nOther programs ask at the address above; `l
 
 
 class RequestSource(Protocol):
-    """Source of the requests. `rows` and `cancel` raise LocalrunError."""
+    """Source of the requests. `rows`, `cancel` and `raise_priority` raise LocalrunError."""
 
     @property
     def address(self) -> str: ...
@@ -43,6 +43,8 @@ class RequestSource(Protocol):
 
     async def cancel(self, number: int) -> None: ...
 
+    async def raise_priority(self, number: int) -> None: ...
+
 
 class RequestsScreen(Page[None]):
     """A row a request, the oldest first."""
@@ -51,6 +53,7 @@ class RequestsScreen(Page[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", id="requests.back"),
         Binding("x,delete", "cancel", "End it", id="requests.cancel", key_display="x"),
+        Binding("r", "raise_priority", "Goes first", id="requests.raise"),
     ]
 
     def __init__(self, source: RequestSource) -> None:
@@ -93,14 +96,21 @@ class RequestsScreen(Page[None]):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to cancel only where a request runs."""
-        return action != "cancel" or self.current is not None
+        """Offer keys for a request only where there is one."""
+        return action not in ("cancel", "raise_priority") or self.current is not None
 
     async def action_cancel(self) -> None:
+        await self._ask(self._source.cancel)
+
+    async def action_raise_priority(self) -> None:
+        await self._ask(self._source.raise_priority)
+
+    async def _ask(self, call: Callable[[int], Coroutine[Any, Any, None]]) -> None:
+        """Call for the current request."""
         if self.current is None:
             return
         try:
-            await self._source.cancel(self.current.number)
+            await call(self.current.number)
         except LocalrunError as error:
             self.notify(error.message, severity="warning", markup=False)
         await self._refresh()
