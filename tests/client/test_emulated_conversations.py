@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.chat_player import SHORT, Played, play
+from benchmarks.chat_player import MOVES, SHORT, Played, play
 from benchmarks.conversations import CODECS, clients, model_path
 from benchmarks.tiny_architectures import TINY
 from localrun.backends.cuda.availability import EMULATE, why_unavailable
 from localrun.backends.gpu.executor import GpuExecutor
 from localrun.base.request import KVCodecName
+from localrun.ops.kv import BLOCK_TOKENS
 
 CONTEXT = 512  # so that the oldest turns are dropped now and then
 PAIRWISE: tuple[tuple[str, KVCodecName], ...] = (  # every kind of layer, and every codec
@@ -42,8 +43,11 @@ def emulated_turns(model: str, kv: KVCodecName, folder: Path, seed: int, turns: 
 
 @pytest.mark.parametrize(("model", "kv"), PAIRWISE)
 def test_a_warm_engine_says_what_a_cold_one_says(model: str, kv: KVCodecName, folder: Path) -> None:
-    turns = emulated_turns(model, kv, folder, seed=4, turns=12)
+    """In few turns, but with every move, and texts that end in the third block."""
+    turns = emulated_turns(model, kv, folder, seed=3, turns=8)
     assert all(turn.equal for turn in turns)
+    assert {turn.move for turn in turns} == MOVES.keys()
+    assert max(len(turn.prompt_ids) for turn in turns) > 2 * BLOCK_TOKENS
     assert sum(turn.cached for turn in turns) > 0
     assert len({turn.answer_ids for turn in turns}) > 3, "the answers are not all alike"
 
