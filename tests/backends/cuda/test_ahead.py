@@ -74,25 +74,25 @@ def without(requests: Sequence[Request], monkeypatch: pytest.MonkeyPatch) -> lis
 
 def test_answers_are_those_of_one_step_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     requests = [
-        request(GREEDY, n=10),
-        request(USUAL, n=10),
+        request(GREEDY, n=5),
+        request(USUAL, n=6),
         Request(messages=NEAR_A_BLOCK_END, max_tokens=14, sampling=USUAL),
     ]
     found, n_used, n_unused = answers(requests)
     assert found == without(requests, monkeypatch)
-    assert n_used > 0.8 * sum(map(len, found))
+    assert n_used >= sum(len(one) - 2 for one in found), "all between the first and the last of an answer"
     assert n_unused <= 2 * len(requests)
 
 
 def test_chats_at_once_answer_as_each_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = [request(GREEDY, "one", 5), request(USUAL, "two words", 14), request(USUAL, "three more words", 9)]
+    requests = [request(GREEDY, "one", 3), request(USUAL, "two words", 8), request(USUAL, "three more words", 5)]
     found, n_used, _ = answers(requests, at_once=True)
     assert found == without(requests, monkeypatch)
     assert n_used > 0
 
 
 def test_the_host_chooses_where_the_device_has_drawn_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    requests = [request(Sampling(temperature=1.5, top_k=40, seed=1), n=12)]
+    requests = [request(Sampling(temperature=1.5, top_k=40, seed=1), n=9)]
     expected = without(requests, monkeypatch)
 
     def unlikely(host: np.ndarray, _: object) -> None:
@@ -106,10 +106,10 @@ def test_the_host_chooses_where_the_device_has_drawn_another(monkeypatch: pytest
 
 def test_what_needs_the_host_is_not_begun_ahead() -> None:
     requests = [
-        request(Sampling(temperature=0.0, repeat_penalty=1.2), n=6),
-        request(Sampling(temperature=0.0, logit_bias={5: 1.0}), n=6),
-        request(Sampling(temperature=1.0, top_k=0, seed=1), n=6),
-        request(GREEDY, n=6, logprobs=2),
+        request(Sampling(temperature=0.0, repeat_penalty=1.2), n=4),
+        request(Sampling(temperature=0.0, logit_bias={5: 1.0}), n=4),
+        request(Sampling(temperature=1.0, top_k=0, seed=1), n=4),
+        request(GREEDY, n=4, logprobs=2),
     ]
     _, n_used, n_unused = answers(requests)
     assert (n_used, n_unused) == (0, 0)
@@ -117,7 +117,7 @@ def test_what_needs_the_host_is_not_begun_ahead() -> None:
 
 def test_steps_that_were_begun_for_nothing_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     """What they write to the cache is written again."""
-    requests = [request(GREEDY, n=12)]
+    requests = [request(GREEDY, n=8)]
     expected = without(requests, monkeypatch)
     monkeypatch.setattr(StepsAhead, "is_same", lambda *_: False)
     found, n_used, n_unused = answers(requests)

@@ -104,7 +104,7 @@ def answers(backend: BackendName, codec: KVCodecName) -> list[Completion]:
     """Two turns of a chat, of which the second goes on with the first."""
     with LocalClient(LoadOptions(BUILTIN, backend=backend, kv=codec, ctx=512)) as client:
         assert not [note for note in client.info.notes if note.startswith("slow")]
-        requests = [Request(messages=SURE_CHAT[:n], max_tokens=8, sampling=GREEDY) for n in (3, 5)]
+        requests = [Request(messages=SURE_CHAT[:n], max_tokens=4, sampling=GREEDY) for n in (3, 5)]
         return [event.completion for one in requests for event in client.generate(one) if isinstance(event, Done)]
 
 
