@@ -86,8 +86,11 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
 def test_answers_are_the_same_with_drafts(engine: Engine) -> None:
     """One at a time and side by side, by lookup, and by drafters that are often right, or hardly ever."""
     requests = asked()
-    before = [told(engine.submit(request)) for request in requests]
-    texts = [finish(engine.submit(request)).token_ids for request in requests]
+    before, texts = list[list[EngineEvent]](), list[list[int]]()
+    for request in requests:
+        handle = engine.submit(request)
+        before.append(told(handle))
+        texts.append(handle.sequence.token_ids)
     for new_drafter in (Lookup, partial(Guesses, texts, 0.8), partial(Guesses, texts, 0.1)):
         speculate(engine, new_drafter)
         handles = [engine.submit(request) for request in requests]
