@@ -27,13 +27,14 @@ from localrun_tui.state import file_reading
 from localrun_tui.state.long_text import LongText
 
 FOUND = "ERROR the disk is full"
-LINES = [f"line {number} is fine" for number in range(1, 90_001)]
-LINES[44_999] = FOUND
+LINES = [f"line {number} is fine" for number in range(1, 9_001)]
+LINES[4_499] = FOUND
 
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(attachments, "MAX_BYTES", 1 << 17)
     path = tmp_path / "server.log"
     path.write_text("\n".join(LINES))
     return path
@@ -56,7 +57,7 @@ def dialog(pilot: Pilot[Any]) -> ReadScreen:
 
 async def opened(pilot: Pilot[Any]) -> None:
     await until(pilot, lambda: isinstance(pilot.app.screen, ReadScreen))
-    await until_text(pilot, "90,000 lines")
+    await until_text(pilot, "9,000 lines")
 
 
 def attached(pilot: Pilot[Any]) -> list[str]:
@@ -100,12 +101,12 @@ def test_a_part_is_looked_at_and_attached(log: Path) -> None:
         await pilot.press("enter")
         await opened(pilot)
         await pilot.press(*"/disk/")
-        await until_text(pilot, f"45000: {FOUND}")
-        assert "line 44999 is fine" in screen_text(app)
-        dialog(pilot).query_one("#part", Input).value = "90001-"
-        await until_text(pilot, "has nothing of its 90,000 lines")
+        await until_text(pilot, f"4500: {FOUND}")
+        assert "line 4499 is fine" in screen_text(app)
+        dialog(pilot).query_one("#part", Input).value = "9001-"
+        await until_text(pilot, "has nothing of its 9,000 lines")
         dialog(pilot).query_one("#part", Input).value = "-3"
-        await until_text(pilot, "line 89998 is fine")
+        await until_text(pilot, "line 8998 is fine")
         await pilot.press("enter")
         await until(pilot, lambda: attached(pilot) == ["server.log:-3"])
 
@@ -166,8 +167,8 @@ def test_a_log_is_condensed_at_once_and_its_text_is_seen_before(log: Path) -> No
         await type_text(pilot, "/read server.log What went wrong?")
         await pilot.press("enter")
         await opened(pilot)
-        await until_text(pilot, "90,000 lines, 89,999 alike in 1 kind, 1 shown as they are")
-        await until_text(pilot, f"[45,000] {FOUND}")
+        await until_text(pilot, "9,000 lines, 8,999 alike in 1 kind, 1 shown as they are")
+        await until_text(pilot, f"[4,500] {FOUND}")
         shown = screen_text(app)
         assert re.search(r"condensed +≈[\d,]+ tokens to read, ≈", shown)
         assert re.search(r"in parts +[\d,]+ parts, ≈", shown)
@@ -180,8 +181,8 @@ def test_a_log_is_condensed_at_once_and_its_text_is_seen_before(log: Path) -> No
 
     drive(app, steps, LARGE)
     (file,) = digests(client)
-    assert f"[45,000] {FOUND}" in file
-    assert "[×89,999, 1–90,000] line # is fine" in file
+    assert f"[4,500] {FOUND}" in file
+    assert "[×8,999, 1–9,000] line # is fine" in file
 
 
 def test_escape_ends_the_reading_and_keeps_what_was_read(log: Path) -> None:
