@@ -215,13 +215,6 @@ def test_doctor_reports_bad_settings_and_checks_the_rest(
     assert found["backends"]["reference"]["available"]
 
 
-def test_doctor() -> None:
-    ran = localrun("doctor", "--json", stdin=None)
-    assert ran.code == 0, ran.err
-    check(ran.json, "doctor")
-    assert ran.json["backends"]["reference"]["available"]
-
-
 def test_doctor_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("LOCALRUN_HOME", "/proc/nowhere")
     assert run_command_line(["doctor"]) == 0

@@ -18,6 +18,7 @@ from localrun.chat.journal import ChatStore
 
 pytestmark = pytest.mark.process
 
+NO_TEXT = b"\xff\xfe"
 FAILING = {
     "no prompt": (2, ("run",)),
     "no such model": (3, ("run", "-m", "nonsense", "hello")),
@@ -136,7 +137,7 @@ def test_a_working_folder_that_was_deleted(arguments: tuple[str, ...], folder: s
     setting = f"export LOCALRUN_HOME={folder};" if folder else ""
     ran = localrun_in_shell(f'{setting} cd "{tmp_path}/gone" && rmdir "{tmp_path}/gone" && "$@"', *arguments)
     assert ran.code == 0, ran
-    assert ran.json
+    check(ran.json, arguments[0])
     assert not list(tmp_path.iterdir())
 
 
@@ -162,13 +163,18 @@ def test_closed_streams_are_no_surprise(closed: str) -> None:
     assert "Traceback" not in ran.err
 
 
-def test_tokenize_reads_stdin_in_every_form() -> None:
+def test_tokenize_reads_stdin_in_every_form(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = localrun("tokenize", stdin="hello there").json
     assert whole
     assert all(isinstance(token, int) for token in whole)
-    assert localrun("tokenize", "hello there").json == whole
-    assert localrun("tokenize", "-m", "builtin", "hello there", "--json").code == 2, "it is JSON anyway"
-    assert localrun("tokenize", stdin="").json == []
+
+    def tokenize(*arguments: str) -> tuple[int, str, str]:
+        script(monkeypatch, "")
+        return faces.run("tokenize", *arguments)
+
+    assert json.loads(tokenize("hello there")[1]) == whole
+    assert tokenize("-m", "builtin", "hello there", "--json")[0] == 2, "it is JSON anyway"
+    assert json.loads(tokenize()[1]) == []
     lines = localrun("tokenize", "--lines", stdin='"hello there"\n\n""\n"a\\nb"\n')
     assert lines.lines[:2] == [whole, []]
     assert len(lines.lines) == 3
@@ -307,8 +313,14 @@ def test_a_line_without_end_is_refused() -> None:
     ],
     ids=" ".join,
 )
-def test_bytes_that_are_no_text_are_a_wrong_call(arguments: tuple[str, ...]) -> None:
-    ran = localrun_in_shell("\"$@\" $'\\xff\\xfe'", *arguments)
+def test_bytes_that_are_no_text_are_a_wrong_call(arguments: tuple[str, ...], faces: Faces) -> None:
+    code, _, err = faces.run(*arguments, os.fsdecode(NO_TEXT))
+    assert code == 2
+    assert "UTF-8" in err
+
+
+def test_so_they_are_to_a_process() -> None:
+    ran = localrun("tokenize", os.fsdecode(NO_TEXT))
     assert ran.code == 2
     assert "UTF-8" in ran.err
     assert "Traceback" not in ran.err
