@@ -12,6 +12,8 @@ from localrun.base.settings import SETTINGS
 _SAME = ("precision", "think", "stop", "schema", "lenient", "regex", "grammar", "lora")
 _OTHERS = {"no-prefix-cache": "prefix_cache=False", **{name: name for name in _SAME}}
 _IN_MENU = ("ctx", "kv", "precision")  # of the app: F7 has these, F3 all settings
+_KEYS = {"list": "Ctrl+O", "search": "the hub in Ctrl+O", "pull": "Ctrl+O", "fit": "F7", "history list": "Ctrl+L"}
+_COMMAND = re.compile(rf"`localrun ({'|'.join(_KEYS)})(?: [^`]*)?`")
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?:[ =](\d+(?:\.\d+)?|[A-Za-z]\w*))?")
 
 
@@ -21,7 +23,8 @@ def in_python(text: str) -> str:
 
 
 def in_app(text: str) -> str:
-    """A message with keys of the app in the place of options: `F7: ctx 4096` the first time, `F7` without a value."""
+    """A message with keys of the app in the place of commands and options: `F7: ctx 4096` the first time, `F7` without
+    a value."""
     told: set[str] = set()
 
     def named(found: re.Match[str]) -> str:
@@ -36,7 +39,7 @@ def in_app(text: str) -> str:
         told.add(key)
         return key if value is None else f"{key}: {words}"
 
-    return _OPTION.sub(named, text)
+    return _OPTION.sub(named, _COMMAND.sub(lambda found: _KEYS[found[1]], text))
 
 
 @contextmanager

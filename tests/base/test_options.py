@@ -45,6 +45,11 @@ def test_python_spells_options_its_own_way(said: str, python: str) -> None:
         ),
         ("a file called my--ctx 12.gguf", "a file called my--ctx 12.gguf"),
         ("`localrun rm --yes`", "`localrun rm --yes`"),
+        ("check the path, or see `localrun list`", "check the path, or see Ctrl+O"),
+        ("`localrun history list` shows them", "Ctrl+L shows them"),
+        ("a b: `localrun pull a/b`", "a b: Ctrl+O"),
+        ("`localrun search TERM` finds models", "the hub in Ctrl+O finds models"),
+        ("`localrun listen`", "`localrun listen`"),
     ],
 )
 def test_the_app_names_keys_in_the_place_of_options(said: str, app: str) -> None:

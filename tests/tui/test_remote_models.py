@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import ask, chat_screen, notice, send, sources, text_of, views
 from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta, failure, fake_chat_server
-from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
 from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 from textual.widgets import Input
@@ -285,12 +285,14 @@ def test_a_server_is_forgotten_and_an_empty_list_offers_no_change(server: FakeCh
     async def steps(pilot: Pilot[Any]) -> None:
         await to_servers(pilot)
         await until_text(pilot, "big-model")
-        await until_text(pilot, "Change it")
+        await until_text(pilot, "Change")
+        await pilot.resize_terminal(*SMALL)
+        await until_text(pilot, "a Add server e Change del Delete f1 Help")
         await pilot.press("delete")
         await until_text(pilot, "Forget the server lab?")
         await pilot.press("y")
         await until_text(pilot, "No server is set up.")
-        await until(pilot, lambda: "Change it" not in screen_text(app))
+        await until(pilot, lambda: "e Change" not in screen_text(app))
 
     drive(app, steps, LARGE)
     assert read_endpoints() == []

@@ -18,6 +18,7 @@ _LEAST = (
     "history",
     "reload",
     "quit",
+    "downloads",
 )  # left out first where there is no room
 
 

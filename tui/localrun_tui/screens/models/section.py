@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 from textual.content import Content
 
 from localrun.base.errors import LocalrunError
+from localrun.base.options import in_app
 from localrun_tui.screens.models.open_path import how_to_open
 from localrun_tui.state.background import Task, run_in_background
 from localrun_tui.widgets.columns import Column
@@ -53,4 +54,4 @@ class Section(ModelList[T]):
         self._reading = run_in_background(self, work, done, self.show_error)
 
     def show_error(self, error: LocalrunError) -> None:
-        self.show([], "\n".join(part for part in (error.message, error.hint) if part))
+        self.show([], in_app("\n".join(filter(None, (error.message, error.hint)))))
