@@ -82,7 +82,7 @@ def test_offline_the_catalogue_is_enough() -> None:
         assert rows[-1][4:6] == ["◌", "disk"]
         assert "offline: sizes are estimated" in shown
         assert "HERE is for 8,192 tokens" in shown
-        assert "KV of 8,192 tokens + spare 1.1" in shown  # the gauge of the highlighted row
+        assert "KV 8,192 tokens + spare 1.1" in shown  # the gauge of the highlighted row
         await pilot.press("right")
         await until_text(pilot, "HERE is for 4,096 tokens")
         await pilot.press("left", "left", "k")
@@ -236,7 +236,7 @@ def test_the_context_that_is_set_is_the_first_and_auto_can_be_chosen_over_it(hub
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "‹ 5,000 ›")
         assert "HERE is for 5,000 tokens" in screen_text(pilot.app)
-        assert "KV of 5,000 tokens + spare" in screen_text(pilot.app)
+        assert "KV 5,000 tokens + spare" in screen_text(pilot.app)
         if ctx:
             await pilot.press("left", "left")
             await until_text(pilot, "‹ auto ›")
