@@ -36,6 +36,8 @@ class ConstraintError(UsageError):
 class ToolSchemaError(ConstraintError):
     """Calls of a tool cannot be held to its schema."""
 
+    kind = "tool_schema"
+
 
 class ImageError(UsageError):
     """An image cannot be seen. `code` names why."""

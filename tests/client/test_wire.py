@@ -12,7 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localrun.base import events, request
-from localrun.base.errors import EngineError, LocalrunError, ModelFileError, NotFoundError, PromptTooLongError
+from localrun.base.errors import (
+    ConstraintError,
+    EngineError,
+    LocalrunError,
+    ModelFileError,
+    NotFoundError,
+    PromptTooLongError,
+    ToolSchemaError,
+)
 from localrun.base.events import Completion, Done, Event, ModelInfo, Prefill, Token
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.views import CacheView
@@ -87,6 +95,8 @@ def test_whole_numbers_pass_for_real_ones() -> None:
 ERRORS: tuple[LocalrunError, ...] = (
     NotFoundError("no such model", "pull it"),
     PromptTooLongError("too long"),
+    ConstraintError("no such grammar", "correct it"),
+    ToolSchemaError("no such schema", "correct it"),
     ModelFileError("BAD_MAGIC", "not a GGUF file", path="/x.gguf", offset=4),
 )
 
