@@ -27,6 +27,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     monkeypatch.setattr(connection, "BODY_SECONDS", 0.2)
     monkeypatch.setattr(connection, "MAX_CONNECTIONS", 8)
     monkeypatch.setattr(wire, "STALL_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "STALL_SECONDS", 1.5)
     monkeypatch.setattr(wire, "PING_SECONDS", 0.05)
     fake = FakeClient(LoadOptions(Path()), answer)
     with serving(lambda choice: fake) as running:
@@ -98,6 +99,7 @@ def test_a_client_that_stops_reading_is_left(hasty: Served) -> None:
         stalled.sendall(head.encode() + b"content-type: application/json\r\n\r\n" + body)
         (live,) = until(lambda: list(hasty.service.registry.requests.values()))
         until(lambda: live.outcome)
+        until(lambda: not connection.BoundedConnection.open_from)  # though it still holds its end
     assert live.outcome == "left"
 
 
