@@ -13,6 +13,7 @@ import tokenizers
 from localrun.base.errors import EngineError, UsageError
 from localrun.text.gguf_encoder import build_encoder
 from localrun.text.gguf_vocabulary import read_gguf_vocabulary
+from localrun.text.kept_prompts import KeptPrompts
 from localrun.text.specials import TokenType, ids_of_kind
 from localrun.text.tokenizer_errors import tokenizer_errors
 from localrun.text.vocabulary import Vocabulary
@@ -62,6 +63,12 @@ class Tokenizer:
         return {text: i for i in sorted(self.control_ids) if (text := self.token_text(i))}
 
     @cached_property
+    def _kept(self) -> KeptPrompts:
+        texts = {i: token.content for i, token in self._added.items()}
+        controls = {i: texts[i] for i in self.control_ids & texts.keys() if not self._added[i].normalized}
+        return KeptPrompts(controls, texts.values())
+
+    @cached_property
     def control_pattern(self) -> re.Pattern[str]:
         """Pattern for the text of any control token, the longest where several match."""
         longest_first = sorted(self.control_tokens, key=len, reverse=True)
@@ -92,7 +99,7 @@ class Tokenizer:
         """
         _check_runs(text)
         text = _SURROGATES.sub("\ufffd", text)
-        ids = self._encode(text, special)
+        ids = self._kept.encode(text, self._parse) if special else self._encode(text, special=False)
         if not special and not self.control_ids.isdisjoint(ids):
             ids = self._spell_out(ids, text)
         return self.with_bos(ids) if bos else ids
@@ -114,10 +121,13 @@ class Tokenizer:
         spelled: list[int] = []
         for i in ids:
             word = self.token_text(i) if i in self.control_ids else ""
-            spelled += [j for char in word for j in self._encode(char, False)] if word and word in text else [i]
+            spelled += [j for char in word for j in self._encode(char, special=False)] if word and word in text else [i]
         return spelled
 
-    def _encode(self, text: str, special: bool) -> list[int]:
+    def _parse(self, text: str) -> list[int]:
+        return self._encode(text, special=True)
+
+    def _encode(self, text: str, *, special: bool) -> list[int]:
         def error(reason: str) -> EngineError:
             message = f"the tokenizer failed on a text of {len(text):,} characters: {reason}"
             return EngineError(message, "try a shorter text, or another conversion of the model")

@@ -89,9 +89,9 @@ def test_nothing_is_encoded_of_a_prompt_that_cannot_fit(monkeypatch: pytest.Monk
         client.preview(Request(messages=({"role": "user", "content": "hi"},)))  # its own texts are encoded
         encode = client.model.text.tokenizer._encode
 
-        def short(text: str, special: bool) -> list[int]:
+        def short(text: str, *, special: bool) -> list[int]:
             assert len(text) < len(word)
-            ids: list[int] = encode(text, special)
+            ids: list[int] = encode(text, special=special)
             return ids
 
         monkeypatch.setattr(client.model.text.tokenizer, "_encode", short)
