@@ -96,15 +96,20 @@ def plan_reading(
     if ctx < LEAST_CONTEXT or room < ctx // 4:
         what = f"a context of {ctx:,} tokens has no room for this question and a part of {name}"
         raise UsageError(what, "ask a shorter question, or load the model with a larger context")
-    sample = text[len(text) // 2 :][: int(_SAMPLE * ctx)]
-    n_sample = count(note_request(question, name, sample, note_tokens)) - around
-    per_token = n_bytes(sample) / (n_sample if n_sample > 0 else about_tokens(n_bytes(sample)) or 1)
+    per_token = bytes_per_token(text, ctx, lambda part: count(note_request(question, name, part, note_tokens)) - around)
     piece_bytes, digest_bytes = int(_FILL * room * per_token), int(_NOTES_SHARE * ctx * per_token)
     pieces = tuple(cut(text, piece_bytes, first_line))
     n_tokens = round(n_bytes(text) / per_token) + around * len(pieces)
     if (n_notes := note_tokens * len(pieces)) * per_token > digest_bytes:
         n_tokens += n_notes + around * -(-n_notes // room)
     return ReadingPlan(name, question, pieces, piece_bytes, digest_bytes, note_tokens, n_tokens, speed)
+
+
+def bytes_per_token(text: str, ctx: int, count: Callable[[str], int]) -> float:
+    """Bytes of a token in a text, by a sample of it; by what is usual where `count` gives 0."""
+    sample = text[len(text) // 2 :][: int(_SAMPLE * ctx)]
+    n_sample = count(sample)
+    return n_bytes(sample) / (n_sample if n_sample > 0 else about_tokens(n_bytes(sample)) or 1)
 
 
 def note_request(question: str, name: str, text: str, note_tokens: int) -> Request:

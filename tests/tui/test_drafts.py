@@ -82,12 +82,12 @@ def test_a_draft_that_cannot_be_kept_is_not_lost_by_quitting(chats: Path, monkey
         await ready(pilot)
         await type_text(pilot, "half of a question")
         await pilot.press("ctrl+q")
-        await until_text(pilot, "cannot be written to disk")
+        await until_text(pilot, "What you were writing is lost")
         await pilot.press("n")
         await until(pilot, lambda: app.screen is chat_screen(pilot))
         assert chat_screen(pilot).composer.editor.text == "half of a question"
         await pilot.press("ctrl+q")
-        await until_text(pilot, "cannot be written to disk")
+        await until_text(pilot, "What you were writing is lost")
         await pilot.press("y")
 
     drive(app, steps)

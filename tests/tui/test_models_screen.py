@@ -27,7 +27,7 @@ from localrun.hub.catalogue_rows import catalogue_rows, first_model
 from localrun_tui.screens.dialogs.ask import AskText
 from localrun_tui.screens.models.model_rows import used_when
 from localrun_tui.screens.models.models_screen import ModelsScreen
-from localrun_tui.widgets.model_path_field import longer_path, looks_like_path
+from localrun_tui.widgets.model_path_field import is_typed_path, longer_path
 
 
 @pytest.fixture
@@ -359,4 +359,4 @@ def test_a_wrong_path_is_asked_for_again(tmp_path: Path) -> None:
     [("/x", True), ("~/x", True), ("./x", True), ("x.GGUF", True), ("qwen 4b", False), ("a/b", False)],
 )
 def test_paths_are_told_from_words(text: str, is_path: bool) -> None:
-    assert looks_like_path(text) is is_path
+    assert is_typed_path(text) is is_path

@@ -235,6 +235,7 @@ def test_tools_requests_and_long_files_look_as_they_did(
 async def through_tools(pilot: Pilot[Any]) -> AsyncIterator[str]:
     """Through what lets a model, other programs and long files in; at each name its screen is there."""
     await ready(pilot)
+    await until_text(pilot, "not kept")  # which is found out while idle
     await send(pilot, "/tools")
     await until_text(pilot, "fetch_url")
     yield "tools"

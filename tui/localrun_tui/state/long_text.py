@@ -10,7 +10,7 @@ from localrun.base.events import Completion, Done
 from localrun.base.request import Request
 from localrun.base.units import gib
 from localrun.chat.attachments import MAX_BYTES, about_tokens
-from localrun.chat.in_parts import USUAL_CONTEXT, ReadingPlan
+from localrun.chat.in_parts import USUAL_CONTEXT, ReadingPlan, bytes_per_token, note_request
 from localrun.chat.kept_notes import KeptNotes
 from localrun.chat.part_of_text import part_of, take
 from localrun.chat.part_reader import PartReader
@@ -50,9 +50,21 @@ class LongText:
     @property
     def size(self) -> str:
         """The size in words."""
-        size, n_lines = n_bytes(self.text), self.text.count("\n") + (not self.text.endswith("\n"))
-        seen = f"; the model sees {self.ctx:,} at once" if self.ctx else ""
-        return f"{self.name}: {gib(size)}, {n_lines:,} lines, ≈{about_tokens(size):,} tokens{seen}"
+        n_lines = self.text.count("\n") + (not self.text.endswith("\n"))
+        seen = f"; the model sees {self.ctx:,} tokens at once" if self.ctx else ""
+        return f"{self.name}: {gib(n_bytes(self.text))}, {n_lines:,} lines{seen}"
+
+    def n_tokens(self, part: FilePart) -> int:
+        """Estimate of the tokens of a part: by a sample, as plans have it, or by its length while there is no model."""
+        size, client = n_bytes(part.text), self._session.model.client
+        if not size or client is None or self.waits:
+            return about_tokens(size)
+
+        def count(sample: str) -> int:
+            return self._count(note_request("", self.name, sample, 1))
+
+        around = count("")
+        return round(size / bytes_per_token(part.text, self.ctx, lambda sample: count(sample) - around))
 
     def part(self, typed: str) -> FilePart:
         """The part that was typed, or all of it. UsageError where there is no such part."""

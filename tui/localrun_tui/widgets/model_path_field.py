@@ -16,7 +16,7 @@ from localrun_tui.widgets.fields import LineField
 _MOST = 5000  # entries of a folder that are looked at
 
 
-def looks_like_path(text: str) -> bool:
+def is_typed_path(text: str) -> bool:
     """Whether what is typed into a list of models is meant as a path."""
     return text.startswith(("/", "~", "./", "../")) or os.path.isabs(text) or is_gguf(text)
 
@@ -43,7 +43,7 @@ class _Paths(Suggester):
         super().__init__(use_cache=False, case_sensitive=True)
 
     async def get_suggestion(self, value: str) -> str | None:
-        return await asyncio.to_thread(longer_path, value) if looks_like_path(value) else None
+        return await asyncio.to_thread(longer_path, value) if is_typed_path(value) else None
 
 
 def longer_path(typed: str) -> str | None:

@@ -15,10 +15,8 @@ from textual.widgets import Input, OptionList, Static
 from localrun.base.content import FilePart
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.units import ms
-from localrun.chat.attachments import about_tokens
 from localrun.chat.in_parts import ReadingPlan
 from localrun.chat.part_reader import PartReader
-from localrun.chat.pieces import n_bytes
 from localrun.chat.ways_to_read import ReadingWay
 from localrun.client.interface import Cancellation
 from localrun_tui.markdown.wrapping import wrap
@@ -41,9 +39,10 @@ _NAME, _AROUND = 11, 4  # cells of the name of a way, and around what is said of
 
 
 class _Found(NamedTuple):
-    """The part as typed, the ways to read it for the question, and parts that have words of this."""
+    """The part as typed and its tokens, the ways to read it for the question, and parts that have words of this."""
 
     part: FilePart
+    n_tokens: int = 0  # where there is no question
     ways: Sequence[ReadingWay] = ()
     parts: Sequence[tuple[str, int]] = ()
 
@@ -67,6 +66,7 @@ class ReadScreen(Dialog[FilePart | None]):
         self.question = question  # as it stands in the dialog
         self._stop: Cancellation | None = None  # of the reading under way
         self._began = 0.0
+        self._typed = ("", question)  # as the fields stood when they were looked at, or will be
         self._pause: Timer | None = None  # after the last key
         self._looking: Task | None = None
         self._ways: Sequence[ReadingWay] = ()  # to read the part for the question, as both stand in the fields
@@ -94,8 +94,10 @@ class ReadScreen(Dialog[FilePart | None]):
     # ---- a look, and the cost
 
     @on(Input.Changed)
-    def _typed(self) -> None:
-        self.question = self._fields[1].strip()
+    def _look_when_at_rest(self) -> None:
+        if self._fields == self._typed:  # a field tells its first value, too
+            return
+        self._typed, self.question = self._fields, self._fields[1].strip()
         self._offer(())
         if self._pause is not None:
             self._pause.stop()
@@ -118,9 +120,10 @@ class ReadScreen(Dialog[FilePart | None]):
         text = self._text
 
         def work(task: Task) -> _Found:
+            part = text.part(typed)
             if not question.strip():
-                return _Found(text.part(typed))
-            return _Found(text.part(typed), text.ways(typed, question), [] if typed else text.found(question))
+                return _Found(part, text.n_tokens(part))
+            return _Found(part, 0, text.ways(typed, question), [] if typed else text.found(question))
 
         if self._looking is not None:
             self._looking.cancel()
@@ -132,7 +135,7 @@ class ReadScreen(Dialog[FilePart | None]):
         self._offer(found.ways)
         if not found.ways:
             self._show_text(found.part)
-            self._cost(say(f"≈{about_tokens(n_bytes(found.part.text)):,} tokens", "$text-accent"))
+            self._cost(say(f"≈{found.n_tokens:,} tokens", "$text-accent"))
             return
         few = ", ".join(f"{part} {n:,} line{'' if n == 1 else 's'}" for part, n in found.parts)
         self._cost(say(f"or as Part, at once: {few}") if few else Content(""))

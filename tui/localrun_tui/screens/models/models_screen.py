@@ -34,7 +34,7 @@ from localrun_tui.screens.models.server_change import ask_for_server, ask_to_for
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.model_list import ModelList
-from localrun_tui.widgets.model_path_field import ModelPathField, looks_like_path
+from localrun_tui.widgets.model_path_field import ModelPathField, is_typed_path
 from localrun_tui.widgets.toast import toast
 
 
@@ -52,7 +52,7 @@ class FilterBox(ModelPathField):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("open", "submit"):
-            return looks_like_path(self.value) is (action == "open")
+            return is_typed_path(self.value) is (action == "open")
         return super().check_action(action, parameters)
 
 
@@ -268,7 +268,7 @@ class ModelsScreen(Page[ModelChoice | None]):
 
     @on(Input.Submitted, "#filter")
     def _to_list(self) -> None:
-        if looks_like_path(self.box.value):
+        if is_typed_path(self.box.value):
             find_at(self, self.box.value, self._show_found)
         else:
             self.set_focus(self.section.options)

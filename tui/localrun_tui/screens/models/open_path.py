@@ -11,7 +11,7 @@ from localrun.hub.resolve import resolve_all
 from localrun.hub.stored import StoredModel, stored_at
 from localrun_tui.screens.dialogs.ask import AskText
 from localrun_tui.state.background import run_in_background
-from localrun_tui.widgets.model_path_field import looks_like_path
+from localrun_tui.widgets.model_path_field import is_typed_path
 from localrun_tui.widgets.toast import toast_error
 
 Found = Callable[[list[StoredModel]], object]
@@ -19,7 +19,7 @@ Found = Callable[[list[StoredModel]], object]
 
 def how_to_open(text: str) -> str:
     """The keys for a typed path; empty for words."""
-    return f"Enter opens {text.strip()}, Tab completes it" if looks_like_path(text) else ""
+    return f"Enter opens {text.strip()}, Tab completes it" if is_typed_path(text) else ""
 
 
 def ask_for_path(screen: Screen[Any], found: Found, typed: str = "~/") -> None:
@@ -27,7 +27,7 @@ def ask_for_path(screen: Screen[Any], found: Found, typed: str = "~/") -> None:
 
     def answered(path: str | None) -> None:
         if path:
-            find_at(screen, path if looks_like_path(path) else f"./{path}", found, lambda: again(path))
+            find_at(screen, path if is_typed_path(path) else f"./{path}", found, lambda: again(path))
 
     def again(path: str) -> None:
         if screen.is_current:
