@@ -95,13 +95,9 @@ class EngineChannel:
         self._outbox.put(frame)
         return inbox
 
-    def cancel(self, inbox: Inbox) -> None:
-        """Request the cancellation of a call."""
-        self._outbox.put(pack(Call(inbox.number, Cancel())))
-
-    def raise_priority(self, inbox: Inbox) -> None:
-        """Request the highest class for a generation."""
-        self._outbox.put(pack(Call(inbox.number, RaisePriority())))
+    def tell(self, inbox: Inbox, about: Cancel | RaisePriority) -> None:
+        """Tell the engine about a call that it has."""
+        self._outbox.put(pack(Call(inbox.number, about)))
 
     def drop(self, inbox: Inbox) -> None:
         """Drop further answers to a call."""
@@ -152,7 +148,7 @@ class EngineChannel:
                     case Failure() as failure:
                         raise as_error(failure)
         except BaseException:
-            self.cancel(inbox)
+            self.tell(inbox, Cancel())
             raise
         finally:
             self.drop(inbox)

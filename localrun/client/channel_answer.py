@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from localrun.base.events import Completion, Done, Event, ModelInfo, Timings
 from localrun.base.request import Request
 from localrun.client.channel import TICK_SECONDS, EngineChannel, Inbox
-from localrun.client.wire import Events, Failure, Generate, ReplyContent, as_error
+from localrun.client.wire import Cancel, Events, Failure, Generate, RaisePriority, ReplyContent, as_error
 
 CANCEL_SECONDS = 20.0  # for the engine to end an answer; then the process is ended
 
@@ -32,15 +32,17 @@ class ChannelAnswer:
 
     def cancel(self) -> None:
         self.is_cancelled = True
-        if self._call is not None and not self.is_over:
-            channel, inbox = self._call
-            channel.cancel(inbox)
+        self._tell(Cancel())
 
     def raise_priority(self) -> None:
         self.is_raised = True
+        self._tell(RaisePriority())
+
+    def _tell(self, about: Cancel | RaisePriority) -> None:
+        """Tell the engine, once it has the request and until it has ended."""
         if self._call is not None and not self.is_over:
             channel, inbox = self._call
-            channel.raise_priority(inbox)
+            channel.tell(inbox, about)
 
     def events(self) -> Iterator[Event]:
         """Events up to Done. Raises LocalrunError."""
