@@ -12,6 +12,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from localrun.base.dataclass import dataclass
+from localrun.base.errors import LocalrunError
+from localrun.base.options import in_app
 from localrun_tui.widgets.columns import Column, Row, header, say
 from localrun_tui.widgets.marked_options import MarkedOptions
 
@@ -98,6 +100,10 @@ class ModelList(Vertical, Generic[T]):
         self._all = list(items)
         self._when_empty = when_empty
         self._show()
+
+    def show_error(self, error: LocalrunError) -> None:
+        """No items, but what happened and what to try."""
+        self.show([], in_app("\n".join(filter(None, (error.message, error.hint)))))
 
     def filter(self, text: str, when_none: str = "") -> None:
         """Show only items with every word of `text`. `when_none` says what to do where there is none."""

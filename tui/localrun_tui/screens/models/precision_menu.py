@@ -12,7 +12,6 @@ from textual.content import Content
 from textual.widgets import Static
 
 from localrun.base.errors import LocalrunError, TokenError
-from localrun.base.options import in_app
 from localrun.base.request import KVCodecName
 from localrun.base.units import gib
 from localrun.client.choice import ModelChoice
@@ -95,7 +94,7 @@ class PrecisionMenu(Page[ModelChoice | str | None]):
     def _failed(self, error: LocalrunError) -> None:
         self._failure = error
         self.refresh_bindings()
-        self._list.show([], in_app("\n".join(filter(None, (error.message, error.hint)))))
+        self._list.show_error(error)
 
     def _ready(self, offer: Offer) -> None:
         self.offer = offer

@@ -5,8 +5,6 @@ from typing import Any, ClassVar, TypeVar
 
 from textual.content import Content
 
-from localrun.base.errors import LocalrunError
-from localrun.base.options import in_app
 from localrun_tui.screens.models.open_path import how_to_open
 from localrun_tui.state.background import Task, run_in_background
 from localrun_tui.widgets.columns import Column
@@ -52,6 +50,3 @@ class Section(ModelList[T]):
         if self._reading is not None:
             self._reading.cancel()
         self._reading = run_in_background(self, work, done, self.show_error)
-
-    def show_error(self, error: LocalrunError) -> None:
-        self.show([], in_app("\n".join(filter(None, (error.message, error.hint)))))
