@@ -111,6 +111,10 @@ class TokenError(HubError):
     """The hub wants a token, or one with access."""
 
 
+class DiskFullError(HubError):
+    """The disk has no room for a download."""
+
+
 class StorageError(LocalrunError):
     """Something of ours could not be written: the disk is full, or failed."""
 

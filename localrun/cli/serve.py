@@ -23,7 +23,7 @@ from localrun.cli.session import find_choice, settings_with
 from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.client.model_slot import ModelSlot
-from localrun.client.open_client import open_client
+from localrun.client.open_client import check_ahead, open_client
 from localrun.hub.resolve import resolve_listed
 from localrun.server.options import (
     DEFAULT_HOST,
@@ -175,7 +175,10 @@ async def _serve(
             parallel=options.parallel,
         )
 
-    models = ModelHost(ModelSlot(open_model), choice, options)
+    def check(choice: ModelChoice, freed: int) -> None:
+        check_ahead(choice, settings, freed)
+
+    models = ModelHost(ModelSlot(open_model), choice, options, check)
     service = Service(models, options, log)
     server = HttpServer(service)
     with bound(options) as listener, stopped_by_signals(server) as signals:

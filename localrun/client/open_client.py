@@ -55,6 +55,15 @@ def open_client(
     return open_own(progress)
 
 
+def check_ahead(choice: "ModelChoice", settings: Settings, freed: int) -> None:
+    """Check that a choice can be loaded once `freed` more bytes are free, without loading it. Raises LocalrunError."""
+    if isinstance(choice.stored, StoredModel):
+        from localrun.engine import load_plan
+
+        require_whole(choice.stored)
+        load_plan.check_ahead(options_for(choice.stored, choice, settings), freed)
+
+
 def open_apart(
     stored: StoredModel, options: LoadOptions, progress: ProgressCallback = lambda done, total: None
 ) -> "WorkerClient":

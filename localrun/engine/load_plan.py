@@ -3,15 +3,17 @@
 from dataclasses import replace
 
 from localrun.backends.interface import Backend
+from localrun.backends.registry import BACKENDS, usual_backend
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import DoesNotFitError
 from localrun.base.machine import memory, resident
 from localrun.base.processors import most_threads, usual_threads
 from localrun.base.request import LoadOptions
-from localrun.engine.opened_model import OpenedModel
+from localrun.engine.opened_model import OpenedModel, open_model
 from localrun.engine.packed_weights import mappable_weights
 from localrun.fit.memory_plan import MemoryPlan
 from localrun.fit.plan import LoadRequest, plan_with_sight
+from localrun.model.recording import record_shapes
 from localrun.ops.layouts import F32, Layout
 from localrun.storage.chat_codec import codec_before
 
@@ -54,13 +56,31 @@ def is_worth(drafting: MemoryPlan, plain: MemoryPlan) -> bool:
 
 def planned_as(backend: Backend, options: LoadOptions, opened: OpenedModel) -> PlannedLoad:
     """Plan a load of all that is opened."""
-    threads = min(options.threads or usual_threads(), most_threads())
+    threads = threads_of(options)
     return PlannedLoad(opened, threads, *plan_memory(options, opened, backend, threads))
 
 
-def plan_memory(options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int) -> tuple[Layout, MemoryPlan]:
-    """Plan the memory of weights, cache and working memory. Raises DoesNotFitError or UsageError."""
+def check_ahead(options: LoadOptions, freed: int) -> None:
+    """Check that a model can be loaded once `freed` more bytes of main memory are free: its files, and its plan where
+    main memory computes it. Raises ModelFileError, NotFoundError, DoesNotFitError or UsageError."""
+    opened = open_model(options)
+    model = record_shapes(opened.config, opened.adapter_ranks)
+    backend = usual_backend(model) if options.backend == "auto" else BACKENDS[options.backend]
+    if backend.in_main_memory and not backend.why_unavailable():
+        plan_memory(options, opened.on(backend), backend, threads_of(options), freed)
+
+
+def threads_of(options: LoadOptions) -> int:
+    return min(options.threads or usual_threads(), most_threads())
+
+
+def plan_memory(
+    options: LoadOptions, opened: OpenedModel, backend: Backend, threads: int, freed: int = 0
+) -> tuple[Layout, MemoryPlan]:
+    """Plan the memory of weights, cache and working memory, `freed` bytes more than are free now. Raises
+    DoesNotFitError or UsageError."""
     now = backend.memory(memory())
+    now = replace(now, available=now.available + freed)
     layout = backend.layout(opened.held_bytes(F32), now.available, threads)
     request = LoadRequest(
         opened.config,

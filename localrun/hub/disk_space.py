@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from localrun.base.errors import HubError
+from localrun.base.errors import DiskFullError, HubError
 from localrun.base.paths import writable_folder
 from localrun.base.units import gib
 from localrun.hub.access import hub_cache
@@ -17,7 +17,7 @@ from localrun.storage.weight_store import WeightStore
 
 
 def require_space(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) -> None:
-    """Raise HubError before the first byte when the disk cannot hold all missing files."""
+    """Raise DiskFullError before the first byte when the disk cannot hold all missing files."""
     folder = repo_folder(cache, repo.name)
     allocated = {head.file: head.size for _, head, _ in find_partials(folder / "blobs")}
     missing = [file for file in files if find_stored(cache, repo, file) is None]
@@ -28,11 +28,11 @@ def require_space(cache: Path, repo: RemoteRepo, files: Sequence[RemoteFile]) ->
         raise _disk_full(cache, needed - free)
 
 
-def _disk_full(cache: Path, missing: int) -> HubError:
+def _disk_full(cache: Path, missing: int) -> DiskFullError:
     more = f"{gib(missing)} ({missing:,} bytes) more are needed" if missing else "it filled up during the download"
     commands = "`localrun list`, `localrun rm`, `localrun cache clear`"
     hint = f"free some space ({commands}), or set HF_HOME to a larger disk; what has arrived is kept"
-    return HubError(f"the disk of {cache} is full: {more}", hint)
+    return DiskFullError(f"the disk of {cache} is full: {more}", hint)
 
 
 @contextmanager

@@ -35,8 +35,16 @@ class _Waiting:
 class ModelHost:
     """At most one loaded model, shared by any number of requests; one for another model waits until they are done."""
 
-    def __init__(self, slot: ModelSlot, first: ModelChoice, options: ServerOptions) -> None:
+    def __init__(
+        self,
+        slot: ModelSlot,
+        first: ModelChoice,
+        options: ServerOptions,
+        check: Callable[[ModelChoice, int], None] = lambda choice, freed: None,
+    ) -> None:
+        """`check` raises LocalrunError for a model that could not be loaded although `freed` more bytes were free."""
         self.slot, self._first, self._usual, self._options = slot, first, first, options
+        self._check = check
         self._free = asyncio.Condition()
         self._waiting: list[_Waiting] = []
         self._n_users = 0
@@ -142,6 +150,8 @@ class ModelHost:
         """Wait for a load. It continues when its client leaves: one with a timeout shorter than the load would restart
         it each time it comes back."""
         if self._loading is None or self._loading[0] != wanted:
+            if self._loading is not None:
+                self._loading[1].cancel()  # nobody waits for it any more
             self._loading = wanted, asyncio.ensure_future(self._change(wanted))
             self._loading[1].add_done_callback(self._loaded)
         await asyncio.shield(self._loading[1])
@@ -154,8 +164,11 @@ class ModelHost:
             self._unload_after(self._options.keep_alive)
 
     async def _change(self, wanted: ModelChoice) -> None:
-        """Load another model; where that fails, load the previous one again, which stays the default."""
+        """Load another model. One that cannot be loaded leaves the previous one as it is, with its cache; a load that
+        fails on the way has it loaded again, and it stays the default."""
         before = self.slot.choice if self.slot.client is not None else None
+        if before is not None:
+            await asyncio.to_thread(self._check, wanted, self.slot.held_bytes())
         try:
             await self.slot.load(wanted, lambda done, total: None)
         except LoadGivenUpError:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 
 from localrun.backends.registry import usual_memory
-from localrun.base.errors import HubError, LocalrunError, unexpected
+from localrun.base.errors import HubError, LocalrunError, UsageError, unexpected
 from localrun.base.request import Json
 from localrun.base.sanitize import clean
 from localrun.hub.access import read_access
@@ -72,7 +72,7 @@ def _pull(name: str, tell: Callable[[Json | LocalrunError], None], control: Cont
     """Download on this thread. The last report is success, or an error."""
     try:
         if "://" in name:
-            raise HubError("a model is named, not given by an address", "org/repo, or a name of `localrun search`")
+            raise UsageError("a model is named, not given by an address", "org/repo, or a name of `localrun search`")
         access = read_access()
         if access.offline:
             raise HubError("localrun is offline: nothing can be downloaded", "unset HF_HUB_OFFLINE")

@@ -1,20 +1,26 @@
 """An error as an HTTP response: a status, a code for programs, a sentence for people."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import field
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import (
+    DiskFullError,
     DoesNotFitError,
     EngineDiedError,
+    HubError,
     LocalrunError,
     ModelFileError,
     NotFoundError,
     PromptTooLongError,
+    StorageError,
+    TokenError,
     UsageError,
 )
 from localrun.base.sanitize import clean
+from localrun.hub.http import NetworkError
 
 RETRY_SECONDS = 1
 CANCELLED = "cancelled"
@@ -70,6 +76,15 @@ def refusal_of(error: LocalrunError, field: str | None = None) -> Refusal:
             return Refusal(500, message, "bad_model_file")
         case EngineDiedError():
             return Refusal(503, message, "engine_died", retry_after=RETRY_SECONDS)
+        case NetworkError(wait_seconds=seconds):
+            wait = math.ceil(seconds) if 0 < seconds < math.inf else None
+            return Refusal(503, message, "hub_unreachable", retry_after=wait)
+        case TokenError():
+            return Refusal(403, message, "hub_access")
+        case DiskFullError() | StorageError():
+            return Refusal(507, message, "no_room")
+        case HubError():
+            return Refusal(502, message, "hub_error")
     return Refusal(500, message, f"{error.kind}_error")
 
 

@@ -24,6 +24,7 @@ from localrun.cli.app import run_command_line
 from localrun.client.choice import builtin
 from localrun.client.open_client import open_client
 from localrun.client.owner import running_server
+from localrun.hub.stored import StoredModel
 
 pytestmark = pytest.mark.process
 
@@ -87,6 +88,23 @@ def test_life_of_a_server(tmp_path: Path) -> None:
         assert process.stdout
         assert process.stdout.read() == ""
     assert localrun("top").code == 3
+
+
+def test_a_model_whose_file_is_damaged_leaves_the_loaded_one_with_its_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = builtin().stored
+    assert isinstance(stored, StoredModel)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "short.gguf").write_bytes(stored.path.read_bytes()[:-100_000])
+    monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path))
+    with served("--port", "0") as (_, said), httpx.Client(base_url=said["url"], timeout=PATIENCE) as client:
+        first = client.post("/v1/chat/completions", json=QUESTION).json()
+        refused = client.post("/v1/chat/completions", json={**QUESTION, "model": "short"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (500, "bad_model_file")
+        again = client.post("/v1/chat/completions", json=QUESTION).json()
+        assert again["choices"] == first["choices"]
+        assert again["localrun"]["cached"] == first["usage"]["prompt_tokens"] - 1
 
 
 def test_ctrl_c_lets_an_answer_end(tmp_path: Path) -> None:

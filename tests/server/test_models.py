@@ -148,6 +148,74 @@ def test_a_swap_that_fails_leaves_the_model_that_was_there() -> None:
     asyncio.run(story())
 
 
+def test_a_model_that_cannot_be_loaded_leaves_the_other_where_it_is() -> None:
+    """With its cache: loaded again it would have to read every chat anew."""
+
+    async def story() -> None:
+        def check(choice: ModelChoice, freed: int) -> None:
+            if choice == CHOICES["huge"]:
+                raise DoesNotFitError("it takes 90 GiB of 24", "take a smaller one")
+
+        opened: list[FakeClient] = []
+
+        def open_client(choice: ModelChoice, progress: ProgressCallback) -> FakeClient:
+            opened.append(FakeClient(LoadOptions(Path()), lambda request: ""))
+            return opened[-1]
+
+        host = Host(ModelHost(ModelSlot(open_client), CHOICES["one"], ServerOptions(), check))
+        host.models.find = lambda name: CHOICES[name]  # type: ignore[method-assign]
+        done = asyncio.Event()
+        done.set()
+        await host.use("one", done)
+        with pytest.raises(DoesNotFitError, match="90 GiB"):
+            await host.use("huge", done)
+        assert (host.models.slot.client, host.models.choice) == (opened[0], CHOICES["one"])
+        assert not opened[0].closed
+        await host.use("one", done)
+        await host.use("two", done)
+        assert [one.closed for one in opened] == [True, False]
+        await host.models.close()
+
+    asyncio.run(story())
+
+
+def test_a_load_that_was_left_gives_way_to_the_next_also_while_its_file_is_checked() -> None:
+    async def story() -> None:
+        may_check, done = threading.Event(), asyncio.Event()
+        checked: list[ModelChoice] = []
+        done.set()
+
+        def check(choice: ModelChoice, freed: int) -> None:
+            checked.append(choice)
+            if choice == CHOICES["two"]:
+                may_check.wait(PATIENCE)
+
+        loaded: list[ModelChoice] = []
+
+        def open_client(choice: ModelChoice, progress: ProgressCallback) -> FakeClient:
+            loaded.append(choice)
+            return FakeClient(LoadOptions(Path()), lambda request: "")
+
+        host = Host(ModelHost(ModelSlot(open_client), CHOICES["one"], ServerOptions(), check))
+        host.models.find = lambda name: CHOICES[name]  # type: ignore[method-assign]
+        await host.use("one", done)
+        left = host.begin("two", done)
+        while not checked:
+            await asyncio.sleep(0.001)
+        left.cancel()
+        await asyncio.gather(left, return_exceptions=True)
+        next_one = host.begin("huge", done)
+        while len(checked) < 2:
+            await asyncio.sleep(0.001)
+        may_check.set()
+        await asyncio.wait_for(next_one, PATIENCE)
+        await settle()
+        assert loaded == [CHOICES["one"], CHOICES["huge"]]
+        await host.models.close()
+
+    asyncio.run(story())
+
+
 def test_who_leaves_while_waiting_holds_nothing_up() -> None:
     async def story() -> None:
         async with hosting() as host:

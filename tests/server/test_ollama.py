@@ -1,7 +1,9 @@
 """Ollama's protocol, as Ollama's own client reads it."""
 
 import json
-from collections.abc import Iterator
+import shutil
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import httpx
 import ollama
 import pytest
 from localrun_testing.fake_client import FakeClient
-from localrun_testing.fake_hub import FakeHub
+from localrun_testing.fake_hub import FakeHub, FakeRepo, Trouble
 from localrun_testing.served import Served, serving
 from localrun_testing.waiting import until
 
@@ -290,7 +292,67 @@ def test_manage_downloads_and_deletes(tmp_path: Path, monkeypatch: pytest.Monkey
                 client.delete(name)
         assert client.delete("org/tiny").status == "success"
         assert not any((model.model or "").startswith("org/tiny") for model in client.list().models)
-        with pytest.raises(ollama.ResponseError):
+        with pytest.raises(ollama.ResponseError) as caught:
             client.pull("org/none")
-        with pytest.raises(ollama.ResponseError):
+        assert caught.value.status_code == 404
+        with pytest.raises(ollama.ResponseError) as caught:
+            client.pull("https://x/y")
+        assert caught.value.status_code == 400
+        with pytest.raises(ollama.ResponseError, match="named"):
             list(client.pull("https://x/y", stream=True))
+
+
+def no_network(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{nobody.getsockname()[1]}")
+
+
+def gated(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.repos["org/tiny"] = FakeRepo(hub.repos["org/tiny"].files, gated=True)
+
+
+def busy(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.trouble["api"] = [Trouble("rate-limit")]
+
+
+def other_bytes(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.trouble["tiny-Q8_0.gguf"] = [Trouble("flip", at=7_000_000)]
+
+
+def no_disk(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage("/")._replace(free=1 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+
+
+@pytest.mark.parametrize(
+    ("trouble", "status", "said"),
+    [
+        (no_network, 503, "check the network"),
+        (gated, 403, "accept a licence"),
+        (busy, 503, "in 77 s"),
+        (other_bytes, 502, "checksum"),
+        (no_disk, 507, "free some space"),
+    ],
+)
+def test_why_nothing_was_pulled(
+    trouble: Callable[[FakeHub, pytest.MonkeyPatch], None],
+    status: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A stream, which has begun by then, ends with the same sentence."""
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    for name in ("HF_HUB_OFFLINE", "LOCALRUN_OFFLINE", "HF_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    fake = FakeClient(LoadOptions(Path()), lambda request: "yes")
+    files = {"tiny-Q8_0.gguf": BUILTIN.read_bytes()}
+    with FakeHub({"org/tiny": files}) as hub, serving(lambda c: fake, ServerOptions(port=0, manage=True)) as served:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        trouble(hub, monkeypatch)
+        client = ollama.Client(host=served.url)
+        with pytest.raises(ollama.ResponseError, match=said) as caught:
+            client.pull("org/tiny")
+        assert caught.value.status_code == status
+        with pytest.raises(ollama.ResponseError, match=said):
+            list(client.pull("org/tiny", stream=True))
