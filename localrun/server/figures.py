@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from localrun.base.events import Completion
+from localrun.base.events import Completion, ModelInfo
 from localrun.base.request import Json
 from localrun.server.cache_break import CacheBreak
 
 
-def localrun_object(completion: Completion, broken: CacheBreak | None = None, ignored: Sequence[str] = ()) -> Json:
+def localrun_object(completion: Completion, info: ModelInfo, broken: CacheBreak | None, ignored: Sequence[str]) -> Json:
     """The `localrun` object of a response. Counts of tokens, and times in milliseconds; null: unknown. `ignored`:
-    fields of the request without effect."""
+    fields of the request without effect. `horizon` is null, for the model sees everything, unless turns were dropped."""
     cache, timings, meanwhile = completion.cache, completion.timings, completion.meanwhile
     figures: Json = {
         "cached": completion.cached_tokens,
@@ -20,6 +20,7 @@ def localrun_object(completion: Completion, broken: CacheBreak | None = None, ig
         "drafted": completion.drafts.drafted_tokens,
         "accepted": completion.drafts.accepted_tokens,
         "draft_gain": completion.drafts.draft_gain,
+        "horizon": None,
         "cache_break": None if broken is None else broken.as_json(),
         "load_ms": timings.load_ms,
         "queue_ms": timings.queue_ms,
@@ -30,6 +31,7 @@ def localrun_object(completion: Completion, broken: CacheBreak | None = None, ig
         "ahead": meanwhile.ahead if meanwhile else None,
         "beside_tokens": meanwhile.beside_tokens if meanwhile else None,
         "seed": completion.seed,
+        "system_fingerprint": info.fingerprint or None,
         "kv_codec": completion.kv_codec,
         "ctx": completion.ctx,
         "stop_reason": completion.stop_reason,

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from localrun.base.errors import ConstraintError, LocalrunError, ToolSchemaError
-from localrun.base.events import Completion, Done
+from localrun.base.events import Completion, Done, ModelInfo
 from localrun.base.request import Request
 from localrun.client.interface import EngineClient
 from localrun.server.figures import headers_of, localrun_object
@@ -127,18 +127,18 @@ class AnswerResponse(Response):
                 raise event
             self._live.take(event)
             if isinstance(event, Done):
-                event = self._with_figures(event, is_first=not completions)
+                event = self._with_figures(event, wire.info, is_first=not completions)
                 completions[index] = event.completion
             frames.append(self._codec.event(index, event))
         await self._send(frames, wire)
 
-    def _with_figures(self, done: Done, is_first: bool) -> Done:
+    def _with_figures(self, done: Done, info: ModelInfo, is_first: bool) -> Done:
         """The end of an answer, with the time that it waited for its model; the codec gets its other figures."""
         timings = replace(done.completion.timings, load_ms=self._live.load_ms)
         completion = replace(done.completion, timings=timings)
         if self._asked.with_figures and is_first:
             broken = self._service.last_requests.compare(self._live.client, self._asked, completion)
-            self._codec.figures = localrun_object(completion, broken, self._asked.ignored)
+            self._codec.figures = localrun_object(completion, info, broken, self._asked.ignored)
             self._live.cache_break = broken.kind if broken else ""
         return replace(done, completion=completion)
 

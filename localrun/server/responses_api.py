@@ -141,7 +141,7 @@ class StatefulAnswer(AnswerResponse):
         if not self._state.drops_turns or not requests:
             return requests
         (request,) = requests
-        fitted, self.codec.dropped_turns = await asyncio.to_thread(drop_turns, client, request)
+        fitted, self.codec.dropped = await asyncio.to_thread(drop_turns, client, request)
         return [fitted]
 
     async def settle(self) -> None:

@@ -27,6 +27,7 @@ from localrun.server.refusal import Refusal
 from localrun.server.responses_request import ResponsesRequest
 from localrun.server.responses_tools import free_input
 from localrun.server.sse import data_frame
+from localrun.server.truncation import Dropped
 
 Status = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
 
@@ -44,7 +45,7 @@ class ResponsesCodec(Codec):
         self._tools = asked.tools
         self._open: Channel | Literal["call"] | None = None  # type of the open item
         self._arguments = ""  # of the open call
-        self.dropped_turns = 0
+        self.dropped: Dropped | None = None
         self.response: Json = {
             "id": f"resp_{secrets.token_hex(16)}",
             "object": "response",
@@ -112,10 +113,8 @@ class ResponsesCodec(Codec):
             self.response["incomplete_details"] = {"reason": "max_output_tokens"}
         elif completion.stop_reason == "cancelled":
             status = "cancelled"
-        figures: Json = {**(self.figures or {})}
-        if self.dropped_turns:
-            figures["dropped_turns"] = self.dropped_turns
-        self.figures = figures or None
+        if self.dropped is not None:
+            self.figures = {**(self.figures or {}), "horizon": self.dropped.as_json()}
         self.response |= {"status": status, "completed_at": int(time.time()), "usage": _usage([completion])}
 
     def _grow(self, channel: Channel, text: str) -> bytes:

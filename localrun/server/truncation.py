@@ -1,15 +1,28 @@
 """Drop the oldest turns of a conversation, for clients that prefer that to a refusal."""
 
 from dataclasses import replace
+from math import inf
 
+from localrun.base.dataclass import dataclass
 from localrun.base.errors import PromptTooLongError
-from localrun.base.request import Request
+from localrun.base.request import Json, Request
 from localrun.chat.overflow import reserve_of
 from localrun.client.interface import EngineClient
 
 
-def drop_turns(client: EngineClient, request: Request) -> tuple[Request, int]:
-    """Fit a request to the context; gives it, and the number of dropped turns. Blocks while prompts are encoded.
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What the model does not see of a conversation; None: not counted."""
+
+    turns: int
+    tokens: int | None
+
+    def as_json(self) -> Json:
+        return {"dropped_turns": self.turns, "dropped_tokens": self.tokens}
+
+
+def drop_turns(client: EngineClient, request: Request) -> tuple[Request, Dropped | None]:
+    """Fit a request to the context; gives it, and what was dropped for that. Blocks while prompts are encoded.
 
     The last turn stays, and so does what comes before the first. What is dropped leaves room for an answer, so that the
     next request need not drop again.
@@ -19,19 +32,27 @@ def drop_turns(client: EngineClient, request: Request) -> tuple[Request, int]:
     def without(n_turns: int) -> Request:
         return replace(request, messages=(*request.messages[: starts[0]], *request.messages[starts[n_turns] :]))
 
-    def fits(shorter: Request, room: int) -> bool:
+    def size(shorter: Request) -> float | None:
         try:
             view = client.preview(shorter)
-        except PromptTooLongError:
-            return False
-        return view is None or view.n_tokens < room
+        except PromptTooLongError as error:
+            return error.n_tokens or inf  # so long that nobody counted
+        return None if view is None else view.n_tokens
+
+    def fits(shorter: Request, room: int) -> bool:
+        n_tokens = size(shorter)
+        return n_tokens is None or n_tokens < room
 
     ctx = client.info.ctx
     if len(starts) < 2 or fits(request, ctx):
-        return request, 0
+        return request, None
     room = ctx - reserve_of(ctx, request.max_tokens)
     low, high = 1, len(starts) - 1  # turns to drop: the fewest that are enough
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if fits(without(middle), room) else (middle + 1, high)
-    return without(low), low
+    fitted = without(low)
+    before, after = size(request), size(fitted)
+    if before is None or after is None or before == inf:
+        return fitted, Dropped(low, None)
+    return fitted, Dropped(low, int(before - after))

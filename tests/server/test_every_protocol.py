@@ -6,18 +6,21 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from localrun_testing.fake_client import FakeClient
-from localrun_testing.protocols import PROTOCOLS, deltas, frames, question
+from localrun_testing.protocols import PROTOCOLS, cached_tokens, deltas, frames, question
 from localrun_testing.served import Served, serving
 from localrun_testing.waiting import until
 
 from localrun.base.errors import EngineDiedError, PromptTooLongError
 from localrun.base.events import Done, Event
 from localrun.base.request import LoadOptions, Request
-from localrun.client.choice import ModelChoice
+from localrun.client.choice import ModelChoice, builtin
+from localrun.client.local import LocalClient
+from localrun.hub.stored import StoredModel
 
 
 @pytest.mark.parametrize("path", PROTOCOLS)
@@ -38,6 +41,57 @@ def test_the_localrun_object_names_what_had_no_effect(http: httpx.Client, path: 
     assert "ignored" not in http.post(path, json=body).json()["localrun"], "null is as good as nothing"
     assert http.post(path, json={**body, unheeded: "x"}).json()["localrun"]["ignored"] == [unheeded]
     assert "localrun" not in http.post(path, json={**body, "localrun": False}).json()
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[httpx.Client]:
+    """The built-in model."""
+    stored = builtin().stored
+    assert isinstance(stored, StoredModel)
+    with LocalClient(LoadOptions(stored.path, ctx=512, disk_cache=1 << 20)) as engine:
+        with serving(lambda choice: engine) as running, httpx.Client(base_url=running.url, timeout=60) as client:
+            yield client
+
+
+TIMES = {"load_ms", "queue_ms", "restore_ms", "prefill_ms", "decode_ms"}
+
+
+def facts(http: httpx.Client, path: str, text: str, is_stream: bool) -> dict[str, Any]:
+    """The `localrun` object of an answer, whose counts are those of the protocol's own fields."""
+    body = question(path, text, "A cache keeps what was computed. " * 4, seed=7)
+    answer = http.post(path, json={**body, "stream": is_stream, "stream_options": {"include_usage": True}})
+    objects = frames(answer.text) if is_stream else [answer.json()]
+    objects = [one.get("response", one) if path == "/v1/responses" else one for one in objects]
+    (found,) = (one["localrun"] for one in objects if "localrun" in one)
+    counted = [cached_tokens(path, one) for one in objects if one.get("usage") or "prompt_eval_cached_count" in one]
+    assert counted[-1] == found["cached"]
+    if not is_stream:
+        assert answer.headers["x-localrun-cached"] == str(found["cached"])
+        assert int(answer.headers["x-localrun-prompt"]) == found["cached"] + found["computed"]
+        assert "x-localrun-queue-ms" in answer.headers
+    if path.startswith("/v1/c"):
+        assert {one["system_fingerprint"] for one in objects} == {found["system_fingerprint"]}
+    return dict(found)
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("path", PROTOCOLS)
+def test_an_answer_says_where_its_prompt_came_from_and_where_the_time_went(
+    real: httpx.Client, path: str, is_stream: bool
+) -> None:
+    first, second = (facts(real, path, f"Why? {path} {is_stream}", is_stream) for _ in range(2))
+    for found in (first, second):
+        assert all(found[name] >= 0 for name in TIMES)
+        assert (found["seed"], found["horizon"], found["restored_from_disk"], found["replayed"]) == (7, None, 0, 0)
+        assert len(found["system_fingerprint"]) == 16
+    assert first["system_fingerprint"] == second["system_fingerprint"]
+    assert (second["computed"], second["cache_break"]) == (1, None)
+    assert second["cached"] > 0
+    other = facts(real, path, f"Where? {path} {is_stream}", is_stream)
+    assert other["cached"] < second["cached"]
+    if path != "/v1/completions":  # a raw prompt has no messages
+        assert (other["cache_break"]["kind"], other["cache_break"]["at_token"]) == ("message", other["cached"])
+        assert (other["cache_break"]["before"][:3], other["cache_break"]["after"][:3]) == ("Why", "Whe")
 
 
 @pytest.mark.parametrize("path", PROTOCOLS)

@@ -314,9 +314,9 @@ def test_a_prompt_that_is_too_long_is_refused_before_a_byte(small: httpx.Client)
 def test_truncation_drops_the_oldest_turns_and_says_so(small: httpx.Client) -> None:
     answer = small.post(AT, json={"input": LONG, "truncation": "auto"}).json()
     assert answer["output"][0]["content"][0]["text"] == "5" * 30
-    assert answer["localrun"]["dropped_turns"] == 2
+    assert answer["localrun"]["horizon"] == {"dropped_turns": 2, "dropped_tokens": 120}
     whole = small.post(AT, json={"input": LONG[:2], "truncation": "auto"}).json()
-    assert "dropped_turns" not in whole["localrun"]
+    assert whole["localrun"]["horizon"] is None
 
 
 def test_streams_are_held_open_while_there_is_no_room(
