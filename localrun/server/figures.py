@@ -9,7 +9,7 @@ from localrun.server.cache_break import CacheBreak
 
 def localrun_object(completion: Completion, info: ModelInfo, broken: CacheBreak | None, ignored: Sequence[str]) -> Json:
     """The `localrun` object of a response. Counts of tokens, and times in milliseconds; null: unknown. `ignored`:
-    fields of the request without effect. `horizon` is null, for the model sees everything, unless turns were dropped."""
+    fields of the request without effect. `horizon` is null where no turns were dropped: the model saw everything."""
     cache, timings, meanwhile = completion.cache, completion.timings, completion.meanwhile
     figures: Json = {
         "cached": completion.cached_tokens,

@@ -48,9 +48,9 @@ def real() -> Iterator[httpx.Client]:
     """The built-in model."""
     stored = builtin().stored
     assert isinstance(stored, StoredModel)
-    with LocalClient(LoadOptions(stored.path, ctx=512, disk_cache=1 << 20)) as engine:
-        with serving(lambda choice: engine) as running, httpx.Client(base_url=running.url, timeout=60) as client:
-            yield client
+    options = LoadOptions(stored.path, ctx=512, disk_cache=1 << 20)  # with a fingerprint
+    with LocalClient(options) as engine, serving(lambda choice: engine) as on:
+        yield httpx.Client(base_url=on.url, timeout=60)
 
 
 TIMES = {"load_ms", "queue_ms", "restore_ms", "prefill_ms", "decode_ms"}
