@@ -26,7 +26,7 @@ def read_attachment(path: Path, part: TextRange | None = None, watch: ReadingWat
         return FilePart(name, read_text(path, MAX_BYTES))
     name, text = f"{name}:{part.name}", _taken(path, part, watch)
     if (size := len(text.encode(errors="replace"))) > MAX_BYTES:
-        raise _too_long(path, name, size, MAX_BYTES)
+        raise _too_long(path, name, size, MAX_BYTES, part.name)
     return FilePart(name, text)
 
 
@@ -56,9 +56,9 @@ def _taken(path: Path, part: TextRange, watch: ReadingWatch) -> str:
     return take(read_text(path), part)
 
 
-def _too_long(path: Path, name: str, size: int, most: int) -> TooLongError:
+def _too_long(path: Path, name: str, size: int, most: int, part: str = "") -> TooLongError:
     way = HOW_TO_SHORTEN if size <= MAX_FILE_BYTES else f"attach {name}:{CONDENSED}, or cut it into smaller files"
-    return TooLongError(path, name, way, f"it has {gib(size)}, and {gib(most)} is the most")
+    return TooLongError(path, name, way, f"it has {gib(size)}, and {gib(most)} is the most", part)
 
 
 def _text(path: Path, most: int) -> str:

@@ -20,11 +20,12 @@ class UnreadError(UsageError):
 
 
 class TooLongError(UnreadError):
-    """A file at `path` with more text than a message may have: a part of it can be attached, or it is read in parts."""
+    """A file at `path`, or `part` of it as it is typed, with more text than a message may have: a smaller part can be
+    attached, or it is read in parts."""
 
-    def __init__(self, path: Path, name: str, hint: str, more: str) -> None:
+    def __init__(self, path: Path, name: str, hint: str, more: str, part: str = "") -> None:
         super().__init__(name, "is too long", hint, more)
-        self.path = path
+        self.path, self.part = path, part
 
 
 @dataclass(frozen=True, slots=True)

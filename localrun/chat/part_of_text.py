@@ -69,7 +69,9 @@ def take(text: str, part: TextRange) -> str:
     else:
         taken = lines[part.first - 1 : part.last]
     if not taken:
-        raise UsageError(f"{part.name} has nothing of its {len(lines):,} lines", PARTS)
+        of = f"its {len(lines):,} line{'' if len(lines) == 1 else 's'}"
+        has = f"none of {of} has “{part.words}”" if part.words else f"{part.name} has nothing of {of}"
+        raise UsageError(has, "name other lines, or words that it has")
     return "\n".join(taken)
 
 

@@ -226,5 +226,5 @@ def test_what_is_no_part(typed: str) -> None:
     with pytest.raises(UsageError, match="is no part"):
         part_of(typed)
     assert split_part("plain.log") == ("plain.log", None)
-    with pytest.raises(UsageError, match="nothing of its 1 lines"):
+    with pytest.raises(UsageError, match="nothing of its 1 line"):
         take("a", part_of("7-9"))

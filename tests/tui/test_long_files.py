@@ -16,7 +16,7 @@ from textual.widgets import Input
 
 from localrun.base.content import FilePart
 from localrun.base.errors import PromptTooLongError
-from localrun.base.events import Event
+from localrun.base.events import Event, Prefill
 from localrun.base.request import Request
 from localrun.chat import attachments
 from localrun.chat.condensed import Condensed
@@ -100,9 +100,12 @@ def test_a_part_is_looked_at_and_attached(log: Path) -> None:
         await type_text(pilot, "/attach server.log")
         await pilot.press("enter")
         await opened(pilot)
-        await pilot.press(*"/disk/")
+        await pilot.press(*"disk")
         await until_text(pilot, f"4500: {FOUND}")
         assert "line 4499 is fine" in screen_text(app)
+        await pilot.press(*"et")
+        await until_text(pilot, "none of its 9,000 lines has “disket”")
+        assert FOUND not in screen_text(app)
         dialog(pilot).query_one("#part", Input).value = "9001-"
         await until_text(pilot, "has nothing of its 9,000 lines")
         dialog(pilot).query_one("#part", Input).value = "-3"
@@ -203,7 +206,7 @@ def test_escape_ends_the_reading_and_keeps_what_was_read(log: Path) -> None:
         await opened(pilot)
         await until_text(pilot, "tokens to read")
         await pilot.press("up", "enter")
-        await until_text(pilot, "part 2 of ")
+        await until_text(pilot, "part 3 of ")
         await until(pilot, lambda: len(client.requests) == 3)
         await pilot.press("escape")
         await until(pilot, lambda: attached(pilot) == ["server.log in parts"])
@@ -211,6 +214,50 @@ def test_escape_ends_the_reading_and_keeps_what_was_read(log: Path) -> None:
         assert isinstance(file, FilePart)
         assert "2 of " in file.text
         assert chat_screen(pilot).composer.editor.text == "what is wrong?"
+
+    drive(app, steps)
+
+
+def test_reading_shows_how_far_it_is_within_a_part_and_a_stop_before_its_end_leads_back(log: Path) -> None:
+    half = Script(prefill=(Prefill(0, 0, 100), Prefill(40, 0, 100)), never_reads_all=True)
+    app, client = chat_app(half)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/read server.log what is wrong?")
+        await pilot.press("enter")
+        await opened(pilot)
+        await until_text(pilot, "tokens to read")
+        await pilot.press("up", "enter")
+        await until_text(pilot, ": 40% · ")
+        assert "part 1 of " in screen_text(app)
+        assert " left" in screen_text(app)
+        await pilot.press("escape")
+        await until_text(pilot, "the first part was not read to its end")
+        assert dialog(pilot).query_one("#asked").has_focus
+        await pilot.press("up", "enter")  # condensed
+        await until(pilot, lambda: attached(pilot) == ["server.log condensed"])
+
+    drive(app, steps)
+    assert len(client.requests) == 1
+
+
+@pytest.mark.parametrize("typed", ["/read server.log:2-8000 why?", "/attach server.log:2-8000"])
+def test_a_part_that_is_too_long_is_shown_with_what_reading_it_takes(typed: str, log: Path) -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, typed)
+        await pilot.press("enter")
+        await opened(pilot)
+        assert dialog(pilot).query_one("#part", Input).value == "2-8000"
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, ReadScreen))
+        chat_screen(pilot).composer.write("")
+        await type_text(pilot, "/read server.log:2-9 why?")
+        await pilot.press("enter")
+        await until(pilot, lambda: attached(pilot) == ["server.log:2-9"])
 
     drive(app, steps)
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from localrun.base.content import FilePart
 from localrun.base.errors import UsageError
-from localrun.base.events import Completion, Done
+from localrun.base.events import Completion, Done, Prefill
 from localrun.base.request import Request
 from localrun.base.units import gib
 from localrun.chat.attachments import MAX_BYTES, about_tokens
 from localrun.chat.in_parts import USUAL_CONTEXT, ReadingPlan, bytes_per_token, note_request
 from localrun.chat.kept_notes import KeptNotes
-from localrun.chat.part_of_text import part_of, take
+from localrun.chat.part_of_text import TextRange, part_of, take
 from localrun.chat.part_reader import PartReader
 from localrun.chat.pieces import n_bytes
 from localrun.chat.question_words import found_parts
@@ -70,8 +70,12 @@ class LongText:
         """The part that was typed, or all of it. UsageError where there is no such part."""
         if not typed.strip():
             return FilePart(self.name, self.text)
-        part = part_of(typed.strip())
+        part = _range(typed.strip())
         return FilePart(f"{self.name}:{part.name}", take(self.text, part))
+
+    def is_long(self, typed: str) -> bool:
+        """Whether a part is longer than what the model sees, by estimate."""
+        return 0 < _BYTES_PER_TOKEN * self.ctx < n_bytes(self.part(typed).text)
 
     def attachable(self, typed: str) -> FilePart:
         """The part, to go along with a message as it is. UsageError where it is too long for that."""
@@ -86,7 +90,7 @@ class LongText:
 
         client, part = self._model, self.part(typed)
         speed = reading_speed(self._answers, client.info, machine_rates())
-        first = part_of(typed.strip()).first_line(self.text) if typed.strip() else 1
+        first = _range(typed.strip()).first_line(self.text) if typed.strip() else 1
         ways = WaysToRead(question, client.info, self._count, speed).of(part, first)
         return [self._known(way) for way in ways]
 
@@ -101,12 +105,23 @@ class LongText:
         """Parts with words of the question that leave half of the context free, each with the number of its lines."""
         return list(found_parts(self.text, question, _BYTES_PER_TOKEN * (self.ctx or USUAL_CONTEXT) // 2))
 
-    def read(self, plan: ReadingPlan, tell: Callable[[PartReader, str], object], stop: Cancellation) -> PartReader:
-        """Read as planned; `tell` gets the reader and each note."""
-        kept = KeptNotes(plan, self._model.info)
-        reader = PartReader(plan, lambda request: self._completion(request, stop), kept)
+    def read(
+        self, plan: ReadingPlan, tell: Callable[[PartReader, float, str], object], stop: Cancellation
+    ) -> PartReader:
+        """Read as planned; `tell` gets the reader, the share of the part under way that is read, and each note."""
+
+        def ask(request: Request) -> Completion:
+            for event in stop.watch(self._model.generate(request)):
+                if isinstance(event, Prefill):
+                    tell(reader, event.done / max(event.total, 1), "")
+                elif isinstance(event, Done):
+                    return event.completion
+            raise AssertionError("a stream ends with Done or raises")
+
+        reader = PartReader(plan, ask, KeptNotes(plan, self._model.info))
+        tell(reader, 0.0, "")
         for note in reader.read():
-            tell(reader, str(note) if note.text else "")
+            tell(reader, 0.0, str(note) if note.text else "")
         return reader
 
     @property
@@ -121,8 +136,12 @@ class LongText:
         view = self._model.preview(request)
         return view.n_tokens if view is not None else 0
 
-    def _completion(self, request: Request, stop: Cancellation) -> Completion:
-        for event in stop.watch(self._model.generate(request)):
-            if isinstance(event, Done):
-                return event.completion
-        raise AssertionError("a stream ends with Done or raises")
+
+def _range(typed: str) -> TextRange:
+    """The part that was typed; anything that is none are words to look for."""
+    try:
+        return part_of(typed)
+    except UsageError:
+        if not typed.strip("-/ "):
+            raise
+        return part_of(f"/{typed}/")

@@ -200,7 +200,8 @@ class ChatPane(Vertical):
     @on(Composer.Refused)
     def _refuse(self, event: Composer.Refused) -> None:
         if isinstance(event.error, TooLongError):
-            self.run_guarded(attach_long(self.app, self._session, self.composer, event.error.path))
+            error = event.error
+            self.run_guarded(attach_long(self.app, self._session, self.composer, error.path, part=error.part))
         else:
             self.notice.say_error(event.error)
 

@@ -8,13 +8,16 @@ from textual.app import App
 from localrun.base.content import FilePart
 
 if TYPE_CHECKING:
+    from localrun.chat.part_of_text import TextRange
     from localrun_tui.screens.chat.composer import Composer
     from localrun_tui.screens.dialogs.read_screen import ReadScreen
     from localrun_tui.state.session import Session
 
 
-async def attach_long(app: App[Any], session: "Session", composer: "Composer", path: Path, question: str = "") -> None:
-    """Attach a part of a file, or notes on all of it, for the question or what is typed."""
+async def attach_long(
+    app: App[Any], session: "Session", composer: "Composer", path: Path, question: str = "", part: str = ""
+) -> None:
+    """Attach a part of a file, or notes on all of it or of `part`, for the question or what is typed."""
     import asyncio
 
     from localrun.chat.attachments import read_text
@@ -22,7 +25,7 @@ async def attach_long(app: App[Any], session: "Session", composer: "Composer", p
 
     text = await asyncio.to_thread(read_text, path)
     typed = composer.editor.text.strip()
-    screen = _read_screen(session, path.name, text, question or typed)
+    screen = _read_screen(session, path.name, text, question or typed, part)
     chosen = await app.push_screen_wait(screen)
     if chosen is not None:
         composer.attach(Attached([chosen]))
@@ -30,13 +33,26 @@ async def attach_long(app: App[Any], session: "Session", composer: "Composer", p
         composer.write(screen.question)
 
 
+async def is_long(session: "Session", path: Path, part: "TextRange") -> bool:
+    """Whether a part of a file is longer than what the model sees; its kinds of lines never are."""
+    import asyncio
+
+    from localrun.chat.attachments import read_text
+    from localrun_tui.state.long_text import LongText
+
+    if part.is_condensed:
+        return False
+    text = await asyncio.to_thread(read_text, path)
+    return await asyncio.to_thread(LongText(session, path.name, text).is_long, part.name)
+
+
 async def choose_part(app: App[Any], session: "Session", name: str, text: str, question: str) -> FilePart | None:
     """Let the user choose what goes along of a text that is too long; None where the user leaves it."""
     return await app.push_screen_wait(_read_screen(session, name, text, question))
 
 
-def _read_screen(session: "Session", name: str, text: str, question: str) -> "ReadScreen":
+def _read_screen(session: "Session", name: str, text: str, question: str, part: str = "") -> "ReadScreen":
     from localrun_tui.screens.dialogs.read_screen import ReadScreen
     from localrun_tui.state.long_text import LongText
 
-    return ReadScreen(LongText(session, name, text), question)
+    return ReadScreen(LongText(session, name, text), question, part)

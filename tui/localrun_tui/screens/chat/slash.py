@@ -12,7 +12,7 @@ from localrun.base.sanitize import clean
 from localrun.chat.commands import commands_of, copies_chat, named_file
 from localrun.chat.files import part_of_file
 from localrun.chat.left_out import TooLongError
-from localrun_tui.screens.chat.long_file import attach_long
+from localrun_tui.screens.chat.long_file import attach_long, is_long
 from localrun_tui.screens.chat.own_commands import OwnCommands
 from localrun_tui.screens.chat.version_commands import VersionCommands
 from localrun_tui.state.current_chat import nonempty_chat
@@ -147,7 +147,7 @@ class SlashCommands:
         try:
             await self._composer.attach_typed(path)
         except TooLongError as error:
-            await attach_long(self._screen.app, self._session, self._composer, error.path)
+            await attach_long(self._screen.app, self._session, self._composer, error.path, part=error.part)
 
     async def _image(self, typed: str) -> None:
         if typed:
@@ -157,11 +157,13 @@ class SlashCommands:
 
     async def _read(self, typed: str) -> None:
         name, question = named_file(typed)
-        if part_of_file(name, Path.cwd()) is not None:
+        path, part = part_of_file(name, Path.cwd()) or (Path(name).expanduser(), None)
+        if part is None or await is_long(self._session, path, part):
+            typed_part = part.name if part else ""
+            await attach_long(self._screen.app, self._session, self._composer, path, question, typed_part)
+        else:
             await self._composer.attach_typed(name)
             self._composer.write(question)
-            return
-        await attach_long(self._screen.app, self._session, self._composer, Path(name).expanduser(), question)
 
     async def _find(self, words: str) -> None:
         await self._screen.run_action("find")

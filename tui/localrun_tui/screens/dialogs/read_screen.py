@@ -1,6 +1,5 @@
 """A file that is too long for the model: a look into it, a part of it, or all of it, condensed or in parts."""
 
-import time
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
@@ -14,7 +13,6 @@ from textual.widgets import Input, OptionList, Static
 
 from localrun.base.content import FilePart
 from localrun.base.errors import LocalrunError, UsageError
-from localrun.base.units import ms
 from localrun.chat.in_parts import ReadingPlan
 from localrun.chat.part_reader import PartReader
 from localrun.chat.ways_to_read import ReadingWay
@@ -22,6 +20,7 @@ from localrun.client.interface import Cancellation
 from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.state.background import Task, run_in_background, tell
 from localrun_tui.state.long_text import LongText
+from localrun_tui.state.reading_pace import ReadingPace
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_hint import KeyHint
@@ -32,9 +31,9 @@ from localrun_tui.widgets.toast import toast
 
 _LOOK_LINES = 400  # of a part, in the preview
 _AT_REST = 0.3  # seconds without a key before a plan is made
-_PARTS = "all; or -200 its end, 100-900 lines, /words/ found lines"
+_PARTS = "all; or -200 its end, 100-900 lines, or words to look for"
 _QUESTION = "what do you want to know? Then you see what it takes"
-_BAR = 24
+_BAR = 20
 _NAME, _AROUND = 11, 4  # cells of the name of a way, and around what is said of it
 
 
@@ -60,13 +59,13 @@ class ReadScreen(Dialog[FilePart | None]):
         Binding("pagedown", "scroll(1)", show=False, id="read.page-down"),
     ]
 
-    def __init__(self, text: LongText, question: str = "") -> None:
+    def __init__(self, text: LongText, question: str = "", part: str = "") -> None:
+        """`part` as it is typed."""
         super().__init__()
         self._text = text
         self.question = question  # as it stands in the dialog
         self._stop: Cancellation | None = None  # of the reading under way
-        self._began = 0.0
-        self._typed = ("", question)  # as the fields stood when they were looked at, or will be
+        self._typed = (part, question)  # as the fields stood when they were looked at, or will be
         self._pause: Timer | None = None  # after the last key
         self._looking: Task | None = None
         self._ways: Sequence[ReadingWay] = ()  # to read the part for the question, as both stand in the fields
@@ -76,7 +75,7 @@ class ReadScreen(Dialog[FilePart | None]):
             yield Static(say(self._text.size), id="question")
             with Horizontal(classes="row"):
                 yield Static("Part", classes="name")
-                yield LineField(placeholder=_PARTS, id="part", compact=True)
+                yield LineField(self._typed[0], placeholder=_PARTS, id="part", compact=True)
             with VerticalScroll(id="look", can_focus=False):
                 yield Static("", id="look-text", markup=False)
             with Horizontal(classes="row"):
@@ -129,7 +128,7 @@ class ReadScreen(Dialog[FilePart | None]):
             self._looking.cancel()
         if question.strip():
             self._cost(say("counting what it takes to read that…", "$foreground-muted"))
-        self._looking = run_in_background(self, work, self._show, self._fail)
+        self._looking = run_in_background(self, work, self._show, self._show_nothing)
 
     def _show(self, found: _Found) -> None:
         self._offer(found.ways)
@@ -155,12 +154,21 @@ class ReadScreen(Dialog[FilePart | None]):
 
     def _show_text(self, part: FilePart) -> None:
         lines = part.text.split("\n", _LOOK_LINES)[:_LOOK_LINES]
-        self.query_one("#look-text", Static).update(Content("\n").join(say(line[:400]) for line in lines))
+        self._show_lines([line[:400] for line in lines])
+
+    def _show_lines(self, lines: Sequence[str]) -> None:
+        self.query_one("#look-text", Static).update(Content("\n").join(map(say, lines)))
         self.query_one("#look").scroll_home(animate=False)
 
-    def _fail(self, error: LocalrunError) -> None:
+    def _show_nothing(self, error: LocalrunError) -> None:
+        """Say why there is no such part, or no way to read it; look again once the model is there."""
         if self._text.waits:
             self.set_timer(_AT_REST, self._look)
+        else:
+            self._show_lines(())
+        self._fail(error)
+
+    def _fail(self, error: LocalrunError) -> None:
         self._cost(say(f"{error.message}: {error.hint}" if error.hint else error.message, "$text-error"))
 
     # ---- what it becomes
@@ -188,29 +196,30 @@ class ReadScreen(Dialog[FilePart | None]):
     def _read(self, plan: ReadingPlan) -> None:
         """Read as planned; the fields wait meanwhile."""
         self._stop = stop = Cancellation()
-        self._began = time.monotonic()
+        pace = ReadingPace(plan)
         for field in self.query(LineField):
             field.disabled = True
         self.set_focus(None)
         self.query_one(KeyHint).show("Escape ends the reading; what was read until then counts")
 
-        def work(task: Task) -> PartReader:
-            return self._text.read(plan, lambda reader, note: tell(self, self._progress, reader, note), stop)
+        def progressed(reader: PartReader, share: float, note: str) -> None:
+            done = min(reader.n_read + share, reader.n_parts) / reader.n_parts
+            tell(self, self._progress, done, pace.words(reader, share), note)
 
-        run_in_background(self, work, self._done, self._give_up)
+        run_in_background(self, lambda task: self._text.read(plan, progressed, stop), self._done, self._give_up)
 
-    def _progress(self, reader: PartReader, note: str) -> None:
-        n, of = reader.n_read, reader.n_parts
-        left = (time.monotonic() - self._began) / max(n - reader.plan.n_known, 1) * (of - n)
-        words = f" part {n:,} of {of:,} read · {ms(1000 * left)} left" if n < of else " putting the notes together"
-        self._cost(bar(n / of, _BAR, "$warning") + say(words))
+    def _progress(self, done: float, words: str, note: str) -> None:
+        self._cost(bar(done, _BAR, "$warning") + say(f" {words}"))
         if note:
-            self.query_one("#look-text", Static).update(Content("\n").join(map(say, note.split("\n"))))
+            self._show_lines(note.split("\n"))
 
     def _done(self, reader: PartReader) -> None:
+        if not reader.n_read:
+            self._give_up(UsageError("the first part was not read to its end", "choose again, or Escape leaves"))
+            return
         if reader.problem:
             toast(self, f"{self._text.name}: {reader.summary}", severity="warning")
-        self.dismiss(reader.digest() if reader.n_read else None)
+        self.dismiss(reader.digest())
 
     def _give_up(self, error: LocalrunError) -> None:
         """Show an error that ended the reading, and take another question."""
