@@ -44,6 +44,10 @@ class Heard:
         """Tokens of the prompt that were not cached."""
         return int(self.figures["computed"] if "computed" in self.figures else self.figures["prompt_n"])
 
+    def took(self, *parts: str) -> float:
+        """Milliseconds of parts of the answer, as our server tells them."""
+        return float(sum(self.figures[f"{part}_ms"] for part in parts))
+
     @property
     def read_ms(self) -> float:
         """Milliseconds of reading them."""

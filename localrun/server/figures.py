@@ -23,6 +23,8 @@ def localrun_object(completion: Completion, info: ModelInfo, broken: CacheBreak 
         "horizon": None,
         "cache_break": None if broken is None else broken.as_json(),
         "load_ms": timings.load_ms,
+        "render_ms": timings.render_ms,
+        "tokenize_ms": timings.tokenize_ms,
         "queue_ms": timings.queue_ms,
         "restore_ms": timings.restore_ms,
         "prefill_ms": timings.prefill_ms,

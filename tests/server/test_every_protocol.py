@@ -53,7 +53,7 @@ def real() -> Iterator[httpx.Client]:
         yield httpx.Client(base_url=on.url, timeout=60)
 
 
-TIMES = {"load_ms", "queue_ms", "restore_ms", "prefill_ms", "decode_ms"}
+TIMES = {"load_ms", "render_ms", "tokenize_ms", "queue_ms", "restore_ms", "prefill_ms", "decode_ms"}
 
 
 def facts(http: httpx.Client, path: str, text: str, is_stream: bool) -> dict[str, Any]:
