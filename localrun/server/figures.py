@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
-from localrun.base.events import Completion, ModelInfo
+from localrun.base.events import Completion
 from localrun.base.request import Json
 from localrun.server.cache_break import CacheBreak
 
 
-def localrun_object(completion: Completion, info: ModelInfo, broken: CacheBreak | None, ignored: Sequence[str]) -> Json:
+def localrun_object(
+    completion: Completion, fingerprint: str, broken: CacheBreak | None, ignored: Sequence[str]
+) -> Json:
     """The `localrun` object of a response. Counts of tokens, and times in milliseconds; null: unknown. `ignored`:
     fields of the request without effect. `horizon` is null where no turns were dropped: the model saw everything."""
     cache, timings, meanwhile = completion.cache, completion.timings, completion.meanwhile
@@ -33,7 +35,7 @@ def localrun_object(completion: Completion, info: ModelInfo, broken: CacheBreak 
         "ahead": meanwhile.ahead if meanwhile else None,
         "beside_tokens": meanwhile.beside_tokens if meanwhile else None,
         "seed": completion.seed,
-        "system_fingerprint": info.fingerprint or None,
+        "system_fingerprint": fingerprint or None,
         "kv_codec": completion.kv_codec,
         "ctx": completion.ctx,
         "stop_reason": completion.stop_reason,

@@ -132,13 +132,15 @@ class AnswerResponse(Response):
             frames.append(self._codec.event(index, event))
         await self._send(frames, wire)
 
-    def _with_figures(self, done: Done, info: ModelInfo, is_first: bool) -> Done:
+    def _with_figures(self, done: Done, info: ModelInfo | None, is_first: bool) -> Done:
         """The end of an answer, with the time that it waited for its model; the codec gets its other figures."""
         timings = replace(done.completion.timings, load_ms=self._live.load_ms)
         completion = replace(done.completion, timings=timings)
         if self._asked.with_figures and is_first:
             broken = self._service.last_requests.compare(self._live.client, self._asked, completion)
-            self._codec.figures = localrun_object(completion, info, broken, self._asked.ignored)
+            self._codec.figures = localrun_object(
+                completion, info.fingerprint if info else "", broken, self._asked.ignored
+            )
             self._live.cache_break = broken.kind if broken else ""
         return replace(done, completion=completion)
 

@@ -150,4 +150,6 @@ class StatefulAnswer(AnswerResponse):
             self._is_kept = True
             figures = {"localrun": self.codec.figures} if self.codec.figures else {}
             stored = StoredResponse({**self.codec.response, **figures}, self._state.items)
-            await asyncio.to_thread(self._responses.stored.keep, stored)
+            note = await asyncio.to_thread(self._responses.stored.keep, stored)
+            if note and self.codec.figures:
+                self.codec.figures = {**self.codec.figures, "notes": [*self.codec.figures.get("notes", ()), note]}

@@ -140,12 +140,17 @@ class StoredResponses:
         self._memory = MemoryShelf()
         self._disk = None if folder is None else DiskShelf(folder / FOLDER)
 
-    def keep(self, stored: StoredResponse) -> None:
-        id, data = stored.response["id"], json.dumps(asdict(stored)).encode()
+    def keep(self, stored: StoredResponse) -> str:
+        """Keep a response; gives a note for the client where it is not on disk as it should be, else nothing."""
+        id, data, note = stored.response["id"], json.dumps(asdict(stored)).encode(), ""
         if self._disk is not None:
-            with suppress(OSError):
-                return self._disk.put(id, data)
-        return self._memory.put(id, data)
+            try:
+                self._disk.put(id, data)
+                return ""
+            except OSError as error:
+                note = f"this response is kept in memory only: {error.strerror or type(error).__name__}"
+        self._memory.put(id, data)
+        return note
 
     def get(self, id: str) -> StoredResponse:
         """Raises Refusal."""

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from localrun_testing.fake_client import FakeClient
+from localrun_testing.protocols import frames
 from localrun_testing.served import serving
 
 from localrun.base.request import LoadOptions, Request
@@ -117,8 +118,22 @@ def test_what_the_disk_does_not_take_stays_in_memory(tmp_path: Path, monkeypatch
     files = folder(tmp_path, monkeypatch)
     stored = StoredResponses(True)
     files.write_text("a file in the way")
-    stored.keep(response(1))
+    assert stored.keep(response(1)) == "this response is kept in memory only: File exists"
     assert numbers(stored, 2) == [1]
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "stream"])
+def test_a_response_that_the_disk_does_not_take_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_stream: bool
+) -> None:
+    files = folder(tmp_path, monkeypatch)
+    files.parent.mkdir(exist_ok=True)
+    files.write_text("a file in the way")
+    fake = FakeClient(LoadOptions(Path()), lambda request: "yes")
+    with serving(lambda choice: fake, ServerOptions(port=0, store_disk=True)) as running:
+        answer = httpx.post(f"{running.url}/v1/responses", json={"input": "x", "stream": is_stream}, timeout=60)
+    last = frames(answer.text)[-1]["response"] if is_stream else answer.json()
+    assert last["localrun"]["notes"] == ["this response is kept in memory only: File exists"]
 
 
 def test_files_in_a_circle_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
