@@ -4,10 +4,12 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -52,7 +54,24 @@ def launch(
     with _server(model) as server:
         setup = known.setup(server)
         environment = {**os.environ, **setup.environment}
-        return subprocess.run([*setup.command, *(arguments or [])], env=environment, check=False).returncode
+        with _interrupts(_leave_to_the_program):
+            return subprocess.run([*setup.command, *(arguments or [])], env=environment, check=False).returncode
+
+
+@contextmanager
+def _interrupts(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
+    """Handle Ctrl-C so for a block; where it is ignored it stays so."""
+    before = signal.getsignal(signal.SIGINT)
+    if before != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _leave_to_the_program(number: int, frame: FrameType | None) -> None:
+    """Do nothing, unlike SIG_IGN, which the program would inherit: to many Ctrl-C ends an answer, not themselves."""
 
 
 @contextmanager
@@ -63,7 +82,9 @@ def _server(model: ModelOptions) -> Iterator[ServerAddress]:
         return
     named = [] if model.model is None else ["--model", model.model, "--precision", model.precision]
     command = [sys.executable, "-m", "localrun", "serve", "--port", "0", "--jsonl", "--quiet", *named]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with _interrupts(signal.SIG_IGN):  # which the server inherits: it lives as long as the program
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with process:
         try:
             assert process.stdout
             line = process.stdout.readline()

@@ -1,10 +1,13 @@
 """Programs that are started on the model of this machine."""
 
 import os
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
-from localrun_testing.cli import localrun
+from localrun_testing.cli import COMMAND, environment, hear_interrupts, localrun
+from localrun_testing.waiting import PATIENCE
 
 from localrun.cli.app import run_command_line
 from localrun.server.client_programs import PROGRAMS, ServerAddress
@@ -65,3 +68,30 @@ def test_a_program_runs_on_a_server_of_its_own_that_ends_with_it(tmp_path: Path)
     assert ran.out.rstrip().endswith("-m builtin hello")
     assert "/v1/" not in ran.err, "the screen is the program's"
     assert localrun("top").code == 3
+
+
+@pytest.mark.process
+def test_ctrl_c_is_for_the_program(tmp_path: Path) -> None:
+    """To many it ends an answer, not the program: neither that nor its server ends, while it wants to go on."""
+    program = tmp_path / "llm"
+    program.write_text(
+        "#!/bin/sh\ntrap 'echo heard' INT\necho ready\nread line\nread line\n"
+        'curl --silent --fail --output /dev/null "${3}/models" && echo answered && exit 5\n'
+    )
+    program.chmod(0o700)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    launched = subprocess.Popen(
+        [*COMMAND, "launch", "llm", "--model", "builtin"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(PATH=path),
+        preexec_fn=hear_interrupts,
+        start_new_session=True,
+    )
+    assert launched.stdin
+    assert launched.stdout
+    assert launched.stdout.readline() == "ready\n"
+    os.killpg(launched.pid, signal.SIGINT)
+    out, _ = launched.communicate("go on\ngo on\n", timeout=PATIENCE)
+    assert (out, launched.returncode) == ("heard\nanswered\n", 5)
