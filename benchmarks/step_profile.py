@@ -1,6 +1,7 @@
 """Where the time of a step goes, by the native library's own clock: instruction by instruction, alike ones together.
 
-python benchmarks/step_profile.py MODEL.gguf [--kind decode|prefill] [--rounds 32] [--depth 0] [--threads N]
+python benchmarks/step_profile.py MODEL.gguf [--kind decode|prefill] [--tokens 512] [--rounds 32] [--depth 0]
+                                           [--threads N]
 
 Milliseconds are the median over the steps. Bytes are those of the weights in memory, of as many experts as are used.
 """
@@ -18,8 +19,6 @@ from localrun.base.processors import usual_threads
 from localrun.base.request import LoadOptions
 from localrun.diagnose.bench import BenchCase, run_case
 from localrun.engine.load import load
-
-PROMPT = 512
 
 
 class Clock:
@@ -44,11 +43,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path)
     parser.add_argument("--kind", choices=("decode", "prefill"), default="decode")
+    parser.add_argument("--tokens", type=int, default=512, help="of a prompt")
     parser.add_argument("--rounds", type=int, default=32)
     parser.add_argument("--depth", type=int, default=0)
     parser.add_argument("--threads", type=int, default=usual_threads())
     asked = parser.parse_args()
-    n = 1 if asked.kind == "decode" else PROMPT
+    n = 1 if asked.kind == "decode" else asked.tokens
     model = load(LoadOptions(asked.model, threads=asked.threads, ctx=asked.depth + n, backend="cpu"))
     executor: Any = model.engine.runner.executor
     clock, case = Clock(executor), BenchCase(asked.kind, n, asked.depth)
