@@ -188,3 +188,12 @@ def test_modules_of_a_mixture_are_told_apart_by_name(targets: list[str], bits: i
     one_more_scheme(*targets)(config, tensors)
     del tensors["expected"], tensors["w.weight_shape"]
     assert written(tmp_path, config, tensors).tensors[NAME].shape == (3, 512 // bits)
+
+
+@pytest.mark.parametrize("mode", ["mxfp4", "nvfp4", "mxfp8"])
+def test_what_mlx_says_of_one_matrix_says_all_of_it(mode: str, tmp_path: Path) -> None:
+    """As it packs routers beside experts of small floats: a matrix without a mode of its own is affine."""
+    config, tensors = sample("mlx-05-affine-8-g64")
+    expected, own = tensors.pop("expected"), {"group_size": 64, "bits": 8}
+    config["quantization"] = {"group_size": 16 if mode == "nvfp4" else 32, "bits": 4, "mode": mode, "model.w": own}
+    assert torch.equal(unpacked(written(tmp_path, config, tensors)), expected)

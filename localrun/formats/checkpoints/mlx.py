@@ -66,10 +66,9 @@ def join_mlx(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
 
 
 def packing_of(path: str, config: Mapping[str, Any], codes: TensorInfo, scales: TensorInfo) -> Packing:
-    """Packing of this matrix by the config: its own, or the common one."""
+    """Packing of this matrix by the config: its own, of which nothing is the common one's, or the common one."""
     plain = _plain(path)
-    own = next((value for key, value in config.items() if isinstance(value, dict) and _plain(key) == plain), {})
-    values = {**config, **own}
+    values = next((value for key, value in config.items() if isinstance(value, dict) and _plain(key) == plain), config)
     mode = values.get("mode") or "affine"
     if not isinstance(mode, str) or mode not in _BITS:
         raise bad_file("UNSUPPORTED", f"MLX's mode {shown(str(mode))} is not known", codes.file, codes.offset, HINT)
