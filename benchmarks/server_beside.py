@@ -32,7 +32,7 @@ QUESTION = "Explain in detail how a steam engine works, from the boiler to the w
 AGENTS = 4
 STREAMS = 8
 NEW_TOKENS = 2048
-FIRST_BYTES_REPEATS = 150  # of the question: some 2,400 tokens of a usual vocabulary
+LONG_TOKENS = 2400
 WORDS = (
     "boiler",
     "river",
@@ -132,8 +132,8 @@ async def run_alone(options: argparse.Namespace) -> float:
 
 async def first_bytes(client: httpx.AsyncClient, rounds: int) -> None:
     """Headers come when the prompt is found right: when it is rendered and encoded."""
-    for repeats in (1, FIRST_BYTES_REPEATS):
-        heard = [await ask(client, f"{QUESTION * repeats} {number}", tokens=1) for number in range(2 * rounds)]
+    for text in (QUESTION, await new_text(client, LONG_TOKENS)):
+        heard = [await ask(client, f"{text} {number}", tokens=1) for number in range(2 * rounds)]
         own = [1000 * one.headers - one.took("render", "tokenize") for one in heard]
         print(f"headers of {heard[0].usage['prompt_tokens']:,} tokens          "
               f"{1000 * statistics.median(one.headers for one in heard):.1f} ms after the request,"

@@ -92,6 +92,7 @@ class HttpServer(uvicorn.Server):
                 ws="none",
                 lifespan="off",
                 log_config=None,
+                log_level="error",  # not of what clients send: an upgrade to WebSockets, or what is no HTTP
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,

@@ -113,3 +113,20 @@ def _is_well(served: Served) -> bool:
     with contextlib.suppress(httpx.HTTPError):
         return httpx.get(f"{served.url}/health").status_code == 200
     return False
+
+
+@pytest.mark.parametrize(
+    ("call", "status"),
+    [
+        (b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n", b"200"),
+        (b"what is this\r\n\r\n", b"400"),
+    ],
+)
+def test_nothing_is_logged_of_calls_that_are_no_requests(
+    hasty: Served, caplog: pytest.LogCaptureFixture, call: bytes, status: bytes
+) -> None:
+    """Nor is anybody told to install what localrun has no use for."""
+    with connect(hasty) as caller:
+        caller.sendall(call)
+        assert caller.recv(4096).startswith(b"HTTP/1.1 " + status)
+    assert not caplog.records
