@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -98,8 +100,11 @@ class Ollama:
         require_manage(self._service.options.manage, "pull", name)
         if is_stream:
             return _lines(_progress(name))
-        async for news in pulled(name):
-            last = news
+        async with aclosing(pulled(name)) as progress:
+            async for news in progress:
+                if await request.is_disconnected():
+                    raise ClientDisconnect
+                last = news
         return JsonResponse(last)
 
     async def delete(self, request: HttpRequest) -> Response:
@@ -149,8 +154,9 @@ async def _success() -> AsyncIterator[bytes]:
 async def _progress(name: str) -> AsyncIterator[bytes]:
     """A download, line by line."""
     try:
-        async for news in pulled(name):
-            yield line(news)
+        async with aclosing(pulled(name)) as progress:
+            async for news in progress:
+                yield line(news)
     except LocalrunError as error:
         yield line(error_body(refusal_of(error)))
 

@@ -1,8 +1,10 @@
 """Ollama's protocol, as Ollama's own client reads it."""
 
+import contextlib
 import json
 import shutil
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,13 @@ import pytest
 from localrun_testing.fake_client import FakeClient
 from localrun_testing.fake_hub import FakeHub, FakeRepo, Trouble
 from localrun_testing.served import Served, serving
-from localrun_testing.waiting import until
+from localrun_testing.waiting import PATIENCE, until
 
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
+from localrun.hub.progress import CancelledError, Control
+from localrun.server import ollama_manage
 from localrun.server.options import ServerOptions
 
 HI: Any = [{"role": "user", "content": "hi"}]
@@ -356,3 +360,26 @@ def test_why_nothing_was_pulled(
         assert caught.value.status_code == status
         with pytest.raises(ollama.ResponseError, match=said):
             list(client.pull("org/tiny", stream=True))
+
+
+@pytest.mark.parametrize("is_stream", [False, True], ids=["whole", "stream"])
+def test_a_client_that_leaves_ends_its_download(monkeypatch: pytest.MonkeyPatch, is_stream: bool) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def pull(name: str, tell: Callable[[Any], None], control: Control) -> None:
+        begun.set()
+        with contextlib.suppress(CancelledError):
+            while True:
+                tell({"status": "pulling a file"})
+                control.pause(0.01)
+        ended.set()
+
+    monkeypatch.setattr(ollama_manage, "_pull", pull)
+    fake = FakeClient(LoadOptions(Path()), lambda request: "yes")
+    with serving(lambda choice: fake, ServerOptions(port=0, manage=True)) as served:
+        body = {"model": "org/tiny", "stream": is_stream}
+        call = httpx.stream("POST", f"{served.url}/api/pull", json=body, timeout=0.5)
+        with contextlib.suppress(httpx.ReadTimeout), call as answer:
+            next(answer.iter_lines())
+        assert begun.wait(PATIENCE)
+        assert ended.wait(PATIENCE)
