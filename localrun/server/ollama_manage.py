@@ -2,7 +2,7 @@
 
 import asyncio
 import shlex
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 
 from localrun.backends.registry import usual_memory
@@ -37,7 +37,7 @@ def require_manage(may: bool, command: str, name: str) -> None:
         raise Refusal(403, what, "not_managed", "model")
 
 
-async def pulled(name: str) -> AsyncIterator[Json]:
+async def pulled(name: str) -> AsyncGenerator[Json, None]:
     """Download a model, yielding progress for the client; closing the iterator cancels it. Raises LocalrunError."""
     loop, control = asyncio.get_running_loop(), Control()
     reports: asyncio.Queue[Json | LocalrunError] = asyncio.Queue()
