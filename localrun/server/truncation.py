@@ -12,7 +12,7 @@ from localrun.client.interface import EngineClient
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What the model does not see of a conversation; None: not counted."""
+    """Part of a conversation that the model does not see; None: not counted."""
 
     turns: int
     tokens: int | None
