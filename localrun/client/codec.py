@@ -97,10 +97,17 @@ def _choice(values: tuple[Any, ...]) -> JsonCodec:
 
 
 def _sequence(item: JsonCodec) -> JsonCodec:
+    """Token ids, which come by the thousand, are checked in one go."""
+    are_ids = item is codec(int)
+
     def encode(values: Any) -> list[Any]:
+        if are_ids and type(values) is tuple and set(map(type, values)) <= {int}:
+            return list(values)
         return [item.encode(value) for value in _only(tuple, values)]
 
     def decode(values: Any) -> tuple[Any, ...]:
+        if are_ids and type(values) is list and set(map(type, values)) <= {int}:
+            return tuple(values)
         return tuple([item.decode(value) for value in _only(list, values)])
 
     return JsonCodec(encode, decode, f"{item.schema}*")

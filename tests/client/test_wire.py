@@ -132,8 +132,10 @@ endless.append(endless)
         Request(prompt="x", think=cast(Literal["on"], "perhaps")),
         Request(prompt="x", stop=cast(tuple[str, ...], ["a"])),
         Request(prompt="x", now=10**400),
+        Request(prompt="x", known_ids=(1, True)),
+        Request(prompt="x", known_ids=cast(tuple[int, ...], (1, "2"))),
     ],
-    ids=["object", "bytes", "endless", "number", "text", "bool", "word", "list", "time"],
+    ids=["object", "bytes", "endless", "number", "text", "bool", "word", "list", "time", "bool id", "text id"],
 )
 def test_what_cannot_travel_is_refused_before_it_is_sent(wrong: Request) -> None:
     with pytest.raises(WireError):
