@@ -20,6 +20,7 @@ from localrun.client.wire import (
     Begun,
     Call,
     Cancel,
+    Check,
     Ended,
     Events,
     Explain,
@@ -89,6 +90,8 @@ class CallServer:
             match call.ask:
                 case Load(options):
                     self._load(call.number, options)
+                case Check(options, freed):
+                    self._check(call.number, options, freed)
                 case Attach():
                     raise UsageError("this channel has its engine already")
                 case Generate(request):
@@ -108,6 +111,9 @@ class CallServer:
             self._jobs.pop(call.number, None)
 
     def _load(self, number: int, options: LoadOptions) -> None:
+        raise UsageError("this engine is loaded already")
+
+    def _check(self, number: int, options: LoadOptions, freed: int) -> None:
         raise UsageError("this engine is loaded already")
 
     def _generate(self, number: int, request: Request, job: "_Job") -> None:

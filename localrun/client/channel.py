@@ -19,6 +19,7 @@ from localrun.client.wire import (
     Attach,
     Call,
     Cancel,
+    Check,
     Ended,
     Explain,
     Explained,
@@ -41,7 +42,7 @@ from localrun.client.wire import (
 if TYPE_CHECKING:
     from localrun.diagnose.explain.topic_report import TopicReport
 
-EngineCall = Load | Attach | Generate | View | Preview | Explain
+EngineCall = Load | Check | Attach | Generate | View | Preview | Explain
 
 TICK_SECONDS = 0.25
 

@@ -56,12 +56,21 @@ def open_client(
 
 
 def check_ahead(choice: "ModelChoice", settings: Settings, freed: int) -> None:
-    """Check that a choice can be loaded once `freed` more bytes are free, without loading it. Raises LocalrunError."""
-    if isinstance(choice.stored, StoredModel):
-        from localrun.engine import load_plan
+    """Check that a choice can be loaded once `freed` more bytes are free, without loading it. Its files are read by a
+    process of its own, as those of a load are. Raises LocalrunError."""
+    if not isinstance(choice.stored, StoredModel):
+        return
+    from localrun.client.process import WorkerProcess
+    from localrun.client.wire import Check, Failure, as_error
 
-        require_whole(choice.stored)
-        load_plan.check_ahead(options_for(choice.stored, choice, settings), freed)
+    require_whole(choice.stored)
+    worker = WorkerProcess("localrun.client.worker_process")
+    try:
+        answer = worker.receive(worker.call(Check(options_for(choice.stored, choice, settings), freed)))
+    finally:
+        worker.close()
+    if isinstance(answer, Failure):
+        raise as_error(answer)
 
 
 def open_apart(

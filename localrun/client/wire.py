@@ -42,6 +42,15 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """Check that a model could be loaded if `freed` more bytes of main memory were free; answered by Checked, or by a
+    Failure that says why not."""
+
+    options: LoadOptions
+    freed: int
+
+
+@dataclass(frozen=True, slots=True)
 class Attach:
     """Use the loaded engine, if it is the one that these options would load; answered by Loaded, or by a Failure that
     names the difference. `version` is that of localrun, `program` is what asks, such as `localrun run`."""
@@ -93,7 +102,7 @@ class Call:
     """A call by the client. Its answers carry its number."""
 
     number: int
-    ask: Load | Attach | Generate | Cancel | RaisePriority | View | Preview | Explain
+    ask: Load | Check | Attach | Generate | Cancel | RaisePriority | View | Preview | Explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +118,11 @@ class Loaded:
     """The model is ready."""
 
     info: ModelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The model could be loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +180,7 @@ class Ended:
     reason: str
 
 
-ReplyContent = Progress | Loaded | Begun | Events | Viewed | Previewed | Explained | Failure
+ReplyContent = Progress | Loaded | Checked | Begun | Events | Viewed | Previewed | Explained | Failure
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.base.startup import look_less_often
 from localrun.client.call_server import CallServer, start_thread
 from localrun.client.interface import EngineClient
-from localrun.client.wire import Loaded, Progress
+from localrun.client.wire import Checked, Loaded, Progress
 
 OpenEngine = Callable[[LoadOptions, ProgressCallback], EngineClient]
 
@@ -65,6 +65,12 @@ class Worker(CallServer):
     def _load(self, number: int, options: LoadOptions) -> None:
         self._client = self._open_client(options, lambda done, total: self._say(number, Progress(done, total)))
         self._say(number, Loaded(self._client.info))
+
+    def _check(self, number: int, options: LoadOptions, freed: int) -> None:
+        from localrun.engine.load_plan import check_ahead
+
+        check_ahead(options, freed)
+        self._say(number, Checked())
 
     def _has_failed(self, error: LocalrunError) -> None:
         if isinstance(error, DeviceLostError):  # another process can use the GPU again
