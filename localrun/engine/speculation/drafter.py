@@ -20,6 +20,7 @@ class DraftedTokens(NamedTuple):
     tokens: tuple[int, ...] = ()
     evidence: int = 0
     of_model: bool = False  # a program guessed them
+    after_edit: bool = False  # of a lookup: the newest tokens match nothing, those before them did
 
     @classmethod
     def likely(cls, tokens: Sequence[int], chance: float) -> "DraftedTokens":

@@ -2,7 +2,8 @@
 ids only.
 
 Saxena, "Prompt lookup decoding" (2023), with the longest match of several: a chain of earlier places leads from every
-three tokens to the last ones that were the same.
+three tokens to the last ones that were the same. Where a quotation is left for a few tokens, as in an edit, it is
+thought to go on beside them.
 """
 
 from array import array
@@ -22,6 +23,8 @@ PLACES = 8  # earlier places that are compared
 SLOT_BITS = 16  # places of a text begin in 2^16 slots, by hash
 MULTIPLIER = 0x9E3779B1  # Knuth's, of the golden ratio
 NOWHERE = -1
+QUOTED = 6  # tokens of a match that make a quotation
+MOST_CHANGED = 16  # tokens in a row that match nothing, after which it is over
 MOST_EARLIER = 16384  # tokens of other branches
 MOST_KEPT = 4  # chats
 MOST_READ = 1024  # tokens that a look notes, which takes a tenth of a millisecond
@@ -41,6 +44,7 @@ class Lookup:
         self._text = array("i")  # that is drafted for
         self._start = len(earlier)  # place of its first token; the first ones may stand in an earlier text instead
         self._forget_places()
+        self._end_quotation()
 
     def begin(self, token_ids: Sequence[int]) -> None:
         """Go on with the text of another answer, and keep the one before as an earlier one where this is no longer."""
@@ -54,6 +58,7 @@ class Lookup:
             self._forget_places()
         self._ids.append(BREAK)
         self._text, self._start = text, len(self._ids) - first
+        self._end_quotation()
 
     def close(self) -> None:
         self.is_open = False
@@ -67,24 +72,57 @@ class Lookup:
         return end == len(self._ids)
 
     def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
-        """The tokens after the place whose tokens before it are the same for longest, the latest of equal ones."""
+        """The tokens after the place whose tokens before it are the same for longest: of equal ones that where a
+        quotation goes on, then the latest. Where there is none, the tokens with which a quotation goes on."""
         if not self.read(token_ids, MOST_READ):
             return DraftedTokens()
+        end, beside = len(self._ids), self._beside()
+        place, length = self._longest(beside)
+        if length >= QUOTED:
+            self._n_alike, self._quoted_until = length, end
+        is_edit = place == NOWHERE
+        if is_edit:
+            place, length = self._resumed(beside), self._n_alike
+        if place == NOWHERE:
+            return DraftedTokens()
+        self._distance = period = end - place  # the draft may go on into itself
+        tokens = tuple([self._ids[place + n % period] for n in range(most)])
+        return DraftedTokens(tokens, length, after_edit=is_edit).until(BREAK)
+
+    def _longest(self, beside: int) -> tuple[int, int]:
+        """The place whose tokens before it are the same for longest, and how many; NOWHERE where these are too few."""
         ids, end, best, length = self._ids, len(self._ids), NOWHERE, GRAM - 1
         place = self._before[-1] if end >= GRAM else NOWHERE
         newest = ids[max(0, end - LONGEST) : end]
+        if beside != NOWHERE and (alike := self._n_before(beside, newest)) > length:
+            best, length = beside, alike
         for _ in range(PLACES):
-            if place == NOWHERE:
+            if place == NOWHERE or length == LONGEST:
                 break
-            if (alike := n_alike(ids[max(0, place - LONGEST) : place], newest)) > length:
+            if (alike := self._n_before(place, newest)) > length:
                 best, length = place, alike
-                if alike == LONGEST:
-                    break
             place = self._before[place - 1]
-        if best == NOWHERE:
-            return DraftedTokens()
-        period = end - best  # the draft may go on into itself
-        return DraftedTokens(tuple([ids[best + n % period] for n in range(most)]), length).until(BREAK)
+        return best, length
+
+    def _n_before(self, place: int, newest: Sequence[int]) -> int:
+        return n_alike(self._ids[max(0, place - LONGEST) : place], newest)
+
+    def _beside(self) -> int:
+        """The place beside the end of the text where it quotes one, but for its newest tokens; else NOWHERE."""
+        end = len(self._ids)
+        return end - self._distance if end - self._quoted_until <= MOST_CHANGED else NOWHERE
+
+    def _resumed(self, beside: int) -> int:
+        """The place where a quotation goes on: beside the end, or after the same token next to that."""
+        if beside == NOWHERE:
+            return NOWHERE
+        ids, end = self._ids, len(self._ids)
+        near = (place for place in (beside, beside + 1, beside - 1) if 0 < place < end and ids[place - 1] == ids[-1])
+        return next(near, beside)
+
+    def _end_quotation(self) -> None:
+        self._quoted_until = -MOST_CHANGED - 1  # end of the text when a match of many tokens was found last
+        self._n_alike = self._distance = 0  # those tokens, and how far from the end the place of the newest draft is
 
     def _forget_places(self) -> None:
         self._newest = array("i", [NOWHERE]) * (1 << SLOT_BITS)  # by slot: where three such tokens ended

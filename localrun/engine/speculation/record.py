@@ -6,6 +6,7 @@ from localrun.base.dataclass import dataclass
 from localrun.engine.speculation.drafter import HALF_EVIDENCE, DraftedTokens
 
 PRIOR_WEIGHT = 2.0  # drafts that what is thought before counts as
+AFTER_EDIT = 0  # key of lookups whose newest tokens match nothing
 GUESSED = -1  # key of the guesses of a program with the least evidence; others count down from it
 USUAL_GUESS = 0.7  # of such guesses are taken to be right until there are some
 FADING = 0.9  # of what was seen, with every further draft
@@ -66,5 +67,7 @@ class Record:
 
 def key_of(draft: DraftedTokens) -> int:
     """Key that drafts are counted by: their kind, and the weight of what speaks for them."""
+    if draft.after_edit:
+        return AFTER_EDIT
     weight = draft.evidence.bit_length()
     return GUESSED - weight if draft.of_model else weight

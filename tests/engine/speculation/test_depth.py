@@ -114,6 +114,18 @@ def test_one_that_begins_beside_a_draft_changes_nothing_for_it() -> None:
     assert world.depths.records[sequence.number].purse > 0
 
 
+def test_drafts_after_an_edit_are_counted_by_themselves() -> None:
+    world = World(lambda rows: 1.0, right=1.0, n=60)
+    record = world.depths.records[world.sequence.number]
+    match, edit = DraftedTokens((5,), EVIDENCE), DraftedTokens((5,), EVIDENCE, after_edit=True)
+    known = record.likelihood(match)
+    assert record.likelihood(edit) == 0.5
+    world.depths.choose([StepWork(world.sequence, 1)], [edit], 63)
+    record.learn(1, 0)
+    assert record.likelihood(edit) < 0.5
+    assert record.likelihood(match) == known
+
+
 def test_what_a_draft_gained_is_what_its_steps_would_have_taken_less_its_rows() -> None:
     depths, sequence = Depths(), begun()
     depths.observe(StepPlan((StepWork(sequence, 1),)), 1.0)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from localrun_testing.small_model import greedy
@@ -13,7 +14,7 @@ from localrun.cache.prefix import PrefixTree
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation import lookup
 from localrun.engine.speculation.drafter import DraftedTokens
-from localrun.engine.speculation.lookup import GRAM, LONGEST, MOST_KEPT, Lookup, Lookups
+from localrun.engine.speculation.lookup import GRAM, LONGEST, MOST_CHANGED, MOST_KEPT, QUOTED, Lookup, Lookups
 
 TEXTS = st.lists(st.integers(0, 3), max_size=120)
 
@@ -26,7 +27,7 @@ def longest_match(ids: Sequence[int]) -> int:
 
 @given(TEXTS, st.integers(1, 12))
 def test_a_draft_is_what_came_after_the_same_tokens(ids: list[int], most: int) -> None:
-    tokens, length, _ = Lookup().draft(ids, most)
+    tokens, length, *_ = Lookup().draft(ids, most)
     if not tokens:
         assert longest_match(ids) < GRAM
         return
@@ -43,7 +44,8 @@ def test_a_text_that_grew_is_looked_up_as_one_read_at_once(ids: list[int], steps
     grown, n = Lookup(), 0
     for step in steps:
         n = min(len(ids), n + step)
-        assert grown.draft(ids[:n], 5) == Lookup().draft(ids[:n], 5)
+        draft = grown.draft(ids[:n], 5)
+        assert (0 if draft.after_edit else draft.evidence) == Lookup().draft(ids[:n], 5).evidence
 
 
 @given(st.lists(st.integers(0, 200_000), min_size=40, max_size=80, unique=True))
@@ -62,6 +64,55 @@ def test_prompts_that_come_in_parts_are_looked_up_across_them() -> None:
 
 def test_what_repeats_goes_on_into_itself() -> None:
     assert Lookup().draft([9, *[1, 2] * 4], 7).tokens == (1, 2, 1, 2, 1, 2, 1)
+
+
+SOURCE = [*range(100, 160)]
+
+
+def quoting(*answer: int, source: Sequence[int] = SOURCE, most: int = 4) -> DraftedTokens:
+    """The draft after an answer to a text, which is looked up token by token."""
+    found = Lookup()
+    for n in range(len(answer)):
+        found.draft([*source, *answer[:n]], most)
+    return found.draft([*source, *answer], most)
+
+
+@pytest.mark.parametrize(
+    ("changed", "goes_on"),
+    [((7,), 111), ((7, 8), 112), ((7, 8, 9), 113), ((7, 110), 111), ((111,), 112)],
+    ids=["another", "two others", "three others", "one more", "one less"],
+)
+def test_a_quotation_goes_on_after_an_edit(changed: tuple[int, ...], goes_on: int) -> None:
+    draft = quoting(*SOURCE[:10], *changed)
+    assert draft == DraftedTokens(tuple(range(goes_on, goes_on + 4)), 10, after_edit=True)
+
+
+def test_a_quotation_ends_where_too_much_is_changed() -> None:
+    other = range(MOST_CHANGED + 1)
+    assert quoting(*SOURCE[:10], *other[:-1], most=1).tokens
+    assert not quoting(*SOURCE[:10], *other, most=1).tokens
+
+
+def test_a_few_tokens_alike_are_no_quotation() -> None:
+    assert quoting(*SOURCE[: QUOTED - 1]).tokens
+    assert not quoting(*SOURCE[: QUOTED - 1], 7).tokens
+
+
+def test_of_places_alike_that_of_the_quotation_counts() -> None:
+    """The last one is the answer's own, which the text before it does not go on like."""
+    items = [1, 2, 3, 10, 1, 2, 3, 11, 1, 2, 3, 12]
+    source = [*SOURCE[:8], *items]
+    assert quoting(*source[:-1], source=source, most=1).tokens == (12,)
+    edited = [*SOURCE[:8], 1, 2, 3, 77, 1, 2, 3]
+    assert quoting(*edited, source=source, most=1).tokens == (11,)
+
+
+def test_a_quotation_is_of_one_text() -> None:
+    found = Lookup()
+    found.draft([*SOURCE, *SOURCE[:10]], 1)
+    assert found.draft([*SOURCE, *SOURCE[:10], 7], 1).after_edit
+    found.begin([8, 9])
+    assert not found.draft([8, 9], 1).tokens
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=40), max_size=4), TEXTS, st.integers(1, 12))
@@ -90,10 +141,11 @@ def test_the_next_text_of_a_chat_is_looked_up_in_all_before_it(texts: list[list[
                 earlier.append(before)
             seen = [token for other in earlier for token in (*other, BREAK)]
             found.begin(text)
-            tokens, length, _ = found.draft(text, most)
+            tokens, length, _, after_edit = found.draft(text, most)
             alike = longest_match([*seen, *text])
-            assert length == (min(LONGEST, alike) if alike >= GRAM else 0)
-            assert tokens == () or holds([*seen, *text, *tokens], [*text, *tokens][-length - len(tokens) :])
+            assert (0 if after_edit else length) == (min(LONGEST, alike) if alike >= GRAM else 0)
+            like = tokens if after_edit else [*text, *tokens][-length - len(tokens) :]
+            assert tokens == () or holds([*seen, *text, *tokens], like)
             before = text
 
 
@@ -109,8 +161,9 @@ def test_of_too_many_earlier_texts_the_oldest_are_left_out(texts: list[list[int]
     with patch.object(lookup, "MOST_EARLIER", 40):
         for text in texts:
             found.begin(text)
-            tokens, length, _ = found.draft(text, most)
-            assert tokens == () or holds([*seen, *text, *tokens], [*text, *tokens][-length - len(tokens) :])
+            tokens, length, _, after_edit = found.draft(text, most)
+            like = tokens if after_edit else [*text, *tokens][-length - len(tokens) :]
+            assert tokens == () or holds([*seen, *text, *tokens], like)
             assert length >= Lookup().draft(text, most).evidence
             seen += [*text, BREAK]
             assert len(found._ids) <= 40 + len(text) + max(map(len, texts)) + 1
