@@ -1,10 +1,11 @@
 """Drafts of a model's own layer by what they cost: `python -m benchmarks.layer_drafts MODEL [--rounds N] [--tokens N]`.
 
-MODEL has a layer that drafts (MTP), or one beside it; its weights may be random. First the time to the first token with
-the layer by that without it, in pairs that take turns and change order, for `--seconds`: the median, and the range that
-the median of more pairs lies in with 95 %. `--first` measures nothing else. Then answers whose drafts the layer
-computes as always, but each guess is the token that comes with some probability, else another: the speed beside that
-without drafts, and beside what the costs that the depth is chosen by promise these very answers; over all rounds.
+MODEL has a layer that drafts (MTP), or one beside it; its weights may be random. `--shape qwen3.5-2b` writes MODEL with
+such a layer first, where it is not there. First the time to the first token with the layer by that without it, in pairs
+that take turns and change order, for `--seconds`: the median, and the range that the median of more pairs lies in with
+95 %. `--first` measures nothing else. Then answers whose drafts the layer computes as always, but each guess is the
+token that comes with some probability, else another: the speed beside that without drafts, and beside what the costs
+that the depth is chosen by promise these very answers; over all rounds.
 """
 
 import argparse
@@ -167,7 +168,13 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=150)
     parser.add_argument("--seconds", type=float, default=60, help="that pairs of first tokens take")
     parser.add_argument("--first", action="store_true", help="measure first tokens alone")
+    parser.add_argument("--shape", help="of `synthetic_models`, that MODEL is written in where it is missing")
     options = parser.parse_args()
+    if options.shape:
+        from benchmarks.drafting_shapes import drafting_file  # and with it gguf's writer
+        from benchmarks.synthetic_models import SHAPES
+
+        drafting_file(options.model, SHAPES[options.shape])
     held = {draft: load(LoadOptions(options.model, draft=draft, prefix_cache=False)) for draft in ("off", "mtp")}
     speculation = held["mtp"].engine.scheduler.speculation
     assert speculation is not None
