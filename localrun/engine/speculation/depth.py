@@ -7,7 +7,7 @@ from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.draft_cost import DraftCost, smoothed
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.learnt_cost import LearntCost
-from localrun.engine.speculation.record import GUESSED, Record, UsualGuess, key_of
+from localrun.engine.speculation.record import GUESSED, Record, UsualGuess
 from localrun.engine.step_plan import StepPlan, StepWork
 
 MOST_DEPTH = 15
@@ -223,10 +223,9 @@ class Depths:
         ranked = []
         for index, (work, draft) in enumerate(zip(decoding, drafts, strict=True)):
             if draft.tokens:
-                record = self.records[work.sequence.number]
-                record.key = key_of(draft)
-                likelihood = record.likelihood(draft)
-                for depth in range(1, len(draft.tokens) + 1):
-                    stops = likelihood ** (depth - 1) * (1 - likelihood)
-                    ranked.append((likelihood**depth, stops * (work.n + depth - 1), index))
+                so_far = 1.0  # all of it is right
+                for n, likelihood in enumerate(self.records[work.sequence.number].verify(draft)):
+                    rows_again = so_far * (1 - likelihood) * (work.n + n)
+                    so_far *= likelihood
+                    ranked.append((so_far, rows_again, index))
         return sorted(ranked, key=lambda one: -one[0])

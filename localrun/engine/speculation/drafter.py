@@ -21,6 +21,7 @@ class DraftedTokens(NamedTuple):
     evidence: int = 0
     of_model: bool = False  # a program guessed them
     after_edit: bool = False  # of a lookup: the newest tokens match nothing, those before them did
+    agreed: int = 0  # first tokens that all other places it found go on with, too
 
     @classmethod
     def likely(cls, tokens: Sequence[int], chance: float) -> "DraftedTokens":

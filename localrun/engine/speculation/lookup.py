@@ -77,7 +77,7 @@ class Lookup:
         if not self.read(token_ids, MOST_READ):
             return DraftedTokens()
         end, beside = len(self._ids), self._beside()
-        place, length = self._longest(beside)
+        place, length, others = self._longest(beside)
         if length >= QUOTED:
             self._n_alike, self._quoted_until = length, end
         is_edit = place == NOWHERE
@@ -86,23 +86,28 @@ class Lookup:
         if place == NOWHERE:
             return DraftedTokens()
         self._distance = period = end - place  # the draft may go on into itself
-        tokens = tuple([self._ids[place + n % period] for n in range(most)])
-        return DraftedTokens(tokens, length, after_edit=is_edit).until(BREAK)
+        tokens = [self._ids[place + n % period] for n in range(most)]
+        agreed = min([common_prefix(tokens, self._ids[one : one + most]) for one in others], default=0)
+        return DraftedTokens(tuple(tokens), length, after_edit=is_edit, agreed=agreed).until(BREAK)
 
-    def _longest(self, beside: int) -> tuple[int, int]:
-        """The place whose tokens before it are the same for longest, and how many; NOWHERE where these are too few."""
+    def _longest(self, beside: int) -> tuple[int, int, list[int]]:
+        """The place whose tokens before it are the same for longest, how many these are, and other places after three
+        such tokens; NOWHERE where there is none."""
         ids, end, best, length = self._ids, len(self._ids), NOWHERE, GRAM - 1
-        place = self._before[-1] if end >= GRAM else NOWHERE
+        place, found = self._before[-1] if end >= GRAM else NOWHERE, list[int]()
         newest = ids[max(0, end - LONGEST) : end]
         if beside != NOWHERE and (alike := self._n_before(beside, newest)) > length:
             best, length = beside, alike
         for _ in range(PLACES):
             if place == NOWHERE or length == LONGEST:
                 break
-            if (alike := self._n_before(place, newest)) > length:
+            alike = self._n_before(place, newest)
+            if alike >= GRAM:
+                found.append(place)
+            if alike > length:
                 best, length = place, alike
             place = self._before[place - 1]
-        return best, length
+        return best, length, [one for one in found if one != best]
 
     def _n_before(self, place: int, newest: Sequence[int]) -> int:
         return n_alike(self._ids[max(0, place - LONGEST) : place], newest)

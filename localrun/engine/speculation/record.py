@@ -7,6 +7,8 @@ from localrun.engine.speculation.drafter import HALF_EVIDENCE, DraftedTokens
 
 PRIOR_WEIGHT = 2.0  # drafts that what is thought before counts as
 AFTER_EDIT = 0  # key of lookups whose newest tokens match nothing
+AGREED = 1 << 12  # key of tokens that several places go on with
+USUAL_AGREED = 0.8  # of such tokens are taken to be right until there are some
 GUESSED = -1  # key of the guesses of a program with the least evidence; others count down from it
 USUAL_GUESS = 0.7  # of such guesses are taken to be right until there are some
 FADING = 0.9  # of what was seen, with every further draft
@@ -43,11 +45,18 @@ class Record:
     right: dict[int, float] = field(default_factory=dict)  # by kind and weight of evidence, lately
     tried: dict[int, float] = field(default_factory=dict)
     key: int = 0  # of the draft that is being verified
+    n_agreed: int = 0  # its first tokens that are counted by themselves
+
+    def verify(self, draft: DraftedTokens) -> list[float]:
+        """How likely each token of a draft that is to be verified is right, those before it being so."""
+        self.key, self.n_agreed = key_of(draft), draft.agreed
+        n, usual = len(draft.tokens), self.likelihood(draft)
+        agreed = max(usual, self._share(AGREED, USUAL_AGREED))
+        return [agreed] * min(n, draft.agreed) + [usual] * (n - draft.agreed)
 
     def likelihood(self, draft: DraftedTokens) -> float:
-        """How likely a token of a draft is right, those before it being so."""
-        key, prior = key_of(draft), draft.evidence / (draft.evidence + HALF_EVIDENCE)
-        return (self.right.get(key, 0.0) + PRIOR_WEIGHT * prior) / (self.tried.get(key, 0.0) + PRIOR_WEIGHT)
+        """The same of tokens that nothing else speaks for."""
+        return self._share(key_of(draft), draft.evidence / (draft.evidence + HALF_EVIDENCE))
 
     @property
     def guess_likelihood(self) -> float:
@@ -57,12 +66,22 @@ class Record:
 
     def learn(self, n_drafted: int, n_accepted: int) -> None:
         """Record a verified draft: the tokens after a wrong one say nothing."""
-        key = self.key
         n_tried = min(n_drafted, n_accepted + 1)
-        self.right[key] = FADING * self.right.get(key, 0.0) + n_accepted
-        self.tried[key] = FADING * self.tried.get(key, 0.0) + n_tried
-        if key <= GUESSED:
+        agreed_tried, agreed_right = min(n_tried, self.n_agreed), min(n_accepted, self.n_agreed)
+        if agreed_tried:
+            self._count(AGREED, agreed_tried, agreed_right)
+        if n_tried > agreed_tried:
+            self._count(self.key, n_tried - agreed_tried, n_accepted - agreed_right)
+        if self.key <= GUESSED:
             self.usual.learn(n_tried, n_accepted)
+
+    def _count(self, key: int, n_tried: int, n_right: int) -> None:
+        self.right[key] = FADING * self.right.get(key, 0.0) + n_right
+        self.tried[key] = FADING * self.tried.get(key, 0.0) + n_tried
+
+    def _share(self, key: int, usual: float) -> float:
+        """The share of tokens of a kind that were right, lately, with what is usual."""
+        return (self.right.get(key, 0.0) + PRIOR_WEIGHT * usual) / (self.tried.get(key, 0.0) + PRIOR_WEIGHT)
 
 
 def key_of(draft: DraftedTokens) -> int:

@@ -126,6 +126,19 @@ def test_drafts_after_an_edit_are_counted_by_themselves() -> None:
     assert record.likelihood(match) == known
 
 
+def test_tokens_that_places_agree_on_are_counted_by_themselves() -> None:
+    """Drafts whose first two tokens are always right, and the next one never."""
+    world = World(lambda rows: 1.0, right=0.5, n=60)
+    record, draft = world.depths.records[world.sequence.number], DraftedTokens((5,) * 6, EVIDENCE, agreed=2)
+    for _ in range(20):
+        assert len(record.verify(draft)) == 6
+        record.learn(6, 2)
+    likely = record.verify(draft)
+    assert min(likely[:2]) > 0.9
+    assert max(likely[2:]) < 0.2
+    assert record.verify(draft._replace(tokens=(5,))) == likely[:1]
+
+
 def test_what_a_draft_gained_is_what_its_steps_would_have_taken_less_its_rows() -> None:
     depths, sequence = Depths(), begun()
     depths.observe(StepPlan((StepWork(sequence, 1),)), 1.0)

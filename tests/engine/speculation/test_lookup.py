@@ -107,6 +107,15 @@ def test_of_places_alike_that_of_the_quotation_counts() -> None:
     assert quoting(*edited, source=source, most=1).tokens == (11,)
 
 
+@pytest.mark.parametrize(("third", "agreed"), [(6, 4), (7, 2)])
+def test_tokens_that_all_places_go_on_with_are_told(third: int, agreed: int) -> None:
+    lines = [[1, 2, 3, 4, 5, line, 70 + line] for line in (6, 6, third)]
+    draft = Lookup().draft([*lines[0], *lines[1], *lines[2], 1, 2, 3], 4)
+    assert draft.tokens == (4, 5, third, 70 + third)
+    assert draft.agreed == agreed
+    assert Lookup().draft([*lines[0], 1, 2, 3], 4).agreed == 0
+
+
 def test_a_quotation_is_of_one_text() -> None:
     found = Lookup()
     found.draft([*SOURCE, *SOURCE[:10]], 1)
@@ -141,7 +150,7 @@ def test_the_next_text_of_a_chat_is_looked_up_in_all_before_it(texts: list[list[
                 earlier.append(before)
             seen = [token for other in earlier for token in (*other, BREAK)]
             found.begin(text)
-            tokens, length, _, after_edit = found.draft(text, most)
+            tokens, length, _, after_edit, _ = found.draft(text, most)
             alike = longest_match([*seen, *text])
             assert (0 if after_edit else length) == (min(LONGEST, alike) if alike >= GRAM else 0)
             like = tokens if after_edit else [*text, *tokens][-length - len(tokens) :]
@@ -161,7 +170,7 @@ def test_of_too_many_earlier_texts_the_oldest_are_left_out(texts: list[list[int]
     with patch.object(lookup, "MOST_EARLIER", 40):
         for text in texts:
             found.begin(text)
-            tokens, length, _, after_edit = found.draft(text, most)
+            tokens, length, _, after_edit, _ = found.draft(text, most)
             like = tokens if after_edit else [*text, *tokens][-length - len(tokens) :]
             assert tokens == () or holds([*seen, *text, *tokens], like)
             assert length >= Lookup().draft(text, most).evidence
