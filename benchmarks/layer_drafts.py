@@ -166,7 +166,9 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=150)
-    parser.add_argument("--seconds", type=float, default=60, help="that pairs of first tokens take")
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="that pairs of first tokens take; 0: none are measured"
+    )
     parser.add_argument("--first", action="store_true", help="measure first tokens alone")
     parser.add_argument("--shape", help="of `synthetic_models`, that MODEL is written in where it is missing")
     options = parser.parse_args()
@@ -179,7 +181,8 @@ def main() -> None:
     speculation = held["mtp"].engine.scheduler.speculation
     assert speculation is not None
     speculation.new_drafter = None
-    first_tokens(held, options.seconds)
+    if options.seconds:
+        first_tokens(held, options.seconds)
     if not options.first:
         speeds(held, options.rounds, options.tokens)
     for model in held.values():
