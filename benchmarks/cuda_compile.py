@@ -36,12 +36,11 @@ def compiled(unit: Unit, arch: int, *, keep: bool) -> tuple[float, bytes]:
 def print_needs(cubin: bytes) -> None:
     from localrun_testing.cubin import disassembled
 
-    with tempfile.TemporaryDirectory() as folder:
-        for name, kernel in disassembled(cubin, Path(folder)).items():
-            shown = ", ".join(f"{kernel.count(opcode)} {opcode}" for opcode in SHOWN if kernel.count(opcode))
-            total = sum(kernel.instructions.values())
-            print(f"    {name}: {kernel.registers} registers, {kernel.shared} B shared, {kernel.stack} B stack")
-            print(f"        {total} instructions: {shown}")
+    for name, kernel in disassembled(cubin).items():
+        shown = ", ".join(f"{kernel.count(opcode)} {opcode}" for opcode in SHOWN if kernel.count(opcode))
+        total = sum(kernel.instructions.values())
+        print(f"    {name}: {kernel.registers} registers, {kernel.shared} B shared, {kernel.stack} B stack")
+        print(f"        {total} instructions: {shown}")
 
 
 def main() -> None:
