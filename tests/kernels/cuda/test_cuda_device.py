@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from localrun_testing import kept
 from localrun_testing.emulator.cuda import EmulatedDevice
 from localrun_testing.stub_gpu import OWN_STREAM, run_on_stub
 
@@ -192,7 +193,14 @@ def test_the_emulated_device_refuses_them_too(bad: str) -> None:
         dp4a.bind((1, 1, 1), (32, 1, 1), *given[bad])
 
 
+@pytest.fixture
+def kept_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the compiler makes is kept by content, for later runs too: dozens of kernels take it a second each."""
+    monkeypatch.setenv("LOCALRUN_HOME", str(kept.FOLDER / "home-on-stub"))
+
+
 @pytest.mark.skipif(bool(why_no_compiler()), reason=f"CUDA: {why_no_compiler()}")
+@pytest.mark.usefixtures("kept_kernels")
 def test_the_driver_is_told_what_was_bound() -> None:
     """Also by a graph, which is captured on the device's own stream: the stand-in refuses others, as a driver does."""
     tensor, *lines = run_on_stub("localrun_testing.stub_launches").splitlines()
@@ -204,22 +212,23 @@ def test_the_driver_is_told_what_was_bound() -> None:
 
 
 @pytest.mark.skipif(bool(why_no_compiler()), reason=f"CUDA: {why_no_compiler()}")
-@pytest.mark.parametrize(
-    ("shape", "own"),
-    [
-        ("8B", set()),
-        ("30B-A3B", {"route", "experts", "combine"}),
-        ("4B", {"short_conv", "delta_rule", "gated_norm"}),
-    ],
-    ids=["Llama 3.1 8B", "Qwen3 30B A3B", "Qwen3.5 4B"],
-)
-def test_a_token_is_one_graph_between_an_upload_and_a_read(shape: str, own: set[str]) -> None:
+@pytest.mark.usefixtures("kept_kernels")
+def test_a_token_is_one_graph_between_an_upload_and_a_read(subtests: pytest.Subtests) -> None:
     """After the first, whose launches the graph has one by one; positions are those of each token."""
-    first, *later = json.loads(run_on_stub("localrun_testing.stub_decode", shape))
-    launches = [line for line in first["journal"] if line.startswith("launch ")]
-    for n, token in enumerate(later, 1):
-        assert token["position"] == n
-        assert token["counts"] == {"launch": 0, "graph": 1, "node": len(launches), "upload": 1, "read": 1, "wait": 2}
-        assert [line for line in token["journal"] if line.startswith("launch ")] == launches
-    kinds = {line.split()[1] for line in launches}
-    assert {"embed", "rms_norm", "linear", "rope_append", "attend_units", "gather_rows", "write_found", *own} <= kinds
+    own = {  # what only models like Llama 3.1 8B, Qwen3 30B A3B and Qwen3.5 4B launch
+        "8B": set[str](),
+        "30B-A3B": {"route", "experts", "combine"},
+        "4B": {"short_conv", "delta_rule", "gated_norm"},
+    }
+    told = json.loads(run_on_stub("localrun_testing.stub_decode", *own))
+    for shape, (first, *later) in zip(own, told, strict=True):
+        with subtests.test(shape):
+            launches = [line for line in first["journal"] if line.startswith("launch ")]
+            for n, token in enumerate(later, 1):
+                once = {"launch": 0, "graph": 1, "node": len(launches), "upload": 1, "read": 1, "wait": 2}
+                assert token["position"] == n
+                assert token["counts"] == once
+                assert [line for line in token["journal"] if line.startswith("launch ")] == launches
+            kinds = {line.split()[1] for line in launches}
+            assert {"embed", "rms_norm", "linear", "rope_append", "attend_units", "gather_rows", "write_found"} <= kinds
+            assert own[shape] <= kinds

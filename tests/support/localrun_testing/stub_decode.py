@@ -1,6 +1,6 @@
-"""Decode steps of a model on the stand-in for the driver: prints what a token takes, as JSON.
+"""Decode steps of models on the stand-in for the driver: prints what a token of each takes, as JSON.
 
-    python -m localrun_testing.stub_decode tiny|8B|30B-A3B|4B
+    python -m localrun_testing.stub_decode [tiny|8B|30B-A3B|4B]...
 
 Weights are memory that nothing writes or reads, so a large model takes none.
 """
@@ -44,9 +44,13 @@ def token(text: Text, driver: StubDriver) -> dict[str, object]:
     return {"position": position, "counts": counts, "journal": driver.journal()}
 
 
+def tokens(shape: str) -> list[dict[str, object]]:
+    text, driver = text_on_stub(shape, 1024), StubDriver()
+    return [token(text, driver) for _ in range(3)]
+
+
 def main() -> None:
-    text, driver = text_on_stub(sys.argv[1], 1024), StubDriver()
-    print(json.dumps([token(text, driver) for _ in range(3)]))
+    print(json.dumps([tokens(shape) for shape in sys.argv[1:]]))
 
 
 if __name__ == "__main__":
