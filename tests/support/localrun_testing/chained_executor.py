@@ -3,6 +3,7 @@ them was read. So whatever is mixed shows in every value after it."""
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,6 +24,13 @@ def follow(before: int, token: int, in_bulk: bool) -> int:
 def truth(ids: Sequence[int], n_bulk: int) -> int:
     """The value of the last of these tokens."""
     value = 0
+    for first in range(0, len(ids), BLOCK_TOKENS):
+        value = _follow_all(value, tuple(ids[first : first + BLOCK_TOKENS]), min(max(n_bulk - first, 0), BLOCK_TOKENS))
+    return value
+
+
+@lru_cache(1 << 14)  # a step asks for all tokens before it again
+def _follow_all(value: int, ids: tuple[int, ...], n_bulk: int) -> int:
     for position, token in enumerate(ids):
         value = follow(value, token, position < n_bulk)
     return value
