@@ -87,7 +87,7 @@ def test_the_library_computes_them_near_and_alike_in_any_steps(images: GemmaImag
 
 @pytest.mark.parametrize(("name", "codec"), [*product([*SEEING_GEMMA], ("f32", "q8"))], indirect=["name"])
 def test_rows_of_the_reference_are_alike_in_any_steps(images: GemmaImages, folder: Path, codec: str) -> None:
-    stepper = SeeingStepper(folder, layout=F32, ops=RowReferenceOps, codec=codec)  # decoded once, not for each row
+    stepper = SeeingStepper(folder, layout=F32, ops=RowReferenceOps, codec=codec)  # decoded once, not in each step
     stepper.images = images.placed(text_with(images))
     ids = stepper.images.token_ids
     whole = stepper.logits(ids)

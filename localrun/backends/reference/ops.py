@@ -128,11 +128,15 @@ class ReferenceOps:
     def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None = None) -> Tensor:
         """x @ weight.T + bias, decoding the matrix in tiles of rows unless it is held as f32."""
         if weight.layout is F32:
-            return F.linear(x, weight.planes[0], bias)
+            return self.times(x, weight.planes[0], bias)
         tile = max(1, TILE_BYTES // (4 * weight.n_cols))
-        parts = [F.linear(x, weight.unpack(r, min(tile, weight.n_rows - r))) for r in range(0, weight.n_rows, tile)]
+        parts = [self.times(x, weight.unpack(r, min(tile, weight.n_rows - r))) for r in range(0, weight.n_rows, tile)]
         y = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
         return y if bias is None else y + bias
+
+    def times(self, x: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x @ matrix.T + bias"""
+        return F.linear(x, matrix, bias)
 
     def rope_append(self, op: RopeAppend) -> tuple[Tensor, ...]:
         if op.k is not None and op.v is not None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from localrun.backends.reference.attention import visible
@@ -17,7 +18,6 @@ from localrun.backends.reference.ops import ReferenceOps
 from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import Attention, Linear
 from localrun.ops.kv import BLOCK_TOKENS
-from localrun.ops.layouts import Packed
 
 UNIT_TOKENS = 512
 SoftmaxState = tuple[Tensor, Tensor, Tensor]  # running maximum and sum [n_kv_heads, group], weighted values [..., d]
@@ -30,6 +30,8 @@ class RowReferenceOps(ReferenceOps):
         return torch.cat([rms_norm(row, weight, eps) for row in x.split(1)])
 
     def linear(self, op: Linear) -> tuple[Tensor, ...]:
+        if op.act == "none":  # sums and products of two numbers are the same wherever they stand
+            return super().linear(op)
         residual = [None] * len(op.a) if op.residual is None else op.residual.split(1)
         per_row = [
             super(RowReferenceOps, self).linear(replace(op, a=row, residual=rest))
@@ -37,8 +39,8 @@ class RowReferenceOps(ReferenceOps):
         ]
         return tuple(torch.cat(parts) for parts in zip(*per_row, strict=True))
 
-    def matmul(self, x: Tensor, weight: Packed, bias: Tensor | None = None) -> Tensor:
-        return torch.cat([super(RowReferenceOps, self).matmul(row, weight, bias) for row in x.split(1)])
+    def times(self, x: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
+        return torch.cat([F.linear(row, matrix, bias) for row in x.split(1)])
 
     def attention(self, op: Attention) -> tuple[Tensor]:
         codec, out = self.pool.codecs[op.layer], torch.empty_like(op.q)
