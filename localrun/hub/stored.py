@@ -4,6 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from localrun.formats.json_files import read_object
 from localrun.hub.model_files import entries, weights_in
 from localrun.hub.names import main_model, parse_file_name
 
+MOST_REMEMBERED = 1000  # precisions of files
 Source = Literal["builtin", "models", "hub", "lmstudio", "ollama", "path"]
 
 
@@ -85,13 +87,15 @@ def _sorted_out(found: Iterable[StoredModel], repo: str, beside_weights: bool) -
 def _gguf(path: Path, shards: list[Path], source: Source) -> StoredModel:
     parts = parse_file_name(path)
     size = sum(shard.stat().st_size for shard in shards)
-    precision = parts.precision or _precision_inside(shards[0])
+    precision = parts.precision or _precision_inside(shards[0], shards[0].stat().st_mtime_ns, size)
     name = parts.model or path.stem.lower()
     return StoredModel(name, precision, shards[0], size, "gguf", source, helper=helper_at(shards[0]))
 
 
-def _precision_inside(path: Path) -> str:
-    """The type of most bytes, for a file whose name has no precision; empty for an unreadable file."""
+@lru_cache(MOST_REMEMBERED)
+def _precision_inside(path: Path, mtime_ns: int, size: int) -> str:
+    """The type of most bytes, for a file whose name has no precision; empty for an unreadable file. A file that has not
+    changed since is not read again: a vocabulary takes a tenth of a second, and servers list models all the time."""
     from localrun.formats.gguf import open_gguf
 
     try:

@@ -26,6 +26,13 @@ def model_id(stored: StoredModel, listed: list[StoredModel]) -> str:
     return f"{stored.name}:{stored.precision}" if several and stored.precision else stored.name
 
 
+def names_of(choice: ModelChoice) -> set[str]:
+    """Names that mean a loaded model whatever else is on disk, in lower case."""
+    stored = choice.stored
+    own = [stored.name, f"{stored.name}:{choice.precision}"] if isinstance(stored, StoredModel) else [stored.model]
+    return {spelled.lower() for one in own for spelled in (one, f"{one}:latest")}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
     wanted: ModelChoice
@@ -78,7 +85,7 @@ class ModelHost:
         """The model of a name; the loaded one for an empty name. Reads the disk. Raises Refusal."""
         loaded = self.choice
         name = self._options.aliases.get(name.lower().removesuffix(":latest"), name)
-        if not name or self._options.any_model:
+        if not name or self._options.any_model or name.lower() in names_of(loaded):
             return loaded
         try:
             stored = resolve_listed(name)

@@ -7,7 +7,7 @@ from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.client.model_slot import ModelSlot
 from localrun.hub.stored import StoredModel
-from localrun.server.models import ModelHost
+from localrun.server.models import ModelHost, names_of
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal
 
@@ -36,10 +36,7 @@ class SharedModel(ModelHost):
 
     def find(self, name: str) -> ModelChoice:
         loaded = self.choice
-        stored = loaded.stored
-        own = [stored.name, f"{stored.name}:{loaded.precision}"] if isinstance(stored, StoredModel) else [stored.model]
-        names = {spelled.lower() for one in own for spelled in (one, f"{one}:latest")}
-        if name and not self._options.any_model and name.lower() not in names:
+        if name and not self._options.any_model and name.lower() not in names_of(loaded):
             raise Refusal(404, f"{name[:80]} is not what the app has loaded", "model_not_found", "model")
         return loaded
 

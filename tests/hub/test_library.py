@@ -9,7 +9,7 @@ import gguf
 import numpy as np
 import pytest
 
-from localrun.base.errors import UsageError
+from localrun.base.errors import ModelFileError, UsageError
 from localrun.base.settings import write_setting
 from localrun.hub import library
 from localrun.hub.catalogue import read_catalogue
@@ -120,6 +120,24 @@ def test_a_name_that_does_not_say_the_precision_is_looked_up_inside(home: Path) 
     writer.close()
     put(home / "models/rubbish.gguf")
     assert [row[:2] for row in rows()] == [("rubbish", ""), ("unnamed", "F16")]
+
+
+def test_a_file_is_looked_into_once_until_it_changes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+
+    def unreadable(path: Path) -> None:
+        read.append(path)
+        raise ModelFileError("BAD", "this is none")
+
+    monkeypatch.setattr("localrun.formats.gguf.open_gguf", unreadable)
+    path = home / "models" / "mine.gguf"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"GGUF")
+    for _ in range(2):
+        assert "mine" in [model.name for model in scan()]
+    path.write_bytes(b"GGUF and more")
+    scan()
+    assert read == [path, path]
 
 
 def test_last_used_is_remembered(home: Path) -> None:

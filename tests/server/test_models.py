@@ -30,6 +30,7 @@ def stored(name: str) -> StoredModel:
     return StoredModel(name, "Q8_0", Path(f"/{name}.gguf"), 1, "gguf", "models")
 
 
+USUAL = ServerOptions()
 CHOICES = {name: ModelChoice(stored(name), "Q8_0") for name in ("one", "two", "huge")}
 
 
@@ -336,6 +337,18 @@ def test_the_loaded_model_answers_to_other_names_only_where_that_was_said() -> N
     assert ModelHost(slot, CHOICES["one"], replace(usual, any_model=True)).find("gpt-4") == CHOICES["one"]
     with pytest.raises(Refusal, match="--no-swap"):
         ModelHost(slot, CHOICES["one"], replace(usual, no_swap=True)).find("builtin")
+
+
+def test_the_loaded_model_is_found_without_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every request names it, and to list what is on disk takes milliseconds."""
+
+    def resolve(name: str) -> StoredModel:
+        raise AssertionError("the disk was read")
+
+    monkeypatch.setattr(models, "resolve_listed", resolve)
+    host = ModelHost(ModelSlot(lambda choice, progress: FakeClient(LoadOptions(Path()), str)), CHOICES["one"], USUAL)
+    for name in ("one", "One", "one:latest", "one:q8_0"):
+        assert host.find(name) == CHOICES["one"]
 
 
 def test_models_answer_to_the_names_that_they_were_given() -> None:
