@@ -15,6 +15,7 @@ import pytest
 from localrun_testing.chat_app import chat_app, ready
 from localrun_testing.model_screens import known_machine
 from localrun_testing.pilots import LARGE, drive, until
+from textual import events
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input, TextArea
@@ -202,5 +203,31 @@ def test_every_sign_reaches_every_field(home: Path, made_at: dict[int, Place], m
             typed |= places
         assert places_in_the_source() <= typed, "no way leads to these fields"
         assert own_classes(Screen) - WITHOUT_FIELDS - {Page, Dialog} <= opened
+
+    drive(app, steps, LARGE)
+
+
+@pytest.mark.parametrize("name", [name for name, way in WAYS.items() if way.keys[-1:] in (("slash",), ("ctrl+f",))])
+def test_what_is_typed_in_one_go_with_the_key_of_a_field_reaches_it(
+    name: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Letters that come with the key would else be commands of a list, or be lost."""
+    known_machine(monkeypatch)
+    app, _ = chat_app()
+    way = WAYS[name]
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        if way.screen is not None:
+            await app.push_screen(way.screen())
+        await pilot.press(*way.keys[:-1])
+        await pilot.pause()
+        before = state(pilot, home)
+        app.post_message(events.Key(way.keys[-1], "/" if way.keys[-1] == "slash" else None))
+        for key in KeyParser().feed("deepseek morusa"):
+            app.post_message(key)
+        await until(pilot, lambda: isinstance(app.focused, Input) and app.focused.value == "deepseek morusa")
+        assert state(pilot, home)[0] == before[0]
+        assert state(pilot, home)[2:] == before[2:]
 
     drive(app, steps, LARGE)

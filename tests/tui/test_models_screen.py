@@ -105,6 +105,16 @@ def test_what_is_on_disk_is_loaded_or_deleted(stored: Path) -> None:
     assert [path.name for path in stored.iterdir()] == ["mine-F32.gguf"]
 
 
+def test_the_path_of_a_model_is_whole_at_80_columns(stored: Path) -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "mine")
+        look_for(pilot, "f32")
+        path = str(stored / "mine-F32.gguf")
+        await until(pilot, lambda: path in "".join(screen_text(pilot.app).split()))
+
+    drive(ScreenApp(ModelsScreen(INFO)), steps, SMALL)
+
+
 def test_a_default_model_that_is_deleted_is_the_default_no_more(stored: Path) -> None:
     write_setting("model", "mine")
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import CHOICE, chat_app, ready
 from localrun_testing.model_screens import ScreenApp
-from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
+from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import ScriptedClient
 from textual.pilot import Pilot
-from textual.widgets import Input, OptionList
+from textual.widgets import Input, OptionList, Static
 
 from localrun.base.errors import UsageError
 from localrun.base.request import DEFAULT_SAMPLING
@@ -123,6 +123,20 @@ def test_every_setting_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
         assert all(problem(row.setting, choice) == "" for choice in row.setting.choices)
     assert problem(SETTINGS["ctx"], "auto") == ""
     assert problem(SETTINGS["ctx"], "many").startswith("a whole number from 1")
+
+
+def test_what_is_said_of_a_setting_is_whole_at_80_columns() -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "Temperature")
+        detail = pilot.app.screen.query_one("#detail", Static)
+        for key in SETTINGS:
+            go_to(pilot, key)
+            await until_text(pilot, f"{key}: ")
+            width = detail.content_size.width
+            wanted = detail.get_content_height(detail.size, pilot.app.size, width)
+            await until(pilot, lambda wanted=wanted: detail.content_size.height >= wanted)  # type: ignore[misc]
+
+    drive(ScreenApp(SettingsScreen()), steps, SMALL)
 
 
 def test_servers_are_added_changed_and_forgotten(home: Path) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import RenderableType
@@ -16,6 +16,7 @@ from textual.screen import Screen
 from localrun.base.content import Content
 from localrun_tui.crash import PlainEnd
 from localrun_tui.keys import EVERYWHERE, groups
+from localrun_tui.keys_in_order import acts_at_once
 from localrun_tui.screens.chat.chat_screen import ChatScreen
 from localrun_tui.state.desktop import LONG_SECONDS, Desktop
 from localrun_tui.state.draft import keep_draft, take_draft
@@ -116,9 +117,8 @@ class LocalrunApp(PlainEnd):
         """The queue of downloads; it outlives the screens that fill it."""
         from localrun_tui.screens.downloads.downloads_queue import Downloads
 
-        return Downloads(
-            self, lambda title, text: self.desktop.tell(title, text, LONG_SECONDS), wanted=self._load_arrived
-        )
+        told = partial(self.desktop.tell, seconds=LONG_SECONDS)
+        return Downloads(self, told, wanted=self._load_arrived)
 
     def _load_arrived(self, choice: "ModelChoice") -> None:
         """Load a model after its download, unless another model than the built-in one is in use by now."""
@@ -138,7 +138,7 @@ class LocalrunApp(PlainEnd):
     async def on_event(self, event: Event) -> None:
         if self._typed_early is not None and isinstance(event, Key | Paste):
             self._typed_early.append(event)
-        else:
+        elif not await acts_at_once(self, event):
             await super().on_event(event)
 
     async def _begin(self) -> None:

@@ -47,7 +47,7 @@ class FindBar(Horizontal):
 
     def open(self) -> None:
         self.display = True
-        self.box.focus()
+        self.screen.set_focus(self.box)  # at once: what is typed next goes there
 
     def tell(self, number: int, n_found: int) -> None:
         """Number of the message in sight among those found, from 1 on."""

@@ -110,7 +110,7 @@ class SettingsScreen(Page[frozenset[str]]):
         self._list.show([], f"{error.message}\n{error.hint}")
 
     def action_search(self) -> None:
-        self.query_one(SettingsSearch).focus()
+        self.set_focus(self.query_one(SettingsSearch))  # at once: what is typed next goes there
 
     @on(Input.Changed, "#words")
     def _filter(self, event: Input.Changed) -> None:
