@@ -1,5 +1,6 @@
 """Talking: messages go out, and answers come in."""
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,11 @@ import pytest
 from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, ready, send, sources
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, Script
+from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 
 from localrun.base.events import Prefill
-from localrun.chat.journal import ChatStore
+from localrun.chat.journal import Chat, ChatStore
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.state import title_giver
 
@@ -53,6 +55,26 @@ def test_the_next_message_hands_the_ids_so_far_to_the_engine(tmp_path: Path, mon
     assert len(second.known_ids) == (COMPLETION.prompt_tokens or 0) + 2
     assert first.now == second.now
     assert first.chat_id == second.chat_id != ""
+
+
+def test_a_message_that_is_long_on_its_way_to_the_disk_is_told_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = chat_app()
+    gate, add_user = threading.Event(), Chat.add_user
+
+    def add_late(chat: Chat, *arguments: Any) -> Any:
+        gate.wait(PATIENCE)
+        return add_user(chat, *arguments)
+
+    monkeypatch.setattr(Chat, "add_user", add_late)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await send(pilot, "a long story")
+        await until_text(pilot, "● sending")
+        gate.set()
+        await until_text(pilot, "Hello!")
+        assert "sending" not in screen_text(app)
+
+    drive(app, steps)
 
 
 def test_escape_stops_an_answer_and_keeps_what_came() -> None:

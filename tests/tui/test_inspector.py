@@ -26,6 +26,7 @@ from localrun_tui.widgets.meters import bar, meter
 
 
 def test_unknown_figures_are_left_out() -> None:
+    assert next(part.plain for part in stats_parts({"completion_tokens": 1, "ttft_ms": 1.0})) == "1 token"
     parts = stats_parts({"completion_tokens": 3, "decode_tps": None, "cached_tokens": None, "ttft_ms": 800.0})
     assert [part.plain for part in parts] == ["3 tokens", "began after 800 ms"]
 

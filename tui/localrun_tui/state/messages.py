@@ -70,6 +70,10 @@ class ModelGone(Message):
         return f"{self.name}, with which this chat was held, is not here any more: {self.present} answers."
 
 
+class Sending(Message):
+    """A message is being put on disk, which takes a moment where it is long; then it is shown and answered."""
+
+
 @dataclass
 class ChatOpened(Message):
     """Another chat is the current one, which may be new; it is shown `at` a message that was looked for."""

@@ -32,6 +32,7 @@ from localrun_tui.state.messages import (
     LoadEnded,
     LoadProgressed,
     ModelWanted,
+    Sending,
     ToolAsked,
     TurnBegan,
 )
@@ -137,6 +138,7 @@ class Session:
             await self.waiting.add(content)
             return
         self.asking = True
+        self.post(Sending())
         try:
             chat = self.chat or await self.new_chat()
             title = title_for(content)

@@ -162,6 +162,7 @@ class ChatScreen(Screen[None]):
 
     # ---- figures
 
+    @on(messages.Sending)
     @on(ChatPane.Changed)
     def show_figures(self) -> None:
         self.figures.show(self.focused)

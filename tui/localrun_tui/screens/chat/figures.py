@@ -34,6 +34,8 @@ class Figures:
         left = live_parts(live) if live else stats_parts(stats)
         if live is None and session.answering:
             left = [Content.styled("● answering in another chat", "$text-warning")]
+        elif live is None and session.asking:
+            left = [Content.styled("● sending", "$text-warning")]
         waiting = waiting_parts(len(session.waiting), session.waiting.held)
         is_kept = not (session.disk.notice or session.problem)
         self._top_bar.show_title(session.chat.title if session.chat else "", is_kept)

@@ -174,7 +174,7 @@ def _remote(stats: Mapping[str, Any], width: int) -> list[Content]:
             f"{prompt:,} tokens in the prompt" + (f", {cached:,} of them reused" if cached is not None else "")
         )
     if written := stats.get("completion_tokens"):
-        known.append(f"{written:,} tokens in the answer")
+        known.append(f"{written:,} token{'' if written == 1 else 's'} in the answer")
     known += time_words(stats)
     if rate := stats.get("decode_tps"):
         known.append(tps(rate))

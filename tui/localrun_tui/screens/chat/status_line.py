@@ -56,7 +56,7 @@ def live_parts(answer: Answer) -> list[Content]:
     """Progress of an answer under way."""
     now = time.monotonic()
     if answer.phase == "calling":
-        return [Content.styled("● calling", "$text-warning"), Content(f"{answer.n_tokens:,} tokens")]
+        return [Content.styled("● calling", "$text-warning"), _tokens(answer.n_tokens)]
     if answer.image is not None and answer.phase == "looking":
         return [Content.styled(f"● {looking_words(answer.image)}", "$text-warning")]
     if answer.first_token is None:
@@ -64,7 +64,7 @@ def live_parts(answer: Answer) -> list[Content]:
     parts = [Content.styled("● writing", "$success")]
     if rate := answer.tps(now):
         parts.append(Content(tps(rate)))
-    return [*parts, Content(f"{answer.n_tokens:,} tokens"), Content(f"began after {ms(1000 * (answer.ttft or 0.0))}")]
+    return [*parts, _tokens(answer.n_tokens), Content(f"began after {ms(1000 * (answer.ttft or 0.0))}")]
 
 
 def phase_words(phase: str) -> str:
@@ -94,7 +94,7 @@ def stats_parts(stats: Mapping[str, Any]) -> list[Content]:
     parts = []
     if rate := stats.get("decode_tps"):
         parts.append(Content(tps(float(rate))))
-    parts.append(Content(f"{int(stats['completion_tokens']):,} tokens"))
+    parts.append(_tokens(int(stats["completion_tokens"])))
     parts.append(Content(f"began after {ms(first_token_ms(stats))}"))
     return parts
 
@@ -104,9 +104,13 @@ def context_parts(used: int, info: ModelInfo | None) -> list[Content]:
     if info is None:
         return []
     if not info.ctx:
-        return [Content(f"{used:,} tokens")] if used else []
+        return [_tokens(used)] if used else []
     left = max(info.ctx - used, 0)
     return [Content.assemble(meter(used, info.ctx, 8), " ", f"{left:,} left"), Content(f"of {info.ctx:,} tokens")]
+
+
+def _tokens(n: int) -> Content:
+    return Content(f"{n:,} token{'' if n == 1 else 's'}")
 
 
 def _join(parts: list[Content]) -> Content:
