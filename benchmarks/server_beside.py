@@ -131,9 +131,10 @@ async def run_alone(options: argparse.Namespace) -> float:
 
 
 async def first_bytes(client: httpx.AsyncClient, rounds: int) -> None:
-    """Headers come when the prompt is found right: when it is rendered and encoded."""
+    """Headers come when the prompt is found right: rendered and encoded. The model is named, as clients do."""
+    name = (await client.get("/v1/models")).json()["data"][0]["id"]
     for text in (QUESTION, await new_text(client, LONG_TOKENS)):
-        heard = [await ask(client, f"{text} {number}", tokens=1) for number in range(2 * rounds)]
+        heard = [await ask(client, f"{text} {number}", tokens=1, model=name) for number in range(2 * rounds)]
         own = [1000 * one.headers - one.took("render", "tokenize") for one in heard]
         print(f"headers of {heard[0].usage['prompt_tokens']:,} tokens          "
               f"{1000 * statistics.median(one.headers for one in heard):.1f} ms after the request,"

@@ -14,7 +14,7 @@ LEAST_SECONDS = 0.5  # below which the system's clocks, which count in hundredth
 
 
 class InterferenceWatch:
-    """Measures from the request on."""
+    """Measures from its making on."""
 
     def __init__(self) -> None:
         self.clock, self.faults = Clock.now(), page_faults()

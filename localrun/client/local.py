@@ -75,14 +75,13 @@ class LocalClient:
         deadline = None if request.deadline is None else time.perf_counter() + request.deadline
         text, seen = self.model.text, self._see(request)
         prompt = text.prepare(request, self._room(request), seen.known)
-        watch = InterferenceWatch()
         generation = replace(self._generation(request, prompt, deadline), images=seen.sources)
         if (held := self._held(request)) is not None:
             generation, prompt = self._constrained(generation, request, prompt, held)
         handle = self._submit(generation)
         is_single = held is None and not request.parallel_tool_calls  # else the constraint sees to it
         answer = AnswerStream(text.parser(request, prompt.ids), text.stops(request), is_single)
-        events = self._events(request, prompt, seen, handle, answer, watch)
+        events = self._events(request, prompt, seen, handle, answer)
         return Generation(events, handle.cancel, handle.raise_priority)
 
     def hidden(self, text: str | Sequence[int]) -> "np.ndarray":
@@ -216,9 +215,9 @@ class LocalClient:
         seen: SeenImages,
         handle: GenerationHandle,
         answer: AnswerStream,
-        watch: InterferenceWatch,
     ) -> Iterator[Event]:
         yield Accepted(len(prompt.ids))
+        watch = InterferenceWatch()  # no sooner: it asks the system a dozen things, while the engine begins
         for event in stream_answer(handle, answer):
             if isinstance(event, GenerationState):
                 figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())
