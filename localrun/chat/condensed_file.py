@@ -6,14 +6,16 @@ import time
 from collections.abc import Callable
 from io import BufferedReader, RawIOBase, TextIOWrapper
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from localrun.base.errors import NotFoundError
 from localrun.base.sanitize import clean
 from localrun.base.small_file import open_regular
 from localrun.base.units import gib, ms
-from localrun.chat.condensed import Condensed, Kinds, NotTextError
 from localrun.chat.left_out import UnreadError
+
+if TYPE_CHECKING:
+    from localrun.chat.condensed import Condensed
 
 _CHUNK = 1 << 20  # bytes between two calls of a watch
 
@@ -46,7 +48,7 @@ def unwatched(progress: ReadingProgress) -> None:
     """Watch nothing."""
 
 
-def condense_file(path: Path, watch: ReadingWatch = unwatched, may_wait: bool = False) -> Condensed:
+def condense_file(path: Path, watch: ReadingWatch = unwatched, may_wait: bool = False) -> "Condensed":
     """The kinds of lines of a file; of a pipe, too, with `may_wait`.
 
     NotFoundError where there is none, UnreadError where it cannot be read or is not text.
@@ -61,8 +63,10 @@ def condense_file(path: Path, watch: ReadingWatch = unwatched, may_wait: bool = 
         raise _unread(name, error) from None
 
 
-def condense(file: BinaryIO | RawIOBase, name: str, watch: ReadingWatch = unwatched, n_bytes: int = 0) -> Condensed:
+def condense(file: BinaryIO | RawIOBase, name: str, watch: ReadingWatch = unwatched, n_bytes: int = 0) -> "Condensed":
     """The kinds of lines of an open file. UnreadError where it cannot be read or is not text."""
+    from localrun.chat.condensed import Kinds, NotTextError
+
     watched = _Watched(file, ReadingProgress(name, n_bytes), watch)
     try:
         return Kinds(TextIOWrapper(BufferedReader(watched), "utf-8-sig", errors="replace")).condensed()

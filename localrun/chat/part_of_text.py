@@ -5,7 +5,6 @@ import re
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
-from localrun.chat.condensed import Kinds
 
 CONDENSED = "condensed"
 PARTS = "FILE:-200 is its end, FILE:100-900 these lines, FILE:/words/ lines with these, FILE:condensed alike ones once"
@@ -60,6 +59,8 @@ def take(text: str, part: TextRange) -> str:
     UsageError where nothing of the text is in the part.
     """
     if part.is_condensed:
+        from localrun.chat.condensed import Kinds
+
         return Kinds(text).condensed().text
     lines = text.splitlines()
     if part.words:

@@ -18,11 +18,11 @@ from localrun.base.views import MemoryPart
 from localrun.cache.store import CacheStore
 from localrun.engine.constraints import Constraints
 from localrun.engine.describe import describe
-from localrun.engine.draft_load import DraftStart, load_taps_of, with_draft
 from localrun.engine.encode_rate import EncodeRate
 from localrun.engine.engine import Engine
 from localrun.engine.image_encoder import ImageEncoder
 from localrun.engine.load_plan import plan_on
+from localrun.engine.opened_draft import load_taps_of, with_draft
 from localrun.engine.opened_model import OpenedModel, open_model
 from localrun.engine.packed_weights import changed_note, files_of, kept_weights
 from localrun.engine.runner import Runner, cache_layers
@@ -236,6 +236,8 @@ def load_drafts(
     draft, planned = opened.draft, plan.draft
     if draft is None or planned is None:
         return None
+    from localrun.engine.draft_load import DraftStart  # and with it whatever can draft, which most loads do not need
+
     n_tokens = opened.text.tokenizer.vocab_size
     start = DraftStart(draft, planned, backend, layout, model, runner, threads, n_tokens)
     return start.program(options, plan)
