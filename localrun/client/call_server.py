@@ -20,7 +20,7 @@ from localrun.client.wire import (
     Begun,
     Call,
     Cancel,
-    Check,
+    CheckLoad,
     Ended,
     Events,
     Explain,
@@ -90,7 +90,7 @@ class CallServer:
             match call.ask:
                 case Load(options):
                     self._load(call.number, options)
-                case Check(options, freed):
+                case CheckLoad(options, freed):
                     self._check(call.number, options, freed)
                 case Attach():
                     raise UsageError("this channel has its engine already")

@@ -19,7 +19,7 @@ from localrun.client.wire import (
     Attach,
     Call,
     Cancel,
-    Check,
+    CheckLoad,
     Ended,
     Explain,
     Explained,
@@ -42,7 +42,7 @@ from localrun.client.wire import (
 if TYPE_CHECKING:
     from localrun.diagnose.explain.topic_report import TopicReport
 
-EngineCall = Load | Check | Attach | Generate | View | Preview | Explain
+EngineCall = Load | CheckLoad | Attach | Generate | View | Preview | Explain
 
 TICK_SECONDS = 0.25
 

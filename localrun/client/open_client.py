@@ -61,12 +61,12 @@ def check_ahead(choice: "ModelChoice", settings: Settings, freed: int) -> None:
     if not isinstance(choice.stored, StoredModel):
         return
     from localrun.client.process import WorkerProcess
-    from localrun.client.wire import Check, Failure, as_error
+    from localrun.client.wire import CheckLoad, Failure, as_error
 
     require_whole(choice.stored)
     worker = WorkerProcess("localrun.client.worker_process")
     try:
-        answer = worker.receive(worker.call(Check(options_for(choice.stored, choice, settings), freed)))
+        answer = worker.receive(worker.call(CheckLoad(options_for(choice.stored, choice, settings), freed)))
     finally:
         worker.close()
     if isinstance(answer, Failure):

@@ -42,7 +42,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckLoad:
     """Check that a model could be loaded if `freed` more bytes of main memory were free; answered by Checked, or by a
     Failure that says why not."""
 
@@ -102,7 +102,7 @@ class Call:
     """A call by the client. Its answers carry its number."""
 
     number: int
-    ask: Load | Check | Attach | Generate | Cancel | RaisePriority | View | Preview | Explain
+    ask: Load | CheckLoad | Attach | Generate | Cancel | RaisePriority | View | Preview | Explain
 
 
 @dataclass(frozen=True, slots=True)

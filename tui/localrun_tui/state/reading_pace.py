@@ -1,4 +1,4 @@
-"""How far a reading in parts is, and the time that it still takes."""
+"""Progress of a reading in parts, and the time that it still takes."""
 
 import time
 
@@ -8,7 +8,7 @@ from localrun.chat.part_reader import PartReader
 
 
 class ReadingPace:
-    """By the plan at first, then by the parts that were read; those that were known before took no time."""
+    """Seconds a part by the plan at first, then by the parts that were read; those known before took no time."""
 
     def __init__(self, plan: ReadingPlan) -> None:
         self._n_known = self._n_read = plan.n_known
@@ -25,7 +25,7 @@ class ReadingPace:
         return f"part {n + 1:,} of {of:,}: {f'{share:.0%}' if share < 1 else 'its note'}{time_left}"
 
     def _seconds_left(self, reader: PartReader) -> float | None:
-        """None where no speed is known yet."""
+        """Seconds that are left; None where no speed is known yet."""
         now = time.monotonic()
         if reader.n_read > self._n_read:
             self._n_read, self._ended = reader.n_read, now
