@@ -39,7 +39,7 @@ class Depths:
         self.guess_purse = 0.0  # seconds that guesses of a program may lose, in all answers
         self.guess_share = GUESS_SHARE
         self.guesses_rest = self.is_begun = False
-        self.seconds = self.plain_seconds = 0.0  # of the last step with drafts, and without them
+        self.seconds = self.plain_seconds = 0.0  # that a step like the last one with drafts takes, and without them
         self.n_drafted = 0  # in it
         self.takes_back = False  # a state does, of a step whose drafts are not all right: its tokens are computed again
 
@@ -140,8 +140,8 @@ class Depths:
         n_plain = sum(work.n for work in plan.work)
         self.n_drafted = plan.n_rows - n_plain
         self.cost.observe(plan.n_rows, seconds)
-        if self.n_drafted:
-            self.seconds, self.plain_seconds = seconds, self.cost.of(n_plain)
+        if self.n_drafted:  # as learnt: what else interrupts a step is no loss of its drafts
+            self.seconds, self.plain_seconds = self.cost.of(plan.n_rows), self.cost.of(n_plain)
             return
         for work in plan.work:
             record = self.records.get(work.sequence.number)

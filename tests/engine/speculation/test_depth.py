@@ -149,6 +149,18 @@ def test_what_a_draft_gained_is_what_its_steps_would_have_taken_less_its_rows() 
     assert depths.settle(work, 0) == pytest.approx(-0.25)
 
 
+def test_what_interrupts_a_step_is_no_loss_of_its_drafts() -> None:
+    """They lose what such steps usually take more than others."""
+    depths, sequence = Depths(), begun()
+    depths.observe(StepPlan((StepWork(sequence, 1),)), 1.0)
+    depths.choose([StepWork(sequence, 1)], [DraftedTokens((5,) * 4, EVIDENCE)], 63)
+    work = StepWork(sequence, 1, (5,) * 4)
+    for _ in range(9):
+        depths.observe(StepPlan((work,)), 1.25)
+    depths.observe(StepPlan((work,)), 9.25)
+    assert -0.25 - 0.25 * 8 - 1e-9 <= depths.settle(work, 0) < 0
+
+
 def test_the_gain_of_an_answer_is_by_the_time_that_it_took() -> None:
     figures = GenerationFigures(n_drafted=9, saved_seconds=1.0, token_times=[5.0, 5.0, 7.0])
     assert figures.draft_gain == pytest.approx(1.5)
