@@ -176,6 +176,8 @@ class ModelHost:
         before = self.slot.choice if self.slot.client is not None else None
         if before is not None:
             await asyncio.to_thread(self._check, wanted, self.slot.held_bytes())
+            if self._n_users:  # who waited for it has left, and others use the one that is there
+                return
         try:
             await self.slot.load(wanted, lambda done, total: None)
         except LoadGivenUpError:

@@ -217,6 +217,44 @@ def test_a_load_that_was_left_gives_way_to_the_next_also_while_its_file_is_check
     asyncio.run(story())
 
 
+def test_a_load_that_was_left_while_its_file_is_checked_ends_no_answer_of_the_other() -> None:
+    async def story() -> None:
+        may_check, done, end = threading.Event(), asyncio.Event(), asyncio.Event()
+        checked, opened = list[ModelChoice](), list[FakeClient]()
+        done.set()
+
+        def check(choice: ModelChoice, freed: int) -> None:
+            checked.append(choice)
+            may_check.wait(PATIENCE)
+
+        def open_client(choice: ModelChoice, progress: ProgressCallback) -> FakeClient:
+            opened.append(FakeClient(LoadOptions(Path()), lambda request: ""))
+            return opened[-1]
+
+        host = Host(ModelHost(ModelSlot(open_client), CHOICES["one"], USUAL, check))
+        host.models.find = lambda name: CHOICES[name]  # type: ignore[method-assign]
+        await host.use("one", done)
+        left = host.begin("two", done)
+        while not checked:
+            await asyncio.sleep(0.001)
+        left.cancel()
+        await asyncio.gather(left, return_exceptions=True)
+        answer = host.begin("one", end)
+        while host.used != ["one", "one"]:
+            await asyncio.sleep(0.001)
+        may_check.set()
+        while host.models._loading is not None:
+            await asyncio.sleep(0.001)
+        assert (host.models.slot.client, host.models.choice, opened[0].closed) == (opened[0], CHOICES["one"], False)
+        end.set()
+        await answer
+        await host.use("two", done)
+        assert [one.closed for one in opened] == [True, False]
+        await host.models.close()
+
+    asyncio.run(asyncio.wait_for(story(), PATIENCE))
+
+
 def test_who_leaves_while_waiting_holds_nothing_up() -> None:
     async def story() -> None:
         async with hosting() as host:
