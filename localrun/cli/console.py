@@ -102,8 +102,12 @@ def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def note(text: str) -> None:
-    """Write a line for the user to stderr."""
-    tell(f"{clean(text)}\n")
+    """Write a line for the user to stderr, broken between words on a terminal."""
+    text = clean(text)
+    if is_terminal(sys.stderr):
+        wrap = WordWrap(lambda: shutil.get_terminal_size().columns)
+        text = wrap.feed(text) + wrap.flush()
+    tell(f"{text}\n")
 
 
 def tell(text: str) -> None:

@@ -6,7 +6,16 @@ from typing import Annotated
 from localrun.base.errors import UsageError
 from localrun.base.settings import set_for_this_run
 from localrun.cli.console import ONE_OR_MANY, at_terminal
-from localrun.cli.groups import NO_ATTACH, MachineFlags, ModelArgument, ModelOptions, ServerOption, SettingFlags, switch
+from localrun.cli.groups import (
+    NO_ATTACH,
+    DraftOption,
+    MachineFlags,
+    ModelArgument,
+    ModelOptions,
+    ServerOption,
+    SettingFlags,
+    switch,
+)
 from localrun.cli.open_app import is_plain, open_app
 from localrun.cli.server_choice import on_server
 
@@ -17,6 +26,7 @@ def tui(
     model: ModelOptions,
     machine: MachineFlags,
     answers: SettingFlags,
+    draft: DraftOption = None,
     server: ServerOption = None,
     no_attach: Annotated[bool, switch("--no-attach", NO_ATTACH)] = False,
 ) -> int:
@@ -31,7 +41,8 @@ def tui(
     if is_plain():
         raise UsageError("this terminal shows plain lines only", "use localrun chat, or set TERM")
     typed = asdict(machine)
-    set_for_this_run({name: typed.pop(name) for name in ("backend", "device", "threads")} | asdict(answers))
+    first = {name: typed.pop(name) for name in ("backend", "device", "threads")}
+    set_for_this_run(first | asdict(answers) | {"draft": draft})
     name, held = named or model.model, typed
     if server is not None:
         return open_app(choice=on_server(server, name, {"precision": model.precision, **asdict(machine)}))

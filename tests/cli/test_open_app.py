@@ -108,11 +108,22 @@ def test_settings_that_are_typed_hold_for_the_app_and_its_engine(monkeypatch: py
     monkeypatch.setattr("localrun_tui.start.run", lambda *arguments: 0)
     monkeypatch.setattr("localrun.base.settings._TYPED", {})
     monkeypatch.setenv("LOCALRUN_THREADS", "2")
-    words = ["--temperature", "0.25", "--system", "Be Brief", "--threads", "3", "--no-stop-on-loop"]
+    words = [
+        "--temperature",
+        "0.25",
+        "--system",
+        "Be Brief",
+        "--threads",
+        "3",
+        "--no-stop-on-loop",
+        "--draft",
+        "lookup",
+    ]
     assert run_command_line(["tui", "builtin", *words]) == 0
     settings = read_settings()
     assert (settings.temperature, settings.system, settings.threads) == (0.25, "Be Brief", 3)
     assert settings.stop_on_loop is False
+    assert settings.draft == "lookup"
     assert run_command_line(["tui", "--temperature", "hot"]) == 2
 
 

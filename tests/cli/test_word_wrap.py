@@ -2,10 +2,12 @@
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from localrun.cli.console import note
 from localrun.cli.word_wrap import WordWrap
 
 TEXTS = st.text(st.sampled_from("ab 语\n\t|`"), max_size=60)
@@ -32,3 +34,16 @@ def test_code_and_tables_stay_as_they_are() -> None:
     table = "| a | long row of a table |\n"
     assert wrapped([code, table, "one two three"], 9) == code + table + "one two\nthree"
     assert wrapped(["a  b\n\n  indented\n"], 40) == "a  b\n\n  indented\n"
+
+
+def test_notes_on_a_terminal_are_broken_between_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    line = "(8 tokens, 363 tok/s; never seen before)"
+    note(line)
+    monkeypatch.setattr("localrun.cli.console.is_terminal", lambda stream: True)
+    note(line)
+    whole, *broken = capsys.readouterr().err.splitlines()
+    assert whole == " ".join(broken) == line
+    assert max(map(len, broken)) <= 20
