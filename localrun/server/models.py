@@ -164,11 +164,13 @@ class ModelHost:
         await asyncio.shield(self._loading[1])
 
     def _loaded(self, load: "asyncio.Task[None]") -> None:
-        """Forget a load that has ended, and its error: its client may have left."""
+        """Forget a load that has ended, and its error: its client may have left. Whatever is loaded now is idle."""
         if self._loading is not None and self._loading[1] is load:
             self._loading = None
-        if not load.cancelled() and load.exception() is None and self._n_users == 0:
-            self._unload_after(self._options.keep_alive)
+        if not load.cancelled():
+            load.exception()  # or asyncio complains that nobody asked
+            if self._n_users == 0 and self.slot.client is not None:
+                self._unload_after(self._options.keep_alive)
 
     async def _change(self, wanted: ModelChoice) -> None:
         """Load another model. One that cannot be loaded leaves the previous one as it is, with its cache; a load that

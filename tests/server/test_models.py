@@ -172,6 +172,8 @@ def test_a_model_that_cannot_be_loaded_leaves_the_other_where_it_is() -> None:
             await host.use("huge", done)
         assert (host.models.slot.client, host.models.choice) == (opened[0], CHOICES["one"])
         assert not opened[0].closed
+        await settle()
+        assert host.models.unload_at is not None, "it is idle again"
         await host.use("one", done)
         await host.use("two", done)
         assert [one.closed for one in opened] == [True, False]
