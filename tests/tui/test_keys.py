@@ -20,6 +20,7 @@ from textual.screen import Screen
 import localrun_tui
 from localrun_tui.app import LocalrunApp
 from localrun_tui.keys import groups
+from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.screens.help_screen import key_names
 from localrun_tui.themes import DARK, LIGHT, default_theme
 from localrun_tui.widgets.key_bar import KeyBar
@@ -258,5 +259,18 @@ def test_which_keys_work_is_asked_once_for_a_line_of_keys(monkeypatch: pytest.Mo
         await bar.recompose()
         assert not {*bar.children} & {*before}
         assert len(asked) == 1
+
+    drive(app, steps)
+
+
+@pytest.mark.parametrize("keys", [("ctrl+q",), ("ctrl+c", "ctrl+c")])
+def test_the_keys_to_quit_are_those_of_dialogs_too(keys: tuple[str, ...]) -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await app.push_screen(AskOne("Which?", [("a", "A", ""), ("b", "B", "")]))
+        await pilot.press(*keys)
+        await until(pilot, lambda: not app.is_running)
 
     drive(app, steps)

@@ -242,6 +242,24 @@ def test_reading_shows_how_far_it_is_within_a_part_and_a_stop_before_its_end_lea
     assert len(client.requests) == 1
 
 
+def test_ctrl_c_ends_the_reading_and_not_the_app(log: Path) -> None:
+    half = Script(prefill=(Prefill(0, 0, 100), Prefill(40, 0, 100)), never_reads_all=True)
+    app, _ = chat_app(half)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await type_text(pilot, "/read server.log what is wrong?")
+        await pilot.press("enter")
+        await opened(pilot)
+        await until_text(pilot, "tokens to read")
+        await pilot.press("up", "enter")
+        await until_text(pilot, ": 40% · ")
+        await pilot.press("ctrl+c")
+        await until_text(pilot, "the first part was not read to its end")
+
+    drive(app, steps)
+
+
 @pytest.mark.parametrize("typed", ["/read server.log:2-8000 why?", "/attach server.log:2-8000"])
 def test_a_part_that_is_too_long_is_shown_with_what_reading_it_takes(typed: str, log: Path) -> None:
     app, _ = chat_app()

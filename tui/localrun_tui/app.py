@@ -218,9 +218,7 @@ class LocalrunApp(PlainEnd):
         if not (active or server.url or is_lost):
             self.leave()
             return
-        question = "Quit?"
-        if is_lost:
-            question += " What you were writing is lost then: it cannot be written to disk."
+        question = "Quit?" + (" What you were writing is lost then: it cannot be written to disk." if is_lost else "")
         facts = [(f"{one.share:.0%} of", f"{one.short_name} {one.precision}") for one in active]
         if active:
             question += " Downloads end with the app; what has arrived is kept, and goes on from there."
@@ -229,7 +227,8 @@ class LocalrunApp(PlainEnd):
             n_requests = len(server.requests)
             facts.append(("served at", f"{server.url}, {n_requests} request{'' if n_requests == 1 else 's'} under way"))
             facts += [(program, "uses the engine; it loads the model itself then") for program in server.programs]
-        self.push_screen(ConfirmScreen(question, facts, "Quit", "Stay"), lambda yes: self.leave() if yes else None)
+        if not isinstance(self.screen, ConfirmScreen):  # which asks already
+            self.push_screen(ConfirmScreen(question, facts, "Quit", "Stay"), lambda yes: self.leave() if yes else None)
 
     async def action_interrupt(self) -> None:
         """Stop the answer; without one, quit at a second Ctrl+C."""

@@ -1,7 +1,10 @@
 """Screens that are left once, however often a key is pressed before they are gone."""
 
+from typing import ClassVar
+
 from textual import on
 from textual.await_complete import AwaitComplete
+from textual.binding import Binding, BindingType
 from textual.events import Mount, ScreenResume
 from textual.screen import ModalScreen, Screen, ScreenResultType
 
@@ -35,4 +38,9 @@ class Page(Screen[ScreenResultType]):
 
 
 class Dialog(Page[ScreenResultType], ModalScreen[ScreenResultType]):
-    """A screen over another one."""
+    """A screen over another one. Textual keeps the app's own keys from it: those to stop and to quit it has again."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "app.interrupt", show=False, id="dialog.interrupt"),
+        Binding("ctrl+q", "app.quit", show=False, id="dialog.quit"),
+    ]

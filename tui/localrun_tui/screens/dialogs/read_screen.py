@@ -53,6 +53,7 @@ class ReadScreen(Dialog[FilePart | None]):
     CSS_PATH = "read_screen.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave, or stop reading", id="read.leave"),
+        Binding("ctrl+c", "stop", show=False, id="read.stop"),
         Binding("up", "choose(-1)", show=False, id="read.way-up"),
         Binding("down", "choose(1)", show=False, id="read.way-down"),
         Binding("pageup", "scroll(-1)", show=False, id="read.page-up"),
@@ -89,6 +90,8 @@ class ReadScreen(Dialog[FilePart | None]):
         self.query_one("#ways").can_focus = False  # ↑↓ choose from the fields
         self.query_one("#asked" if self.question else "#part").focus()
         self.call_after_refresh(self._look)
+        if self.question:  # what that takes is known later
+            run_in_background(self, lambda task: self._text.part(self._typed[0]), self._show_text)
 
     # ---- a look, and the cost
 
@@ -234,6 +237,12 @@ class ReadScreen(Dialog[FilePart | None]):
     def action_leave(self) -> None:
         if self._stop is None:
             self.dismiss(None)
+        else:
+            self._stop.cancel()
+
+    async def action_stop(self) -> None:
+        if self._stop is None:
+            await self.app.run_action("interrupt")
         else:
             self._stop.cancel()
 
