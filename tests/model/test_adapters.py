@@ -59,7 +59,7 @@ def test_logits_are_those_of_peft(name: str, native_threads: int) -> None:
         assert found.within(max_abs=1e-4, nmse=1e-9)
 
 
-@pytest.mark.parametrize(("native_threads", "kind"), [*product([0, 2], KINDS)])
+@pytest.mark.parametrize(("kind", "native_threads"), [*product(KINDS, [0, 2])])
 def test_a_checkpoint_with_an_adapter_is_the_merged_one(
     kind: str, native_threads: int, tiny_folder: TinyFile, tmp_path: Path
 ) -> None:
