@@ -7,6 +7,7 @@ from localrun.base.errors import HubError, UsageError
 
 TOKENS_PAGE = "huggingface.co/settings/tokens"
 _TOKEN = re.compile(r"hf_[A-Za-z0-9]{8,}")
+_REFUSED = (401, 403)  # unauthorized, forbidden
 _PLACES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")  # that go first
 
 
@@ -18,13 +19,19 @@ def keep_token(token: str) -> None:
     if named := next((name for name in _PLACES if os.environ.get(name)), None):
         raise UsageError(f"{named} is set and goes before any other token", f"unset {named}, or set it to this token")
     from huggingface_hub import login
+    from huggingface_hub.errors import HfHubHTTPError
 
+    refused = HubError("Hugging Face does not accept this token", f"make a new one at {TOKENS_PAGE}")
     try:
         login(token, add_to_git_credential=False)
+    except HfHubHTTPError as error:
+        if error.response.status_code in _REFUSED:
+            raise refused from None
+        raise HubError("the token cannot be checked and kept", "the hub is in trouble: try again later") from None
     except OSError as error:
         raise HubError("the token cannot be checked and kept", _reason(error)) from None
     except ValueError:
-        raise HubError("Hugging Face does not accept this token", f"make a new one at {TOKENS_PAGE}") from None
+        raise refused from None
 
 
 def _reason(error: OSError) -> str:

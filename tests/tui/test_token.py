@@ -2,10 +2,12 @@
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import huggingface_hub
 import pytest
+from huggingface_hub.errors import HfHubHTTPError
 from localrun_testing.chat_app import chat_app, ready, type_text
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from textual.pilot import Pilot
@@ -66,3 +68,19 @@ def test_what_is_no_token_or_is_refused_is_said_without_it(kept: list[str], monk
     monkeypatch.setenv("HF_TOKEN", "hf_other")
     with pytest.raises(UsageError, match="HF_TOKEN is set"):
         keep_token(TOKEN)
+
+
+@pytest.mark.parametrize(("status", "says"), [(401, "does not accept"), (403, "does not accept"), (503, "in trouble")])
+def test_what_the_hub_says_to_a_token_is_told(status: int, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not that the network is to be checked."""
+
+    def refuse(token: str, add_to_git_credential: bool) -> None:
+        error = HfHubHTTPError.__new__(HfHubHTTPError)
+        error.response = SimpleNamespace(status_code=status)  # type: ignore[assignment]
+        raise error
+
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    monkeypatch.setattr(huggingface_hub, "login", refuse)
+    with pytest.raises(HubError) as error:
+        keep_token(TOKEN)
+    assert says in f"{error.value.message} {error.value.hint}"
