@@ -19,7 +19,7 @@ from localrun.base.errors import UsageError
 from localrun.chat.attachments import MAX_BYTES
 from localrun.chat.files import FoundFile, place_of, read_files, read_found, walk
 from localrun.chat.images import ImageShelf
-from localrun_tui.screens.chat.file_menu import behind_at
+from localrun_tui.screens.chat.file_menu import behind_at, offer
 from localrun_tui.state.files import MOST_DROPPED, dropped_path, dropped_paths, look_at, matching
 
 TREE = {
@@ -450,3 +450,11 @@ def test_an_unknown_home_offers_nothing() -> None:
         await ask(pilot, " is what?")
 
     drive(app, steps)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_bytes", "says"),
+    [("a.log", 7, "≈2 tokens"), ("a.log", 2 << 20, "2.00 MiB, a part of it"), ("a.PDF", 2 << 20, "PDF, 2.00 MiB")],
+)
+def test_tokens_of_a_file_are_told_only_where_its_bytes_say_them(name: str, n_bytes: int, says: str) -> None:
+    assert says in offer(FoundFile(Path(name), name, n_bytes), "@a").row.plain

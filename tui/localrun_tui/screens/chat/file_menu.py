@@ -10,7 +10,7 @@ from textual.content import Content
 
 from localrun.base.errors import UsageError
 from localrun.base.units import gib
-from localrun.chat.attachments import about_tokens
+from localrun.chat.attachments import MAX_BYTES, about_tokens
 from localrun.chat.files import MOST_AT_ONCE, Files, FoundFile, is_glob, part_of_file, place_of, walk
 from localrun.chat.part_of_text import TextRange
 from localrun_tui.screens.chat.suggestions import Suggestion
@@ -100,10 +100,18 @@ def dropped_offer(text: str) -> list[Suggestion]:
 def offer(one: FoundFile, replaces: str, leads_to: str = "", words: str = "") -> Suggestion:
     """A row for a file or a folder that replaces `replaces` in the text; Tab on a folder writes `leads_to`."""
     folder = "all of this folder" if leads_to == replaces else "folder"
-    size = f"image, {gib(one.n_bytes)}" if one.is_image else f"≈{about_tokens(one.n_bytes):,} tokens"
-    size = folder if one.is_folder else size
+    size = folder if one.is_folder else _size(one)
     row = Content.assemble(say(f"{words}{one.name}", "bold"), (f"  {size}", "$foreground-muted"))
     return Suggestion(one.name, row, replaces=replaces, leads_to=leads_to, files=(one,))
+
+
+def _size(one: FoundFile) -> str:
+    """What a file costs; bytes where its tokens are not known by them."""
+    if one.is_image or one.name.lower().endswith(".pdf"):
+        return f"{'image' if one.is_image else 'PDF'}, {gib(one.n_bytes)}"
+    if one.n_bytes > MAX_BYTES:
+        return f"{gib(one.n_bytes)}, a part of it or all in parts"
+    return f"≈{about_tokens(one.n_bytes):,} tokens"
 
 
 def _part(path: Path, part: TextRange, replaces: str) -> Suggestion:
