@@ -106,7 +106,7 @@ def offer(one: FoundFile, replaces: str, leads_to: str = "", words: str = "") ->
 
 
 def _size(one: FoundFile) -> str:
-    """What a file costs; bytes where its tokens are not known by them."""
+    """The cost of a file; its bytes where they do not tell its tokens."""
     if one.is_image or one.name.lower().endswith(".pdf"):
         return f"{'image' if one.is_image else 'PDF'}, {gib(one.n_bytes)}"
     if one.n_bytes > MAX_BYTES:
