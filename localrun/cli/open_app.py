@@ -49,8 +49,8 @@ def open_app(
     choice: "ModelChoice | None" = None,
 ) -> int:
     """Run the app until the user leaves; gives the exit code. `attach`: it may use the engine of a running localrun.
-    `held`: context, codec and window of the first model, None where they are not named. `choice`: the first model, if
-    it is on a server."""
+    `held`: context, codec, window and adapters of the first model, None where they are not named. `choice`: the first
+    model, if it is on a server."""
     try:
         from localrun_tui.start import run
 

@@ -1,5 +1,6 @@
 """`localrun tui`: the app, with a named model."""
 
+import os
 from dataclasses import asdict
 from typing import Annotated
 
@@ -9,11 +10,14 @@ from localrun.cli.console import ONE_OR_MANY, at_terminal
 from localrun.cli.groups import (
     NO_ATTACH,
     DraftOption,
+    LoraOption,
     MachineFlags,
     ModelArgument,
     ModelOptions,
+    OfflineSwitch,
     ServerOption,
     SettingFlags,
+    adapters_named,
     switch,
 )
 from localrun.cli.open_app import is_plain, open_app
@@ -27,6 +31,8 @@ def tui(
     machine: MachineFlags,
     answers: SettingFlags,
     draft: DraftOption = None,
+    lora: LoraOption = None,
+    offline: OfflineSwitch = False,
     server: ServerOption = None,
     no_attach: Annotated[bool, switch("--no-attach", NO_ATTACH)] = False,
 ) -> int:
@@ -43,7 +49,10 @@ def tui(
     typed = asdict(machine)
     first = {name: typed.pop(name) for name in ("backend", "device", "threads")}
     set_for_this_run(first | asdict(answers) | {"draft": draft})
-    name, held = named or model.model, typed
+    if offline:
+        os.environ["HF_HUB_OFFLINE"] = "1"  # for what the app starts, too
+    name, held = named or model.model, {**typed, "adapters": adapters_named(lora)}
     if server is not None:
-        return open_app(choice=on_server(server, name, {"precision": model.precision, **asdict(machine)}))
+        here = {"precision": model.precision, **asdict(machine), "lora": lora}
+        return open_app(choice=on_server(server, name, here))
     return open_app(name, model.precision, attach=not no_attach, held=held)

@@ -1,5 +1,6 @@
 """When `localrun` alone is the app: for a person at a terminal that can draw, and for nobody else."""
 
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import UsageError
 from localrun.base.settings import read_settings
 from localrun.cli.app import COMMANDS, run_command_line
@@ -79,7 +81,7 @@ def test_a_file_or_folder_alone_opens_the_app_on_it(tmp_path: Path, monkeypatch:
         assert not opens_model(words, COMMANDS), words
 
 
-def test_the_app_takes_context_codec_and_window(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_app_takes_context_codec_window_and_adapters(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Any] = []
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("localrun.cli.tui.at_terminal", lambda: True)
@@ -91,12 +93,19 @@ def test_the_app_takes_context_codec_and_window(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("localrun_tui.start.run", run)
     assert run_command_line(["tui", "builtin", "--ctx", "1024", "--kv", "q8"]) == 0
-    assert opened == [("builtin", "auto", True, {"ctx": 1024, "kv": "q8", "window": None}, None)]
+    assert opened == [("builtin", "auto", True, {"ctx": 1024, "kv": "q8", "window": None, "adapters": None}, None)]
+    opened.clear()
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    here = Path.cwd()
+    assert run_command_line(["tui", "--offline", "--lora", "tone.gguf:0.5", "--lora", "law"]) == 0
+    assert os.environ["HF_HUB_OFFLINE"] == "1"
+    assert opened[0][3]["adapters"] == (AdapterChoice(here / "tone.gguf", 0.5), AdapterChoice(here / "law"))
     opened.clear()
     assert run_command_line(["tui", "--server", "http://127.0.0.1:9/v1", "-m", "big"]) == 0
     choice = opened[0][-1]
     assert (choice.stored.url, choice.stored.model) == ("http://127.0.0.1:9/v1", "big")
     assert run_command_line(["tui", "--server", "http://127.0.0.1:9/v1", "--ctx", "0"]) == 2
+    assert run_command_line(["tui", "--server", "http://127.0.0.1:9/v1", "--lora", "law"]) == 2
     assert run_command_line(["tui", "--server", "nowhere"]) == 3
     assert len(opened) == 1
 

@@ -25,10 +25,11 @@ def run(
     held: "Mapping[str, Any] | None" = None,
     choice: "ModelChoice | None" = None,
 ) -> int:
-    """Run the app until the user leaves; gives the exit code. `held`: context, codec, window of the first model, which
-    `choice` is where it is on a server."""
+    """Run the app until the user leaves; gives the exit code. `held`: context, codec, window and adapters of the first
+    model, which `choice` is where it is on a server."""
     named = {name: value for name, value in (held or {}).items() if value is not None}
     flags = {**({"model": model} if model else {}), **named}
+    flags.pop("adapters", None)  # a chat has them, no setting
 
     def tell(line: str) -> None:
         app.notify(line, markup=False)
