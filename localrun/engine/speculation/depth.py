@@ -20,6 +20,7 @@ GUESS_SHARE = 0.005  # of the time of steps, that they may lose
 LEAST_SHARE = GUESS_SHARE / 8  # that is left of it: each try in vain halves it
 LOOKS = 0.002  # likewise, that may be spent on looking for drafts and on recording how they went
 FIRST_LOOKS = 0.125  # likewise at the start of an answer, in steps
+INTERRUPTED = 8.0  # times the usual look, beyond which other work is to blame; the first after a rest takes up to five
 LOOKS_OF_GAIN = 0.25  # of what drafts gained, likewise: the rest is to be kept
 MOST_LOSS = 8.0  # likewise at most, once drafts have gained as much
 ANSWER = 128  # tokens that an answer is thought to have left: what a program reads for it has to pay within these
@@ -34,6 +35,7 @@ class Depths:
 
     def __init__(self) -> None:
         self.cost, self.guessing, self.usual = LearntCost(PRIOR_ROW), DraftCost(), UsualGuess()
+        self.look: float | None = None  # seconds that one takes lately
         self.between = 0.0  # seconds from a step to the next: however many tokens a step gives, they pass once
         self.records: dict[int, Record] = {}  # by number of the sequence
         self.guess_purse = 0.0  # seconds that guesses of a program may lose, in all answers
@@ -128,7 +130,11 @@ class Depths:
             self._allow_guesses(-seconds, self.cost.of(1))
 
     def looked(self, sequences: Sequence[GenerationState], seconds: float) -> None:
-        """Record time in which drafts were looked for."""
+        """Record time in which drafts were looked for, as far as looks usually take so long: what interrupts one would
+        leave an answer without drafts for hundreds of steps."""
+        if self.look is not None:
+            seconds = min(seconds, INTERRUPTED * self.look)
+        self.look = smoothed(self.look, seconds)
         for one in sequences:
             if record := self.records.get(one.number):
                 record.looking -= seconds / len(sequences)

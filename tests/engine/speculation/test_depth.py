@@ -329,6 +329,19 @@ def test_looking_for_drafts_takes_no_more_than_its_share(look: float, n: int) ->
     assert n_looks * look >= 0.9 * min(LOOKS * n_steps, 2000 * look)
 
 
+def test_a_look_that_is_interrupted_does_not_end_looking() -> None:
+    depths, answers = Depths(), [begun()]
+    depths.observe(StepPlan((StepWork(answers[0], 1),)), 1.0)
+    for _ in range(3):
+        depths.looked(answers, 0.01)
+        depths.rested(answers, depths.rest(answers))
+    depths.looked(answers, 5.0)
+    assert depths.rest(answers) <= 8 * 0.01 / LOOKS
+    for _ in range(20):
+        depths.looked(answers, 5.0)  # they do take so long
+    assert depths.rest(answers) > 5.0 / LOOKS
+
+
 def test_without_a_measured_step_nothing_is_guessed() -> None:
     depths, sequence = Depths(), GenerationState(greedy([1, 2, 3]))
     assert depths.wish([sequence], [StepWork(sequence, 1)], 63) == 0
