@@ -1,6 +1,7 @@
 """Drop the oldest turns of a conversation, for clients that prefer that to a refusal."""
 
 from dataclasses import replace
+from functools import cache
 from math import inf
 
 from localrun.base.dataclass import dataclass
@@ -32,27 +33,28 @@ def drop_turns(client: EngineClient, request: Request) -> tuple[Request, Dropped
     def without(n_turns: int) -> Request:
         return replace(request, messages=(*request.messages[: starts[0]], *request.messages[starts[n_turns] :]))
 
-    def size(shorter: Request) -> float | None:
+    @cache
+    def size(n_turns: int) -> float | None:
+        """Tokens of the prompt without so many turns; None: not counted."""
         try:
-            view = client.preview(shorter)
+            view = client.preview(without(n_turns))
         except PromptTooLongError as error:
             return error.n_tokens or inf  # so long that nobody counted
         return None if view is None else view.n_tokens
 
-    def fits(shorter: Request, room: int) -> bool:
-        n_tokens = size(shorter)
+    def fits(n_turns: int, room: int) -> bool:
+        n_tokens = size(n_turns)
         return n_tokens is None or n_tokens < room
 
     ctx = client.info.ctx
-    if len(starts) < 2 or fits(request, ctx):
+    if len(starts) < 2 or fits(0, ctx):
         return request, None
     room = ctx - reserve_of(ctx, request.max_tokens)
     low, high = 1, len(starts) - 1  # turns to drop: the fewest that are enough
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if fits(without(middle), room) else (middle + 1, high)
-    fitted = without(low)
-    before, after = size(request), size(fitted)
+        low, high = (low, middle) if fits(middle, room) else (middle + 1, high)
+    fitted, before, after = without(low), size(0), size(low)
     if before is None or after is None or before == inf:
         return fitted, Dropped(low, None)
     return fitted, Dropped(low, int(before - after))
