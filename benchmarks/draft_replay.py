@@ -20,6 +20,7 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.drafts import PROSE, QUOTED_SHARE, QUOTING, quoted_share
+from localrun.cache.node import common_prefix
 from localrun.client.llm import LLM
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.sampler import SamplerSettings
@@ -67,7 +68,7 @@ class Replay:
             work = StepWork(state, 1, drafts[0] if drafts else ())
             self.now += self.cost(len(work.drafts))
             self.speculation.observe(StepPlan((work,)), self.cost(len(work.drafts)))
-            n_right = common(work.drafts, answer[n:])
+            n_right = common_prefix(work.drafts, answer[n:])
             if work.drafts:
                 self.speculation.settle(work, n_right)
             for token in answer[n : n + n_right + 1]:
@@ -82,16 +83,10 @@ class Replay:
         ids, n, seconds = [*prompt, *answer], 1, 0.0
         while n < len(answer):
             end = len(prompt) + n
-            most = max(common(ids[end : end + MOST_DEPTH], ids[place:]) for place in range(end))
+            most = max(common_prefix(ids[end : end + MOST_DEPTH], ids[place:]) for place in range(end))
             depth = max(range(most + 1), key=lambda depth: (1 + depth) / self.cost(depth))
             seconds, n = seconds + self.cost(depth), n + 1 + depth
         return (len(answer) - 1) * self.cost(0) / seconds
-
-
-def common(ids: Sequence[int], others: Sequence[int]) -> int:
-    """How many tokens at the beginnings of two texts are the same."""
-    most = min(len(ids), len(others))
-    return next((n for n in range(most) if ids[n] != others[n]), most)
 
 
 def answers(model: str, rounds: int, n_tokens: int) -> Iterator[dict[str, Any]]:

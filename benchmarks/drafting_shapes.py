@@ -1,6 +1,7 @@
 """GGUF files of synthetic shapes with a layer that drafts (MTP): Q8_0 blocks of random bytes, written in seconds."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -26,8 +27,7 @@ def drafting_file(path: Path, shape: Shape) -> Path:
 
 def write(path: Path, shape: Shape) -> None:
     writer, rng = gguf.GGUFWriter(path, shape.arch), np.random.default_rng(0)
-    add_hyperparameters(writer, shape)
-    writer.kv_data[0][f"{shape.arch}.block_count"].value += 1
+    add_hyperparameters(writer, replace(shape, n_layers=shape.n_layers + 1))
     writer.add_nextn_predict_layers(1)
     add_vocabulary(writer, shape.vocab_size)
     for name, vector in norms(shape):
