@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import DoesNotFitError
 from localrun.base.request import LoadOptions, ProgressCallback
 from localrun.client.choice import ModelChoice, builtin
-from localrun.client.model_slot import LoadGivenUpError, ModelSlot
+from localrun.client.model_slot import LoadGivenUpError, ModelSlot, OpenClient
 from localrun.hub.stored import StoredModel
 from localrun.server import models
 from localrun.server.models import ModelHost
@@ -68,6 +68,13 @@ async def hosting(options: ServerOptions = ServerOptions()) -> AsyncIterator[Hos
         yield Host(host, loaded)
     finally:
         await host.close()
+
+
+def checking_host(open_client: OpenClient, check: Callable[[ModelChoice, int], None]) -> Host:
+    """A host that checks a model before it frees the loaded one."""
+    host = Host(ModelHost(ModelSlot(open_client), CHOICES["one"], USUAL, check))
+    host.models.find = lambda name: CHOICES[name]  # type: ignore[method-assign]
+    return host
 
 
 async def settle() -> None:
@@ -163,8 +170,7 @@ def test_a_model_that_cannot_be_loaded_leaves_the_other_where_it_is() -> None:
             opened.append(FakeClient(LoadOptions(Path()), lambda request: ""))
             return opened[-1]
 
-        host = Host(ModelHost(ModelSlot(open_client), CHOICES["one"], ServerOptions(), check))
-        host.models.find = lambda name: CHOICES[name]  # type: ignore[method-assign]
+        host = checking_host(open_client, check)
         done = asyncio.Event()
         done.set()
         await host.use("one", done)
@@ -199,8 +205,7 @@ def test_a_load_that_was_left_gives_way_to_the_next_also_while_its_file_is_check
             loaded.append(choice)
             return FakeClient(LoadOptions(Path()), lambda request: "")
 
-        host = Host(ModelHost(ModelSlot(open_client), CHOICES["one"], ServerOptions(), check))
-        host.models.find = lambda name: CHOICES[name]  # type: ignore[method-assign]
+        host = checking_host(open_client, check)
         await host.use("one", done)
         left = host.begin("two", done)
         while not checked:
@@ -233,8 +238,7 @@ def test_a_load_that_was_left_while_its_file_is_checked_ends_no_answer_of_the_ot
             opened.append(FakeClient(LoadOptions(Path()), lambda request: ""))
             return opened[-1]
 
-        host = Host(ModelHost(ModelSlot(open_client), CHOICES["one"], USUAL, check))
-        host.models.find = lambda name: CHOICES[name]  # type: ignore[method-assign]
+        host = checking_host(open_client, check)
         await host.use("one", done)
         left = host.begin("two", done)
         while not checked:

@@ -60,6 +60,16 @@ async def opened(pilot: Pilot[Any]) -> None:
     await until_text(pilot, "9,000 lines")
 
 
+async def begin_reading(pilot: Pilot[Any]) -> None:
+    """Ask what is wrong in the log, and read it in parts."""
+    await ready(pilot)
+    await type_text(pilot, "/read server.log what is wrong?")
+    await pilot.press("enter")
+    await opened(pilot)
+    await until_text(pilot, "tokens to read")
+    await pilot.press("up", "enter")
+
+
 def attached(pilot: Pilot[Any]) -> list[str]:
     return [file.name for file in chat_screen(pilot).composer.attachments]
 
@@ -200,12 +210,7 @@ def test_escape_ends_the_reading_and_keeps_what_was_read(log: Path) -> None:
     app, client = chat_app(client=Slow([Script()]))
 
     async def steps(pilot: Pilot[Any]) -> None:
-        await ready(pilot)
-        await type_text(pilot, "/read server.log what is wrong?")
-        await pilot.press("enter")
-        await opened(pilot)
-        await until_text(pilot, "tokens to read")
-        await pilot.press("up", "enter")
+        await begin_reading(pilot)
         await until_text(pilot, "part 3 of ")
         await until(pilot, lambda: len(client.requests) == 3)
         await pilot.press("escape")
@@ -223,12 +228,7 @@ def test_reading_shows_how_far_it_is_within_a_part_and_a_stop_before_its_end_lea
     app, client = chat_app(half)
 
     async def steps(pilot: Pilot[Any]) -> None:
-        await ready(pilot)
-        await type_text(pilot, "/read server.log what is wrong?")
-        await pilot.press("enter")
-        await opened(pilot)
-        await until_text(pilot, "tokens to read")
-        await pilot.press("up", "enter")
+        await begin_reading(pilot)
         await until_text(pilot, ": 40% · ")
         assert "part 1 of " in screen_text(app)
         assert " left" in screen_text(app)
@@ -247,12 +247,7 @@ def test_ctrl_c_ends_the_reading_and_not_the_app(log: Path) -> None:
     app, _ = chat_app(half)
 
     async def steps(pilot: Pilot[Any]) -> None:
-        await ready(pilot)
-        await type_text(pilot, "/read server.log what is wrong?")
-        await pilot.press("enter")
-        await opened(pilot)
-        await until_text(pilot, "tokens to read")
-        await pilot.press("up", "enter")
+        await begin_reading(pilot)
         await until_text(pilot, ": 40% · ")
         await pilot.press("ctrl+c")
         await until_text(pilot, "the first part was not read to its end")
