@@ -42,7 +42,8 @@ class Q8:
         groups = torch.nn.functional.pad(x, (0, self.codes.shape[1] - x.shape[1])).unflatten(1, (-1, GROUP))
         greatest = groups.abs().amax(-1)  # a NaN is above all
         fine = greatest.isfinite() & (greatest >= MIN_ABSMAX)
-        inverse = torch.where(fine, 127 / greatest, 0.0).unsqueeze(2)
+        most = torch.full_like(greatest, 127)  # torch computes 127 / tensor as 127 · (1 / tensor), rounded twice
+        inverse = torch.where(fine, most / greatest, 0.0).unsqueeze(2)
         codes = torch.where(fine.unsqueeze(2), torch.round(groups * inverse), 0.0).to(torch.int8)
         scales = torch.where(greatest < MIN_ABSMAX, 0.0, greatest / 127)
         self.codes[: len(x)] = codes.flatten(1).view(len(x), -1, 4, 4, 4).transpose(2, 3).flatten(1)
