@@ -19,7 +19,7 @@ class BlockPool:
     def __init__(self, n_blocks: int) -> None:
         self.references = [0] * n_blocks
         self._free = list(range(n_blocks - 1, -1, -1))
-        self.n_touched = 0  # blocks that have ever been used, and so take memory
+        self.n_touched = 0  # blocks that have ever been written to, and so take memory
 
     @property
     def n_blocks(self) -> int:
@@ -37,6 +37,13 @@ class BlockPool:
         self.references[block] = 1
         self.n_touched = max(self.n_touched, block + 1)
         return block
+
+    def touch_next(self) -> int:
+        """Count the block that is allocated next as touched; NO_BLOCK where it is, or where there is none."""
+        if not self._free or self._free[-1] < self.n_touched:
+            return NO_BLOCK
+        self.n_touched = self._free[-1] + 1
+        return self._free[-1]
 
     def share(self, block: int) -> int:
         """Add a reference to a block in use."""

@@ -11,6 +11,7 @@ from functools import partial
 from localrun.base.errors import EngineError, LocalrunError
 from localrun.cache.bulk import keys_of
 from localrun.cache.store import CacheStore
+from localrun.engine.blocks_ahead import touch_ahead
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.generations import Generations
 from localrun.engine.handle import GenerationHandle
@@ -57,8 +58,7 @@ class Engine:
         self.disk = disk
         self.files = files or MappedFiles()
         self.resting = threading.Event()  # set while there has been nothing to do for a while
-        # None: look what there is to do
-        self.inbox: queue.SimpleQueue[GenerationHandle | Stop | None] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[GenerationHandle | Stop | None] = queue.SimpleQueue()  # None: there may be work
         most = min(parallel or MAX_ROWS, max_sequences(ctx))
         wake = partial(self.inbox.put, None)
         self.scheduler = Scheduler(store, most, disk, wake, runner.executor, speculation=speculation)
@@ -179,14 +179,14 @@ class Engine:
         """Take new work, waiting for some when idle; False to stop."""
         self.has_arrived = False
         while not self.inbox.empty() or not self.scheduler.busy:
+            touch_ahead(self.store, self.inbox.empty)
             handle = self._next_handle()
             if isinstance(handle, Stop):
                 return False
-            if handle is None:  # a cancellation, or a view is wanted; what else has arrived joins this step
-                if self.inbox.empty():
-                    return True
-                continue
-            self.generations.add(handle)
+            if handle is not None:
+                self.generations.add(handle)
+            elif self.inbox.empty():  # a cancellation, or a view is wanted; what else has arrived joins this step
+                return True
         return True
 
     def _next_handle(self) -> GenerationHandle | Stop | None:
