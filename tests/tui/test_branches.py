@@ -4,14 +4,16 @@ import asyncio
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, sources, type_text, views
+from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, ready, sources, type_text, views
 from localrun_testing.pilots import drive, screen_text, until, until_done, until_text
 from localrun_testing.scripted_client import Script
+from textual.message import Message
 from textual.pilot import Pilot
 
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.state.branches import Branches
+from localrun_tui.state.messages import TurnBegan
 from localrun_tui.state.turn import Turn
 
 
@@ -58,6 +60,33 @@ def test_an_answer_that_is_asked_for_again_before_it_has_settled_gives_way(monke
         await until_text(pilot, "‹ 2/2 ›")
         assert sources(pilot) == ["flip a coin", "tails"]
         assert "heads" not in screen_text(app)
+
+    drive(app, steps)
+
+
+def test_two_requests_for_another_answer_at_once_leave_one_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = chat_app(Script("heads"), ENDS)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        session = chat_screen(pilot).session
+        await ready(pilot)
+        await ask(pilot, "flip a coin")
+        assert session.chat is not None
+        head = session.chat.tree.head
+        assert head is not None
+        begun, post = [], session.post
+
+        def told(message: Message) -> None:
+            if isinstance(message, TurnBegan):
+                begun.append(message.turn)
+            post(message)
+
+        monkeypatch.setattr(session, "post", told)
+        await asyncio.gather(session.regenerate(head), session.regenerate(head))
+        assert [turn.over for turn in begun] == [True, False]
+        await pilot.press("escape")
+        await until(pilot, lambda: begun[-1].over)
+        await until_text(pilot, "‹ 3/3 ›")
 
     drive(app, steps)
 

@@ -7,12 +7,17 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, text_of, views
 from localrun_testing.pilots import LARGE, drive, until
-from localrun_testing.scripted_client import Script
+from localrun_testing.scripted_client import Script, ScriptedClient
 from textual.pilot import Pilot
 
 from localrun.base.events import ToolCall
+from localrun.base.request import Request
+from localrun.tools.consent import ConsentQuestion
+from localrun.tools.running_call import ToolResult
+from localrun.tools.tool import Tool
 from localrun_tui.screens.chat.call_lines import answer_markdown
 from localrun_tui.screens.chat.editor import Editor
+from localrun_tui.state.chat_tools import AppTools
 from localrun_tui.state.messages import ToolAsked
 from localrun_tui.state.pending_consent import PendingConsent
 
@@ -155,6 +160,18 @@ def test_a_command_that_is_not_allowed_is_not_run(folder: Path, way: str) -> Non
     drive(app, go, size=LARGE)
     assert len(client.requests) == (2 if way == "no" else 1)
     assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+
+
+def test_an_answer_that_is_stopped_before_it_asks_does_not_ask() -> None:
+    tools = AppTools(lambda pending: pending.answer("once"))
+    question = ConsentQuestion(
+        Tool("touch", "", {}, lambda arguments, call: ToolResult("")), {}, "", "", ("once", "no")
+    )
+    assert tools.ask(question) == "once"
+    tools.give_up()
+    assert tools.ask(question) == "no"
+    tools.generate(ScriptedClient(), Request(messages=()))
+    assert tools.ask(question) == "once", "that was the answer before"
 
 
 def test_escape_stops_a_tool_that_runs(folder: Path) -> None:

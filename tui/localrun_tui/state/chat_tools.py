@@ -22,6 +22,7 @@ class AppTools:
         """`tell` is called with each question, on the thread of an answer."""
         self._tell = tell
         self.pending: PendingConsent | None = None
+        self._is_given_up = False  # the answer under way is stopped: nothing more is asked
 
     @cached_property
     def tools(self) -> "ChatTools":
@@ -41,12 +42,16 @@ class AppTools:
 
     def ask(self, question: "ConsentQuestion") -> "Allowed":
         """The user's answer; "no" where the answer under way is stopped meanwhile. On the thread of that answer."""
-        self.pending = PendingConsent(question)
-        self._tell(self.pending)
-        return self.pending.wait()
+        self.pending = pending = PendingConsent(question)
+        if self._is_given_up:  # before there was a question
+            pending.answer("no")
+        else:
+            self._tell(pending)
+        return pending.wait()
 
     def give_up(self) -> None:
-        """Answer what is asked with no."""
+        """Answer what is asked, and what is asked before the next answer, with no."""
+        self._is_given_up = True
         if self.pending is not None:
             self.pending.answer("no")
 
@@ -62,6 +67,7 @@ class AppTools:
 
     def generate(self, client: EngineClient, request: Request) -> "Generation | ToolLoop":
         """An answer, which may call the tools of the request."""
+        self._is_given_up = False
         if not request.tools:
             return client.generate(request)
         return self.tools.answer(client.generate, request, client.info.ctx)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from localrun.chat.journal import Chat, ChatStore
     from localrun.chat.tree import Message
     from localrun.client.choice import ModelChoice
+    from localrun.client.interface import EngineClient
 
 _LAST_WORDS = 2.0  # seconds that an answer has to be written when the app ends
 
@@ -74,6 +75,7 @@ class Session:
         self.asking = False  # an answer is about to begin
         self.wants_odds = False  # of the tokens of a server's answers, which tells them with an answer only
         self._opening = asyncio.Lock()  # held until a chat that was asked for is the current one
+        self._beginning = asyncio.Lock()  # held until an answer that was asked for is the one under way
         self.post = post
 
     # ---- model
@@ -185,24 +187,32 @@ class Session:
                 self.post(ModelWanted())
             return
         try:
-            require_sight(client.info, chat.tree[message_id].content)
-            await self.disk.run(chat.rewind, message_id)
-            if self.present is not None:
-                from localrun.chat.chat_settings import hold_with
-
-                await self.disk.run(hold_with, chat, held_by(self.present, client.info.name))
-            await asyncio.to_thread(self.tools.wait_for_servers)
-            request = await self.disk.run(self._request, chat, message_id, begun)
-            unseen = await self.disk.run(unseen_words, chat, message_id, client.info)
-            request = replace(request, tools=self.tools.for_model)
-            if self.wants_odds and client.info.engine == "remote":
-                request = replace(request, logprobs=N_OTHERS)
-            if temperature is not None:
-                request = replace(request, sampling=replace(request.sampling, temperature=temperature))
-            self.turn = Turn(chat, message_id, request, client, self.disk, self.tools, begun, unseen)
-            self.post(TurnBegan(self.turn))
+            async with self._beginning:
+                await self.stop()  # one that was asked for a moment before
+                await self._begin_answer(client, chat, message_id, begun, temperature)
         finally:
             self.asking = False
+
+    async def _begin_answer(
+        self, client: "EngineClient", chat: "Chat", message_id: str, begun: "Message | None", temperature: float | None
+    ) -> None:
+        self.asking = True
+        require_sight(client.info, chat.tree[message_id].content)
+        await self.disk.run(chat.rewind, message_id)
+        if self.present is not None:
+            from localrun.chat.chat_settings import hold_with
+
+            await self.disk.run(hold_with, chat, held_by(self.present, client.info.name))
+        await asyncio.to_thread(self.tools.wait_for_servers)
+        request = await self.disk.run(self._request, chat, message_id, begun)
+        unseen = await self.disk.run(unseen_words, chat, message_id, client.info)
+        request = replace(request, tools=self.tools.for_model)
+        if self.wants_odds and client.info.engine == "remote":
+            request = replace(request, logprobs=N_OTHERS)
+        if temperature is not None:
+            request = replace(request, sampling=replace(request.sampling, temperature=temperature))
+        self.turn = Turn(chat, message_id, request, client, self.disk, self.tools, begun, unseen)
+        self.post(TurnBegan(self.turn))
 
     async def go_on(self, message_id: str) -> None:
         """Continue an answer that was cut or changed, as a branch beside it."""
