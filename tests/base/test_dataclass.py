@@ -18,6 +18,7 @@ FORMS: list[dict[str, bool]] = [
     {},
     {"slots": True},
     {"eq": False, "slots": True},
+    {"kw_only": True},
     {"frozen": True},
     {"frozen": True, "kw_only": True},
     {"frozen": True, "slots": True},
@@ -44,9 +45,13 @@ def made(make: Callable[..., Any], form: dict[str, bool]) -> Any:
         word: str = "none"
         rows: list[int] = field(default_factory=list, compare=False, repr=False)
         doubled: int = field(init=False, default=0)
+        level: int = field(init=False, default=7, repr=False)
+        seen: list[int] = field(init=False, default_factory=list, repr=False)
+        last: int = field(init=False, repr=False, compare=False)
 
         def __post_init__(self) -> None:
             object.__setattr__(self, "doubled", 2 * self.number)
+            object.__setattr__(self, "last", self.level + len(self.seen))
 
     return make(Sample, **form)
 
@@ -77,6 +82,7 @@ def behaviour(kind: Any) -> dict[str, object]:
         "assigned": told(lambda: setattr(kind(number=1), "number", 2)),
         "deleted": told(lambda: delattr(kind(number=1), "word")),
         "copied": (copy.copy(one).doubled, copy.deepcopy(same).rows, replace(one, number=3).doubled),
+        "not asked for": (one.level, one.seen, one.seen is not same.seen, one.last),
         "matched": kind.__match_args__,
         "fields": [(entry.name, entry.type, entry.default) for entry in dataclasses.fields(kind)],
         "slots": "__dict__" in dir(one),
