@@ -99,7 +99,7 @@ def _precision_inside(path: Path, mtime_ns: int, size: int) -> str:
     from localrun.formats.gguf import open_gguf
 
     try:
-        tensors = open_gguf(path).tensors.values()
+        tensors = open_gguf(path, ahead=True).tensors.values()
     except LocalrunError:
         return ""
     sizes = Counter[str]()

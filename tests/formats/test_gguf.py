@@ -33,7 +33,9 @@ from localrun_testing.raw_files import (
 )
 
 from localrun.base.errors import ModelFileError, NotFoundError
+from localrun.formats.files import Fetch
 from localrun.formats.gguf import GgufFile, open_gguf
+from localrun.formats.gguf_header import GgufHeader, read_header
 from localrun.formats.quant import QUANT_TYPES
 from localrun.formats.source import TensorSource
 from tools.gguf_write import Encoded, Typed, write_gguf
@@ -91,6 +93,29 @@ def test_reads_what_gguf_reads(tmp_path: Path, alignment: int | None) -> None:
     assert model.path == path
     assert model.format == "gguf"
     assert open_gguf(str(path)).warnings == ()
+
+
+def test_what_was_looked_into_is_not_read_again_until_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+
+    def counted(fetch: Fetch, size: int, path: Path) -> GgufHeader:
+        read.append(path)
+        return read_header(fetch, size, path)
+
+    monkeypatch.setattr("localrun.formats.gguf.read_header", counted)
+    path = tmp_path / "model.gguf"
+    write(path)
+    looked_into, opened = open_gguf(path, ahead=True), open_gguf(path)
+    assert opened.metadata == looked_into.metadata
+    assert opened.tensors == looked_into.tensors
+    assert len(read) == 1
+    open_gguf(path)
+    assert len(read) == 2, "and not kept after that"
+    open_gguf(path, ahead=True)
+    write_gguf(path, METADATA, {"other": torch.zeros(64)})
+    assert list(open_gguf(path).tensors) == ["other"]
 
 
 def test_reads_rows(tmp_path: Path) -> None:

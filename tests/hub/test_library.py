@@ -125,7 +125,7 @@ def test_a_name_that_does_not_say_the_precision_is_looked_up_inside(home: Path) 
 def test_a_file_is_looked_into_once_until_it_changes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Path] = []
 
-    def unreadable(path: Path) -> None:
+    def unreadable(path: Path, ahead: bool) -> None:
         read.append(path)
         raise ModelFileError("BAD", "this is none")
 
