@@ -210,11 +210,12 @@ def longest_context(
         return None
     most = shape.config.max_context
     low, high = 0, -(-most // BLOCK_TOKENS)
+    blocks = high  # the whole context, which mostly fits
     while low < high:
-        blocks = (low + high + 1) // 2
         ctx = min(blocks * BLOCK_TOKENS, most)
         need = shape.nbytes(ctx, codec, parallel) + shape.scratch_bytes(ctx, codec, threads)
         low, high = (blocks, high) if need <= room else (low, blocks - 1)
+        blocks = (low + high + 1) // 2
     return min(low * BLOCK_TOKENS, most)
 
 
