@@ -218,8 +218,10 @@ class Answer:
 
     def take(self, event: TurnEvent) -> None:
         match event:
-            case Accepted() | PromptLogprobs() | ToolCallDelta() | ToolStarted():
+            case Accepted() | PromptLogprobs() | ToolStarted():
                 pass
+            case ToolCallDelta():  # it may be all that comes before a person is asked
+                self.first_token = self.first_token or time.monotonic()
             case ImageProgress():
                 self.image = event
             case Prefill():

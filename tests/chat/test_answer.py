@@ -4,7 +4,7 @@ from localrun_testing.scripted_client import COMPLETION, INFO
 
 from localrun.base.content import CallPart, ResultPart
 from localrun.base.errors import EngineDiedError
-from localrun.base.events import Accepted, Done, Event, Prefill, Token
+from localrun.base.events import Accepted, Done, Event, Prefill, Token, ToolCallDelta
 from localrun.base.request import Sampling
 from localrun.base.tool_events import CallsMade, ToolDone
 from localrun.chat.journal import ChatStore
@@ -62,6 +62,17 @@ def test_a_rate_is_that_of_the_generation_under_way() -> None:
     assert answer.tps(answer.first_token + 60.0) == 0.0, "one token has no rate"
     answer.take(Token(7, "b", "answer"))
     assert answer.tps(answer.first_token + 60.0) > 1 / 60, "the time of the tool does not count"
+
+
+def test_an_answer_that_begins_with_a_call_began_then() -> None:
+    answer = begin()
+    answer.take(ToolCallDelta(0, "c", "time", ""))
+    began = answer.ttft
+    assert began is not None
+    answer.take(CallsMade(Done(COMPLETION, ()), (CallPart("c", "time", "{}"),)))
+    answer.take(ToolDone(ResultPart("c", "time", "now")))
+    answer.take(Token(1, "b", "answer"))
+    assert answer.ttft == began, "the time in which a person was asked does not count"
 
 
 def test_half_an_answer_is_kept_with_what_ended_it() -> None:
