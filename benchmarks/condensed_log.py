@@ -34,7 +34,7 @@ def main() -> None:
     asked = parser.parse_args()
     log = server_log(asked.bytes)
     with closing(LocalClient(LoadOptions(asked.model, ctx=asked.ctx))) as client:
-        speed = reading_speed((), client.info, machine_rates())
+        speed = reading_speed((), client.info, machine_rates(), asked.ctx // 2)
         began = time.perf_counter()
         ways = WaysToRead(QUESTION, client.info, lambda request: client.preview(request).n_tokens, speed)
         condensed, *others = ways.of(FilePart("server.log", log))

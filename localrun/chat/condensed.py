@@ -12,6 +12,7 @@ from localrun.chat.line_patterns import COMPARED, Line, Pattern, PatternTable
 from localrun.chat.pieces import n_bytes
 
 USUAL_BYTES = 6000  # of a condensed text where the context is not known: it fits one of 8,192 tokens
+_LEAST_TOKENS = 8  # words and signs of a line; time, level and program of a log have as many
 _CHUNK = 1 << 16  # characters that are read at once of a line that does not end
 _INTRODUCTION = """Condensed: {summary}. "[×20, 5–90]" is a kind of line, with # for numbers, times, ids, addresses \
 and words that change: there are 20, the first is line 5 and the last line 90. "[7]" is line 7 as it is. Both are in \
@@ -60,6 +61,11 @@ class Kinds:
         for line, length in _lines(StringIO(text, newline="\n") if isinstance(text, str) else text):
             self._table.add(line, length)
         self._patterns = self._table.patterns()
+
+    @property
+    def are_clear(self) -> bool:
+        """Whether lines of a kind are alike: of a text with too many kinds hardly more than indents were compared."""
+        return self._table.n_tokens is None or self._table.n_tokens >= _LEAST_TOKENS
 
     def condensed(self, most_bytes: int = USUAL_BYTES) -> Condensed:
         """All kinds in one text; less is shown of each where it would be more than `most_bytes`.

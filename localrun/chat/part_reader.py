@@ -1,5 +1,7 @@
-"""Reading in parts, as planned: a note on each piece, and notes on the notes until they fit."""
+"""Reading in parts, as planned: a note on each piece, and notes on the notes until they fit. Of a text whose lines are
+alike, as a log's, the kinds of lines go along: rare ones and errors stay as they are whatever the notes leave out."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from localrun.base.content import FilePart
@@ -7,11 +9,16 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.events import Completion
 from localrun.base.request import Request
+from localrun.chat.condensed import Kinds
 from localrun.chat.in_parts import NOTHING, ReadingPlan
 from localrun.chat.kept_notes import KeptNotes
 from localrun.chat.pieces import TextPiece, lines_in_words, n_bytes
 
 AskModel = Callable[[Request], Completion]
+
+_KINDS_SHARE = 3  # the part of a digest that kinds of lines may take
+_STUTTER = re.compile(r"(\S[^\n]{0,120}?[ \t])\1{3}")  # the same words four times on end within a line
+_MOST_STUTTERS = 0.25  # of the notes: a model that repeats itself more often is too small to note anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,9 @@ class PartReader:
         self._ask, self._kept = ask, kept
         self._last_line = 0
         self._notes: list[Note] = []
+        self._n_stutters = 0
+        self._kinds = ""  # of the lines, once all is read
+        self._is_of_use = True  # what was noted
 
     def read(self) -> Iterator[Note]:
         """Read all; each note as it comes, those on notes included."""
@@ -46,7 +56,9 @@ class PartReader:
             self.n_read, self._last_line = self.n_read + 1, note.last
             self._keep(note)
             yield note
-        while not self.is_stopped and len(self._notes) > 1 and self._size() > self.plan.digest_bytes:
+        if not self.is_stopped:
+            self._add_kinds()
+        while not self.is_stopped and len(self._notes) > 1 and self._size() > self._room:
             before, self._notes = self._notes, []
             for note in self._noted(_batches(before, self.plan.piece_bytes)):
                 self._keep(note)
@@ -62,16 +74,33 @@ class PartReader:
         if self.is_stopped and self.n_read < self.n_parts:
             why = f", then: {self.problem}" if self.problem else ""
             return f"{self.n_read:,} of {self.n_parts:,} parts read, up to line {self._last_line:,}{why}"
-        return f"all of it read in {self.n_parts:,} part{'' if self.n_parts == 1 else 's'}"
+        parts = f"{self.n_parts:,} part{'' if self.n_parts == 1 else 's'}"
+        return f"all of it read in {parts}{'' if self._is_of_use else '; the notes repeat themselves and are left out'}"
 
     def digest(self) -> FilePart:
         """The notes as a file; shortened alike where they are too many because the reading was stopped."""
-        most = self.plan.digest_bytes // max(len(self._notes), 1)
-        fits = self._size() <= self.plan.digest_bytes
-        shown = [text if fits or len(text) <= most else f"{text[:most]}…" for text in map(str, self._notes)]
-        notes = "\n\n".join(shown) or "Nothing in it helps to answer the question."
+        most = self._room // max(len(self._notes), 1)
+        fits = self._size() <= self._room
+        notes = [text if fits or len(text) <= most else f"{text[:most]}…" for text in map(str, self._notes)]
+        if not notes and self._is_of_use:
+            notes = ["Nothing was noted that helps to answer the question."]
         heading = f"Notes on {self.plan.name} for the question “{self.plan.question}”, {self.summary}:"
-        return FilePart(f"{self.plan.name} in parts", f"{heading}\n\n{notes}")
+        return FilePart(f"{self.plan.name} in parts", "\n\n".join(filter(None, [heading, *notes, self._kinds])))
+
+    @property
+    def _room(self) -> int:
+        """Bytes that the notes may take."""
+        return self.plan.digest_bytes - n_bytes(self._kinds)
+
+    def _add_kinds(self) -> None:
+        """Take the kinds of lines along where they are few; without the notes where those are of no use."""
+        most = self.plan.digest_bytes // _KINDS_SHARE
+        kinds = Kinds("".join(piece.text for piece in self.plan.pieces))
+        shown = kinds.condensed(most).text
+        if kinds.are_clear and n_bytes(shown) <= most:
+            self._kinds = shown
+        if self._kinds and self._n_stutters > _MOST_STUTTERS * self.n_read:
+            self._is_of_use, self._notes = False, []
 
     def _noted(self, pieces: Sequence[TextPiece]) -> Iterator[Note]:
         """A note on each piece; one that turns out to be too long is cut again."""
@@ -81,7 +110,7 @@ class PartReader:
             request = self.plan.request(piece)
             known = self._kept.note(request) if self._kept is not None else None
             if known is not None:
-                yield Note(piece.first, piece.last, known)
+                yield self._note(piece, known)
                 continue
             try:
                 answer = self._ask(request)
@@ -102,7 +131,13 @@ class PartReader:
                 found = _found(answer)
                 if self._kept is not None:
                     self._kept.keep(request, found)
-                yield Note(piece.first, piece.last, found)
+                yield self._note(piece, found)
+
+    def _note(self, piece: TextPiece, found: str) -> Note:
+        """The note on a piece; empty where the model only repeats itself."""
+        stutters = _STUTTER.search(found) is not None
+        self._n_stutters += stutters
+        return Note(piece.first, piece.last, "" if stutters else found)
 
     def _keep(self, note: Note) -> None:
         if note.text:

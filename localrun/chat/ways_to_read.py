@@ -71,9 +71,11 @@ class WaysToRead:
         return ReadingWay(name, part, n_tokens, self.speed.seconds(n_tokens, 0) if self.speed else None, about)
 
     def condensed(self, part: FilePart) -> ReadingWay | None:
-        """The kinds of lines of a text, at once or in parts; None where that is not much less than the text."""
-        short = Kinds(part.text).condensed(int(_BYTES_PER_TOKEN * self._ctx))
-        if n_bytes(short.text) > _WORTH * n_bytes(part.text):
+        """The kinds of lines of a text, at once or in parts; None where that is not much less than the text, or tells
+        nothing."""
+        kinds = Kinds(part.text)
+        short = kinds.condensed(int(_BYTES_PER_TOKEN * self._ctx))
+        if not kinds.are_clear or n_bytes(short.text) > _WORTH * n_bytes(part.text):
             return None
         condensed = FilePart(f"{part.name} condensed", short.text)
         at_once = self.at_once(condensed, "condensed", short.summary)

@@ -1,23 +1,27 @@
 """Reading a text that is longer than the context, in parts: its cost, its progress, and a stop by Ctrl-C."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from localrun.base.content import FilePart, TextPart, text_of
 from localrun.base.errors import PromptTooLongError, UsageError
-from localrun.base.events import Completion, Done
+from localrun.base.events import Completion, Done, Prefill
 from localrun.base.request import Request
-from localrun.chat.in_parts import plan_reading
+from localrun.chat.in_parts import ReadingPlan, plan_reading
 from localrun.chat.kept_notes import KeptNotes
 from localrun.chat.part_reader import PartReader
-from localrun.chat.reading_speed import reading_speed
+from localrun.chat.reading_pace import ReadingPace
+from localrun.chat.reading_speed import ReadingSpeed, is_measured, reading_speed
 from localrun.chat.ways_to_read import WaysToRead
 from localrun.cli.console import note, show_progress
 from localrun.cli.session import CancelOnInterrupt
 from localrun.client.interface import EngineClient, Generation
 from localrun.fit.machine_rates import machine_rates
+from localrun.fit.rates import LEAST_TOKENS
+
+_TRIAL = 8  # the part of the context, in characters, that shows how fast a model reads
 
 
 def read_in_parts(
@@ -33,18 +37,27 @@ def read_in_parts(
 
     `shorter` is how the text is read condensed instead; `answers` are stats of earlier answers, the last one first.
     """
-    speed = reading_speed(answers, client.info, machine_rates())
     count = partial(_count, client)
-    plan = plan_reading(name, text, question, client.info, count, speed)
+    plan = plan_reading(name, text, question, client.info, count)
+    speed = _speed(client, plan, answers)
+    plan = replace(plan, speed=speed)
     kept = KeptNotes(plan, client.info)
     plan = replace(plan, n_known=kept.known(plan))
     note(f"({name}: {plan}; Ctrl-C ends the reading, and what was read counts)")
     if (condensed := WaysToRead(question, client.info, count, speed).condensed(FilePart(name, text))) is not None:
         note(f"({shorter} instead: {condensed.cost}; {condensed.about})")
+    pace = ReadingPace(plan)
     with CancelOnInterrupt() as ctrl_c:
-        reader = PartReader(plan, lambda request: _completion(ctrl_c.watch(client.generate(request))), kept)
+
+        def ask(request: Request) -> Completion:
+            return _completion(ctrl_c.watch(client.generate(request)), tell)
+
+        def tell(share: float) -> None:
+            show_progress(f"({pace.words(reader, share)})")
+
+        reader = PartReader(plan, ask, kept)
         for _ in reader.read():
-            show_progress(f"(part {reader.n_read:,} of {reader.n_parts:,})")
+            tell(0.0)
     show_progress("")
     if not reader.n_read:
         raise UsageError(f"nothing of {name} was read", "ask again, and let it read a part at least")
@@ -78,8 +91,25 @@ def _count(client: EngineClient, request: Request) -> int:
     return view.n_tokens if view is not None else 0
 
 
-def _completion(generation: Generation) -> Completion:
+def _completion(generation: Generation, tell: Callable[[float], object]) -> Completion:
+    """The end of an answer; `tell` gets the share of the prompt that is read."""
     for event in generation:
-        if isinstance(event, Done):
+        if isinstance(event, Prefill):
+            tell(event.done / max(event.total, 1))
+        elif isinstance(event, Done):
             return event.completion
     raise AssertionError("a stream ends with Done or raises")
+
+
+def _speed(client: EngineClient, plan: ReadingPlan, answers: Iterable[Mapping[str, Any]]) -> ReadingSpeed | None:
+    """How fast parts are read and noted. Where nothing has shown that yet, the first part is begun: what is read of it
+    stays in the cache."""
+    info, answers = client.info, list(answers)
+    rates, seen = machine_rates(), info.ctx // 2
+    if reading_speed(answers, info) is None and info.weights_bytes and not is_measured(info, rates):
+        first = plan.pieces[0]
+        request = plan.request(replace(first, text=first.text[: info.ctx // _TRIAL]))
+        show_progress("(how fast does it read?)")
+        completion = _completion(client.generate(replace(request, max_tokens=LEAST_TOKENS)), lambda share: None)
+        answers = [completion.flat()]
+    return reading_speed(answers, info, rates, seen)

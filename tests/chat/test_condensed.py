@@ -248,6 +248,14 @@ def test_the_best_way_comes_first() -> None:
     assert ways(many, 0.5)[0] == ("condensed", False)
 
 
+def test_a_text_whose_lines_are_all_different_is_not_offered_condensed() -> None:
+    rng = random.Random(3)
+    words = ["".join(rng.choices("abcdefghij", k=5)) for _ in range(3000)]
+    text = "".join(" ".join(rng.choices(words, k=10)) + "\n" for _ in range(8000))
+    assert not Kinds(text).are_clear
+    assert ways(text) == [("in parts", False)]
+
+
 def test_megabytes_are_not_counted_token_by_token() -> None:
     counted: list[int] = []
 

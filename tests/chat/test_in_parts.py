@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from localrun_testing.scripted_client import COMPLETION, INFO, RATES
 
 from localrun.base.errors import EngineDiedError, PromptTooLongError, UsageError
-from localrun.base.events import Completion
+from localrun.base.events import Completion, Work
 from localrun.base.request import Request
 from localrun.chat.in_parts import ReadingPlan, plan_reading
 from localrun.chat.journal import ChatStore
@@ -88,7 +88,30 @@ def test_only_pieces_that_have_something_are_noted() -> None:
     assert f"[lines {notes[0].first:,}–{notes[0].last:,}]" in reader.digest().text
     empty = PartReader(plan(), Model(word="there is no such word"))
     list(empty.read())
-    assert "Nothing in it helps" in empty.digest().text
+    assert "Nothing was noted" in empty.digest().text
+
+
+def test_the_kinds_of_lines_go_along_where_they_are_few() -> None:
+    log = LOG.replace("02500 all is well", "02500 the disk is full")
+    reader = PartReader(plan(log), Model(word="there is no such word"))
+    list(reader.read())
+    digest = reader.digest().text
+    assert "Nothing was noted" in digest
+    assert digest.rstrip().endswith("[2,500] 02500 the disk is full"), "errors stand beside the question"
+    assert n_bytes(digest) <= plan(log).digest_bytes + 200
+
+
+def test_notes_of_a_model_that_repeats_itself_are_left_out() -> None:
+    class Stutters(Model):
+        def __call__(self, request: Request) -> Completion:
+            super().__call__(request)
+            return replace(COMPLETION, text="Errors:\n1. " + "12:00 INFO " * 20, stop_reason="length")
+
+    reader = PartReader(plan(), Stutters())
+    assert not any(note.text for note in reader.read())
+    assert reader.summary.endswith("; the notes repeat themselves and are left out")
+    assert "INFO" not in reader.digest().text
+    assert "[×5,000, 1–5,000] # all is well" in reader.digest().text
 
 
 def test_a_reading_that_is_stopped_says_how_far_it_came_and_keeps_its_notes() -> None:
@@ -199,6 +222,24 @@ def test_the_speed_is_that_of_an_answer_else_that_of_the_machine() -> None:
     found = reading_speed([], INFO, RATES)
     assert found is not None
     assert found.reads > found.writes > 0
+
+
+def test_the_speed_is_that_of_tokens_that_see_many_others() -> None:
+    work = Work(weight_bytes=10**8, macs=10**8, wide_macs=0, attention_macs=30_000)
+    info = replace(INFO, work=work)
+    short = {"computed_tokens": 100, "prefill_tps": 1000.0, "decode_tps": 100.0}
+    at_once, seeing = reading_speed([short], info), reading_speed([short], info, seen=4000)
+    assert at_once == ReadingSpeed(1000.0, 100.0)
+    assert seeing is not None
+    assert 250 < seeing.reads < 400
+    assert 40 < seeing.writes < 60
+    long = {**short, "computed_tokens": 8000}
+    assert reading_speed([long], info, seen=4000) == at_once
+    by_rates = reading_speed([], info, RATES, 4000), reading_speed([], info, RATES)
+    assert by_rates[0] is not None
+    assert by_rates[1] is not None
+    assert by_rates[0].reads < by_rates[1].reads
+    assert by_rates[0].writes < by_rates[1].writes
 
 
 @pytest.mark.parametrize(

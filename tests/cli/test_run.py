@@ -22,6 +22,7 @@ from localrun.base.views import PromptView
 from localrun.cli import session
 from localrun.client.interface import EngineClient
 from localrun.client.open_client import open_client
+from localrun.fit.rates import LEAST_TOKENS
 
 
 def fails(text: Exception) -> Answer:
@@ -481,16 +482,24 @@ def test_a_file_that_does_not_fit_is_read_in_parts(
     faces.answer = answer
     code, out, err = faces.run("run", "--in-parts", "What broke?", "--file", str(tmp_path / "server.log"), "--no-stdin")
     assert code == 0
+    trial, first_part = (str(one.messages[-1]["content"]) for one in faces.clients[-1].requests[:2])
+    read = trial.partition("\n---\n\nWhat in this part")[0]
+    assert "0 is fine" in read
+    assert first_part.startswith(read), "what a trial has read of the first part stays in the cache"
+    assert len(first_part) > 3 * len(trial)
     assert "parts, ≈" in err
     assert "(--condensed instead: ≈" in err
     assert "(server.log: all of it read in " in err
-    assert out.count("the disk is full") == 1
+    assert out.count("the disk is full") == 2, "in a note, and as the only line of its kind"
+    assert "[1,501] the disk is full" in out
     first, last = re.search(r"lines ([\d,]+)–([\d,]+)", out).groups()  # type: ignore[union-attr]
     assert int(first.replace(",", "")) <= 1501 <= int(last.replace(",", ""))
     assert out.rstrip().endswith("What broke?")
     asked: list[Request] = []
 
     def interrupted(request: Request) -> str:
+        if request.max_tokens == LEAST_TOKENS:  # how fast does it read?
+            return "NOTHING"
         asked.append(request)
         signal.raise_signal(signal.SIGINT)
         return "half…"

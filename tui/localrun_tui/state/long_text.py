@@ -89,7 +89,7 @@ class LongText:
         from localrun.fit.machine_rates import machine_rates
 
         client, part = self._model, self.part(typed)
-        speed = reading_speed(self._answers, client.info, machine_rates())
+        speed = reading_speed(self._answers, client.info, machine_rates(), client.info.ctx // 2)
         first = _range(typed.strip()).first_line(self.text) if typed.strip() else 1
         ways = WaysToRead(question, client.info, self._count, speed).of(part, first)
         return [self._known(way) for way in ways]

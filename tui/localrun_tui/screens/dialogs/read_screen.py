@@ -15,12 +15,12 @@ from localrun.base.content import FilePart
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.chat.in_parts import ReadingPlan
 from localrun.chat.part_reader import PartReader
+from localrun.chat.reading_pace import ReadingPace
 from localrun.chat.ways_to_read import ReadingWay
 from localrun.client.interface import Cancellation
 from localrun_tui.markdown.wrapping import wrap
 from localrun_tui.state.background import Task, run_in_background, tell
 from localrun_tui.state.long_text import LongText
-from localrun_tui.state.reading_pace import ReadingPace
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_hint import KeyHint
