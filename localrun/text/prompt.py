@@ -80,8 +80,7 @@ def encode_rendered(tokenizer: Tokenizer, rendered: RenderedChat) -> list[int]:
 
 def _render_marked(tokenizer: Tokenizer, render: Render, inputs: Inputs) -> tuple[str, str]:
     """The prompt, and the same with a stand-in wherever a message may begin to spell a control token."""
-    letters = {text[0] for text in tokenizer.control_tokens}
-    spelled = _texts(inputs)
+    letters, spelled = tokenizer.control_letters, _texts(inputs)
     if not any(letter in spelled for letter in letters):
         prompt = render(inputs)
         return prompt, prompt

@@ -74,6 +74,11 @@ class Tokenizer:
         longest_first = sorted(self.control_tokens, key=len, reverse=True)
         return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
+    @cached_property
+    def control_letters(self) -> set[str]:
+        """The first letter of every control token, of which there may be thousands."""
+        return {text[0] for text in self.control_tokens}
+
     def strips(self, token_id: int) -> tuple[bool, bool]:
         """Whether this added token swallows the white space on its left and on its right."""
         token = self._added.get(token_id)
