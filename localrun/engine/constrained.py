@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localrun.base.errors import EngineError
+from localrun.base.errors import ConstraintError
 from localrun.ops.interface import Logits
 from localrun.ops.sampling import Draw, is_allowed
 from localrun.text.answer_start import AnswerStart, PromptStart, TriggeredStart
@@ -92,7 +92,7 @@ class Constrained:
         return self.forced is not None or self.can_choose()
 
     def choose(self, logits: Logits, draw: Draw) -> int:
-        """Choose the next token. Raises EngineError where the grammar takes too much computing."""
+        """Choose the next token. Raises ConstraintError where the grammar takes too much computing."""
         if self._error is not None:
             raise self._error
         if self._forced:
@@ -161,7 +161,8 @@ class Constrained:
             if matcher.is_error():
                 self._error = too_complex(matcher)
             elif self._mask is not None and not self._mask.any():
-                self._error = EngineError("no token of this model goes on with the answer", "change the constraint")
+                what = "no token of this model goes on with the answer"
+                self._error = ConstraintError(what, "change the constraint")
         except Exception as error:  # it is the end of this generation, told where its next token is chosen
             self._error = error
         finally:
@@ -171,10 +172,10 @@ class Constrained:
                 self._wake()
 
 
-def too_complex(matcher: "LLMatcher") -> EngineError:
+def too_complex(matcher: "LLMatcher") -> ConstraintError:
     """The error of a matcher that has stopped."""
     what = f"the answer's constraint takes too much computing: {reason_of(matcher)}"
-    return EngineError(what, "make the schema or grammar simpler")
+    return ConstraintError(what, "make the schema or grammar simpler")
 
 
 def reason_of(matcher: "LLMatcher") -> str:

@@ -13,7 +13,7 @@ from localrun_testing.waiting import PATIENCE
 
 from localrun.backends.cpu.library import load_library
 from localrun.base.constraint import Constraint, check_constraint, of_schema
-from localrun.base.errors import ConstraintError, EngineError
+from localrun.base.errors import ConstraintError
 from localrun.engine.constraints import Constraints, Grammar
 from localrun.engine.sampler import SamplerSettings
 
@@ -58,7 +58,7 @@ def test_a_grammar_that_takes_too_much_ends_its_own_answer(constraints: Constrai
     try:
         beside = engine.submit(greedy(text(30), 60))
         heavy = engine.submit(held(constraints, many, replace(greedy(text(40), 300), settings=HOT)))
-        with pytest.raises(EngineError, match="too"):
+        with pytest.raises(ConstraintError, match="too"):
             finish(heavy)
         assert finish(beside).stop_reason == "length"
     finally:

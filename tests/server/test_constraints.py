@@ -78,6 +78,13 @@ def test_a_keyword_that_cannot_be_held_to_is_named_or_noted(engine: Served, path
         assert any("uniqueItems" in note for note in noted["localrun"]["notes"])
 
 
+@pytest.mark.parametrize("path", PROTOCOLS)
+def test_what_takes_too_much_computing_is_the_requests_fault(engine: Served, path: str) -> None:
+    """Clients try again what fails with 500."""
+    refused = ask(engine, path, wish(path, {"type": "string", "pattern": "^(a{1000}){1000}$"}))
+    assert (refused.status_code, "too much computing" in refused.text) == (400, True)
+
+
 def test_clients_get_what_they_parse(engine: Served) -> None:
     with openai.OpenAI(base_url=f"{engine.url}/v1", api_key="any", max_retries=0) as client:
         chat = client.chat.completions.parse(
