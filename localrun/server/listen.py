@@ -27,6 +27,7 @@ LEAVE_SECONDS = 1  # for clients to take the error that ends a late one
 _TICK = 0.1
 KEEP_ALIVE_SECONDS = 15
 BACKLOG = 512
+ANSWER_SECONDS = 1.0  # for whoever has a Unix socket
 
 
 @contextlib.contextmanager
@@ -164,7 +165,7 @@ def _unix(path: Path) -> socket.socket:
     if sys.platform == "win32":
         raise UsageError("Windows has no Unix sockets", "leave --socket out")
     with contextlib.suppress(OSError):
-        if stat.S_ISSOCK(path.lstat().st_mode) and not _answers(path):
+        if stat.S_ISSOCK(path.lstat().st_mode) and _is_stale(path):
             path.unlink()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
@@ -173,23 +174,29 @@ def _unix(path: Path) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        raise UsageError(
-            f"{path}: {error.strerror or error}", "choose another path, or stop who listens there"
-        ) from None
+        if not os.path.lexists(path):
+            raise UsageError(f"{path}: {error.strerror or error}", "choose another path") from None
+        if stat.S_ISSOCK(path.lstat().st_mode):
+            raise UsageError(f"another program has {path}", "choose another path, or stop that program") from None
+        raise UsageError(f"{path} is there, and no socket", "choose another path, or remove it") from None
     finally:
         os.umask(before)
     return listener
 
 
-def _answers(path: Path) -> bool:
+def _is_stale(path: Path) -> bool:
+    """Whether no program has a socket any more; one that is busy, or of another kind, does not refuse."""
     if sys.platform == "win32":
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.settimeout(ANSWER_SECONDS)
         try:
             caller.connect(str(path))
+        except ConnectionRefusedError:
+            return True
         except OSError:
             return False
-    return True
+    return False
 
 
 def _holder(port: int) -> str:

@@ -109,9 +109,6 @@ def test_a_model_whose_file_is_damaged_leaves_the_loaded_one_with_its_cache(
 
 def test_ctrl_c_lets_an_answer_end(tmp_path: Path) -> None:
     path = tmp_path / "own.sock"
-    path.touch()
-    assert localrun("serve", "builtin", "--socket", path).code == 2
-    path.unlink()
     with served("--socket", str(path)) as (process, said):
         assert (said["url"], said["socket"]) == ("", str(path))
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
@@ -158,6 +155,32 @@ def test_a_taken_port_of_another_program_is_named() -> None:
         ran = localrun("serve", "builtin", "--port", str(other.getsockname()[1]))
     assert ran.code == 2
     assert str(os.getpid()) in ran.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="windows has no Unix sockets")
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def test_a_socket_of_another_program_stays(
+    kind: socket.SocketKind, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "other.sock"
+    with socket.socket(socket.AF_UNIX, kind) as other:
+        other.bind(str(path))
+        if kind == socket.SOCK_STREAM:
+            other.listen(0)
+        for _ in range(3):  # those that came before wait to be accepted, and fill its line
+            assert run_command_line(["serve", "builtin", "--socket", str(path)]) == 2
+            assert f"another program has {path}" in capsys.readouterr().err
+    assert path.is_socket()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="windows has no Unix sockets")
+def test_what_is_no_socket_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("precious")
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    for name, said in (("file", "is there, and no socket"), ("link", "no socket"), ("no/folder", "No such file")):
+        assert run_command_line(["serve", "builtin", "--socket", str(tmp_path / name)]) == 2
+        assert said in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "precious"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="windows has no Unix sockets")
