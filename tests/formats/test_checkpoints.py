@@ -144,6 +144,11 @@ def test_what_cannot_be_read_is_named(declared: dict[str, Any], told: str) -> No
     assert told in unread_method({"quantization_config": declared})
 
 
+def test_what_hqq_saves_itself_is_named_without_a_config() -> None:
+    names = [f"model.layers.0.self_attn.q_proj.{part}" for part in ("W_q", "scale", "zero", "nbits")]
+    assert "hqq" in unread_method({"model_type": "llama"}, names)
+
+
 def test_floats_of_which_many_are_zero_are_floats() -> None:
     """As llm-compressor leaves pruned models whose zeros stay in their files."""
     sparse = CT | {"format": "dense", "sparsity_config": {"format": "dense", "sparsity_structure": "2:4"}}

@@ -1,7 +1,7 @@
 """Quantised checkpoints by `quant_method`: which are supported, and how their matrices are joined."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeAlias
 
 from localrun.base.dataclass import dataclass
@@ -223,17 +223,18 @@ def with_joined(tensors: Tensors, joined: Joined) -> Tensors:
     return kept | {name: one.info for name, one in joined.items()}
 
 
-def unread_method(metadata: Config) -> str:
-    """Why the weights cannot be read, in half a sentence; empty where they can."""
+def unread_method(metadata: Config, tensors: Collection[str] = ()) -> str:
+    """Why the weights cannot be read, in half a sentence; empty where they can. HQQ declares itself by names alone."""
     found = quantization_of(metadata)
     if found.config.get("transform_config"):
         return "its activations have to be rotated while it runs (transform_config), which cannot be done"
     sparse = found.config.get("sparsity_config")
     if isinstance(sparse, dict) and sparse.get("format") not in (None, "dense"):
         return "its weights leave out their zeros (sparsity_config), which cannot be read"
-    if not found.method or found.method in METHODS:
+    method = found.method or ("hqq" if any(name.endswith(".W_q") for name in tensors) else "")
+    if not method or method in METHODS:
         return ""
-    return f"its weights are quantised in a way that cannot be read ({clean(found.method[:60], keep_newlines=False)!r})"
+    return f"its weights are quantised in a way that cannot be read ({clean(method[:60], keep_newlines=False)!r})"
 
 
 def held_as(tensors: Tensors, held_bits: Callable[[str], float]) -> str:

@@ -237,5 +237,5 @@ def _check_method(source: TensorSource, fields: Fields) -> None:
     from localrun.formats.checkpoints.joined import HINT  # a run from a GGUF starts without them
     from localrun.formats.checkpoints.registry import unread_method
 
-    if why := unread_method(source.metadata):
+    if why := unread_method(source.metadata, source.tensors):
         raise ModelFileError("UNSUPPORTED", why, path=fields.path, hint=HINT)
