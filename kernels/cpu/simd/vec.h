@@ -169,6 +169,9 @@ LR_INLINE void v_store_n(float* p, f32v v, int n) {
 }
 #endif
 
+// What lies at p may be something else from now on, so it is stored before, and loaded after.
+LR_INLINE void forget_memory(const void* p) { __asm__ volatile("" ::"r"(p) : "memory"); }
+
 LR_INLINE void prefetch_floats(const float* p, int n) {
   for (int i = 0; i < n; i += 16) __builtin_prefetch(p + i);
 }
