@@ -144,6 +144,19 @@ def test_what_cannot_be_read_is_named(declared: dict[str, Any], told: str) -> No
     assert told in unread_method({"quantization_config": declared})
 
 
+@pytest.mark.parametrize(
+    ("declared", "label"),
+    [
+        ({"quant_method": "\x1b[31m" + "x" * 300}, "x" * 15),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 1 << 200}, "gptq int4 rows"),
+        ({"quant_method": "gptq", "bits": -(1 << 200), "group_size": 64}, "gptq"),
+        ({"bits": 4, "mode": "\x1b[31m" + "x" * 300}, "x" * 15),
+    ],
+)
+def test_a_label_is_short_whatever_a_config_says(declared: dict[str, Any], label: str) -> None:
+    assert precision_label({"quantization_config": declared}) == label
+
+
 def test_what_hqq_saves_itself_is_named_without_a_config() -> None:
     names = [f"model.layers.0.self_attn.q_proj.{part}" for part in ("W_q", "scale", "zero", "nbits")]
     assert "hqq" in unread_method({"model_type": "llama"}, names)

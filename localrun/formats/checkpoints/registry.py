@@ -247,12 +247,17 @@ def held_as(tensors: Tensors, held_bits: Callable[[str], float]) -> str:
 def precision_label(metadata: Config) -> str:
     """Short name of the quantisation: `int4 g64`, `awq int4 g128`, `mxfp4`; empty for none."""
     found = quantization_of(metadata)
-    label = METHODS[found.method].label if found.method in METHODS else found.method
+    label = METHODS[found.method].label if found.method in METHODS else _word(found.method)
     weights = next((weights for _, weights in weights_of(found.config)), found.config)
     mode, group = weights.get("mode"), weights.get("group_size")
     bits = next((weights[key] for key in ("bits", "num_bits") if type(weights.get(key)) is int), None)
     if isinstance(mode, str) and mode != "affine":
-        return clean(mode[:20], keep_newlines=False)
-    if bits is None or weights.get("type", "int") != "int":
+        return _word(mode)
+    if bits is None or not 0 < bits <= 32 or weights.get("type", "int") != "int":
         return label
-    return f"{label} int{bits} {f'g{group}' if type(group) is int and group > 0 else 'rows'}".strip()
+    return f"{label} int{bits} {f'g{group}' if type(group) is int and 0 < group <= 1 << 16 else 'rows'}".strip()
+
+
+def _word(text: str) -> str:
+    """What somebody's config says, as a label shows it."""
+    return clean(text[:20], keep_newlines=False)
