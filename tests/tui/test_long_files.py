@@ -14,7 +14,7 @@ from localrun_testing.scripted_client import Script, ScriptedClient
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from localrun.base.content import FilePart
+from localrun.base.content import FilePart, TextPart
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import Event, Prefill
 from localrun.base.request import Request
@@ -22,6 +22,7 @@ from localrun.chat import attachments
 from localrun.chat.condensed import Condensed
 from localrun.chat.condensed_file import ReadingProgress, ReadingWatch, condense_file
 from localrun.chat.ways_to_read import ReadingWay
+from localrun_tui.screens.chat.suggestions import SuggestionMenu
 from localrun_tui.screens.dialogs.read_screen import ReadScreen
 from localrun_tui.state import file_reading
 from localrun_tui.state.long_text import LongText
@@ -396,3 +397,19 @@ def wait_for_a_stop(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     monkeypatch.setattr(attachments, "condense_file", read)
     monkeypatch.setattr(file_reading, "_SHORT", 0.0)
     return stopped
+
+
+def test_a_question_that_is_read_for_is_a_draft_meanwhile(log: Path) -> None:
+    app, _ = chat_app(Script("half a note", never_ends=True))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await begin_reading(pilot)
+        composer = chat_screen(pilot).composer
+        assert composer.unsent == (TextPart("/read server.log what is wrong?"),)
+        await pilot.press("escape")
+        await until_text(pilot, "the first part was not read")
+        await pilot.press("escape")
+        await until(pilot, lambda: composer.unsent == (TextPart("what is wrong?"),))
+        assert not chat_screen(pilot).query_one(SuggestionMenu).display
+
+    drive(app, steps, LARGE)

@@ -160,6 +160,8 @@ class SlashCommands:
         path, part = part_of_file(name, Path.cwd()) or (Path(name).expanduser(), None)
         if part is None or await is_long(self._session, path, part):
             typed_part = part.name if part else ""
+            if question:  # it is a draft until it is answered: a reading may take an hour
+                self._composer.write(f"/read {typed}")
             await attach_long(self._screen.app, self._session, self._composer, path, question, typed_part)
         else:
             await self._composer.attach_typed(name)
