@@ -87,9 +87,10 @@ class BlockTable:
         """Number of tokens of the text that a logical block covers, where it does not cover all `whole`."""
         return whole
 
-    def held(self) -> list[int]:
-        """Every block of the table."""
-        return [*self.blocks, self.sink] if self.sink != NO_BLOCK else [*self.blocks]
+    def held(self, end: int | None = None) -> list[int]:
+        """Every block of the table; with `end` without logical blocks from there on, which wait for tokens to come."""
+        blocks = self.blocks if end is None else self.blocks[: max(end - self.first, 0)]
+        return [*blocks, self.sink] if self.sink != NO_BLOCK else [*blocks]
 
     def extend_to(self, end: int, allocate: Callable[[], int]) -> None:
         """Allocate up to logical block `end`. What was allocated stays when the pool runs out."""

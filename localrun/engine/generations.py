@@ -52,7 +52,7 @@ class Generations:
             return view_store(self.store, self.block_sizes, 0, self.last_states, 0)
         states, n_bytes = self.last_states, self.last.figures.kv_bytes
         if self.last.cache is not None:
-            states, n_bytes = self._states(self.last), cache_bytes(self.last.cache, self.block_sizes)
+            states, n_bytes = self._states(self.last), cache_bytes(self.store, self.last, self.block_sizes)
         return view_store(self.store, self.block_sizes, self.last.n_computed, states, n_bytes)
 
     def announce(self) -> None:
@@ -284,7 +284,7 @@ class Generations:
         """Free its blocks, and send its end."""
         sequence.stop_reason = reason
         self.late.forget(sequence)
-        sequence.figures.kv_bytes = cache_bytes(sequence.cache, self.block_sizes)
+        sequence.figures.kv_bytes = cache_bytes(self.store, sequence, self.block_sizes)
         if sequence is self.last:
             self.last_states = self._states(sequence)
         self.scheduler.finish(sequence)

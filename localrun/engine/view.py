@@ -5,7 +5,6 @@ from collections.abc import Container, Sequence
 from localrun.base.dataclass import dataclass
 from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.node import Node
-from localrun.cache.sequence_cache import SequenceCache
 from localrun.cache.store import CacheStore
 from localrun.engine.generation import GenerationState
 
@@ -51,10 +50,11 @@ def used_bytes(store: CacheStore, block_sizes: Sequence[int]) -> int:
     return sum((p.n_blocks - p.n_free) * size for p, size in zip(store.pools, block_sizes, strict=True))
 
 
-def cache_bytes(cache: SequenceCache | None, block_sizes: Sequence[int]) -> int:
-    """Bytes of all blocks that a sequence reads."""
-    tables = [] if cache is None else cache.tables
-    return sum(len(t.held()) * size for t, size in zip(tables, block_sizes, strict=False))
+def cache_bytes(store: CacheStore, sequence: GenerationState, block_sizes: Sequence[int]) -> int:
+    """Bytes of all blocks with computed tokens of a sequence: those that `block_states` tells of, and states."""
+    tables = [] if sequence.cache is None else sequence.cache.tables
+    end = -(-sequence.n_computed // store.block_tokens)
+    return sum(len(table.held(end)) * size for table, size in zip(tables, block_sizes, strict=False))
 
 
 def block_states(store: CacheStore, sequence: GenerationState, restored: Container[Node] = ()) -> tuple[str, ...]:

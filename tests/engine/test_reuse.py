@@ -29,6 +29,7 @@ from localrun.engine.engine import Engine
 from localrun.engine.handle import NewToken
 from localrun.engine.step_cost import LEAST_ROWS
 from localrun.engine.step_plan import StepPlan
+from localrun.engine.view import StoreView
 from localrun.model.config import LayerSpec
 from localrun.ops.interface import StepCancelled
 
@@ -435,6 +436,14 @@ def test_the_view_can_be_taken_while_steps_run(engines: list[Engine]) -> None:
         if isinstance(event, NewToken):
             view = engine.view()
             assert len(set(map(len, view.states))) == 1
+            assert view.chat_bytes == held_bytes(engine, view), "the picture and the figure agree"
+    assert engine.view().chat_bytes == held_bytes(engine, engine.view())
+
+
+def held_bytes(engine: Engine, view: StoreView) -> int:
+    """Bytes of the blocks that a view shows."""
+    sizes = engine.generations.block_sizes
+    return sum((len(states) - states.count("w")) * size for states, size in zip(view.states, sizes, strict=False))
 
 
 @pytest.mark.parametrize("name", ["full q8", "mixed q8"])
