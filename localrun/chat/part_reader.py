@@ -16,7 +16,7 @@ from localrun.chat.pieces import TextPiece, lines_in_words, n_bytes
 
 AskModel = Callable[[Request], Completion]
 
-_KINDS_SHARE = 3  # the part of a digest that kinds of lines may take
+_KINDS_SHARE = 2  # the part of a digest that kinds of lines may take
 _STUTTER = re.compile(r"(\S[^\n]{0,120}?[ \t])\1{3}")  # the same words four times on end within a line
 _MOST_STUTTERS = 0.25  # of the notes: a model that repeats itself more often is too small to note anything
 
@@ -58,7 +58,7 @@ class PartReader:
             yield note
         if not self.is_stopped:
             self._add_kinds()
-        while not self.is_stopped and len(self._notes) > 1 and self._size() > self._room:
+        while self._is_of_use and not self.is_stopped and len(self._notes) > 1 and self._size() > self._room:
             before, self._notes = self._notes, []
             for note in self._noted(_batches(before, self.plan.piece_bytes)):
                 self._keep(note)
@@ -78,12 +78,14 @@ class PartReader:
         return f"all of it read in {parts}{'' if self._is_of_use else '; the notes repeat themselves and are left out'}"
 
     def digest(self) -> FilePart:
-        """The notes as a file; shortened alike where they are too many because the reading was stopped."""
+        """The notes as a file, shortened alike where they are too many because the reading was stopped; the kinds of
+        lines alone where they are of no use."""
+        if not self._is_of_use:
+            return FilePart(f"{self.plan.name} condensed", self._kinds)
         most = self._room // max(len(self._notes), 1)
         fits = self._size() <= self._room
         notes = [text if fits or len(text) <= most else f"{text[:most]}…" for text in map(str, self._notes)]
-        if not notes and self._is_of_use:
-            notes = ["Nothing was noted that helps to answer the question."]
+        notes = notes or ["Nothing was noted that helps to answer the question."]
         heading = f"Notes on {self.plan.name} for the question “{self.plan.question}”, {self.summary}:"
         return FilePart(f"{self.plan.name} in parts", "\n\n".join(filter(None, [heading, *notes, self._kinds])))
 
@@ -99,8 +101,7 @@ class PartReader:
         shown = kinds.condensed(most).text
         if kinds.are_clear and n_bytes(shown) <= most:
             self._kinds = shown
-        if self._kinds and self._n_stutters > _MOST_STUTTERS * self.n_read:
-            self._is_of_use, self._notes = False, []
+            self._is_of_use = self._n_stutters <= _MOST_STUTTERS * self.n_read
 
     def _noted(self, pieces: Sequence[TextPiece]) -> Iterator[Note]:
         """A note on each piece; one that turns out to be too long is cut again."""

@@ -110,6 +110,7 @@ def test_notes_of_a_model_that_repeats_itself_are_left_out() -> None:
     reader = PartReader(plan(), Stutters())
     assert not any(note.text for note in reader.read())
     assert reader.summary.endswith("; the notes repeat themselves and are left out")
+    assert reader.digest().name == "server.log condensed"
     assert "INFO" not in reader.digest().text
     assert "[×5,000, 1–5,000] # all is well" in reader.digest().text
 
