@@ -18,6 +18,7 @@ from localrun.text.template import ChatTemplate
 
 WRITTEN = "written_calls"  # of a message: the calls to be put into its text once it is rendered
 _MARKS = ("zqalpha", "zqbravo", "zqcharlie", "zqdelta", "zqecho")  # words that no template has of its own
+_ANSWERED = "Done."  # what agents say for a model that has to answer first
 _REMINDER = "<system-reminder>\n{}\n</system-reminder>"
 
 
@@ -30,6 +31,7 @@ class MessageOrder:
     systems: bool  # two of them in the beginning
     later_systems: bool  # one after the first turn
     same_role: bool  # turns of the same role in a row
+    after_results: bool  # a turn of the user's right after results of calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,9 @@ def arrange(template: ChatTemplate, messages: Sequence[TemplateMessage]) -> Arra
         notes.append("the chat template takes no system message after the first turn: it is given as the user's")
     if not order.same_role:
         turns = _alternating(turns)
+    if not order.after_results and any(map(_follows_result, turns, turns[1:])):
+        turns = _answered(turns)
+        notes.append(f"the chat template wants an answer after results: {_ANSWERED!r} was put before the user's turn")
     return Arranged(leading + turns, tuple(notes))
 
 
@@ -74,15 +79,19 @@ def order_of(template: ChatTemplate) -> MessageOrder:
 def _found_order(source: str, bos_token: str, eos_token: str) -> MessageOrder:
     template = ChatTemplate(source, bos_token, eos_token)
 
-    def shows(*roles: str) -> bool:
-        messages = [{"role": role, "content": mark} for role, mark in zip(roles, _MARKS, strict=False)]
+    def is_shown(messages: Sequence[TemplateMessage]) -> bool:
         try:
             text = template.render(messages)
         except LocalrunError:
             return False
-        places = [text.find(message["content"]) for message in messages]
+        places = [text.find(message["content"]) for message in messages if message["content"]]
         return -1 not in places and places == sorted(places)
 
+    def shows(*roles: str) -> bool:
+        return is_shown([{"role": role, "content": mark} for role, mark in zip(roles, _MARKS, strict=False)])
+
+    before = [{"role": "user", "content": _MARKS[0]}, _CALL, {**_RESULT, "content": _MARKS[1]}]
+    after = [*before, {"role": "user", "content": _MARKS[2]}]
     system = shows("system", "user")
     return MessageOrder(
         developer=shows("developer", "user"),
@@ -90,22 +99,28 @@ def _found_order(source: str, bos_token: str, eos_token: str) -> MessageOrder:
         systems=system and shows("system", "system", "user", "assistant", "user"),
         later_systems=system and shows("system", "user", "assistant", "system", "user"),
         same_role=shows("user", "user", "assistant", "assistant", "user"),
+        after_results=is_shown(after) or not is_shown(_answered(after)),
     )
 
 
+_NUMBER = "call12345"  # as long as Mistral's have to be
+_FUNCTION = {"name": "zqcall", "arguments": {}}
+_CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": _NUMBER, "type": "function", "function": _FUNCTION}]}
+_RESULT = {"role": "tool", "tool_call_id": _NUMBER, "name": "zqcall"}
 _SYSTEM = ("system", "developer")
 _TURNS = ("user", "assistant")
 
 
 def _is_usual(messages: Sequence[TemplateMessage]) -> bool:
-    """Whether there is at most one system message, at the beginning, and turns alternate.
+    """Whether there is at most one system message, at the beginning, and turns alternate; after results comes no user.
 
     Calls and their results are turns of their own.
     """
     roles = [message.get("role") for message in messages]
     turns = roles[1:] if roles[:1] == ["system"] else roles
     repeats = any(a == b and a in _TURNS for a, b in pairwise(turns))
-    return not repeats and not any(role in _SYSTEM for role in turns)
+    interrupts = any(map(_follows_result, messages, messages[1:]))
+    return not repeats and not interrupts and not any(role in _SYSTEM for role in turns)
 
 
 def _joined(messages: Sequence[TemplateMessage]) -> TemplateMessage:
@@ -137,6 +152,21 @@ def _alternating(turns: Sequence[TemplateMessage]) -> list[TemplateMessage]:
             arranged[-1] = _joined([last, turn])
         else:
             arranged.append(turn)
+    return arranged
+
+
+def _follows_result(message: TemplateMessage, turn: TemplateMessage) -> bool:
+    """Whether `turn`, the user's, follows the result of a call."""
+    return is_result(message) and turn.get("role") == "user"
+
+
+def _answered(turns: Sequence[TemplateMessage]) -> list[TemplateMessage]:
+    """The turns with an answer wherever the user speaks after results."""
+    arranged: list[TemplateMessage] = []
+    for turn in turns:
+        if arranged and _follows_result(arranged[-1], turn):
+            arranged.append({"role": "assistant", "content": _ANSWERED})
+        arranged.append(turn)
     return arranged
 
 

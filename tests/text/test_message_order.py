@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localrun.text.message_order import arrange, order_of
+from localrun.text.message_order import Arranged, arrange, order_of
 from localrun.text.template import CHATML, ChatTemplate
 
 LOOP = "{%- for m in messages -%}[{{ m.role }}]{{ m.content }}{%- endfor -%}"
@@ -39,10 +39,11 @@ def numbered(roles: Sequence[str]) -> list[dict[str, Any]]:
 def lost(template: ChatTemplate, messages: list[dict[str, Any]]) -> list[str]:
     """The messages that are not in the prompt, or not in their order."""
     text = template.render(arrange(template, messages).messages)
-    places = [text.find(message["content"]) for message in messages]
+    said = [message["content"] for message in messages if message["content"]]
+    places = [text.find(one) for one in said]
     if -1 not in places and places != sorted(places):
         return ["the order"]
-    return [message["content"] for message, place in zip(messages, places, strict=True) if place < 0]
+    return [one for one, place in zip(said, places, strict=True) if place < 0]
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
@@ -71,6 +72,26 @@ def test_a_template_that_takes_all_is_given_all_as_it_is() -> None:
     assert order_of(ChatTemplate(LOOP)).developer
 
 
+def test_a_user_who_speaks_after_results_is_heard() -> None:
+    """As Mistral's templates: calls and results stand between turns that alternate."""
+    strict = ChatTemplate(
+        "{%- set seen = namespace(turns=0) -%}{%- for m in messages -%}{%- if m.role != 'tool' and not m.tool_calls -%}"
+        "{%- if (m.role == 'user') != (seen.turns % 2 == 0) -%}{{- raise_exception('must alternate') -}}{%- endif -%}"
+        "{%- set seen.turns = seen.turns + 1 -%}{%- endif -%}[{{ m.role }}]{{ m.content }}{%- endfor -%}"
+    )
+    call = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}
+    messages = [*numbered(("user",)), call, {"role": "tool", "content": "1"}, {"role": "tool", "content": "2"}]
+    later = [{"role": "user", "content": "stop"}, {"role": "user", "content": "now"}]
+    arranged = arrange(strict, messages + later)
+    assert arranged.messages[4:] == [
+        {"role": "assistant", "content": "Done."},
+        {"role": "user", "content": "stop\n\nnow"},
+    ]
+    assert "results" in arranged.notes[0]
+    assert arrange(strict, messages) == Arranged(messages)
+    assert arrange(ChatTemplate(LOOP), messages + later) == Arranged(messages + later), "where it need not be"
+
+
 def test_a_system_message_in_the_middle_is_marked_as_one() -> None:
     arranged = arrange(ChatTemplate(TEMPLATES["system first"]), numbered(("user", "assistant", "system", "user")))
     assert arranged.messages[2] == {"role": "user", "content": "<system-reminder>\nzz2yy\n</system-reminder>"}
@@ -92,19 +113,37 @@ def test_calls_and_their_results_stay_turns_of_their_own() -> None:
     assert [message["role"] for message in arranged] == ["user", "assistant", "assistant", "tool", "tool"]
 
 
-@pytest.mark.slow
-def test_templates_of_published_models_lose_nothing() -> None:
-    """Those that llama.cpp tests with. One stands the system message in the last turn, which is its own order."""
+def published_templates() -> dict[str, ChatTemplate]:
+    """Those that llama.cpp tests with."""
     if not (peers := os.environ.get("LOCALRUN_PEERS")):
         pytest.skip("no templates: LOCALRUN_PEERS is not set")
-    sources = {path.stem: path.read_text("utf-8") for path in Path(peers, "templates").glob("*.jinja")}
-    assert sources, "`make peers` brings them"
-    wrong = {}
-    for (name, source), roles in itertools.product(sources.items(), (CODEX[:4], CODEX, CLAUDE_CODE[:3], CLAUDE_CODE)):
-        template = ChatTemplate(source, "<s>", "</s>")
-        try:
-            if missing := lost(template, numbered(roles)):
-                wrong[name] = missing
-        except Exception as error:
-            wrong[name] = [str(error)]
-    assert not {name: missing for name, missing in wrong.items() if missing != ["the order"]}
+    paths = list(Path(peers, "templates").glob("*.jinja"))
+    assert paths, "`make peers` brings them"
+    return {path.stem: ChatTemplate(path.read_text("utf-8"), "<s>", "</s>") for path in paths}
+
+
+def wrong(template: ChatTemplate, messages: list[dict[str, Any]]) -> list[str]:
+    try:
+        return lost(template, messages)
+    except Exception as error:
+        return [str(error)]
+
+
+@pytest.mark.slow
+def test_templates_of_published_models_lose_nothing() -> None:
+    """One stands the system message in the last turn, which is its own order."""
+    orders = (CODEX[:4], CODEX, CLAUDE_CODE[:3], CLAUDE_CODE)
+    tried = itertools.product(published_templates().items(), orders)
+    found = [(name, wrong(template, numbered(roles))) for (name, template), roles in tried]
+    assert not [(name, missing) for name, missing in found if missing not in ([], ["the order"])]
+
+
+@pytest.mark.slow
+def test_templates_of_published_models_hear_who_speaks_after_results() -> None:
+    call = {"id": "call12345", "type": "function", "function": {"name": "f", "arguments": {"a": "b"}}}
+    messages = numbered(("user", "assistant", "tool", "user"))
+    messages[1] |= {"content": "", "tool_calls": [call]}
+    messages[2] |= {"tool_call_id": call["id"], "name": "f"}
+    showing = [one for one in published_templates().items() if not wrong(one[1], messages[:3])]
+    assert len(showing) > 50
+    assert not {name: missing for name, template in showing if (missing := wrong(template, messages))}
