@@ -90,8 +90,13 @@ def _found_order(source: str, bos_token: str, eos_token: str) -> MessageOrder:
     def shows(*roles: str) -> bool:
         return is_shown([{"role": role, "content": mark} for role, mark in zip(roles, _MARKS, strict=False)])
 
-    before = [{"role": "user", "content": _MARKS[0]}, _CALL, {**_RESULT, "content": _MARKS[1]}]
-    after = [*before, {"role": "user", "content": _MARKS[2]}]
+    first, result, later = _MARKS[:3]
+    after: list[TemplateMessage] = [
+        {"role": "user", "content": first},
+        _CALL,
+        {**_RESULT, "content": result},
+        {"role": "user", "content": later},
+    ]
     system = shows("system", "user")
     return MessageOrder(
         developer=shows("developer", "user"),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localrun.text.message_order import Arranged, arrange, order_of
+from localrun.text.message_order import arrange, order_of
 from localrun.text.template import CHATML, ChatTemplate
 
 LOOP = "{%- for m in messages -%}[{{ m.role }}]{{ m.content }}{%- endfor -%}"
@@ -88,8 +88,8 @@ def test_a_user_who_speaks_after_results_is_heard() -> None:
         {"role": "user", "content": "stop\n\nnow"},
     ]
     assert "results" in arranged.notes[0]
-    assert arrange(strict, messages) == Arranged(messages)
-    assert arrange(ChatTemplate(LOOP), messages + later) == Arranged(messages + later), "where it need not be"
+    assert arrange(strict, messages).messages == messages
+    assert arrange(ChatTemplate(LOOP), messages + later).messages == messages + later, "where it need not be"
 
 
 def test_a_system_message_in_the_middle_is_marked_as_one() -> None:
