@@ -10,6 +10,8 @@ from localrun.server.openai_usage import usage
 from localrun.server.refusal import Refusal
 from localrun.server.sse import data_frame
 
+END = data_frame("[DONE]")  # of every stream, also of one that failed: some clients read up to it
+
 
 class OpenAICodec(Codec):
     """Writes objects of one kind, and chunks of a stream."""
@@ -32,13 +34,13 @@ class OpenAICodec(Codec):
 
     def end(self) -> bytes:
         total = self._frame({"choices": [], "usage": self._usage()}) if self._with_usage else b""
-        return total + data_frame("[DONE]")
+        return total + END
 
     def ping(self) -> bytes:
         return b": ping\n\n"
 
     def failure(self, refusal: Refusal) -> bytes:
-        return data_frame(error_body(refusal))
+        return data_frame(error_body(refusal)) + END
 
     def done(self, index: int, completion: Completion) -> None:
         """Note a complete answer, for the usage of all."""

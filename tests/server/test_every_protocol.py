@@ -170,8 +170,10 @@ def dying() -> Iterator[httpx.Client]:
 
 @pytest.mark.parametrize("path", PROTOCOLS)
 def test_an_engine_that_dies_ends_a_stream_with_an_error(dying: httpx.Client, path: str) -> None:
-    objects = frames(dying.post(path, json={**question(path, "ab"), "stream": True}).text)
+    stream = dying.post(path, json={**question(path, "ab"), "stream": True}).text
+    objects = frames(stream)
     assert deltas(path, objects) == ["a", "b"]
+    assert stream.endswith("data: [DONE]\n\n") == ("completions" in path), "where streams have such an end"
     end = json.dumps(objects[-1])
     assert "engine_died" in end or ("response.failed" in end and "server_error" in end)
     assert not any(ENDS[path] in json.dumps(one, separators=(",", ":")) for one in objects)
