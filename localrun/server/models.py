@@ -68,7 +68,8 @@ class ModelHost:
     @asynccontextmanager
     async def use(self, name: str, keep_alive: float | None = None) -> AsyncIterator[EngineClient]:
         """Keep the model of a name loaded for a `with` block. Raises Refusal for an unknown name, and LocalrunError."""
-        wanted = await asyncio.to_thread(self.find, name)
+        if (wanted := self._loaded_as(name)) is None:
+            wanted = await asyncio.to_thread(self.find, name)
         client = await self._acquire(wanted)
         try:
             yield client
@@ -83,21 +84,29 @@ class ModelHost:
 
     def find(self, name: str) -> ModelChoice:
         """The model of a name; the loaded one for an empty name. Reads the disk. Raises Refusal."""
-        loaded = self.choice
-        name = self._options.aliases.get(name.lower().removesuffix(":latest"), name)
-        if not name or self._options.any_model or name.lower() in names_of(loaded):
-            return loaded
+        if (meant := self._loaded_as(name)) is not None:
+            return meant
+        name = self._without_alias(name)
         try:
             stored = resolve_listed(name)
         except NotFoundError as error:
             raise Refusal(404, f"{error.message} ({error.hint})", "model_not_found", "model") from None
-        for known in (loaded, self._first):  # with its adapters
+        for known in (self.choice, self._first):  # with its adapters
             if isinstance(known.stored, StoredModel) and stored.path == known.stored.path:
                 return known
         if self._options.no_swap:
             what = f"{name} is not loaded, and --no-swap keeps it so"
             raise Refusal(404, what, "model_not_found", "model")
         return ModelChoice(stored, stored.precision)
+
+    def _loaded_as(self, name: str) -> ModelChoice | None:
+        """The loaded model, where it is meant: most requests cost no look at the disk."""
+        name = self._without_alias(name)
+        is_meant = not name or self._options.any_model or name.lower() in names_of(self.choice)
+        return self.choice if is_meant else None
+
+    def _without_alias(self, name: str) -> str:
+        return self._options.aliases.get(name.lower().removesuffix(":latest"), name)
 
     def listed(self) -> list[StoredModel]:
         """The models that can be requested. Reads the disk."""

@@ -77,6 +77,17 @@ def checking_host(open_client: OpenClient, check: Callable[[ModelChoice, int], N
     return host
 
 
+def test_requests_for_the_loaded_model_do_not_look_at_the_disk() -> None:
+    async def scenario() -> None:
+        async with hosting(ServerOptions(aliases={"gpt": "one"})) as host:
+            host.models.find = lambda name: pytest.fail(f"{name} was looked for")  # type: ignore[method-assign]
+            for name in ("", "one", "ONE:latest", "one:q8_0", "gpt"):
+                async with host.models.use(name):
+                    assert host.loaded == ["one"]
+
+    asyncio.run(scenario())
+
+
 async def settle() -> None:
     """Let everything go on as far as it can: loads take a thread."""
     for _ in range(20):
