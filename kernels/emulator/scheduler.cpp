@@ -13,6 +13,8 @@ emu_place emu_at;
 
 namespace {
 struct Thread : emu_thread {
+  uint32_t turn;     // its place in the order of this block
+  Thread* after;     // who has the next place; null of the last
   Fiber* fiber;      // null until it has started
   const char* file;  // where it waits; null of one that has returned
   int line;
@@ -50,7 +52,7 @@ char barrier_tag[2], syncwarp_tag[32], start_tag, end_tag;  // addresses for the
 
 // The order in which threads, and blocks, take turns.
 uint32_t seed, random_state;
-std::vector<uint32_t> order, place;  // threads[order[i]] is the i-th; place is the inverse
+std::vector<uint32_t> order;  // threads[order[i]] is the i-th
 void shuffle(std::vector<uint32_t>& v) {
   const uint32_t n = (uint32_t)v.size();
   for (uint32_t i = 0; i < n; i++) v[i] = seed == 1 ? n - 1 - i : i;
@@ -63,12 +65,10 @@ void shuffle(std::vector<uint32_t>& v) {
 // A bit for each turn: who goes on is asked at every meeting.
 uint64_t ready[MAX_THREADS / 64], at_barrier[MAX_THREADS / 64];
 void mark(uint64_t (&turns)[MAX_THREADS / 64], const Thread& thread) {
-  const uint32_t turn = place[thread.index];
-  turns[turn / 64] |= 1ull << turn % 64;
+  turns[thread.turn / 64] |= 1ull << thread.turn % 64;
 }
 void stop(const Thread& thread) {
-  const uint32_t turn = place[thread.index];
-  ready[turn / 64] &= ~(1ull << turn % 64);
+  ready[thread.turn / 64] &= ~(1ull << thread.turn % 64);
 }
 void wake(uint32_t warp, uint32_t lanes) {
   if (!seed) {
@@ -90,10 +90,12 @@ Thread* first_ready(uint32_t first, uint32_t end) {
   }
   return nullptr;
 }
+bool is_ready(const Thread& thread) { return ready[thread.turn / 64] >> thread.turn % 64 & 1; }
+// Mostly who comes after: the processor foresees that, where it would wait for the bits of a search.
 Thread* next_ready(const Thread* from) {
-  const uint32_t after = place[from->index] + 1;
-  Thread* found = first_ready(after, n_threads);
-  return found ? found : first_ready(0, after);
+  if (from->after && is_ready(*from->after)) return from->after;
+  Thread* found = first_ready(from->turn + 1, n_threads);
+  return found ? found : first_ready(0, from->turn + 1);
 }
 void thread_main();
 // The next fiber's stack, most often what is switched to next, lies on a page of its own: fetched while this one runs.
@@ -190,10 +192,11 @@ void run_block(emu_dim at) {
   release(&start_tag);
   shuffle(order);
   emu_at.block = at;
-  for (uint32_t i = 0; i < n_threads; i++) {
-    Thread& t = threads[i];
+  for (uint32_t turn = 0; turn < n_threads; turn++) {
+    Thread& t = threads[order[turn]];
+    t.turn = turn, t.after = turn + 1 < n_threads ? &threads[order[turn + 1]] : nullptr;
     t.fiber = nullptr, t.file = "", t.n_copies = t.n_groups = 0, t.shared_bytes = 0;
-    place[order[i]] = i, ready[i / 64] |= 1ull << i % 64;
+    ready[turn / 64] |= 1ull << turn % 64;
   }
   for (uint32_t i = 0; i < n_threads; i += 32)
     for (Meeting& m : warps[i / 32].meetings) m.here = 0;
@@ -263,7 +266,7 @@ int emu_launch(const emu_call* the_call, const uint32_t grid[3], const uint32_t 
   number_threads(emu_at.block_dim);
   memset(ready, 0, sizeof ready), memset(at_barrier, 0, sizeof at_barrier);
   fiber_of_caller(caller);
-  order.resize(n_threads), place.resize(n_threads);
+  order.resize(n_threads);
   void* memory = nullptr;
   if (call->shared_bytes && posix_memalign(&memory, 128, call->shared_bytes))
     return snprintf(message, sizeof message, "out of memory") > 0;
