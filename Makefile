@@ -47,7 +47,7 @@ lint: $(VENV)/quick
 lint-systems: lint-darwin lint-win32
 
 lint-darwin lint-win32: lint-%: $(VENV)/quick
-	$(BIN)/mypy --platform $* --cache-dir .mypy_cache/$* localrun tui
+	MYPY_CACHE_DIR=$${MYPY_CACHE_DIR:-.mypy_cache/$*} $(BIN)/mypy --platform $* localrun tui
 
 # The library with every instruction set.
 native: $(VENV)/dev
