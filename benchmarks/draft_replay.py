@@ -33,6 +33,7 @@ from localrun.formats.detect import open_model_file
 from localrun.text.tokenizer import tokenizer_from_gguf
 
 CTX = 4096
+GLANCE = 0.2  # of a look, that a glance takes
 
 
 class Replay:
@@ -46,6 +47,10 @@ class Replay:
         replay = self
 
         class Timed(Lookup):
+            def may_draft(self, token_ids: Sequence[int]) -> bool:
+                replay.now += GLANCE * replay.look
+                return super().may_draft(token_ids)
+
             def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
                 replay.now += replay.look
                 return super().draft(token_ids, most)

@@ -139,6 +139,17 @@ class Depths:
             if record := self.records.get(one.number):
                 record.looking -= seconds / len(sequences)
 
+    def glanced(self, sequences: Sequence[GenerationState], seconds: float, n_rested: int) -> int:
+        """Record likewise that there was nothing to draft at a glance, after so many steps that are not recorded yet ->
+        steps until the next one."""
+        seconds = min(seconds, self.look or seconds)
+        is_over = True
+        for one in sequences:
+            if record := self.records.get(one.number):
+                record.looking -= seconds / len(sequences)
+                is_over = is_over and record.looking < 0
+        return max(0, self.rest(sequences) - n_rested) if is_over else 0
+
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step; those that read prompts, too, say nothing, and have no drafts."""
         if any(work.sequence.prefilling for work in plan.work):

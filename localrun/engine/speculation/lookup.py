@@ -71,6 +71,11 @@ class Lookup:
         (self._add_many if end - known > MANY else self._add)(known + 1, end)
         return end == len(self._ids)
 
+    def may_draft(self, token_ids: Sequence[int]) -> bool:
+        """Whether the last three tokens may have stood in the text before, or a quotation may go on."""
+        is_read = self.read(token_ids, MOST_READ)
+        return is_read and (self._before[-1] != NOWHERE or self._beside() != NOWHERE)
+
     def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
         """The tokens after the place whose tokens before it are the same for longest: of equal ones that where a
         quotation goes on, then the latest. Where there is none, the tokens with which a quotation goes on."""
@@ -85,10 +90,13 @@ class Lookup:
             place, length = self._resumed(beside), self._n_alike
         if place == NOWHERE:
             return DraftedTokens()
-        self._distance = period = end - place  # the draft may go on into itself
-        tokens = [self._ids[place + n % period] for n in range(most)]
+        self._distance = period = end - place
+        tokens = self._ids[place : place + most]
+        if period < most:  # the draft goes on into itself
+            tokens = (tokens * (1 + most // period))[:most]
         agreed = min([common_prefix(tokens, self._ids[one : one + most]) for one in others], default=0)
-        return DraftedTokens(tuple(tokens), length, after_edit=is_edit, agreed=agreed).until(BREAK)
+        draft = DraftedTokens(tuple(tokens), length, after_edit=is_edit, agreed=agreed)
+        return draft.until(BREAK) if BREAK in draft.tokens else draft
 
     def _longest(self, beside: int) -> tuple[int, int, list[int]]:
         """The place whose tokens before it are the same for longest, how many these are, and other places after three
@@ -203,5 +211,9 @@ def n_alike(a: Sequence[int], b: Sequence[int]) -> int:
     """How many tokens at the ends of two texts are the same."""
     if a == b:
         return len(a)
-    most = min(len(a), len(b))
-    return next((n for n in range(most) if a[-1 - n] != b[-1 - n]), most)
+    n = 0
+    for one, other in zip(reversed(a), reversed(b), strict=False):
+        if one != other:
+            break
+        n += 1
+    return n

@@ -7,33 +7,12 @@ from localrun.backends.executor import Executor
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import Depths
 from localrun.engine.speculation.drafter import DraftedTokens, Drafter, GuessingProgram
+from localrun.engine.speculation.rest import Rest
 from localrun.engine.step_plan import StepPlan, StepWork
 
 MOST_BEHIND = 6  # tokens that a step computes again beside drafts: without any the next state is one to go on from
 NOTHING = DraftedTokens()
 MOST_ROWS = 64  # that a step chooses tokens from, drafts included
-
-
-class Rest:
-    """Steps of some answers that nothing is drafted for: drafts have lost as much as they may."""
-
-    def __init__(self) -> None:
-        self.sequences: list[GenerationState] = []
-        self.n_left = self.n_done = 0  # steps
-        self.is_on = False
-
-    def begin(self, sequences: list[GenerationState], n: int) -> None:
-        self.sequences, self.n_left, self.n_done, self.is_on = sequences, n, 0, False
-
-    def goes_on(self, decoding: Sequence[StepWork]) -> bool:
-        """Whether a step of these is one of them: others begin anew."""
-        self.is_on = self.n_left > 0 and [work.sequence for work in decoding] == self.sequences
-        if self.is_on:
-            self.n_left, self.n_done = self.n_left - 1, self.n_done + 1
-        return self.is_on
-
-    def end(self) -> None:
-        self.begin([], 0)
 
 
 class Speculation:
@@ -63,14 +42,14 @@ class Speculation:
         self.last: StepPlan | None = None  # the last step that was recorded, and when it ended
         self.ended = 0.0
         self.followed = self.recorded = 0.0  # seconds since then: of following, and of drafting that are recorded
-        self.observed = 0.0  # likewise of recording steps
+        self.observed = self.glanced = 0.0  # likewise of recording steps, and of glances
 
     def propose(self, work: Sequence[StepWork], is_reading: bool) -> list[tuple[int, ...]]:
         """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
         for any, as in a step that is reading prompts."""
         if is_reading:
             self._read(work)
-        is_resting = not is_reading and self.rest.goes_on(work)
+        is_resting = not is_reading and self.rest.goes_on(work, self._finds_nothing)
         self.sleeps = is_resting and not self.has_ended and (self.model is None or self.depths.guesses_rest)
         return [] if is_reading or is_resting else self._propose(work)
 
@@ -123,16 +102,32 @@ class Speculation:
         if self.model is not None:
             self.model.close()
 
+    def _finds_nothing(self) -> bool:
+        """Whether a glance finds nothing to draft for those that rest: a look takes several times as long."""
+        if self.model is not None and not self.depths.guesses_rest:
+            return False
+        started, found = time.perf_counter(), False
+        for sequence in self.rest.sequences:
+            if self.depths.most(sequence) and (drafter := self._drafter(sequence)) is not None:
+                found = drafter.may_draft(sequence.token_ids) or found
+        for sequence in () if found else self.rest.sequences:
+            sequence.figures.n_searched += 1
+        seconds = time.perf_counter() - started
+        self.glanced += seconds
+        self.rest.n_left = self.depths.glanced(self.rest.sequences, seconds, self.rest.n_done)
+        return not found
+
     def _propose(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
         started = time.perf_counter()
         self._wake(decoding, started)
         drafts, sequences = self._drafts(decoding), [work.sequence for work in decoding]
         seconds = time.perf_counter() - started + self.observed
         self.depths.looked(sequences, seconds - self.recorded)
-        spend(sequences, seconds)
-        self.followed = self.recorded = self.observed = 0.0
+        spend(sequences, seconds + self.glanced)
+        self.followed = self.recorded = self.observed = self.glanced = 0.0
         if not any(drafts):
-            self.rest.begin(sequences, self.depths.rest(sequences))
+            is_measured = all(one.number in self.depths.records for one in sequences)
+            self.rest.begin(sequences, self.depths.rest(sequences), is_measured)
             return []
         return drafts
 
