@@ -85,7 +85,10 @@ class Depths:
             return 0
         computed = {work.sequence.number: work.n for work in decoding}
         likely = [(self.records[one.number].guess_likelihood, computed[one.number]) for one in sequences]
-        return self.best_guess(likely, len(decoding), sum(computed.values()), rows)[0]
+        depth = self.best_guess(likely, len(decoding), sum(computed.values()), rows)[0]
+        for one in () if depth else sequences:
+            self.records[one.number].doubt()
+        return depth
 
     def best_guess(
         self, likely: Sequence[tuple[float, int]], n_answers: int, n_plain: int, rows: int
@@ -140,8 +143,7 @@ class Depths:
                 record.looking -= seconds / len(sequences)
 
     def glanced(self, sequences: Sequence[GenerationState], seconds: float, n_rested: int) -> int:
-        """Record likewise that there was nothing to draft at a glance, after so many steps that are not recorded yet ->
-        steps until the next one."""
+        """Record likewise a glance, after so many steps that are not recorded yet -> steps until the next one."""
         seconds = min(seconds, self.look or seconds)
         is_over = True
         for one in sequences:

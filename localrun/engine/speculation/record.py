@@ -6,12 +6,14 @@ from localrun.base.dataclass import dataclass
 from localrun.engine.speculation.drafter import HALF_EVIDENCE, DraftedTokens
 
 PRIOR_WEIGHT = 2.0  # drafts that what is thought before counts as
+GUESS_WEIGHT = 8.0  # likewise of what guesses of a program were right by in all answers
 AFTER_EDIT = 0  # key of lookups whose newest tokens match nothing
 AGREED = 1 << 12  # key of tokens that several places go on with
 USUAL_AGREED = 0.8  # of such tokens are taken to be right until there are some
 GUESSED = -1  # key of the guesses of a program with the least evidence; others count down from it
 USUAL_GUESS = 0.7  # of such guesses are taken to be right until there are some
 FADING = 0.9  # of what was seen, with every further draft
+DOUBT = 0.95  # likewise of guesses, with every step that none is worth a try in: it may have been bad luck
 LASTING = 0.98  # likewise of what was seen in all answers
 
 
@@ -62,7 +64,13 @@ class Record:
     def guess_likelihood(self) -> float:
         """The same of a guess of a program that is not made yet."""
         right, tried = (sum(n for key, n in one.items() if key <= GUESSED) for one in (self.right, self.tried))
-        return (right + PRIOR_WEIGHT * self.usual.likelihood) / (tried + PRIOR_WEIGHT)
+        return (right + GUESS_WEIGHT * self.usual.likelihood) / (tried + GUESS_WEIGHT)
+
+    def doubt(self) -> None:
+        """Let what was seen of guesses count less, as it says that none is worth a try."""
+        for key in self.tried:
+            if key <= GUESSED:
+                self.right[key], self.tried[key] = DOUBT * self.right[key], DOUBT * self.tried[key]
 
     def learn(self, n_drafted: int, n_accepted: int) -> None:
         """Record a verified draft: the tokens after a wrong one say nothing."""

@@ -396,6 +396,38 @@ def test_guesses_are_tried_more_and_more_seldom_until_some_gain() -> None:
     assert steps_of_rest(depths, answer) == pytest.approx(TRY / GUESS_SHARE, rel=0.01)
 
 
+def wrong_guesses(depths: Depths, answer: GenerationState, n: int, row: float) -> StepWork:
+    """n guesses of one token that are wrong -> the next step, in which each takes a quarter of one, and its row."""
+    guess = DraftedTokens.likely((5,), 0.5)
+    for _ in range(n):
+        depths.guessed(1, 0.25)
+        depths.choose([StepWork(answer, 1)], [guess], 63)
+        work = StepWork(answer, 1, guess.tokens)
+        depths.observe(StepPlan((work,)), 1.0 + row)
+        depths.settle(work, 0)
+    return StepWork(answer, 1)
+
+
+def test_a_few_wrong_guesses_say_little_after_many_right_ones() -> None:
+    depths, answer = Depths(), begun()
+    depths.observe(StepPlan((StepWork(answer, 1),)), 1.0)
+    depths.usual.learn(40, 28)
+    assert depths.wish([answer], [wrong_guesses(depths, answer, 3, row=0.0)], 63) > 0
+
+
+def test_after_bad_luck_guesses_are_tried_again_in_the_same_answer() -> None:
+    """As long as there is time that they may lose."""
+    depths, answer = Depths(), begun()
+    depths.observe(StepPlan((StepWork(answer, 1),)), 1.0)
+    depths.guess_purse = 8.0
+    depths.usual.learn(200, 150)
+    work, n = wrong_guesses(depths, answer, 12, row=0.25), 0
+    while not depths.wish([answer], [work], 63):
+        n += 1
+        assert n < 100
+    assert n > 5
+
+
 def test_steps_of_rest_count_in_how_long_a_cost_is_known() -> None:
     depths, answer = Depths(), begun()
     depths.cost.observe(3, 50.0)
