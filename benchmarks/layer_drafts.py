@@ -4,8 +4,9 @@ MODEL has a layer that drafts (MTP), or one beside it; its weights may be random
 such a layer first, where it is not there. First the time to the first token with the layer by that without it, in pairs
 that take turns and change order, for `--seconds`: the median, and the range that the median of more pairs lies in with
 95 %. `--first` measures nothing else. Then answers whose drafts the layer computes as always, but each guess is the
-token that comes with some probability, else another: the speed beside that without drafts, and beside what the costs
-that the depth is chosen by promise these very answers; over all rounds.
+token that comes with some probability, else another: the speed beside that without drafts, beside what the costs that
+the depth is chosen by promise these very answers at their end, and beside the gain that the engine tells of them; over
+all rounds.
 """
 
 import argparse
@@ -143,22 +144,23 @@ def speeds(held: Mapping[str, LoadedModel], rounds: int, n_tokens: int) -> None:
     assert speculation is not None
     for chance in CHANCES:
         plain, drafted = list[GenerationState](), list[GenerationState]()
-        dice = [wrong_places(n_tokens, chance, number) for number in range(rounds)]
-        for number, wrong in enumerate(dice):
-            prompt = text(N_PROMPT, number)
+        steps = seconds = 0.0  # that the costs promise without drafts, and with them
+        for number in range(rounds):
+            prompt, wrong = text(N_PROMPT, number), wrong_places(n_tokens, chance, number)
             plain.append(ask(held["off"], prompt, n_tokens))
             with Oracle(speculation, plain[-1].token_ids, chance, wrong):
                 drafted.append(ask(held["mtp"], prompt, n_tokens))
             assert drafted[-1].token_ids == plain[-1].token_ids, "drafts changed the answer"
-        depths = speculation.depths
-        seconds = sum(predicted(depths, chance, n_tokens, wrong) for wrong in dice)
-        promised = rounds * (n_tokens - 1) * (depths.cost.of(1) + depths.between) / seconds
-        gain = sum(map(decoding, plain)) / sum(map(decoding, drafted))
+            depths = speculation.depths
+            steps += (n_tokens - 1) * (depths.cost.of(1) + depths.between)
+            seconds += predicted(depths, chance, n_tokens, wrong)
+        took = sum(map(decoding, drafted))
+        gain, told = sum(map(decoding, plain)) / took, 1 + sum(one.figures.saved_seconds for one in drafted) / took
         n_drafted, n_accepted = (
             sum(getattr(one.figures, f"n_{key}") for one in drafted) for key in ("drafted", "accepted")
         )
-        told = f"{gain:.2f} times as fast, {promised:.2f} predicted"
-        print(f"guesses right {chance:.0%}: {told}, {n_accepted} of {n_drafted} accepted", flush=True)
+        words = f"{gain:.2f} times as fast, {steps / seconds:.2f} predicted, {told:.2f} told"
+        print(f"guesses right {chance:.0%}: {words}, {n_accepted} of {n_drafted} accepted", flush=True)
 
 
 def main() -> None:
