@@ -79,8 +79,7 @@ class Depths:
         return not draft.tokens or (record is not None and record.guess_likelihood > record.likelihood(draft))
 
     def wish(self, sequences: Sequence[GenerationState], decoding: Sequence[StepWork], rows: int) -> int:
-        """How many tokens a program should guess after each of these, of all in a step, which has `rows` rows more at
-        most; guessing takes its time, too."""
+        """How many tokens a program should guess after each of these in a step, which has `rows` rows more at most."""
         if not sequences or not self.records or self.guesses_rest:
             return 0
         computed = {work.sequence.number: work.n for work in decoding}
@@ -104,15 +103,19 @@ class Depths:
             return 0, 1.0
         speed, all_right, rows_again = tokens / (plain + self.between), [1.0] * n, 0.0
         best, best_speed = 0, LEAST_GAIN * speed
+        most = 1 / max(1e-9, 1 - max(chance for chance, _ in likely))  # guesses in a row, the wrong one included
         for depth in range(1, min(MOST_DEPTH, rows // n) + 1):
             for index, (chance, computed) in enumerate(likely):
                 rows_again += all_right[index] * (1 - chance) * (computed + depth - 1)
                 all_right[index] *= chance
-            tokens += sum(all_right)
+            right = sum(all_right)
+            tokens += right
             seconds = self.cost.of(n_plain + n * depth) + self.guessing.of(depth, plain)
             seconds += self._again(n_answers, rows_again)
             if tokens / (seconds + self.between) > best_speed:
                 best, best_speed = depth, tokens / (seconds + self.between)
+            if (tokens + right * most) / (seconds + self.between) <= best_speed:  # deeper ones take no less
+                break
         return best, best_speed / speed if best else 1.0
 
     def worth_reading(self, sequence: GenerationState, n: int) -> bool:
@@ -138,19 +141,12 @@ class Depths:
         if self.look is not None:
             seconds = min(seconds, INTERRUPTED * self.look)
         self.look = smoothed(self.look, seconds)
-        for one in sequences:
-            if record := self.records.get(one.number):
-                record.looking -= seconds / len(sequences)
+        self._spend_on_looks(sequences, seconds)
 
     def glanced(self, sequences: Sequence[GenerationState], seconds: float, n_rested: int) -> int:
         """Record likewise a glance, after so many steps that are not recorded yet -> steps until the next one."""
-        seconds = min(seconds, self.look or seconds)
-        is_over = True
-        for one in sequences:
-            if record := self.records.get(one.number):
-                record.looking -= seconds / len(sequences)
-                is_over = is_over and record.looking < 0
-        return max(0, self.rest(sequences) - n_rested) if is_over else 0
+        self._spend_on_looks(sequences, min(seconds, self.look or seconds))
+        return max(0, self.rest(sequences) - n_rested)
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step; those that read prompts, too, say nothing, and have no drafts."""
@@ -180,9 +176,10 @@ class Depths:
     def rest(self, sequences: Sequence[GenerationState]) -> int:
         """Steps until drafts for one of these answers may be looked for again, should all be without; 0: now."""
         records = [self.records[one.number] for one in sequences if one.number in self.records]
-        if len(records) < len(sequences) or not (step := self.cost.of(len(sequences))):
+        left = max([record.looking for record in records], default=0.0)
+        if len(records) < len(sequences) or left >= 0 or not (step := self.cost.of(len(sequences))):
             return 0
-        return max(0, math.ceil(-max([record.looking for record in records]) / (LOOKS * step)))
+        return math.ceil(-left / (LOOKS * step))
 
     def rested(self, sequences: Sequence[GenerationState], n: int) -> None:
         """Record n steps without drafts for some answers."""
@@ -201,12 +198,10 @@ class Depths:
         lost = (self.seconds - self.plain_seconds) * len(work.drafts) / self.n_drafted
         self.takes_back = self.takes_back or work.sequence.n_behind > 0
         lost += self._again(1, work.sequence.n_behind)
-        gained = n_accepted * (self.plain_seconds + self.between)
-        is_guess = record.key <= GUESSED
-        looks = LOOKS_OF_GAIN * max(0.0, gained - lost)
-        self._allow(record, 0.0 if is_guess else gained - lost, looks, self.plain_seconds)
-        self._allow_guesses(gained - lost if is_guess else 0.0, self.plain_seconds)
-        return gained - lost
+        gain, is_guess = n_accepted * (self.plain_seconds + self.between) - lost, record.key <= GUESSED
+        self._allow(record, 0.0 if is_guess else gain, LOOKS_OF_GAIN * max(0.0, gain), self.plain_seconds)
+        self._allow_guesses(gain if is_guess else 0.0, self.plain_seconds)
+        return gain
 
     def forget(self, sequence: GenerationState) -> None:
         """Forget a sequence that has ended."""
@@ -228,6 +223,11 @@ class Depths:
         """Let an answer lose so many seconds more, or less, and spend so many more on looking for drafts."""
         record.purse = min(record.purse + seconds, MOST_LOSS * step)
         record.looking = min(record.looking + looks, MOST_LOSS * step)
+
+    def _spend_on_looks(self, sequences: Sequence[GenerationState], seconds: float) -> None:
+        for one in sequences:
+            if record := self.records.get(one.number):
+                record.looking -= seconds / len(sequences)
 
     def _again(self, n_answers: int, rows: float) -> float:
         """Seconds that the next step takes longer where it computes so many rows again, on the average."""
