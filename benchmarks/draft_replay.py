@@ -1,18 +1,16 @@
 """Drafts by lookup for recorded answers, without their model: `python -m benchmarks.draft_replay MODEL --answers FILE`.
 
 The answers of `benchmarks.drafts` are computed once and kept in FILE. Then the engine's own lookup and depths draft for
-them by a clock of their own, which a step moves on by `--step` and a share of it, `--row`, for each further row, and a
-look by `--look`. So what another policy gains is known in seconds, whatever else the machine does. Printed are the
-geometric means of the speeds beside steps of one row, and those of the best drafts that any earlier place of the text
-and any depth would have given.
+them by a clock of their own, which a step moves on by `--step` and a share of it, `--row`, for each further row, a look
+by `--look`, and a glance by a fifth of that. So what another policy gains is known in seconds, whatever else runs.
+Printed are the geometric means of the speeds beside steps of one row, those of the best drafts that any earlier place
+of the text and any depth would have given, and the shares of the time that looks and rejected rows took.
 """
 
 import argparse
 import json
-import math
 import statistics
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,7 +38,8 @@ class Replay:
     """The engine's speculation for recorded answers, one after the other, and the seconds that these take."""
 
     def __init__(self, step: float, row: float, look: float) -> None:
-        self.step, self.row, self.look, self.now = step, row, look, 0.0
+        self.step, self.row, self.look = step, row, look
+        self.now = self.looks = self.rejected = 0.0  # seconds
         self.speculation = speculation.Speculation(CTX, speculation.MOST_ROWS, lambda _: self.drafter())
 
     def drafter(self) -> Lookup:
@@ -48,14 +47,17 @@ class Replay:
 
         class Timed(Lookup):
             def may_draft(self, token_ids: Sequence[int]) -> bool:
-                replay.now += GLANCE * replay.look
+                replay.take(GLANCE * replay.look)
                 return super().may_draft(token_ids)
 
             def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
-                replay.now += replay.look
+                replay.take(replay.look)
                 return super().draft(token_ids, most)
 
         return Timed()
+
+    def take(self, seconds: float) -> None:
+        self.now, self.looks = self.now + seconds, self.looks + seconds
 
     def cost(self, n_drafts: int) -> float:
         return self.step * (1 + self.row * n_drafts)
@@ -74,7 +76,8 @@ class Replay:
             self.now += self.cost(len(work.drafts))
             self.speculation.observe(StepPlan((work,)), self.cost(len(work.drafts)))
             n_right = common_prefix(work.drafts, answer[n:])
-            if work.drafts:
+            if depth := len(work.drafts):
+                self.rejected += (self.cost(depth) - self.cost(0)) * (depth - n_right) / depth
                 self.speculation.settle(work, n_right)
             for token in answer[n : n + n_right + 1]:
                 state.append(token, 0.0)
@@ -92,6 +95,28 @@ class Replay:
             depth = max(range(most + 1), key=lambda depth: (1 + depth) / self.cost(depth))
             seconds, n = seconds + self.cost(depth), n + 1 + depth
         return (len(answer) - 1) * self.cost(0) / seconds
+
+
+class Found:
+    """What was found for answers of a kind."""
+
+    def __init__(self) -> None:
+        self.speeds: list[float] = []
+        self.best: list[float] = []
+        self.seconds = self.looks = self.rejected = 0.0
+
+    def add(self, replay: Replay, prompt: Sequence[int], answer: Sequence[int]) -> None:
+        seconds, looks, rejected = replay.now, replay.looks, replay.rejected
+        self.speeds.append(replay.speed(prompt, answer))
+        self.best.append(replay.best_speed(prompt, answer))
+        self.seconds += replay.now - seconds
+        self.looks += replay.looks - looks
+        self.rejected += replay.rejected - rejected
+
+    def __str__(self) -> str:
+        speed, best = map(statistics.geometric_mean, (self.speeds, self.best))
+        shares = f"looks {self.looks / self.seconds:.2%}, rejected rows {self.rejected / self.seconds:.2%}"
+        return f"{speed:5.2f} of at most {best:5.2f}, {shares} ({len(self.speeds)} answers)"
 
 
 def answers(model: str, rounds: int, n_tokens: int) -> Iterator[dict[str, Any]]:
@@ -119,20 +144,17 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=300)
     parser.add_argument("--step", type=float, default=4.0, help="milliseconds of one row")
     parser.add_argument("--row", type=float, default=0.15, help="of a step, that each further row takes")
-    parser.add_argument("--look", type=float, default=40, help="microseconds")
+    parser.add_argument("--look", type=float, default=100, help="microseconds, as long as one takes between two steps")
     options = parser.parse_args()
     if not options.answers.exists():
         options.answers.write_text(json.dumps(list(answers(options.model, options.rounds, options.tokens))))
-    replay = Replay(options.step / 1e3, options.row, options.look / 1e6)
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)  # logarithms
+    replay, found = Replay(options.step / 1e3, options.row, options.look / 1e6), dict[str, Found]()
     with patch.object(time, "perf_counter", lambda: replay.now):
         for one in json.loads(options.answers.read_text()):
             if len(one["answer"]) > 1:
-                asked = one["prompt"], one["answer"]
-                found[one["work"]].append((math.log(replay.speed(*asked)), math.log(replay.best_speed(*asked))))
-    for work, pairs in sorted(found.items()):
-        speed, best = (math.exp(statistics.mean(pair[n] for pair in pairs)) for n in range(2))
-        print(f"{work:50} {speed:5.2f} of at most {best:5.2f}  ({len(pairs)} answers)")
+                found.setdefault(one["work"], Found()).add(replay, one["prompt"], one["answer"])
+    for work, told in sorted(found.items()):
+        print(f"{work:50} {told}")
 
 
 if __name__ == "__main__":
