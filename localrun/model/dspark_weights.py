@@ -142,6 +142,8 @@ def for_taps(config: ModelConfig, body: ModelConfig) -> ModelConfig:
         told = "rows of {:,} numbers and {:,} tokens"
         theirs = (body.hidden_size, body.vocab_size)
         raise ValueError(f"it reads hidden {told.format(*sizes)}, the model has {told.format(*theirs)}")
-    if config.block.taps[-1] >= body.n_layers - 1 or config.block.mask_id >= config.vocab_size:
-        raise ValueError(f"it reads layer {config.block.taps[-1]} of {body.n_layers}, or a token that is not there")
+    if config.block.taps[-1] >= body.n_layers - 1:
+        raise ValueError(f"it reads layer {config.block.taps[-1]} of {body.n_layers}")
+    if config.block.mask_id >= config.vocab_size:
+        raise ValueError(f"its mask is token {config.block.mask_id:,} of {config.vocab_size:,}")
     return replace(config, max_context=max(config.max_context, body.max_context))
