@@ -12,6 +12,7 @@ from localrun_testing.chat_app import CHOICE, chat_app, ready
 from localrun_testing.model_screens import ScreenApp
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import ScriptedClient
+from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList, Static
 
@@ -29,6 +30,7 @@ from localrun.client.endpoints import (
     write_endpoints,
 )
 from localrun_tui.app import LocalrunApp
+from localrun_tui.screens.settings import theme_choice
 from localrun_tui.screens.settings.settings_groups import CHOICES, UNITS, in_groups
 from localrun_tui.screens.settings.settings_rows import edited, problem, setting_rows
 from localrun_tui.screens.settings.settings_screen import SettingsScreen
@@ -240,6 +242,32 @@ def test_every_setting_is_in_one_group_and_found_by_title_key_and_what_it_does()
         await until_text(pilot, "temperature:")  # its key
 
     drive(ScreenApp(SettingsScreen({})), steps, LARGE)
+
+
+def test_a_theme_that_is_chosen_is_told_however_long_the_disk_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk_is_free = threading.Event()
+
+    def write_late(key: str, value: str | None) -> None:
+        disk_is_free.wait(PATIENCE)
+        write_setting(key, value)
+
+    app, _ = chat_app()
+    monkeypatch.setattr(theme_choice, "write_setting", write_late)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("f3")
+        await until_text(pilot, "Temperature")
+        go_to(pilot, "theme")
+        await pilot.press("enter")
+        await until_text(pilot, "Theme (theme in config.toml)")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, SettingsScreen))
+        await pilot.pause()
+        disk_is_free.set()
+        await until(pilot, lambda: line_of(app, "theme").split() == ["localrun-light", "config.toml"])
+
+    drive(app, steps, LARGE)
 
 
 def test_a_theme_is_shown_while_one_goes_through_them_and_taken_back() -> None:

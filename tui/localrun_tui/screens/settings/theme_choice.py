@@ -1,13 +1,13 @@
 """Choose a theme, with a live preview of each."""
 
-from functools import partial
+import asyncio
 from typing import Any
 
 from textual.app import App
 
+from localrun.base.errors import LocalrunError
 from localrun.base.settings import write_setting
 from localrun_tui.screens.dialogs.ask import AskOne
-from localrun_tui.state.background import run_in_background
 from localrun_tui.themes import DARK, LIGHT
 from localrun_tui.widgets.toast import toast_error
 
@@ -25,6 +25,8 @@ async def choose_theme(app: App[Any]) -> bool:
     name = await app.push_screen_wait(question)
     put_on(name or before)
     if name is not None:
-        keep = partial(write_setting, "theme", name)
-        run_in_background(app, lambda task: keep(), lambda _: None, lambda error: toast_error(app, error))
+        try:
+            await asyncio.to_thread(write_setting, "theme", name)  # before anybody reads it
+        except LocalrunError as error:
+            toast_error(app, error)
     return name is not None
