@@ -217,8 +217,9 @@ class LocalClient:
         answer: AnswerStream,
     ) -> Iterator[Event]:
         yield Accepted(len(prompt.ids))
-        watch = InterferenceWatch()  # no sooner: it asks the system a dozen things, while the engine begins
+        watch: InterferenceWatch | None = None
         for event in stream_answer(handle, answer):
+            watch = watch or InterferenceWatch()  # it asks the system a dozen things, while the engine computes
             if isinstance(event, GenerationState):
                 figures = completion(event, answer, self.info, prompt, self.model.plan.kv_bytes, peak_rss())
                 learn(figures, self.model.backend)
