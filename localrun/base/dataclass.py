@@ -111,7 +111,7 @@ def _parameter(entry: Field[Any]) -> str:
 
 
 def _value(entry: Field[Any]) -> str:
-    """What a field becomes; empty for one that only `__post_init__` sets."""
+    """The value of a field; empty for one that only `__post_init__` sets."""
     if entry.default_factory is not MISSING:
         made = f"_make_{entry.name}()"
         return f"{made} if {entry.name} is _factory else {entry.name}" if entry.init else made

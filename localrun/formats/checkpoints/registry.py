@@ -259,5 +259,5 @@ def precision_label(metadata: Config) -> str:
 
 
 def _word(text: str) -> str:
-    """What somebody's config says, as a label shows it."""
+    """A value of somebody's config, as a label shows it."""
     return clean(text[:20], keep_newlines=False)
