@@ -8,6 +8,7 @@ from typing import Any, get_args
 from localrun.base.adapter_choice import read_adapter
 from localrun.base.constraint import Constraint, check_constraint
 from localrun.base.errors import UsageError
+from localrun.base.parsers import neither
 from localrun.base.request import (
     DRAFTERS,
     BackendName,
@@ -73,8 +74,8 @@ def check_load(options: LoadOptions) -> None:
     check_choice("backend", options.backend, get_args(BackendName))
     check_choice("kv", options.kv, get_args(KVCodecName))
     check(isinstance(options.draft, str), "draft", options.draft, "a text is needed")
-    if options.draft not in DRAFTERS and not Path(options.draft).exists():
-        check_choice("draft", options.draft, (*DRAFTERS, "the path of a model that drafts"))
+    path = Path(options.draft)
+    check(options.draft in DRAFTERS or path.exists(), "draft", options.draft, neither(DRAFTERS, path))
     for name in ("device", "threads", "ctx", "window"):
         check_number(name, getattr(options, name))
     is_count = isinstance(options.parallel, int) and not isinstance(options.parallel, bool) and options.parallel > 0

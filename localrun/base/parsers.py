@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -72,7 +73,13 @@ class one_of_or_file(one_of):
         try:
             return super().__call__(value)
         except ValueError:
-            raise ValueError(f"one of {', '.join(self.names)} is needed, or the path of a model") from None
+            raise ValueError(neither(self.names, path)) from None
+
+
+def neither(names: Sequence[str], path: Path) -> str:
+    """What is wrong with a text that is none of these words, and no path of what is there."""
+    missing = "there is no such file; " if path.suffix or len(path.parts) > 1 else ""
+    return f"{missing}one of {', '.join(names)} is needed, or the path of a model"
 
 
 class on_off:

@@ -275,5 +275,7 @@ def test_what_drafts_is_a_word_or_a_model_that_is_there(tmp_path: Path) -> None:
     (tmp_path / "small.gguf").touch()
     assert (parse("MTP"), parse(str(tmp_path / "small.gguf"))) == ("mtp", str(tmp_path / "small.gguf"))
     assert SETTINGS["draft"].placeholder == "auto|off|lookup|mtp|FILE"
-    with pytest.raises(ValueError, match="or the path of a model"):
+    with pytest.raises(ValueError, match="there is no such file; one of auto, off"):
         parse(str(tmp_path / "other.gguf"))
+    with pytest.raises(ValueError, match=r"^one of auto, off, lookup, mtp is needed, or the path of a model"):
+        parse("lokup")
