@@ -1,6 +1,6 @@
 """CPU seconds of whole commands, beside another checkout of localrun: starting, importing, answering one token.
 
-    python benchmarks/command_seconds.py OTHER [--rounds 9]
+    python benchmarks/command_seconds.py OTHER [--rounds 9] [--model MODEL.gguf]
 
 Each has its own .venv with its library compiled. They take turns, every other round the other way round. CPU seconds,
 of all threads, hardly grow where other programs compute beside them. Printed are the medians and the median of the
@@ -27,20 +27,22 @@ COMMANDS = (
     "list",
     "show builtin",
     "fit builtin",
-    "run --no-stdin --temperature 0 --max-tokens 1 hello",
 )
+ANSWER = "run --no-stdin --temperature 0 --max-tokens 1 --model {} hello"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("other", type=Path)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--model", help="measures an answer of this one alone")
     asked = parser.parse_args()
+    commands = [ANSWER.format(asked.model)] if asked.model else [*COMMANDS, ANSWER.format("builtin")]
     print(f"{machine()}, {asked.rounds} rounds")
     with tempfile.TemporaryDirectory() as folder:
         homes = Path(folder) / "other", Path(folder) / "this"
         pythons = [checkout.resolve() / ".venv/bin/python" for checkout in (asked.other, ROOT)]
-        for command in COMMANDS:
+        for command in commands:
             compare(command, list(zip(pythons, homes, strict=True)), asked.rounds)
 
 
