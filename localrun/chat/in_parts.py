@@ -9,7 +9,6 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.events import ModelInfo
 from localrun.base.request import Request, Sampling
-from localrun.base.units import ms
 from localrun.chat.attachments import about_tokens
 from localrun.chat.pieces import TextPiece, cut, n_bytes
 from localrun.chat.reading_speed import ReadingSpeed
@@ -72,7 +71,7 @@ class ReadingPlan:
         """The cost in words."""
         n = len(self.pieces)
         known = f", {self.n_known:,} of them read before" if self.n_known else ""
-        time = f", ≈{ms(1000 * self.seconds)}" if self.seconds is not None else ""
+        time = f", {self.speed.words(self.seconds)}" if self.speed and self.seconds is not None else ""
         return f"{n:,} part{'' if n == 1 else 's'}{known}, ≈{self._tokens_left:,} tokens to read{time}"
 
 

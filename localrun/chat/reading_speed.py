@@ -5,6 +5,7 @@ from typing import Any
 
 from localrun.base.dataclass import dataclass
 from localrun.base.events import ModelInfo, Work
+from localrun.base.units import ms
 from localrun.fit.precisions import bits_of
 from localrun.fit.rates import LEAST_TOKENS, Rates
 from localrun.fit.roofline import roofline
@@ -15,13 +16,18 @@ _KV_BYTES = 0.5  # of keys and values in f16 for a multiply-add of attention, wh
 
 @dataclass(frozen=True, slots=True)
 class ReadingSpeed:
-    """Tokens per second."""
+    """Tokens per second: as measured, or at most so many where arithmetic and memory alone tell."""
 
     reads: float
     writes: float
+    is_measured: bool = True
 
     def seconds(self, n_read: int, n_written: int) -> float:
         return n_read / self.reads + n_written / self.writes
+
+    def words(self, seconds: float) -> str:
+        """A time at this speed: about so long, or at least."""
+        return f"{'≈' if self.is_measured else '≥'}{ms(1000 * seconds)}"
 
 
 def reading_speed(
@@ -47,12 +53,7 @@ def reading_speed(
     limits, _ = roofline(rates, work.weight_bytes)
     reading = limits.multiplying(work.macs, work.wide_macs + seen * work.attention_macs)
     writing = limits.decode(work, 2 * seen, _bytes(work, 2 * seen) - work.weight_bytes).longer
-    return ReadingSpeed(1 / reading, 1 / writing)
-
-
-def is_measured(info: ModelInfo, rates: Rates) -> bool:
-    """Whether answers of models of this size have shown how fast they are read here."""
-    return rates.share("prefill", info.weights_bytes)[1]
+    return ReadingSpeed(1 / reading, 1 / writing, rates.share("prefill", work.weight_bytes)[1])
 
 
 def _work(info: ModelInfo) -> Work | None:

@@ -8,7 +8,6 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import ModelInfo
 from localrun.base.request import Request
-from localrun.base.units import ms
 from localrun.chat.attachments import about_tokens
 from localrun.chat.condensed import Kinds
 from localrun.chat.in_parts import USUAL_CONTEXT, Count, ReadingPlan, plan_reading
@@ -29,7 +28,7 @@ class ReadingWay:
     name: WayName
     part: FilePart
     n_tokens: int  # that the model reads
-    seconds: float | None = None  # that this takes; None where no speed is known
+    time: str = ""  # that this takes, in words; empty where no speed is known
     about: str = ""
     plan: ReadingPlan | None = None
 
@@ -38,8 +37,7 @@ class ReadingWay:
         """The cost in words."""
         if self.plan is not None:
             return str(self.plan)
-        time = "" if self.seconds is None else f", ≈{ms(1000 * self.seconds)}"
-        return f"≈{self.n_tokens:,} tokens to read{time}"
+        return f"≈{self.n_tokens:,} tokens to read{self.time and f', {self.time}'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,8 @@ class WaysToRead:
             return None
         if n_tokens > _FILL * self._ctx:
             return None
-        return ReadingWay(name, part, n_tokens, self.speed.seconds(n_tokens, 0) if self.speed else None, about)
+        time = self.speed.words(self.speed.seconds(n_tokens, 0)) if self.speed else ""
+        return ReadingWay(name, part, n_tokens, time, about)
 
     def condensed(self, part: FilePart) -> ReadingWay | None:
         """The kinds of lines of a text, at once or in parts; None where that is not much less than the text, or tells
@@ -84,7 +83,7 @@ class WaysToRead:
     def in_parts(self, part: FilePart, first_line: int = 1) -> ReadingWay:
         """All of a text in parts."""
         plan = plan_reading(part.name, part.text, self.question, self.info, self.count, self.speed, first_line)
-        return ReadingWay("in parts", part, plan.n_tokens, plan.seconds, plan=plan)
+        return ReadingWay("in parts", part, plan.n_tokens, plan=plan)
 
     @property
     def _ctx(self) -> int:

@@ -13,7 +13,7 @@ from localrun.chat.in_parts import ReadingPlan, plan_reading
 from localrun.chat.kept_notes import KeptNotes
 from localrun.chat.part_reader import PartReader
 from localrun.chat.reading_pace import ReadingPace
-from localrun.chat.reading_speed import ReadingSpeed, is_measured, reading_speed
+from localrun.chat.reading_speed import ReadingSpeed, reading_speed
 from localrun.chat.ways_to_read import WaysToRead
 from localrun.cli.console import note, show_progress
 from localrun.cli.session import CancelOnInterrupt
@@ -104,12 +104,13 @@ def _completion(generation: Generation, tell: Callable[[float], object]) -> Comp
 def _speed(client: EngineClient, plan: ReadingPlan, answers: Iterable[Mapping[str, Any]]) -> ReadingSpeed | None:
     """How fast parts are read and noted. Where nothing has shown that yet, the first part is begun: what is read of it
     stays in the cache."""
-    info, answers = client.info, list(answers)
-    rates, seen = machine_rates(), info.ctx // 2
-    if reading_speed(answers, info) is None and info.weights_bytes and not is_measured(info, rates):
+    info, rates = client.info, machine_rates()
+    seen = info.ctx // 2
+    speed = reading_speed(answers, info, rates, seen)
+    if speed is not None and not speed.is_measured:
         first = plan.pieces[0]
         request = plan.request(replace(first, text=first.text[: info.ctx // _TRIAL]))
         show_progress("(how fast does it read?)")
         completion = _completion(client.generate(replace(request, max_tokens=LEAST_TOKENS)), lambda share: None)
-        answers = [completion.flat()]
-    return reading_speed(answers, info, rates, seen)
+        speed = reading_speed([completion.flat()], info, rates, seen)
+    return speed
