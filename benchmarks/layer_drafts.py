@@ -142,6 +142,8 @@ def speeds(held: Mapping[str, LoadedModel], rounds: int, n_tokens: int) -> None:
     """Print the speed of answers whose guesses are right with some probability, beside those without drafts."""
     speculation = held["mtp"].engine.scheduler.speculation
     assert speculation is not None
+    for model in held.values():
+        ask(model, text(N_PROMPT, rounds), 2)  # warms up
     for chance in CHANCES:
         plain, drafted = list[GenerationState](), list[GenerationState]()
         steps = seconds = 0.0  # that the costs promise without drafts, and with them

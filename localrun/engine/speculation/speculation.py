@@ -38,6 +38,7 @@ class Speculation:
         self.starts: list[int] = []  # tokens at which the work of the newest step began
         self.has_ended = False  # a sequence, since the program followed the last step
         self.sleeps = False  # nothing is to be recorded of the step under way, nor kept
+        self.is_cold = True  # no step has decoded yet: the first one takes a multiple of others
         self.rest = Rest()
         self.last: StepPlan | None = None  # the last step that was recorded, and when it ended
         self.ended = 0.0
@@ -57,7 +58,8 @@ class Speculation:
         """Record the seconds of a step, whose tokens are not chosen yet."""
         started = time.perf_counter()
         self.starts = [work.sequence.n_computed for work in plan.work]
-        if not self.rest.is_on:
+        is_cold, self.is_cold = self.is_cold, self.is_cold and any(work.sequence.prefilling for work in plan.work)
+        if not self.rest.is_on and not is_cold:
             self.depths.observe(plan, seconds)
             self.last, self.ended = plan, time.perf_counter()
             self.observed += self.ended - started

@@ -45,11 +45,11 @@ class Answer:
         return go_on([self], (token,))[0]
 
 
-def go_on(answers: Sequence[Answer], tokens: Sequence[int]) -> list[tuple[int, ...]]:
+def go_on(answers: Sequence[Answer], tokens: Sequence[int], seconds: float = 1.0) -> list[tuple[int, ...]]:
     speculation = answers[0].speculation
     work = [StepWork(answer.state, 1) for answer in answers]
     drafts = speculation.propose(work, is_reading=False) or [()] * len(work)
-    speculation.observe(StepPlan(tuple(w._replace(drafts=d) for w, d in zip(work, drafts, strict=True))), 1.0)
+    speculation.observe(StepPlan(tuple(w._replace(drafts=d) for w, d in zip(work, drafts, strict=True))), seconds)
     for answer, token in zip(answers, tokens, strict=True):
         answer.state.append(token, 0.0)
         answer.state.n_computed = answer.state.n_tokens - 1
@@ -75,8 +75,8 @@ def test_where_nothing_is_repeated_one_step_in_nine_is_looked_at_and_measured(
 ) -> None:
     answer = Answer(speculation, NEW[0])
     assert not any(drafts_of(answer, NEW[1:40]))
-    assert lookup.looks == list(range(2, 41, 1 + MOST_GLANCES))  # before the first step is measured nothing is
-    assert answer.state.figures.n_searched == 38
+    assert lookup.looks == list(range(3, 41, 1 + MOST_GLANCES))  # before a step is measured nothing is
+    assert answer.state.figures.n_searched == 37
 
 
 @pytest.mark.parametrize("n_new", [1, 2, 3, 12])
@@ -99,8 +99,17 @@ def test_of_two_answers_each_is_glanced_at(speculation: Speculation) -> None:
 
 def test_steps_that_were_only_glanced_at_pay_for_further_looks(speculation: Speculation) -> None:
     answer = Answer(speculation, NEW[0])
-    drafts_of(answer, NEW[1:3])
+    drafts_of(answer, NEW[1:4])
     record = speculation.depths.records[answer.state.number]
     record.looking = before = -0.02
-    drafts_of(answer, NEW[3:60])
+    drafts_of(answer, NEW[4:60])
     assert record.looking > before + 0.05
+
+
+def test_the_first_step_after_a_start_tells_no_cost(speculation: Speculation) -> None:
+    """It reads what no step has read before."""
+    answer = Answer(speculation, NEW[0])
+    speculation.observe(StepPlan((StepWork(GenerationState(greedy(PROMPT, 9)), 8),)), 9.0)  # of a prompt
+    go_on([answer], (NEW[1],), 3.0)
+    go_on([answer], (NEW[2],), 1.0)
+    assert speculation.depths.cost.of(1) == 1.0
