@@ -5,7 +5,7 @@
 namespace {
 
 constexpr MicroTile kMicroTiles[] = {
-    {1, 2}, {2, 2}, {4, 2},  // by tokens; codes of 16 bits take two sums each
+    {1, 4}, {2, 2}, {4, 2},  // by tokens: a single one reads four places of memory; codes of 16 bits take two sums each
 };
 const int kMaxProbabilityCode = 255, kProbabilityZero = 0;  // codes of weights, and what v_dot_probabilities takes less
 
