@@ -77,7 +77,7 @@ class one_of_or_file(one_of):
 
 
 def neither(names: Sequence[str], path: Path) -> str:
-    """What is wrong with a text that is none of these words, and no path of what is there."""
+    """The reason against a text that is none of these words, and no path of what is there."""
     missing = "there is no such file; " if path.suffix or len(path.parts) > 1 else ""
     return f"{missing}one of {', '.join(names)} is needed, or the path of a model"
 
