@@ -206,9 +206,8 @@ class Session:
         await asyncio.to_thread(self.tools.wait_for_servers)
         request = await self.disk.run(self._request, chat, message_id, begun)
         unseen = await self.disk.run(unseen_words, chat, message_id, client.info)
-        request = replace(request, tools=self.tools.for_model)
-        if self.wants_odds and client.info.engine == "remote":
-            request = replace(request, logprobs=N_OTHERS)
+        logprobs = N_OTHERS if self.wants_odds and client.info.engine == "remote" else request.logprobs
+        request = replace(request, tools=self.tools.for_model, logprobs=logprobs)
         if temperature is not None:
             request = replace(request, sampling=replace(request.sampling, temperature=temperature))
         self.turn = Turn(chat, message_id, request, client, self.disk, self.tools, begun, unseen)
