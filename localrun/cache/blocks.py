@@ -1,7 +1,7 @@
 """Blocks of one pool and their references, and the block table of a sequence. Ints only, no tensors."""
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from localrun.base.dataclass import dataclass
@@ -89,8 +89,12 @@ class BlockTable:
 
     def held(self, end: int | None = None) -> list[int]:
         """Every block of the table; with `end` without logical blocks from there on, which wait for tokens to come."""
-        blocks = self.blocks if end is None else self.blocks[: max(end - self.first, 0)]
+        blocks = self._before(end)
         return [*blocks, self.sink] if self.sink != NO_BLOCK else [*blocks]
+
+    def _before(self, end: int | None) -> Sequence[int]:
+        """Blocks of the text before logical block `end`; None: all."""
+        return self.blocks if end is None else self.blocks[: max(end - self.first, 0)]
 
     def extend_to(self, end: int, allocate: Callable[[], int]) -> None:
         """Allocate up to logical block `end`. What was allocated stays when the pool runs out."""

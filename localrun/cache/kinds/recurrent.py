@@ -114,8 +114,7 @@ class StateTable(BlockTable):
         return StateTable(self.pool, first, blocks, block_tokens=self.block_tokens, state=state, n_tokens=self.stop)
 
     def held(self, end: int | None = None) -> list[int]:
-        blocks = self.blocks if end is None else self.blocks[: max(end - self.first, 0)]
-        return [block for block in (self.state, *blocks) if block != NO_BLOCK]
+        return [block for block in (self.state, *self._before(end)) if block != NO_BLOCK]
 
     def change_to(self, block: int, n_tokens: int) -> None:
         """Switch to the state after `n_tokens` tokens in `block`, and release the one before."""
