@@ -104,7 +104,8 @@ def test_more_sequences_than_blocks_are_preempted_and_still_right(monkeypatch: p
     engine = small_engine(ctx=128, n_blocks=3, ops=RowReferenceOps)
     prompts = [text(50, seed=n) for n in range(3)]
     try:
-        handles = [engine.submit(greedy(prompt, 30)) for prompt in prompts]
+        with engine.lock:  # they come together: alone, each would have room
+            handles = [engine.submit(greedy(prompt, 30)) for prompt in prompts]
         assert [answer(handle) for handle in handles] == [fresh_answer(prompt, 30) for prompt in prompts]
         assert preempted
     finally:

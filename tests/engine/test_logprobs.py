@@ -109,7 +109,9 @@ def test_a_preempted_generation_repeats_no_logprobs() -> None:
     engine = replace(CASES["full f16"], n_blocks=7).engine(NATIVE)
     try:
         asked = [scored(text(130, seed), max_tokens=120) for seed in (1, 2)]
-        together = [heard(handle)[:2] for handle in [engine.submit(request) for request in asked]]
+        with engine.lock:  # they come together: alone, each would have room
+            handles = [engine.submit(request) for request in asked]
+        together = [heard(handle)[:2] for handle in handles]
         assert together == [heard(engine.submit(request))[:2] for request in asked]
         assert [len(of_prompt) for of_prompt, _ in together] == [130, 130]
     finally:
