@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from localrun_testing.fake_client import FakeClient
-from localrun_testing.waiting import until
+from localrun_testing.waiting import PATIENCE, until
 
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import DoesNotFitError, EngineDiedError, EngineError, LocalrunError, PromptTooLongError
@@ -377,7 +377,7 @@ def test_what_a_program_asked_ends_with_it() -> None:
         client.close()
         until(lambda: len(engine.ended) == 1)
         assert engine.ended[0].stop_reason == "cancelled"
-        assert [program.name for program in shared.host.programs] == ["a test"]
+        until(lambda: [program.name for program in shared.host.programs] == ["a test"])
         other.close()
 
 
@@ -443,7 +443,7 @@ def test_others_are_shown_out_and_the_rest_goes_on(said: bytes) -> None:
 def test_a_peer_that_says_something_else_is_left(
     says: bytes | None, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attachment, "HELLO_SECONDS", 0.1)
+    monkeypatch.setattr(attachment, "HELLO_SECONDS", 0.1 if says is None else PATIENCE)
     listener, path = private_socket.listen()
     over = threading.Event()
 

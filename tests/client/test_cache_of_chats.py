@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from localrun_testing.waiting import until
 
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import Completion, Done, Event, Prefill
@@ -64,6 +65,9 @@ def test_that_nothing_is_kept_on_the_disk_is_told_once(monkeypatch: pytest.Monke
     usage = shutil.disk_usage("/")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1))
     with LocalClient(LoadOptions(PATH, name="builtin", ctx=512, disk_cache=1 << 30)) as full:
+        disk = full.model.engine.disk
+        assert disk is not None
+        until(lambda: disk.writer.problem)
         notes = [finish(full.generate(ask("Tell me a joke")))[0].cache.cache_note for _ in range(2)]
     assert "nothing more is kept on disk: No space left on device" in notes[0]
     assert "disk" not in notes[1]

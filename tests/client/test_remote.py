@@ -280,7 +280,7 @@ def test_retry_after_is_passed_on(server: FakeChatServer) -> None:
 
 
 def test_a_silent_server_times_out(server: FakeChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_http, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(remote_http, "IDLE_SECONDS", 1.0)
     said, error = said_before_the_end(server, Reply(HELLO.pieces[:3], end="stall"))
     assert said == "Hello, wörld"
     assert "no answer in time" in error.message
@@ -388,8 +388,8 @@ def test_a_refused_connection_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    with pytest.raises(EngineError, match=r"nothing listens at 127\.0\.0\.1"):
-        RemoteClient(Endpoint("lab", url))
+        with pytest.raises(EngineError, match=r"nothing listens at 127\.0\.0\.1"):
+            RemoteClient(Endpoint("lab", url))
     with pytest.raises(EngineError, match="cannot be reached"):
         RemoteClient(Endpoint("lab", "http://a..b/v1"))
 

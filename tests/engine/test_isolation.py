@@ -187,7 +187,7 @@ def test_one_that_is_cancelled_costs_the_others_no_step(engine: Engine, monkeypa
     discarded = discarded_steps(engine, monkeypatch)
     long = engine.submit(greedy(text(50), 80))
     for n in range(10):
-        handle = engine.submit(greedy(text(90, n), 60))
+        handle = engine.submit(greedy(text(90, n), 400))  # more than come until it is cancelled
         for event in handle:
             if isinstance(event, NewToken):
                 break

@@ -19,8 +19,8 @@ from localrun_testing.cache_engine import (
     SHARING,
     CacheCase,
 )
+from localrun_testing.held_steps import wait_after
 from localrun_testing.small_model import FULL, WINDOWED, finish, greedy, text
-from localrun_testing.waiting import PATIENCE
 
 from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.base.errors import EngineError, ModelFileError, UsageError
@@ -140,6 +140,7 @@ def in_small_chunks(engine: Engine, fresh: Engine, n_turns: int, n_prompt: int, 
     by no more than `most`."""
     dice, sizes, schedule = random.Random(5), list[int](), engine.scheduler.schedule
     found, expected = watch(engine), watch(fresh)
+    may_go_on = wait_after(1, engine)
 
     def watched() -> StepPlan:
         plan = schedule()
@@ -150,9 +151,12 @@ def in_small_chunks(engine: Engine, fresh: Engine, n_turns: int, n_prompt: int, 
     engine.scheduler.cost.rows_beside_watched = lambda: dice.randint(LEAST_ROWS, 63)  # type: ignore[method-assign]
     prompt = text(n_prompt, 3)
     for turn in range(n_turns):
+        may_go_on.clear()
         beside = engine.submit(greedy(text(5, turn + 50), 900))
         next(event for event in beside if isinstance(event, NewToken))
-        done = finish(engine.submit(replace(greedy(prompt, 4), priority="api")))
+        handle = engine.submit(replace(greedy(prompt, 4), priority="api"))
+        may_go_on.set()
+        done = finish(handle)
         beside.cancel()
         finish(beside)
         assert done.token_ids == finish(fresh.submit(greedy(prompt, 4))).token_ids
@@ -264,16 +268,9 @@ def test_the_first_event_tells_what_is_cached(engines: list[Engine]) -> None:
     assert [e.done for e in events if isinstance(e, Prefill)] == [150, 180]
 
 
-def test_a_request_hits_what_another_is_still_computing(engines: list[Engine], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_hits_what_another_is_still_computing(engines: list[Engine]) -> None:
     engine = native(CacheCase(LLAMA), engines)
-    prompt, run, both_there = text(300), engine.runner.run, threading.Event()
-
-    def run_both(plan, cancel=None):  # type: ignore[no-untyped-def]
-        if all(work.n == 1 for work in plan.work):
-            both_there.wait(PATIENCE)  # a small model would have ended before
-        return run(plan, cancel)
-
-    monkeypatch.setattr(engine.runner, "run", run_both)
+    prompt, both_there = text(300), wait_after(1, engine)  # a small model would have ended before
     long = engine.submit(greedy(prompt, 300))
     for event in long:
         if isinstance(event, NewToken):

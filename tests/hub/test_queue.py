@@ -51,7 +51,7 @@ def test_one_after_the_other(setting: tuple[FakeHub, Access, RemoteRepo]) -> Non
 def test_changes_are_seen_in_their_order(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
     """Though another thread changes the job while somebody still looks at the state before."""
     hub, access, repo = setting
-    hub.bytes_per_second = 4e6
+    hub.bytes_per_second = 1e6
     seen: list[DownloadState] = []
 
     def watch(job: Job) -> None:
@@ -71,11 +71,11 @@ def test_changes_are_seen_in_their_order(setting: tuple[FakeHub, Access, RemoteR
 
 def test_pause_lets_others_go_first_and_resume_goes_on(setting: tuple[FakeHub, Access, RemoteRepo]) -> None:
     hub, access, repo = setting
-    hub.bytes_per_second = 4e6
+    hub.bytes_per_second = 1e6
     queue = DownloadQueue(access)
     for name in ("a.bin", "b.bin"):
         queue.add(repo, [repo.file(name)])
-    until(lambda: queue.jobs()[0].done >= 2 << 20)
+    until(lambda: queue.jobs()[0].done >= 1 << 19)
     queue.pause(1)
     hub.bytes_per_second = None
     until_is(queue, 2, "done")

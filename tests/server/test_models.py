@@ -88,8 +88,16 @@ def test_requests_for_the_loaded_model_do_not_look_at_the_disk() -> None:
     asyncio.run(scenario())
 
 
+async def reached(found: Callable[[], object]) -> None:
+    """Wait for what takes a thread: a load, or a look for a model."""
+    give_up = time.monotonic() + PATIENCE
+    while not found():
+        assert time.monotonic() < give_up
+        await asyncio.sleep(0.001)
+
+
 async def settle() -> None:
-    """Let everything go on as far as it can: loads take a thread."""
+    """Let go on what should not: it takes less."""
     for _ in range(20):
         await asyncio.sleep(0.005)
 
@@ -100,15 +108,14 @@ def test_requests_for_one_model_share_it_and_another_waits() -> None:
             end, other_end = asyncio.Event(), asyncio.Event()
             first = [host.begin("one", end) for _ in range(3)]
             other = host.begin("two", other_end)
+            await reached(lambda: len(host.used) == 3 and host.models._waiting)
             await settle()
             assert (host.used, host.loaded) == (["one"] * 3, ["one"])
             late = host.begin("one", end)  # goes on with the loaded model
-            await settle()
-            assert host.used == ["one"] * 4
+            await reached(lambda: host.used == ["one"] * 4)
             end.set()
             await asyncio.gather(*first, late)
-            await settle()
-            assert host.loaded == ["one", "two"]
+            await reached(lambda: host.loaded == ["one", "two"])
             other_end.set()
             await other
 
@@ -122,9 +129,9 @@ def test_after_its_patience_another_model_goes_before_what_came_later(monkeypatc
         async with hosting() as host:
             end, both = asyncio.Event(), asyncio.Event()
             first = host.begin("one", end)
-            await settle()
+            await reached(lambda: host.used)
             rest = [host.begin("two", both)]
-            await settle()
+            await reached(lambda: host.models._waiting)
             rest.append(host.begin("one", both))
             await settle()
             assert host.used == ["one"]
@@ -189,8 +196,7 @@ def test_a_model_that_cannot_be_loaded_leaves_the_other_where_it_is() -> None:
             await host.use("huge", done)
         assert (host.models.slot.client, host.models.choice) == (opened[0], CHOICES["one"])
         assert not opened[0].closed
-        await settle()
-        assert host.models.unload_at is not None, "it is idle again"
+        await reached(lambda: host.models.unload_at is not None)
         await host.use("one", done)
         await host.use("two", done)
         assert [one.closed for one in opened] == [True, False]
@@ -219,13 +225,11 @@ def test_a_load_that_was_left_gives_way_to_the_next_also_while_its_file_is_check
         host = checking_host(open_client, check)
         await host.use("one", done)
         left = host.begin("two", done)
-        while not checked:
-            await asyncio.sleep(0.001)
+        await reached(lambda: checked)
         left.cancel()
         await asyncio.gather(left, return_exceptions=True)
         next_one = host.begin("huge", done)
-        while len(checked) < 2:
-            await asyncio.sleep(0.001)
+        await reached(lambda: len(checked) == 2)
         may_check.set()
         await asyncio.wait_for(next_one, PATIENCE)
         await settle()
@@ -252,16 +256,13 @@ def test_a_load_that_was_left_while_its_file_is_checked_ends_no_answer_of_the_ot
         host = checking_host(open_client, check)
         await host.use("one", done)
         left = host.begin("two", done)
-        while not checked:
-            await asyncio.sleep(0.001)
+        await reached(lambda: checked)
         left.cancel()
         await asyncio.gather(left, return_exceptions=True)
         answer = host.begin("one", end)
-        while host.used != ["one", "one"]:
-            await asyncio.sleep(0.001)
+        await reached(lambda: host.used == ["one", "one"])
         may_check.set()
-        while host.models._loading is not None:
-            await asyncio.sleep(0.001)
+        await reached(lambda: host.models._loading is None)
         assert (host.models.slot.client, host.models.choice, opened[0].closed) == (opened[0], CHOICES["one"], False)
         end.set()
         await answer
@@ -269,7 +270,7 @@ def test_a_load_that_was_left_while_its_file_is_checked_ends_no_answer_of_the_ot
         assert [one.closed for one in opened] == [True, False]
         await host.models.close()
 
-    asyncio.run(asyncio.wait_for(story(), PATIENCE))
+    asyncio.run(story())
 
 
 def test_who_leaves_while_waiting_holds_nothing_up() -> None:
@@ -277,9 +278,9 @@ def test_who_leaves_while_waiting_holds_nothing_up() -> None:
         async with hosting() as host:
             end = asyncio.Event()
             first = host.begin("one", end)
-            await settle()
+            await reached(lambda: host.used)
             impatient = host.begin("two", end)
-            await settle()
+            await reached(lambda: host.models._waiting)
             impatient.cancel()
             end.set()
             await asyncio.gather(first, impatient, return_exceptions=True)
@@ -307,7 +308,7 @@ def test_a_load_goes_on_though_its_client_leaves() -> None:
         host.models.find = lambda name: CHOICES[name]  # type: ignore[method-assign]
         for _ in range(2):
             impatient = host.begin("one", done)
-            await settle()
+            await reached(lambda: opened)
             impatient.cancel()
             await asyncio.gather(impatient, return_exceptions=True)
         last = host.begin("one", done)
@@ -323,14 +324,12 @@ def test_a_load_that_nobody_waited_for_is_unloaded_in_time() -> None:
     async def story() -> None:
         async with hosting(ServerOptions(keep_alive=0.0)) as host:
             impatient = host.begin("one", asyncio.Event())
-            while not host.loaded:
-                await asyncio.sleep(0.001)
+            await reached(lambda: host.loaded)
             impatient.cancel()
             await asyncio.gather(impatient, return_exceptions=True)
-            while host.models._loading is not None or host.models.slot.client is not None:
-                await asyncio.sleep(0.001)
+            await reached(lambda: host.models._loading is None and host.models.slot.client is None)
 
-    asyncio.run(asyncio.wait_for(story(), PATIENCE))
+    asyncio.run(story())
 
 
 def test_a_load_that_is_cancelled_is_given_up() -> None:
@@ -364,8 +363,7 @@ def test_a_model_that_nobody_asks_for_is_unloaded() -> None:
             done = asyncio.Event()
             done.set()
             await host.use("one", done, keep_alive=0.0)
-            await settle()
-            assert host.models.slot.client is None
+            await reached(lambda: host.models.slot.client is None)
             await host.use("one", done, keep_alive=None)
             assert host.loaded == ["one", "one"]
             assert host.models.unload_at is not None

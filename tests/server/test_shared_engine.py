@@ -105,7 +105,7 @@ def test_its_requests_are_shown_counted_and_ended_as_others(ready: Served) -> No
     with attached([]) as client:
         events = begun(client)
         assert ask(ready).status_code == 200, "others are answered beside it"
-        seen = state(ready)
+        seen = until(lambda: found if len((found := state(ready))["requests"]) == 1 else None)
         assert attached_names(seen) == [f"a test ({os.getpid()})"]
         (row,) = seen["requests"]
         assert (row["protocol"], row["client"], row["phase"]) == ("attached", f"a test ({os.getpid()})", "writing")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import httpx
 from starlette.applications import Starlette
 
 from localrun.client.choice import ModelChoice, builtin
@@ -19,6 +20,8 @@ from localrun.server.shared_engine import sharing
 from localrun_testing.waiting import PATIENCE, until
 
 ANY_PORT = ServerOptions(port=0)
+for _part in ("connect", "read", "write", "pool"):  # as long as a busy machine may take: else it is 5 seconds
+    setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _part, PATIENCE)
 
 
 @dataclass
