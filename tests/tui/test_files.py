@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, type_text
 from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
+from localrun_testing.waiting import PATIENCE
 from pypdf import PdfWriter
 from textual import events
 from textual.pilot import Pilot
@@ -377,6 +378,32 @@ def test_a_file_is_picked_by_keys(tree: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "[file: src/engine_test.py]" in content
     assert "[file: src/deep/cache.py]" in content
     assert content.endswith("what is @e?")
+
+
+@pytest.mark.parametrize("before", [(), ("@", "s")], ids=["no menu yet", "the menu of other letters"])
+def test_keys_wait_for_the_menu_of_what_was_typed(
+    before: tuple[str, ...], tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever types fast presses Tab and Enter before anything was looked up."""
+    monkeypatch.chdir(tree)
+    app, client = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        composer = chat_screen(pilot).composer
+        await ready(pilot)
+        await pilot.press(*before)
+        await until(pilot, lambda: composer.has_menu == bool(before))
+        monkeypatch.setattr("localrun_tui.screens.chat.menu_filler._AT_REST", 2 * PATIENCE)
+        await pilot.press(*("@", "s", "r")[len(before) :], "tab", *"dee", "tab", *"ca", "enter")
+        await until(pilot, lambda: composer.attachments)
+        assert composer.editor.text == ""
+        await pilot.press(*"hello @nobody", "enter")
+        await until(pilot, lambda: client.requests)
+
+    drive(app, steps)
+    content = with_files_as_text(client.requests[0].messages[0])["content"]
+    assert content.startswith("[file: src/deep/cache.py]")
+    assert content.endswith("hello @nobody")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="paths are written another way on this OS (windows)")

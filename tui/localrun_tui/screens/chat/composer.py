@@ -1,6 +1,5 @@
 """The composer: the editor, a menu of commands and files above it, and attached files as chips."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,6 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message as TextualMessage
 from textual.widgets import TextArea
-from textual.worker import WorkType
 
 from localrun.base.content import Attachment, Content, TextPart, attachments_in, typed_text
 from localrun.base.dataclass import dataclass
@@ -21,11 +19,10 @@ from localrun.chat.condensed_file import ReadingWatch
 from localrun.chat.files import FoundFile, read_files, read_found
 from localrun.chat.images import ImageShelf
 from localrun.chat.left_out import Attached, TooLongError
-from localrun_tui.screens.chat.argument_menu import suggested_arguments, takes_argument
 from localrun_tui.screens.chat.attached_files import AttachedFiles
 from localrun_tui.screens.chat.editor import Editor
-from localrun_tui.screens.chat.file_menu import FileMenu, behind_at, dropped_offer
-from localrun_tui.screens.chat.suggestions import SuggestionMenu, suggested_commands
+from localrun_tui.screens.chat.menu_filler import MenuFiller
+from localrun_tui.screens.chat.suggestions import SuggestionMenu
 from localrun_tui.state.draft import together
 from localrun_tui.state.external_editor import write_outside
 from localrun_tui.state.file_reading import FileReading
@@ -82,7 +79,7 @@ class Composer(Vertical):
         self.earlier: Callable[[], list[Content]] = list  # what was sent before, oldest first
         self.edited: str | None = None  # the message that is being edited
         self._recall = Recall()
-        self._files = FileMenu(Path.cwd())
+        self.offers = MenuFiller(self, self.editor, self.menu, lambda: self.edited is not None)
         self._draft: Content = ()
         self.reading = FileReading(self)
 
@@ -162,36 +159,7 @@ class Composer(Vertical):
 
     @on(TextArea.Changed)
     def _suggest(self) -> None:
-        text = self.editor.text if self.edited is None else ""
-        commands = suggested_commands(text)
-        if takes_argument(text):
-            offer_values: WorkType[None] = partial(self._offer_values, text)
-            self.run_worker(offer_values, group="files", exclusive=True)
-        elif commands or behind_at(self.editor.before_cursor) is None:
-            self.menu.show(commands)
-        else:
-            offer_files: WorkType[None] = self._offer_files
-            self.run_worker(offer_files, group="files", exclusive=True)
-
-    async def _offer_values(self, text: str) -> None:
-        offers = await asyncio.to_thread(suggested_arguments, text)
-        if self.editor.text == text:
-            self.menu.show(offers)
-
-    async def _offer_files(self) -> None:
-        offers = await self._files.offers_at_rest(lambda: self.editor.before_cursor)
-        if offers is not None:
-            self.menu.show(offers)
-
-    def offer_dropped(self, text: str) -> None:
-        """Paths that were pasted, as a terminal does with files that are dropped on it, may become files."""
-        offer_dropped: WorkType[None] = partial(self._offer_dropped, text)
-        self.run_worker(offer_dropped, group="files", exclusive=True)
-
-    async def _offer_dropped(self, text: str) -> None:
-        offers = await asyncio.to_thread(dropped_offer, text)
-        if offers and self.editor.text_before_cursor.rstrip().endswith(text.strip()):
-            self.menu.show(offers)
+        self.offers.fill()
 
     def complete(self) -> None:
         """Go into the folder that is highlighted, as in a shell; where one is in it, on to what it has."""
@@ -206,9 +174,7 @@ class Composer(Vertical):
 
     def take(self) -> None:
         """Run the highlighted command, or write it where it takes an argument."""
-        if (chosen := self.menu.chosen) is not None and not chosen.files:
-            self._suggest()  # keys may have come since
-            chosen = self.menu.chosen
+        chosen = self.menu.chosen
         self.menu.show([])
         if chosen is None:
             self.submit()

@@ -18,11 +18,22 @@ _EMPTY_NARROW = "Ask anything. / commands, @ files."
 _LONG_PASTE = 4000  # characters; more becomes a chip instead of flooding the line
 
 
+class Offers(Protocol):
+    """The part of what is offered for the text that the editor uses."""
+
+    @property
+    def is_behind(self) -> bool: ...
+    async def catch_up(self) -> None: ...
+    def fill_dropped(self, text: str) -> None: ...
+
+
 class Writer(Protocol):
     """The part of the composer that the editor uses."""
 
     @property
     def has_menu(self) -> bool: ...
+    @property
+    def offers(self) -> Offers: ...
     @property
     def attached(self) -> AttachedFiles: ...
     def submit(self) -> None: ...
@@ -34,7 +45,6 @@ class Writer(Protocol):
     def edit_outside(self) -> None: ...
     def to_end(self) -> None: ...
     def leave(self) -> None: ...
-    def offer_dropped(self, text: str) -> None: ...
 
 
 class Editor(TextField):
@@ -93,11 +103,19 @@ class Editor(TextField):
     def action_send(self) -> None:
         self._writer.submit()
 
-    def action_take(self) -> None:
+    async def action_take(self) -> None:
+        await self._catch_up()
         self._writer.take()
 
-    def action_complete(self) -> None:
+    async def action_complete(self) -> None:
+        await self._catch_up()
         self._writer.complete()
+
+    async def _catch_up(self) -> None:
+        """Wait for the menu of the text; where it has none, the key means what it does without one."""
+        await self._writer.offers.catch_up()
+        if not self._writer.has_menu:
+            raise SkipAction
 
     def action_choose(self, step: int) -> None:
         self._writer.choose(step)
@@ -131,7 +149,9 @@ class Editor(TextField):
         self._writer.leave()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("take", "complete", "choose", "close"):
+        if action in ("take", "complete"):
+            return self._writer.has_menu or self._writer.offers.is_behind
+        if action in ("choose", "close"):
             return self._writer.has_menu
         if action == "leave":
             return self.below_messages and self.wrapped_document.location_to_offset(self.cursor_location).y == 0
@@ -149,4 +169,4 @@ class Editor(TextField):
             event.stop()
             self._writer.attached.add_paste(pasted(event.text))
         else:
-            self._writer.offer_dropped(pasted(event.text))
+            self._writer.offers.fill_dropped(pasted(event.text))

@@ -1,9 +1,8 @@
 """Files behind an @: suggestions for the letters that follow, and a preview."""
 
-import asyncio
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from textual.content import Content
@@ -18,7 +17,6 @@ from localrun_tui.state.files import MOST_SHOWN, dropped_paths, matching
 from localrun_tui.widgets.columns import say
 
 _BEHIND_AT = re.compile(r'(?:^|(?<=\s))@("[^"]*|\S*)\Z')
-_AT_REST = 0.08  # seconds without a key before files are searched
 _FRESH = 20.0  # seconds for which a walk is used again
 
 
@@ -37,8 +35,15 @@ class FileMenu:
         self._known: dict[tuple[Path, str], tuple[Files, float]] = {}  # with the time of the walk
 
     def offers(self, typed: str) -> list[Suggestion]:
-        """Rows for what was typed behind the @; the first of a glob stands for all that it means, that of a folder
-        which is named for all that is in it."""
+        """Rows for what was typed, @ included; the first of a glob stands for all that it means, that of a folder
+        which is named for all that is in it. None for what cannot be: a part, the home of a user whom there is not, a
+        folder that is gone."""
+        try:
+            return self._offers(typed.removeprefix("@"))
+        except (UsageError, OSError, ValueError, RuntimeError):
+            return []
+
+    def _offers(self, typed: str) -> list[Suggestion]:
         wanted = typed.removeprefix('"')
         root, rest = place_of(wanted, self._here)
         files = self._below(root)
@@ -63,19 +68,6 @@ class FileMenu:
             files = walk(root, folder)
             self._known[root, folder] = files, time.monotonic()
         return files
-
-    async def offers_at_rest(self, before_cursor: Callable[[], str]) -> list[Suggestion] | None:
-        """Rows for the text before the cursor after a pause in typing; None where it has changed by then."""
-        await asyncio.sleep(_AT_REST)
-        wanted = behind_at(before_cursor())
-        if wanted is None:
-            return None
-        try:
-            offers = await asyncio.to_thread(self.offers, wanted)
-        except (UsageError, OSError, ValueError, RuntimeError):
-            # a part that cannot be, the home of a user whom there is not, a folder that is gone
-            offers = []
-        return offers if behind_at(before_cursor()) == wanted else None
 
 
 def named_folder(root: Path, wanted: str) -> str:
