@@ -9,6 +9,7 @@ import pytest
 from localrun_testing.model_screens import ScreenApp, known_machine
 from localrun_testing.pilots import LARGE, drive, screen_text, until, until_text
 from localrun_testing.waiting import PATIENCE
+from textual import events
 from textual.pilot import Pilot
 
 from localrun.backends import registry
@@ -42,9 +43,25 @@ def test_two_ways_to_begin(keys: list[str], answer: str) -> None:
         await pilot.press(*keys)
         await until(pilot, lambda: app.closed)
 
-    app = ScreenApp(FirstRunScreen())
+    app = ScreenApp(FirstRunScreen(str))
     drive(app, steps)
     assert app.answer == answer
+
+
+def test_who_types_begins_with_the_model_that_is_there_and_loses_no_letter() -> None:
+    typed: list[str] = []
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "Look around first")
+        app.post_message(events.Key("h", "h"))
+        app.post_message(events.Key("i", "i"))
+        app.post_message(events.Paste(" there\r"))
+        await until(pilot, lambda: app.closed)
+
+    app = ScreenApp(FirstRunScreen(typed.append))
+    drive(app, steps)
+    assert app.answer == "builtin"
+    assert "".join(typed) == "hi there\n"
 
 
 def test_the_first_way_is_to_get_the_recommended_model() -> None:
@@ -55,7 +72,7 @@ def test_the_first_way_is_to_get_the_recommended_model() -> None:
         await pilot.press("up", "enter")
         await until(pilot, lambda: app.closed)
 
-    app = ScreenApp(FirstRunScreen())
+    app = ScreenApp(FirstRunScreen(str))
     drive(app, steps)
     assert app.answer.name == "qwen3.5-4b"
 
@@ -75,7 +92,7 @@ def test_what_is_highlighted_stays_when_the_advice_comes(
         await pilot.press("enter")
         await until(pilot, lambda: app.closed)
 
-    app = ScreenApp(FirstRunScreen())
+    app = ScreenApp(FirstRunScreen(str))
     drive(app, steps)
     assert app.answer == answer
 
@@ -92,7 +109,7 @@ def test_a_download_that_was_cut_off_goes_first(monkeypatch: pytest.MonkeyPatch)
         await pilot.press("home", "enter")
         await until(pilot, lambda: app.closed)
 
-    app = ScreenApp(FirstRunScreen())
+    app = ScreenApp(FirstRunScreen(str))
     drive(app, steps)
     assert app.answer == "downloads"
 
@@ -105,6 +122,6 @@ def test_a_machine_too_small_for_any(monkeypatch: pytest.MonkeyPatch) -> None:
         await pilot.press("escape")
         await until(pilot, lambda: app.closed)
 
-    app = ScreenApp(FirstRunScreen())
+    app = ScreenApp(FirstRunScreen(str))
     drive(app, steps, LARGE)
     assert app.answer is None

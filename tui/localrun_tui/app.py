@@ -170,7 +170,7 @@ class LocalrunApp(PlainEnd):
             return
         from localrun_tui.screens.first_run import FirstRunScreen
 
-        await self._begin_with(await self.push_screen_wait(FirstRunScreen()))
+        await self._begin_with(await self.push_screen_wait(FirstRunScreen(self._chat_screen.composer.editor.insert)))
 
     async def _begin_with(self, answer: "FirstStep") -> None:
         """Carry out the choice of the first screen."""

@@ -1,5 +1,6 @@
 """The first screen of the first run: what this machine can run, and the first steps. Downloads nothing unasked."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from textual import on
@@ -7,6 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.events import Key, Paste
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -20,6 +22,7 @@ from localrun_tui.screens.downloads.downloads_queue import Downloads
 from localrun_tui.state.background import run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fact import Fact, lines
+from localrun_tui.widgets.fields import pasted
 from localrun_tui.widgets.key_bar import KeyBar
 from localrun_tui.widgets.leaving import Page
 from localrun_tui.widgets.marked_options import MarkedOptions
@@ -38,15 +41,16 @@ _MUTED = "$foreground-muted"
 
 class FirstRunScreen(Page[FirstStep]):
     """Dismisses with the row of the catalogue to get, "builtin", "models", None, or "downloads" where an earlier run
-    has not finished one."""
+    has not finished one. Who types begins with the model that is there: `write` takes what is typed and pasted."""
 
     CSS_PATH = "first_run.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "later", "Look around", id="first.later"),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, write: Callable[[str], object]) -> None:
         super().__init__()
+        self._write = write
         self._ways: list[tuple[FirstStep, str, str]] = list(_ANSWERS)
         self._shown: list[FirstStep] = []
 
@@ -104,6 +108,17 @@ class FirstRunScreen(Page[FirstStep]):
 
     def action_later(self) -> None:
         self.dismiss(None)
+
+    def on_key(self, event: Key) -> None:
+        if event.is_printable and event.character:
+            self._begin_with(event.character)
+
+    def on_paste(self, event: Paste) -> None:
+        self._begin_with(pasted(event.text))
+
+    def _begin_with(self, text: str) -> None:
+        self._write(text)
+        self.dismiss("builtin")
 
 
 def _way(title: str, text: str) -> Option:
