@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, type_text
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, type_text
 from localrun_testing.idle import patient_pilot
 from localrun_testing.pilots import LARGE, SMALL, drive, page_down_to, screen_text, until, until_text
+from localrun_testing.scripted_client import Script
 from textual import events
 from textual.app import App, ComposeResult
 from textual.keys import key_to_character
@@ -126,6 +127,35 @@ def test_keys_act_in_the_order_they_were_pressed() -> None:
 
     drive(app, steps)
     assert client.requests[0].messages[-1]["content"] == "first"
+
+
+def test_letters_right_behind_the_key_that_edits_a_message_are_typed_into_it() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "first")
+        await until_text(pilot, "Hello!")
+        await pilot.press("ctrl+up", "up")
+        await burst(pilot, "e and more")
+        assert editor(pilot).text == "first and more"
+
+    drive(app, steps)
+
+
+def test_letters_right_behind_the_key_that_edits_a_waiting_message_are_typed_into_it() -> None:
+    app, _ = chat_app(Script("Wait.", never_ends=True))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "first")
+        await send(pilot, "second")
+        await until(pilot, lambda: chat_screen(pilot).pane.waiting.option_count)
+        await pilot.press("up")
+        await burst(pilot, "e and more")
+        assert editor(pilot).text == "second and more"
+
+    drive(app, steps)
 
 
 def test_a_long_paste_goes_with_the_enter_right_after_it() -> None:

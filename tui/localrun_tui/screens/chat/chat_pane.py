@@ -52,7 +52,7 @@ class ChatPane(Vertical):
     def __init__(self, session: Session, desktop: Desktop) -> None:
         self.transcript = Transcript()
         self.new_text = NewText()
-        self.waiting = WaitingList()
+        self.waiting = WaitingList(self._edit_waiting)
         self.notice = Notice(lambda: session.chat)
         self.composer = Composer(session.images)
         self.find_bar = FindBar()
@@ -256,9 +256,8 @@ class ChatPane(Vertical):
     def _drop_waiting(self, event: WaitingList.Drop) -> None:
         self.run_guarded(self._session.waiting.drop(event.index))
 
-    @on(WaitingList.Edit)
-    def _edit_waiting(self, event: WaitingList.Edit) -> None:
-        if (content := self._session.waiting.begin_reword(event.index)) is not None:
+    def _edit_waiting(self, index: int) -> None:
+        if (content := self._session.waiting.begin_reword(index)) is not None:
             self.composer.edit(WAITING, content)
 
     # ---- messages
@@ -267,11 +266,6 @@ class ChatPane(Vertical):
     def _walk(self, event: MessageView.Walk) -> None:
         if (message := event.view.message) is not None:
             self.run_guarded(self._branches.walk(message.id, event.step))
-
-    @on(MessageView.Edit)
-    def _edit(self, event: MessageView.Edit) -> None:
-        if (message := event.view.message) is not None:
-            self.composer.edit(message.id, message.content, message.role)
 
     @on(MessageView.GoOn)
     def _go_on_with(self, event: MessageView.GoOn) -> None:

@@ -21,6 +21,7 @@ from localrun.base.sanitize import clean
 from localrun.chat.turn import may_go_on
 from localrun_tui.markdown.inline import ACT, CODE, LINK
 from localrun_tui.markdown.wide import STEP, Wide
+from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.growing_height import GrowingHeight
 from localrun_tui.screens.chat.message_document import MessageDocument
 from localrun_tui.widgets.compositor import Growing, paint_now
@@ -70,12 +71,6 @@ class MessageView(Growing, can_focus=True):
 
         view: "MessageView"
         step: int
-
-    @dataclass
-    class Edit(TextualMessage):
-        """Edit this message."""
-
-        view: "MessageView"
 
     @dataclass
     class Regenerate(TextualMessage):
@@ -195,7 +190,9 @@ class MessageView(Growing, can_focus=True):
         self.post_message(self.Walk(self, step))
 
     def action_edit(self) -> None:
-        self.post_message(self.Edit(self))
+        """Edit at once: letters may follow."""
+        if self.message is not None:
+            self.screen.query_one(Composer).edit(self.message.id, self.message.content, self.message.role)
 
     def action_go_on(self) -> None:
         self.post_message(self.GoOn(self))

@@ -1,6 +1,6 @@
 """Messages sent during an answer, which wait and can be changed or dropped."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -36,12 +36,6 @@ class WaitingList(MarkedOptions):
         index: int
 
     @dataclass
-    class Edit(TextualMessage):
-        """Edit message number `index`."""
-
-        index: int
-
-    @dataclass
     class Drop(TextualMessage):
         """Take message number `index` back."""
 
@@ -53,8 +47,10 @@ class WaitingList(MarkedOptions):
 
         step: int
 
-    def __init__(self) -> None:
+    def __init__(self, edit: Callable[[int], None]) -> None:
+        """`edit` puts a message into the editor at once: letters may follow."""
         super().__init__(id="waiting", compact=True)
+        self._edit = edit
         self.held = False
         self._contents: tuple[MessageContent, ...] = ()
 
@@ -84,7 +80,7 @@ class WaitingList(MarkedOptions):
 
     def action_edit(self) -> None:
         if self.highlighted is not None:
-            self.post_message(self.Edit(self.highlighted))
+            self._edit(self.highlighted)
 
     def action_drop(self) -> None:
         if self.highlighted is not None:
