@@ -186,7 +186,7 @@ class Timings:
     """How fast an answer was: milliseconds and tokens per second. None is what a server does not tell."""
 
     load_ms: float = 0.0
-    ttft_ms: float = 0.0  # to the first token, loading not included
+    ttft_ms: float = 0.0  # from the request to the first token, loading not included
     itl_ms_p50: float = 0.0
     itl_ms_p95: float = 0.0
     prefill_tps: float | None = None

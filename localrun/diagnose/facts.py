@@ -57,10 +57,9 @@ def stages(stats: Mapping[str, Any]) -> dict[Stage, float]:
 
     `wait` is the rest of the time to the first token.
     """
-    found = {stage: _number(stats.get(name)) for stage, name in PHASES.items()}
-    first = _number(stats.get("ttft_ms"))
-    wait = max(0.0, first - found["restore"] - found["prefill"]) if first else 0.0
     order: tuple[Stage, ...] = ("template", "tokenise", "wait", "restore", "prefill", "decode")
+    found = {stage: _number(stats.get(name)) for stage, name in PHASES.items()}
+    wait = max(0.0, _number(stats.get("ttft_ms")) - sum(took for stage, took in found.items() if stage != "decode"))
     return {stage: wait if stage == "wait" else found[stage] for stage in order}
 
 

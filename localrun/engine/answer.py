@@ -183,11 +183,12 @@ def image_figures(state: GenerationState) -> ImageFigures:
 def timings(figures: GenerationFigures, load_ms: float, prompt: PromptIds) -> Timings:
     """Rates of a generation; 0 where there were too few tokens."""
     times, read = figures.token_times, figures.prefill_seconds
+    before = prompt.render_ms + prompt.tokenize_ms
     decoding = times[-1] - times[0] if times else 0.0
     p50, p95 = gaps_ms(times)
     return Timings(
         load_ms=load_ms,
-        ttft_ms=1000 * (times[0] - figures.started) if times else 0.0,
+        ttft_ms=before + 1000 * (times[0] - figures.started) if times else 0.0,
         itl_ms_p50=p50,
         itl_ms_p95=p95,
         prefill_tps=figures.prefill_rows / read if read else 0.0,

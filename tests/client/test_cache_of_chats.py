@@ -90,6 +90,7 @@ def test_the_timeline_adds_up(client: LocalClient) -> None:
     parts = (done.timings.render_ms, done.timings.tokenize_ms, done.timings.prefill_ms, done.timings.decode_ms)
     assert all(part > 0 for part in parts)
     assert sum(parts) <= total
+    assert sum(parts[:3]) <= done.timings.ttft_ms, "what comes before the first token is in the time to it"
     assert (done.cache.restored_tokens, done.timings.restore_ms, done.cache.replayed_tokens) == (0, 0.0, 0)
     assert len(prompt) == done.prompt_tokens
 
