@@ -23,7 +23,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     parts = {name: stub_gguf(tmp_path, name) for name in (f"big-Q8_0-{i:05d}-of-00002.gguf" for i in (1, 2))}
     noise = {name: random.Random(name).randbytes((3 << 20) - len(head)) for name, head in parts.items()}
     with FakeHub({"org/big-GGUF": {name: head + noise[name] for name, head in parts.items()}}) as running:
-        running.bytes_per_second = 2e6
+        running.bytes_per_second = 1e6
         monkeypatch.setenv("HF_ENDPOINT", running.url)
         monkeypatch.setenv("HF_HUB_OFFLINE", "0")
         yield running

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from localrun_testing import REPOSITORY
-from localrun_testing.cli import Terminal, localrun, localrun_in_shell
+from localrun_testing.cli import COMMAND, Terminal, environment, localrun, localrun_in_shell
 from localrun_testing.faces import Faces, script
 from localrun_testing.schemas import check
 
@@ -92,8 +92,11 @@ def test_a_reader_that_is_gone_is_141_without_a_word() -> None:
     for arguments in (("list", "--json"), ("--help",)):
         ran = localrun_in_shell('"$@" | true; exit ${PIPESTATUS[0]}', *arguments)
         assert (ran.code, ran.err) in ((141, ""), (0, "")), "0 where it had written before the reader went"
-        ran = localrun_in_shell('(sleep 0.05; exec "$@") | exec 0<&-; exit ${PIPESTATUS[0]}', *arguments)
-        assert (ran.code, ran.err) == (141, "")
+        ours, theirs = os.pipe()
+        os.close(ours)
+        with open(theirs, "wb") as gone:
+            done = subprocess.run([*COMMAND, *arguments], stdout=gone, stderr=subprocess.PIPE, env=environment())
+        assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_a_stdout_that_takes_nothing_is_said() -> None:

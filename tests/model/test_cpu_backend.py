@@ -156,7 +156,7 @@ def test_a_slab_that_cannot_be_read_ends_the_load(
         load_model(source, layout)
     assert layout.threads is None
     assert not layout.slabs
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
 
 
 def close(logits: torch.Tensor, expected: torch.Tensor) -> bool:

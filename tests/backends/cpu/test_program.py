@@ -304,7 +304,7 @@ def test_cancelled_before_it_began(layer: NativeLayer) -> None:
 def test_cancelled_between_two_ops() -> None:
     """A long program, cancelled from another thread, ends soon after; then the executor runs as before."""
     layer = NativeLayer(native_library(), Shape(), 8, n_threads=2, max_rows=512)
-    repeats = 3000
+    repeats = 30_000  # of half a millisecond or more
     many = (abi.Instruction * (1 + repeats))(layer.instructions[0], *[layer.instructions[1]] * repeats)
     program = abi_step.ProgramC(many, layer.layers, len(many), 1)
     executor = ctypes.c_void_p()

@@ -187,12 +187,14 @@ def test_bad_arguments_are_refused(library: ctypes.CDLL) -> None:
 
 
 def test_pools_come_and_go(library: ctypes.CDLL) -> None:
-    before = threading.active_count(), len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 0
+    def n_threads() -> int:
+        return len(os.listdir("/proc/self/task")) if sys.platform == "linux" else threading.active_count()
+
+    before = n_threads()
     for n in (1, 2, 8, 3) * 20:
         with pool(library, n):
             pass
-    after = threading.active_count(), len(os.listdir("/proc/self/task")) if sys.platform == "linux" else 0
-    assert after == before
+    until(lambda: n_threads() <= before)  # the system lists a thread a moment longer than it is waited for
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only linux keeps threads to processors: not windows, not macos")

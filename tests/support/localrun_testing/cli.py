@@ -154,6 +154,7 @@ class Terminal:
     def _read(self, deadline: float) -> bool:
         """More of the screen; False at its end."""
         while True:
+            has_ended = self.process.poll() is not None  # before the look at what it wrote
             ready, _, _ = select.select([self._master], [], [], 0.1)
             if ready:
                 with contextlib.suppress(OSError):  # Linux: the other end is closed
@@ -161,7 +162,7 @@ class Terminal:
                     self.seen += data.decode(errors="replace")
                     return bool(data)
                 return False
-            if self.process.poll() is not None:
+            if has_ended:
                 return False
             assert time.monotonic() < deadline, f"nothing more after {self.seen!r}"
 
