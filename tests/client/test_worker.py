@@ -272,24 +272,39 @@ def test_a_crash_keeps_the_half_answer_and_the_next_one_works(mortal: WorkerClie
     assert pid_of(mortal) != pid
 
 
+class Listening(threading.Thread):
+    """Hears an answer on a thread of its own."""
+
+    def __init__(self, events: Iterator[Event]) -> None:
+        super().__init__()
+        self.events, self.begun = events, threading.Event()
+        self.heard: list[tuple[str, EngineDiedError | None]] = []
+        self.start()
+
+    def run(self) -> None:
+        self.heard.append(said_before_the_end(self._noted()))
+
+    def _noted(self) -> Iterator[Event]:
+        for event in self.events:
+            self.begun.set()
+            yield event
+
+
 def hurt_at_random_points(client: WorkerClient, rng: random.Random, signals: list[int]) -> None:
-    """Stream on a thread of its own, hurt the worker, and see that the answer ends and the next one comes."""
+    """Stream on a thread of its own, hurt the worker, and see that the answer ends and the next one comes. Most have
+    begun by then, and none is over soon."""
     n_deaths = 0
     for number in signals:
-        result: list[tuple[str, EngineDiedError | None]] = []
-
-        def answer(result: list[tuple[str, EngineDiedError | None]] = result) -> None:
-            result.append(said_before_the_end(client.generate(ask("count 50 0.01"))))
-
-        face = threading.Thread(target=answer)
-        face.start()
+        face = Listening(client.generate(ask("count 50 0.05")))
+        if rng.random() < 0.8:
+            assert face.begun.wait(DEADLINE)
         time.sleep(rng.uniform(0, 0.3))
         pid = pid_of(client)
         os.kill(pid, number)
         client.view()  # must not wait for ever either
         face.join(DEADLINE)
         assert not face.is_alive()
-        said, end = result[0]
+        said, end = face.heard[0]
         if end is None:  # it had not begun, or was over: then nothing is missing
             assert said == counted(50)
         else:
