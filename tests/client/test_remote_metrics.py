@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from localrun_testing.fake_chat_server import DONE, FakeChatServer, Reply, delta, event, failure, fake_chat_server
+from localrun_testing.waiting import PATIENCE
 
 from localrun.base.events import Completion, Done
 from localrun.base.request import Request
@@ -87,6 +88,7 @@ def test_a_page_of_another_engine_is_not_read(server: FakeChatServer) -> None:
 
 
 def test_it_is_not_asked_for_at_every_look(server: FakeChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "LOAD_SECONDS", PATIENCE)
     client = client_of(server, "vllm", VLLM)
     assert client.load() == client.load()
     assert len([seen for seen in server.probed if seen.path == "/metrics"]) == 1

@@ -26,6 +26,7 @@ from localrun.hub import preview
 from localrun.hub.catalogue_rows import catalogue_rows, first_model
 from localrun_tui.screens.dialogs.ask import AskText
 from localrun_tui.screens.models.model_rows import used_when
+from localrun_tui.screens.models.model_sections import HubSection
 from localrun_tui.screens.models.models_screen import ModelsScreen
 from localrun_tui.widgets.model_path_field import is_typed_path, longer_path
 
@@ -175,6 +176,7 @@ def test_the_hub_is_searched_once_typing_stops(hub: FakeHub, monkeypatch: pytest
     async def steps(pilot: Pilot[Any]) -> None:
         await pilot.press("right", "right")
         await until_text(pilot, "type what to look for")
+        monkeypatch.setattr(HubSection, "DEBOUNCE", 1.0)  # longer than a busy machine takes to type
         for text in ("ti", "tin", "tiny"):
             look_for(pilot, text)
             await pilot.pause()
@@ -183,6 +185,7 @@ def test_the_hub_is_searched_once_typing_stops(hub: FakeHub, monkeypatch: pytest
         assert "✔ fits ≈" in shown
         assert "apache-2.0" in shown
         assert len([seen for seen in hub.seen if seen.path == "/api/models"]) == 1
+        monkeypatch.setattr(HubSection, "DEBOUNCE", 0.01)
         look_for(pilot, "~/my-models")
         await until_text(pilot, "Enter opens ~/my-models")
         look_for(pilot, "locked")
