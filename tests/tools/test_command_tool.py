@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from localrun_testing.tool_room import ToolRoom, posix
+from localrun_testing.tool_room import ToolRoom, is_searching, posix
 from localrun_testing.waiting import PATIENCE, until
 
 from localrun.base.request import Json
@@ -116,10 +116,4 @@ def test_a_tool_that_does_not_stop_is_left_behind(monkeypatch: pytest.MonkeyPatc
 @pytest.fixture(autouse=True)
 def _no_child_is_left() -> Iterator[None]:
     yield
-    until(lambda: not [one for one in psutil.Process().children() if "search_lines" in " ".join(_words(one))])
-
-
-def _words(process: psutil.Process) -> list[str]:
-    with suppress(psutil.Error):
-        return list(process.cmdline())
-    return []
+    until(lambda: not is_searching())

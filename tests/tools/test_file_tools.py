@@ -3,9 +3,8 @@
 import os
 import threading
 
-import psutil
 import pytest
-from localrun_testing.tool_room import ToolRoom, posix
+from localrun_testing.tool_room import ToolRoom, is_searching, posix
 from localrun_testing.waiting import until
 
 from localrun.base.errors import UsageError
@@ -135,4 +134,4 @@ def test_a_pattern_that_takes_forever_is_ended(room: ToolRoom) -> None:
     assert running is not None
     threading.Timer(0.3, running.cancel).start()  # as its time being up does
     assert run_tool(tool, arguments, running).is_error
-    until(lambda: not any("search_lines" in " ".join(one.cmdline()) for one in psutil.Process().children()))
+    until(lambda: not is_searching())

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from localrun.base.request import Json
@@ -18,6 +20,15 @@ from localrun.tools.running_call import RunningCall, ToolResult
 from localrun.tools.tool import Tool
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and groups of processes are POSIX's")
+
+
+def is_searching() -> bool:
+    """Whether a process of ours searches lines; one may end while it is looked at."""
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            if "search_lines" in " ".join(child.cmdline()):
+                return True
+    return False
 
 
 class ToolRoom:
