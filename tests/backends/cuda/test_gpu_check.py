@@ -64,8 +64,8 @@ def test_a_few_minutes_measure_a_step_part_by_part(tmp_path: Path) -> None:
 
 
 def test_parts_go_on_after_one_that_fails_and_end_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = {"bad": "raise SystemExit(3)", "slow": "import time; print('begun', flush=True); time.sleep(60)", "good": ""}
-    parts = {name: (1 if name == "slow" else 60, (sys.executable, "-c", text)) for name, text in code.items()}
+    shell = {"bad": "exit 3", "slow": "echo begun; exec sleep 60", "good": ""}  # which begins at once
+    parts = {name: (2 if name == "slow" else 60, ("sh", "-c", line)) for name, line in shell.items()}
     monkeypatch.setattr(gpu_minutes, "PARTS", {**parts, "missing": (60, ("no-such-program",))})
     monkeypatch.setattr(gpu_minutes, "LEAST", 0)
     with (tmp_path / "log.txt").open("a") as log:
