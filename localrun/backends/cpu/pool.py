@@ -4,7 +4,6 @@ Torch-free, but for exchanging blocks with other backends.
 """
 
 import ctypes
-from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -57,7 +56,7 @@ class CpuPool:
         """Allocate these blocks unless they exist; -1 means none. Raises DoesNotFitError."""
         if self.n_committed == self.n_blocks or not blocks:
             return
-        wanted = int(np.frombuffer(blocks, np.intc).max() if isinstance(blocks, array) else max(blocks)) + 1
+        wanted = max(blocks) + 1  # numpy's takes 0.2 ms where a step has filled the processor's caches
         if wanted <= self.n_committed:
             return
         assert wanted <= self.n_blocks, f"block {wanted - 1} of {self.n_blocks}"
