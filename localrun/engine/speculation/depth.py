@@ -141,12 +141,9 @@ class Depths:
         if self.look is not None:
             seconds = min(seconds, INTERRUPTED * self.look)
         self.look = smoothed(self.look, seconds)
-        self._spend_on_looks(sequences, seconds)
-
-    def glanced(self, sequences: Sequence[GenerationState], seconds: float, n_rested: int) -> int:
-        """Record likewise a glance, after so many steps that are not recorded yet -> steps until the next one."""
-        self._spend_on_looks(sequences, min(seconds, self.look or seconds))
-        return max(0, self.rest(sequences) - n_rested)
+        for one in sequences:
+            if record := self.records.get(one.number):
+                record.looking -= seconds / len(sequences)
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step; those that read prompts, too, say nothing, and have no drafts."""
@@ -223,11 +220,6 @@ class Depths:
         """Let an answer lose so many seconds more, or less, and spend so many more on looking for drafts."""
         record.purse = min(record.purse + seconds, MOST_LOSS * step)
         record.looking = min(record.looking + looks, MOST_LOSS * step)
-
-    def _spend_on_looks(self, sequences: Sequence[GenerationState], seconds: float) -> None:
-        for one in sequences:
-            if record := self.records.get(one.number):
-                record.looking -= seconds / len(sequences)
 
     def _again(self, n_answers: int, rows: float) -> float:
         """Seconds that the next step takes longer where it computes so many rows again, on the average."""

@@ -71,11 +71,6 @@ class Lookup:
         (self._add_many if end - known > MANY else self._add)(known + 1, end)
         return end == len(self._ids)
 
-    def may_draft(self, token_ids: Sequence[int]) -> bool:
-        """Whether the last three tokens may have stood in the text before, or a quotation may go on."""
-        is_read = self.read(token_ids, MOST_READ)
-        return is_read and (self._before[-1] != NOWHERE or self._beside() != NOWHERE)
-
     def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
         """The tokens after the place whose tokens before it are the same for longest: of equal ones that where a
         quotation goes on, then the latest. Where there is none, the tokens with which a quotation goes on."""

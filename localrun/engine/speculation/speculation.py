@@ -43,14 +43,14 @@ class Speculation:
         self.last: StepPlan | None = None  # the last step that was recorded, and when it ended
         self.ended = 0.0
         self.followed = self.recorded = 0.0  # seconds since then: of following, and of drafting that are recorded
-        self.observed = self.glanced = 0.0  # likewise of recording steps, and of glances
+        self.observed = 0.0  # likewise of recording steps
 
     def propose(self, work: Sequence[StepWork], is_reading: bool) -> list[tuple[int, ...]]:
         """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
         for any, as in a step that is reading prompts."""
         if is_reading:
             self._read(work)
-        is_resting = not is_reading and self.rest.goes_on(work, self._finds_nothing)
+        is_resting = not is_reading and self.rest.goes_on(work)
         self.sleeps = is_resting and not self.has_ended and (self.model is None or self.depths.guesses_rest)
         return [] if is_reading or is_resting else self._propose(work)
 
@@ -104,32 +104,16 @@ class Speculation:
         if self.model is not None:
             self.model.close()
 
-    def _finds_nothing(self) -> bool:
-        """Whether a glance finds nothing to draft for those that rest: a look takes several times as long."""
-        if self.model is not None and not self.depths.guesses_rest:
-            return False
-        started, found = time.perf_counter(), False
-        for sequence in self.rest.sequences:
-            if self.depths.most(sequence) and (drafter := self._drafter(sequence)) is not None:
-                found = drafter.may_draft(sequence.token_ids) or found
-        for sequence in () if found else self.rest.sequences:
-            sequence.figures.n_searched += 1
-        seconds = time.perf_counter() - started
-        self.glanced += seconds
-        self.rest.n_left = self.depths.glanced(self.rest.sequences, seconds, self.rest.n_done)
-        return not found
-
     def _propose(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
         started = time.perf_counter()
         self._wake(decoding, started)
         drafts, sequences = self._drafts(decoding), [work.sequence for work in decoding]
         seconds = time.perf_counter() - started + self.observed
         self.depths.looked(sequences, seconds - self.recorded)
-        spend(sequences, seconds + self.glanced)
-        self.followed = self.recorded = self.observed = self.glanced = 0.0
+        spend(sequences, seconds)
+        self.followed = self.recorded = self.observed = 0.0
         if not any(drafts):
-            is_measured = all(one.number in self.depths.records for one in sequences)
-            self.rest.begin(sequences, self.depths.rest(sequences), is_measured)
+            self.rest.begin(sequences, self.depths.rest(sequences))
             return []
         return drafts
 

@@ -60,9 +60,6 @@ class KnowingText:
     def read(self, token_ids: Sequence[int], most: int) -> bool:
         return True
 
-    def may_draft(self, token_ids: Sequence[int]) -> bool:
-        return True
-
     def close(self) -> None:
         pass
 
