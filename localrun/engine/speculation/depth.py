@@ -13,6 +13,8 @@ from localrun.engine.step_plan import StepPlan, StepWork
 MOST_DEPTH = 15
 PRIOR_ROW = 0.06  # of a step of one row, that another is taken to cost until it is measured
 LEAST_GAIN = 1.04  # tokens a second with drafts, in those without: less is not worth a try
+RISK = 1.5  # times their time, that rows of lookups count until drafts have gained: of prose few are to be rejected
+SAFE = 4.0  # steps that drafts may lose, from which on rows count as what they take
 SHARE = 0.003  # of the time of steps without drafts, that may be lost on them
 FIRST_LOSS = 0.25  # likewise at the start of an answer, in steps
 TRY = 2.0  # likewise, that guesses of a program may lose from the start on, and then each time they are tried again
@@ -21,7 +23,7 @@ LEAST_SHARE = GUESS_SHARE / 8  # that is left of it: each try in vain halves it
 LOOKS = 0.002  # likewise, that may be spent on looking for drafts and on recording how they went
 FIRST_LOOKS = 0.125  # likewise at the start of an answer, in steps
 INTERRUPTED = 8.0  # times the usual look, beyond which other work is to blame; the first after a rest takes up to five
-LOOKS_OF_GAIN = 0.25  # of what drafts gained, likewise: the rest is to be kept
+LOOKS_OF_GAIN = 0.1  # of what drafts gained, likewise: the rest is to be kept
 MOST_LOSS = 8.0  # likewise at most, once drafts have gained as much
 ANSWER = 128  # tokens that an answer is thought to have left: what a program reads for it has to pay within these
 
@@ -61,11 +63,12 @@ class Depths:
         looked_up = [index for index, draft in enumerate(drafts) if draft.tokens and not draft.of_model]
         purse = min([self.records[decoding[index].sequence.number].purse for index in looked_up], default=math.inf)
         tokens, best, best_speed = float(len(decoding)), 0, LEAST_GAIN * len(decoding) / (plain + self.between)
-        most, rows_again = tokens + sum([likelihood for likelihood, _, _ in ranked]), 0.0
+        most, rows_again, risk = tokens + sum([one for one, _, _ in ranked]), 0.0, RISK if purse < SAFE * plain else 1.0
         for n, (likelihood, again, _) in enumerate(ranked, 1):
             tokens, rows_again = tokens + likelihood, rows_again + again
-            seconds = self.cost.of(n_plain + n) + self._again(len(decoding), rows_again)
-            if seconds - plain > purse or most / (seconds + self.between) <= best_speed:  # further rows take no less
+            further = self.cost.of(n_plain + n) - plain + self._again(len(decoding), rows_again)
+            seconds = plain + risk * further
+            if further > purse or most / (seconds + self.between) <= best_speed:  # further rows take no less
                 break
             if tokens / (seconds + self.between) > best_speed:
                 best, best_speed = n, tokens / (seconds + self.between)
@@ -138,12 +141,14 @@ class Depths:
     def looked(self, sequences: Sequence[GenerationState], seconds: float) -> None:
         """Record time in which drafts were looked for, as far as looks usually take so long: what interrupts one would
         leave an answer without drafts for hundreds of steps."""
+        records = [self.records[one.number] for one in sequences if one.number in self.records]
+        if not records:  # before the first step of an answer there is no look
+            return
         if self.look is not None:
             seconds = min(seconds, INTERRUPTED * self.look)
         self.look = smoothed(self.look, seconds)
-        for one in sequences:
-            if record := self.records.get(one.number):
-                record.looking -= seconds / len(sequences)
+        for record in records:
+            record.looking -= seconds / len(sequences)
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step; those that read prompts, too, say nothing, and have no drafts."""

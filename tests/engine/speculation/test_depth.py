@@ -17,6 +17,7 @@ from localrun.engine.speculation.depth import (
     GUESS_SHARE,
     LEAST_GAIN,
     LOOKS,
+    SAFE,
     SHARE,
     TRY,
     Depths,
@@ -93,6 +94,22 @@ def test_as_many_tokens_are_verified_as_give_the_most_a_second(
     (depth,) = depths.choose([StepWork(sequence, computed)], [draft], 63)
     best = max(map(speed, range(16)))
     assert speed(depth) >= 0.97 * best or (depth == 0 and best <= 1.03 * LEAST_GAIN * speed(0))
+
+
+@pytest.mark.parametrize("is_guess", [False, True])
+def test_until_drafts_have_gained_rows_of_lookups_have_to_pay_by_half_more(is_guess: bool) -> None:
+    depths, sequence = Depths(), begun()
+    for rows in range(1, 17):
+        depths.observe(StepPlan((StepWork(sequence, 1, (5,) * (rows - 1)),)), 1 + 0.3 * (rows - 1))
+    record, draft = depths.records[sequence.number], DraftedTokens((5,) * 15, 16, of_model=is_guess)  # two of three
+
+    def depth() -> int:
+        return depths.choose([StepWork(sequence, 1)], [draft], 63)[0]
+
+    record.purse = 9.0
+    deep, record.purse = depth(), SAFE / 2
+    assert deep > 1
+    assert depth() == deep if is_guess else 0 < depth() < deep
 
 
 def test_rows_that_cost_a_step_each_are_not_tried_again_and_again() -> None:
@@ -327,6 +344,15 @@ def test_looking_for_drafts_takes_no_more_than_its_share(look: float, n: int) ->
         n_steps += 1 + rest
     assert (n_looks - 1) * look <= n * (LOOKS * n_steps + FIRST_LOOKS)
     assert n_looks * look >= 0.9 * min(LOOKS * n_steps, 2000 * look)
+
+
+def test_before_the_first_step_of_an_answer_there_is_no_look() -> None:
+    """What passes there is next to nothing, beside which any look would be one that is interrupted."""
+    depths, answers = Depths(), [begun()]
+    depths.looked(answers, 0.0)
+    depths.observe(StepPlan((StepWork(answers[0], 1),)), 1.0)
+    depths.looked(answers, 0.5)
+    assert depths.rest(answers) >= (0.5 - FIRST_LOOKS - LOOKS) / LOOKS - 1
 
 
 def test_a_look_that_is_interrupted_does_not_end_looking() -> None:
