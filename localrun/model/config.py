@@ -177,6 +177,7 @@ class BlockGuess:
     rank: int  # of what a token changes the logits of the next one by; 0: nothing
     confident: bool  # it says how likely a token is right
     by_token: bool  # which depends on the token before
+    n_target_layers: int | None  # of the model that it was trained for; None: not told
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,8 @@ def for_taps(config: ModelConfig, body: ModelConfig) -> ModelConfig:
         told = "rows of {:,} numbers and {:,} tokens"
         theirs = (body.hidden_size, body.vocab_size)
         raise ValueError(f"it reads hidden {told.format(*sizes)}, the model has {told.format(*theirs)}")
+    if config.block.n_target_layers not in (None, body.n_layers):
+        raise ValueError(f"it is for a model of {config.block.n_target_layers} layers, this one has {body.n_layers}")
     if config.block.taps[-1] >= body.n_layers - 1:
         raise ValueError(f"it reads layer {config.block.taps[-1]} of {body.n_layers}")
     if config.block.mask_id >= config.vocab_size:

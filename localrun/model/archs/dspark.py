@@ -54,7 +54,9 @@ class BlockKeys:
         size, mask = self.number("block_size", 1, MOST_BLOCK), self.number("mask_token_id", 0, 1 << 24)
         confident = self.source.metadata.get("enable_confidence_head") is True
         by_token = confident and self.source.metadata.get("confidence_head_with_markov") is True
-        return BlockGuess(size, mask, tuple(taps), rank, confident, by_token)
+        is_told = self.source.metadata.get("num_target_layers") is not None
+        n_target = self.number("num_target_layers", 1, 1 << 16) if is_told else None
+        return BlockGuess(size, mask, tuple(taps), rank, confident, by_token, n_target)
 
     def number(self, key: str, low: int, high: int) -> int:
         value: Any = self.source.metadata.get(key)
