@@ -62,6 +62,7 @@ class _Interrupt:
         """All is said: nothing that still closes has a traceback to print."""
         if not self._is_ignored:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+        exec("")  # `python -m` forgets a Ctrl-C amid code made of text, by which it would end, whatever the exit code
 
     def _on_interrupt(self, number: int, frame: "FrameType | None") -> None:
         self._pressed = True

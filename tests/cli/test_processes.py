@@ -213,13 +213,14 @@ def test_a_stdin_that_says_nothing_is_talked_about_and_can_be_left() -> None:
 
 
 def press_at_import(module: str, folder: Path) -> str:
-    """A shell line for a `localrun` that gets Ctrl-C in the moment it imports `module`."""
+    """A shell line for a `localrun` that gets Ctrl-C in the moment it imports `module`, amid code that is made of text,
+    as dataclasses are."""
     (folder / "sitecustomize.py").write_text(
         "import os, signal, sys\n"
         "class Press:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         f"        if name == {module!r}:\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "            exec('os.kill(os.getpid(), signal.SIGINT)')\n"
         "sys.meta_path.insert(0, Press())\n"
     )
     return f'export PYTHONPATH="{folder}:$PYTHONPATH"; "$@"'
