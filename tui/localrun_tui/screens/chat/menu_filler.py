@@ -1,4 +1,4 @@
-"""What the menu above the editor offers for the typed text."""
+"""Entries of the menu above the editor, for the typed text."""
 
 import asyncio
 from collections.abc import Callable
