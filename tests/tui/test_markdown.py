@@ -198,6 +198,14 @@ def test_code_that_is_not_wrapped_moves_below_a_window(shift: int) -> None:
     assert all(len(line) <= 24 for line in lines)
 
 
+def test_a_table_of_too_many_columns_says_so_and_breaks_no_word() -> None:
+    cells = [f"some words {n}" for n in range(12)]
+    text = MarkdownText(f"|{'|'.join(cells)}|\n|{'---|' * 12}\n|{'|'.join(cells)}|")
+    lines = plain(text, 70)
+    assert lines[0].startswith("some words │ some words │")
+    assert all(line.endswith("›") and len(line) == 70 for line in lines)
+
+
 def test_a_table_as_wide_as_it_is() -> None:
     text = MarkdownText(f"| {'name' * 5} | {'size' * 5} |\n|---|---|\n| {'漢字' * 6} | 2 |")
     assert [line.cell_length for line in text.lines(30, Wide(True))] == [30, 30, 30]
@@ -256,6 +264,20 @@ def test_wrapping_loses_nothing_but_spaces(text: str, width: int) -> None:
     lines = wrap(Content(text), width)
     assert "".join(line.plain for line in lines).replace(" ", "") == text.replace(" ", "")
     assert all(line.cell_length <= width for line in lines)
+
+
+def test_a_sign_of_several_characters_is_not_broken() -> None:
+    """A family, a person with a tone and a tool, flags, a key cap, an accent."""
+    signs = ["👨‍👩‍👧‍👦", "👩🏽‍💻", "🏳️‍🌈", "🇩🇪", "🇫🇷", "1️⃣", "e\u0301", "漢"]
+    for width in range(2, 12):
+        lines = [line.plain for line in wrap(Content("".join(3 * signs)), width)]
+        assert "".join(lines) == "".join(3 * signs)
+        left = signs * 3
+        for line in lines:
+            assert cell_len(line) <= width
+            while line:
+                assert line.startswith(left[0]), lines
+                line = line.removeprefix(left.pop(0))
 
 
 def test_an_image_is_a_link() -> None:

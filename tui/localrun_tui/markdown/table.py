@@ -1,5 +1,5 @@
-"""Tables in the width there is: columns shrink from the widest on, and their cells wrap. With `Wide.whole` they are as
-wide as what is in them, and the window moves."""
+"""Tables in the width there is: columns shrink from the widest on, and their cells wrap; a mark says where there are
+too many columns. With `Wide.whole` they are as wide as what is in them, and the window moves."""
 
 from markdown_it.tree import SyntaxTreeNode
 from textual.content import Content
@@ -10,6 +10,7 @@ from localrun_tui.markdown.wrapping import wrap
 
 _GAP = " │ "
 _NARROWEST = 4
+_WORD = 10  # cells of a column where not all columns fit: most words are no longer
 
 
 def table_lines(node: SyntaxTreeNode, width: int, wide: Wide = FITTED) -> list[Content]:
@@ -26,13 +27,18 @@ def table_lines(node: SyntaxTreeNode, width: int, wide: Wide = FITTED) -> list[C
     right = ["right" in str(cell.attrs.get("style", "")) for cell in node.children[0].children[0].children]
     head, *body = [_row_lines(row, widths, right) for row in rows]
     lines = [line.stylize("bold") for line in head] + [rule] + [line for row in body for line in row]
-    return window(lines, width, wide.shift) if wide.whole else [line.truncate(width) for line in lines]
+    return window(lines, width, wide.shift if wide.whole else 0)
 
 
 def _widths(wanted: list[int], room: int) -> list[int]:
-    """Column widths that add up to `room` at most, where that leaves every column something."""
+    """Column widths that add up to `room` at most, where that leaves every column something; else readable ones."""
+    fitting = _shrunk(wanted, room, _NARROWEST)
+    return fitting if sum(fitting) <= room else _shrunk(wanted, room, _WORD)
+
+
+def _shrunk(wanted: list[int], room: int, narrowest: int) -> list[int]:
     widths = [min(max(w, 1), max(room, 1)) for w in wanted]
-    while sum(widths) > room and max(widths) > _NARROWEST:
+    while sum(widths) > room and max(widths) > narrowest:
         widths[widths.index(max(widths))] -= 1
     return widths
 

@@ -1,5 +1,7 @@
 """Lines of a width. Where there are no spaces between words, as in Chinese and Japanese, a line ends between signs."""
 
+import re
+
 from rich._wrap import divide_line
 from rich.cells import cell_len
 from textual import content as textual_content
@@ -8,6 +10,10 @@ from textual.content import Content
 _NOT_FIRST = set("、。，．！？：；）〕］｝〉》」』】’”…ー々っゃゅょッャュョ％,.!?:;)]}")
 _NOT_LAST = set("（〔［｛〈《「『【‘“([{")
 _WIDE_FROM = "\u1100"  # signs of two cells begin here
+_ALONG = "[\u0300-\u036f\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff]*"  # accents, forms and tones of the sign before
+_SIGN = re.compile(
+    f"[\U0001f1e6-\U0001f1ff]{{2}}|.{_ALONG}(?:\u200d.{_ALONG})*", re.S
+)  # a flag, or signs joined to one
 
 
 def _divide_line(text: str, width: int, fold: bool = True) -> list[int]:
@@ -36,16 +42,19 @@ def _breaks(text: str, width: int) -> list[int]:
     starts: list[int] = []
     start = cells = 0
     last: int | None = None  # the last place where this line may end
-    for index, char in enumerate(text):
-        size = cell_len(char)
-        if index > start and _may_break(text[index - 1], char):
+    before = ""
+    for found in _SIGN.finditer(text):
+        index, sign = found.start(), found[0]
+        size = cell_len(sign)
+        if index > start and _may_break(before, sign):
             last = index
-        if cells + size > width and char != " " and index > start:
+        if cells + size > width and sign != " " and index > start:
             start = last if last is not None and last > start else index
             starts.append(start)
             last = None
             cells = cell_len(text[start:index])
         cells += size
+        before = sign
     return starts
 
 
