@@ -63,7 +63,7 @@ def test_stop_and_ask_leaves_the_chat_as_it_was() -> None:
         assert "Drop the oldest" not in screen_text(app)
         await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]
         await pilot.press("escape")
-        await until_text(pilot, "◌ not answered")
+        await until_text(pilot, "◌ was too long for the model: Ctrl+R asks again")
         assert sources(pilot) == ["long"]
 
     drive(app, steps)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from localrun.base.errors import PromptTooLongError
 from localrun.base.events import Loop
 from localrun.base.image_words import looking_words
 from localrun.base.sanitize import clean
@@ -60,6 +61,9 @@ def live_note(answer: "Answer") -> Content:
 def unanswered_note(session: "Session") -> Content:
     """Note of an unanswered last question."""
     words = "◌ not answered: Ctrl+R asks again"
+    turn = session.turn
+    if turn is not None and turn.chat is session.chat and isinstance(turn.error, PromptTooLongError):
+        words = "◌ was too long for the model: Ctrl+R asks again"
     if session.info is None:
         loading = session.model.loading
         words = "◌ waits until the model is loaded" if loading else "◌ waits for a model: Ctrl+O chooses a model"
