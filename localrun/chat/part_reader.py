@@ -47,7 +47,7 @@ class PartReader:
         self._last_line = 0
         self._notes: list[Note] = []
         self._n_stutters = 0
-        self._kinds = ""  # of the lines, once all is read
+        self._kinds = ""  # of all lines, those that the model did not come to included
         self._is_of_use = True  # what was noted
 
     def read(self) -> Iterator[Note]:
@@ -56,7 +56,7 @@ class PartReader:
             self.n_read, self._last_line = self.n_read + 1, note.last
             self._keep(note)
             yield note
-        if not self.is_stopped:
+        if self.n_read:
             self._add_kinds()
         while self._is_of_use and not self.is_stopped and len(self._notes) > 1 and self._size() > self._room:
             before, self._notes = self._notes, []
@@ -71,11 +71,11 @@ class PartReader:
     @property
     def summary(self) -> str:
         """The extent of the reading, in words."""
+        left_out = "" if self._is_of_use else "; the notes repeat themselves and are left out"
         if self.is_stopped and self.n_read < self.n_parts:
             why = f", then: {self.problem}" if self.problem else ""
-            return f"{self.n_read:,} of {self.n_parts:,} parts read, up to line {self._last_line:,}{why}"
-        parts = f"{self.n_parts:,} part{'' if self.n_parts == 1 else 's'}"
-        return f"all of it read in {parts}{'' if self._is_of_use else '; the notes repeat themselves and are left out'}"
+            return f"{self.n_read:,} of {self.n_parts:,} parts read, up to line {self._last_line:,}{why}{left_out}"
+        return f"all of it read in {self.n_parts:,} part{'' if self.n_parts == 1 else 's'}{left_out}"
 
     def digest(self) -> FilePart:
         """The notes as a file, shortened alike where they are too many because the reading was stopped; the kinds of
@@ -95,7 +95,7 @@ class PartReader:
         return self.plan.digest_bytes - n_bytes(self._kinds)
 
     def _add_kinds(self) -> None:
-        """Take the kinds of lines along where they are few; without the notes where those are of no use."""
+        """Take the kinds of all lines along where they are few; without the notes where those are of no use."""
         most = self.plan.digest_bytes // _KINDS_SHARE
         kinds = Kinds("".join(piece.text for piece in self.plan.pieces))
         shown = kinds.condensed(most).text

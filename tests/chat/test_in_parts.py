@@ -116,12 +116,14 @@ def test_notes_of_a_model_that_repeats_itself_are_left_out() -> None:
 
 
 def test_a_reading_that_is_stopped_says_how_far_it_came_and_keeps_its_notes() -> None:
-    reader = PartReader(plan(), Model(stops_after=3))
+    reader = PartReader(plan(LOG.replace("04900 all is well", "04900 the disk is full")), Model(stops_after=3))
     notes = list(reader.read())
     assert len(notes) == reader.n_read == 3
     assert reader.summary == f"3 of {reader.n_parts} parts read, up to line {notes[-1].last:,}"
-    assert reader.summary in reader.digest().text
-    assert notes[2].text in reader.digest().text
+    digest = reader.digest().text
+    assert reader.summary in digest
+    assert notes[2].text in digest
+    assert digest.rstrip().endswith("[4,900] 04900 the disk is full"), "the kinds of lines are those of the whole file"
 
 
 def test_an_engine_that_dies_leaves_what_was_noted_before() -> None:
