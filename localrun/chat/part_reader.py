@@ -3,6 +3,7 @@ alike, as a log's, the kinds of lines go along: rare ones and errors stay as the
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 from localrun.base.content import FilePart
 from localrun.base.dataclass import dataclass
@@ -19,6 +20,7 @@ AskModel = Callable[[Request], Completion]
 _KINDS_SHARE = 2  # the part of a digest that kinds of lines may take
 _STUTTER = re.compile(r"(\S[^\n]{0,120}?[ \t])\1{3}")  # the same words four times on end within a line
 _MOST_STUTTERS = 0.25  # of the notes: a model that repeats itself more often is too small to note anything
+_TRIED = 8  # notes after which one that mostly repeats itself is not asked for more
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +49,17 @@ class PartReader:
         self._last_line = 0
         self._notes: list[Note] = []
         self._n_stutters = 0
-        self._kinds = ""  # of all lines, those that the model did not come to included
-        self._is_of_use = True  # what was noted
 
     def read(self) -> Iterator[Note]:
-        """Read all; each note as it comes, those on notes included."""
+        """Read all; each note as it comes, those on notes included. Where they will be of no use, no more are asked
+        for."""
         for note in self._noted(self.plan.pieces):
             self.n_read, self._last_line = self.n_read + 1, note.last
             self._keep(note)
             yield note
-        if self.n_read:
-            self._add_kinds()
-        while self._is_of_use and not self.is_stopped and len(self._notes) > 1 and self._size() > self._room:
+            if self._is_too_small and self._kinds:
+                break
+        while self.is_of_use and not self.is_stopped and len(self._notes) > 1 and self._size() > self._room:
             before, self._notes = self._notes, []
             for note in self._noted(_batches(before, self.plan.piece_bytes)):
                 self._keep(note)
@@ -69,18 +70,30 @@ class PartReader:
             self._kept.forget()
 
     @property
+    def is_of_use(self) -> bool:
+        """Whether the notes are, as far as is known; where not, the kinds of lines stand in their place."""
+        return self._n_stutters <= _MOST_STUTTERS * self.n_read or not self._kinds
+
+    @property
+    def _is_too_small(self) -> bool:
+        """Whether the model mostly repeats itself, or has done so too often for all that is left."""
+        mostly = self.n_read >= _TRIED and self._n_stutters > self.n_read / 2
+        return mostly or self._n_stutters > _MOST_STUTTERS * self.n_parts
+
+    @property
     def summary(self) -> str:
         """The extent of the reading, in words."""
-        left_out = "" if self._is_of_use else "; the notes repeat themselves and are left out"
-        if self.is_stopped and self.n_read < self.n_parts:
-            why = f", then: {self.problem}" if self.problem else ""
-            return f"{self.n_read:,} of {self.n_parts:,} parts read, up to line {self._last_line:,}{why}{left_out}"
-        return f"all of it read in {self.n_parts:,} part{'' if self.n_parts == 1 else 's'}{left_out}"
+        why = f", then: {self.problem}" if self.problem else ""
+        if not self.is_of_use:
+            why += "; the notes repeat themselves and are left out: the kinds of all lines stand in their place"
+        if self.n_read < self.n_parts:
+            return f"{self.n_read:,} of {self.n_parts:,} parts read, up to line {self._last_line:,}{why}"
+        return f"all of it read in {self.n_parts:,} part{'' if self.n_parts == 1 else 's'}{why}"
 
     def digest(self) -> FilePart:
         """The notes as a file, shortened alike where they are too many because the reading was stopped; the kinds of
         lines alone where they are of no use."""
-        if not self._is_of_use:
+        if not self.is_of_use:
             return FilePart(f"{self.plan.name} condensed", self._kinds)
         most = self._room // max(len(self._notes), 1)
         fits = self._size() <= self._room
@@ -94,14 +107,13 @@ class PartReader:
         """Bytes that the notes may take."""
         return self.plan.digest_bytes - n_bytes(self._kinds)
 
-    def _add_kinds(self) -> None:
-        """Take the kinds of all lines along where they are few; without the notes where those are of no use."""
+    @cached_property
+    def _kinds(self) -> str:
+        """The kinds of all lines, those that the model did not come to included; empty where they are many."""
         most = self.plan.digest_bytes // _KINDS_SHARE
         kinds = Kinds("".join(piece.text for piece in self.plan.pieces))
         shown = kinds.condensed(most).text
-        if kinds.are_clear and n_bytes(shown) <= most:
-            self._kinds = shown
-            self._is_of_use = self._n_stutters <= _MOST_STUTTERS * self.n_read
+        return shown if kinds.are_clear and n_bytes(shown) <= most else ""
 
     def _noted(self, pieces: Sequence[TextPiece]) -> Iterator[Note]:
         """A note on each piece; one that turns out to be too long is cut again."""

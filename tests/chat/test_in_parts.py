@@ -101,18 +101,27 @@ def test_the_kinds_of_lines_go_along_where_they_are_few() -> None:
     assert n_bytes(digest) <= plan(log).digest_bytes + 200
 
 
-def test_notes_of_a_model_that_repeats_itself_are_left_out() -> None:
+@pytest.mark.parametrize(("stutters_from", "n_read"), [(0, 8), (7, 15), (10**9, None)])
+def test_a_model_that_repeats_itself_is_not_asked_to_the_end(stutters_from: int, n_read: int | None) -> None:
+    """Its notes are of no use; the kinds of all lines stand in their place."""
+
     class Stutters(Model):
         def __call__(self, request: Request) -> Completion:
-            super().__call__(request)
-            return replace(COMPLETION, text="Errors:\n1. " + "12:00 INFO " * 20, stop_reason="length")
+            answer = super().__call__(request)
+            repeats = len(self.asked) > stutters_from
+            return replace(answer, text="Errors:\n1. " + "12:00 INFO " * 20) if repeats else answer
 
     reader = PartReader(plan(), Stutters())
-    assert not any(note.text for note in reader.read())
-    assert reader.summary.endswith("; the notes repeat themselves and are left out")
-    assert reader.digest().name == "server.log condensed"
-    assert "INFO" not in reader.digest().text
-    assert "[×5,000, 1–5,000] # all is well" in reader.digest().text
+    notes = list(reader.read())
+    assert reader.is_of_use == (n_read is None)
+    assert reader.n_read == (n_read or reader.n_parts)
+    if n_read is not None:
+        assert not any(note.text for note in notes[stutters_from:])
+        assert reader.summary.startswith(f"{n_read} of {reader.n_parts} parts read")
+        assert reader.summary.endswith("the kinds of all lines stand in their place")
+        assert reader.digest().name == "server.log condensed"
+        assert "INFO" not in reader.digest().text
+        assert "[×5,000, 1–5,000] # all is well" in reader.digest().text
 
 
 def test_a_reading_that_is_stopped_says_how_far_it_came_and_keeps_its_notes() -> None:

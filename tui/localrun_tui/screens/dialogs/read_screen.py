@@ -220,7 +220,7 @@ class ReadScreen(Dialog[FilePart | None]):
         if not reader.n_read:
             self._give_up(UsageError("the first part was not read to its end", "choose again, or Escape leaves"))
             return
-        if reader.problem:
+        if reader.problem or not reader.is_of_use:
             toast(self, f"{self._text.name}: {reader.summary}", severity="warning")
         self.dismiss(reader.digest())
 
