@@ -14,9 +14,10 @@ from localrun.chat.pieces import n_bytes
 USUAL_BYTES = 6000  # of a condensed text where the context is not known: it fits one of 8,192 tokens
 _LEAST_TOKENS = 8  # words and signs of a line; time, level and program of a log have as many
 _CHUNK = 1 << 16  # characters that are read at once of a line that does not end
-_INTRODUCTION = """Condensed: {summary}. "[×20, 5–90]" is a kind of line, with # for numbers, times, ids, addresses \
-and words that change: there are 20, the first is line 5 and the last line 90. "[7]" is line 7 as it is. Both are in \
-the order of the file; those with words of errors come last."""
+_HOW_TO_READ = """"[×20, 5–90]" is a kind of line, with # for numbers, times, ids, addresses and words that change: \
+there are 20, the first is line 5 and the last line 90. "[7]" is line 7 as it is. Both are in the order of the file; \
+those with words of errors come last."""
+_ERRORS = "Errors:\n"
 
 
 class NotTextError(ValueError):
@@ -94,6 +95,12 @@ def _lines(file: TextIO) -> Iterator[tuple[str, int]]:
         yield begun, length
 
 
+def error_lines(text: str) -> list[str]:
+    """The lines with words of errors that a condensed text ends with; none of another text."""
+    before, heading, errors = text.rpartition(f"\n\n{_ERRORS}")
+    return errors.splitlines() if heading and _HOW_TO_READ in before else []
+
+
 def _shown(table: PatternTable, patterns: Iterable[Pattern], detail: _Detail) -> Condensed:
     """All patterns in one text, in the order of the lines they begin with; errors last, where a question follows."""
     usual: list[tuple[int, str]] = []
@@ -112,7 +119,7 @@ def _shown(table: PatternTable, patterns: Iterable[Pattern], detail: _Detail) ->
             n_kinds += 1
         n_cut += sum(line.length > width for line in lines)
     summary = _summary(table, n_kinds, n_shown, n_cut)
-    sections = (_INTRODUCTION.format(summary=summary), _in_order(usual), _in_order(errors, "Errors:\n"))
+    sections = (f"Condensed: {summary}. {_HOW_TO_READ}", _in_order(usual), _in_order(errors, _ERRORS))
     return Condensed("\n\n".join(filter(None, sections)), table.n_lines, n_kinds, n_shown, summary)
 
 

@@ -8,11 +8,14 @@ from localrun_testing.pilots import drive, screen_text, until, until_text
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from localrun.base.content import with_files_as_text
+from localrun.base.content import FilePart, TextPart, with_files_as_text
+from localrun.chat.condensed import Kinds
 from localrun.chat.files import read_files
 from localrun.chat.images import ImageShelf
+from localrun.chat.tree import Message
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.editor import Editor
+from localrun_tui.screens.chat.message_document import MessageDocument
 
 
 def test_files_go_along_as_chips(tmp_path: Path) -> None:
@@ -111,3 +114,22 @@ def test_a_key_that_takes_words_back_takes_files_only_before_the_text(tmp_path: 
         assert (composer.editor.text, composer.attachments) == ("sum ", [])
 
     drive(app, steps)
+
+
+def test_errors_of_a_condensed_log_stand_below_its_name() -> None:
+    """They are as they are, whatever the model says of them."""
+
+    def shown(text: str) -> list[str]:
+        message = Message("1", None, "user", (FilePart("a.log condensed", text), TextPart("What is wrong?")))
+        return [line.plain for line in MessageDocument(message, "You").lines(60)][2:]
+
+    log = "".join(f"{number:05} INFO all is well with the program\n" for number in range(1, 1000))
+    fatal = "01000 ERROR \x1b[31mthe disk is full, write to /var/lib/orders/wal-0231 failed\n"
+    assert shown(Kinds(log + fatal).condensed().text) == [
+        "[1,000] 01000 ERROR the disk is full, write to",
+        "/var/lib/orders/wal-0231 failed",
+        "What is wrong?",
+    ]
+    many = "".join(f"ERROR{' broken' * n}\n" for n in range(12))
+    assert shown(Kinds(log + many).condensed().text)[-2:] == ["… 4 more: /sees shows all", "What is wrong?"]
+    assert shown("A page.\n\nErrors:\nnone") == ["What is wrong?"]

@@ -6,7 +6,7 @@ from textual.content import Content
 from textual.style import Style
 
 from localrun.base.content import Content as MessageContent
-from localrun.base.content import attachments_in, has_calls, typed_text
+from localrun.base.content import FilePart, attachments_in, has_calls, typed_text
 from localrun.base.sanitize import clean
 from localrun_tui.markdown.inline import ACT
 from localrun_tui.markdown.wide import Wide
@@ -17,6 +17,7 @@ from localrun_tui.screens.chat.history_groups import with_hits
 if TYPE_CHECKING:
     from localrun.chat.tree import Message
 _MEASURE = 100  # cells
+_MOST_ERRORS = 8  # lines of a log, below its name
 
 
 class MessageDocument:
@@ -128,6 +129,8 @@ class MessageDocument:
             lines.append(
                 Content.styled(f" {chip_of(attachment)} ", "$text-secondary on $secondary 15%").truncate(width)
             )
+            if isinstance(attachment, FilePart):
+                lines += _error_lines(attachment.text, width)
         if not self.is_markdown:
             return [*lines, *wrap(Content(self._plain), width)]
         body = self._text.lines(width, self.wide)
@@ -146,3 +149,13 @@ class MessageDocument:
 
     def _foot(self, width: int) -> list[Content]:
         return wrap(self.note, width) if self.note else []
+
+
+def _error_lines(text: str, width: int) -> list[Content]:
+    """The errors of a log that goes along condensed: they are as they are, whatever a model says of them."""
+    from localrun.chat.condensed import error_lines
+
+    errors = error_lines(text)
+    shown = [clean(line, keep_newlines=False) for line in errors[:_MOST_ERRORS]]
+    more = [f"… {len(errors) - len(shown):,} more: /sees shows all"] if len(shown) < len(errors) else []
+    return [line.stylize("$foreground-muted") for one in (*shown, *more) for line in wrap(Content(one), width)]
