@@ -11,6 +11,7 @@ from localrun.chat.condensed_file import ReadingWatch, condense_file, unwatched
 from localrun.chat.left_out import TooLongError, UnreadError
 from localrun.chat.part_of_text import CONDENSED, HOW_TO_SHORTEN, TextRange, take
 from localrun.chat.pdf import pdf_text
+from localrun.chat.summary import title_of
 
 MAX_BYTES = 1 << 20  # of text: more than any context of today takes
 MAX_FILE_BYTES = 64 << 20  # of a PDF, or of a file of which a part is attached, or which is read in parts
@@ -80,9 +81,7 @@ def about_tokens(n_bytes: int) -> int:
 
 
 def title_for(content: Content) -> str:
-    """Title of a chat that begins with files or images: the text typed with them, else their names; empty without
+    """Title of a chat that begins with files or images: of the text typed with them, else their names; empty without
     any."""
     files = attachments_in(content)
-    if not files:
-        return ""
-    return " ".join(typed_text(content).split())[:60] or ", ".join(file.name for file in files)[:60]
+    return (title_of(typed_text(content)) or title_of(", ".join(file.name for file in files))) if files else ""

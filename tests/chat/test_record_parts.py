@@ -108,6 +108,9 @@ def test_a_copy_and_an_export_have_fields_that_this_version_does_not_know(tmp_pa
 
 def test_a_chat_that_begins_with_files_is_named_after_what_was_typed() -> None:
     assert title_for((FILE, TextPart("and  now?"))) == "and now?"
+    assert title_for((FILE, TextPart("Which errors are in it? Name each."))) == "Which errors are in it?", (
+        "as without a file"
+    )
     assert title_for((FILE, FilePart("b.txt", ""), TextPart(""))) == "notes.txt, b.txt"
     assert title_for(as_content("just words")) == ""
 
