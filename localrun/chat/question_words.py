@@ -7,6 +7,10 @@ from localrun.chat.part_of_text import AROUND
 
 _LEAST_LETTERS = 4  # shorter words are in most questions
 _MOST_WORDS = 3
+_SAY_NOTHING = re.compile(
+    "about|does|each|every|find|from|have|many|name|show|tell|that|their|there|these|this|those|times?|were|what|when"
+    "|where|which|whole|with"
+)
 
 
 def found_parts(text: str, question: str, most_bytes: int) -> Iterator[tuple[str, int]]:
@@ -24,4 +28,5 @@ def found_parts(text: str, question: str, most_bytes: int) -> Iterator[tuple[str
 def _words(question: str) -> Iterator[str]:
     """Words of a question in small letters; those that may be plurals without their s."""
     for word in dict.fromkeys(re.findall(rf"\w{{{_LEAST_LETTERS},}}", question.lower())):
-        yield word.removesuffix("s") if len(word) > _LEAST_LETTERS else word
+        if not _SAY_NOTHING.fullmatch(word):
+            yield word.removesuffix("s") if len(word) > _LEAST_LETTERS else word

@@ -24,4 +24,13 @@ def test_words_of_too_many_lines_or_of_none_are_not_offered() -> None:
     assert found("How many requests took long?") == []
     assert found("Which errors?", most_bytes=300) == []
     assert found("Any cats?") == []
+
+
+def test_words_that_are_in_any_question_are_not_offered() -> None:
+    text = TEXT.replace("is full", "is full from its time with which there")
+    question = "From which time is there an error? Name each with its time."
+    assert list(found_parts(text, question, 4000)) == [("/error/", 2)]
+
+
+def test_a_text_without_lines_has_no_words() -> None:
     assert list(found_parts("", "Any errors?", 4000)) == []
