@@ -41,7 +41,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Files and images attached to a message. `left_out` is a sentence about the others; empty where there are none."""
+    """Files and images attached to a message. `left_out` is a sentence about what is not; empty where all is."""
 
     files: list[Attachment]
     left_out: str = ""

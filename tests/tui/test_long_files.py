@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import chat_app, chat_screen, ready, send, type_text
+from localrun_testing.chat_app import chat_app, chat_screen, notice, ready, send, type_text
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import Script, ScriptedClient
 from textual.pilot import Pilot
@@ -222,6 +222,18 @@ def test_escape_ends_the_reading_and_keeps_what_was_read(log: Path) -> None:
         assert chat_screen(pilot).composer.editor.text == "what is wrong?"
 
     drive(app, steps)
+
+
+def test_why_the_kinds_of_lines_stand_in_the_place_of_notes_is_still_said_later(log: Path) -> None:
+    app, _ = chat_app(Script("line 17 is fine " * 9))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await begin_reading(pilot)
+        await until(pilot, lambda: attached(pilot) == ["server.log condensed"])
+        pilot.app.clear_notifications()
+        assert "the kinds of all lines stand in their place" in " ".join(notice(pilot).split())
+
+    drive(app, steps, LARGE)
 
 
 def test_reading_shows_how_far_it_is_within_a_part_and_a_stop_before_its_end_leads_back(log: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App
 
 from localrun.base.content import FilePart
+from localrun_tui.widgets.toast import toast
 
 if TYPE_CHECKING:
     from localrun.chat.part_of_text import TextRange
@@ -28,7 +29,7 @@ async def attach_long(
     screen = _read_screen(session, path.name, text, question or typed, part)
     chosen = await app.push_screen_wait(screen)
     if chosen is not None:
-        composer.attach(Attached([chosen]))
+        composer.attach(Attached([chosen], screen.left_out))
     if screen.question and composer.editor.text.strip() in ("", typed):
         composer.write(screen.question)
 
@@ -48,7 +49,11 @@ async def is_long(session: "Session", path: Path, part: "TextRange") -> bool:
 
 async def choose_part(app: App[Any], session: "Session", name: str, text: str, question: str) -> FilePart | None:
     """Let the user choose what goes along of a text that is too long; None where the user leaves it."""
-    return await app.push_screen_wait(_read_screen(session, name, text, question))
+    screen = _read_screen(session, name, text, question)
+    chosen = await app.push_screen_wait(screen)
+    if screen.left_out:
+        toast(app, screen.left_out, severity="warning")
+    return chosen
 
 
 def _read_screen(session: "Session", name: str, text: str, question: str, part: str = "") -> "ReadScreen":

@@ -27,7 +27,6 @@ from localrun_tui.widgets.key_hint import KeyHint
 from localrun_tui.widgets.leaving import Dialog
 from localrun_tui.widgets.marked_options import MarkedOptions
 from localrun_tui.widgets.meters import bar
-from localrun_tui.widgets.toast import toast
 
 _LOOK_LINES = 400  # of a part, in the preview
 _AT_REST = 0.3  # seconds without a key before a plan is made
@@ -65,6 +64,7 @@ class ReadScreen(Dialog[FilePart | None]):
         super().__init__()
         self._text = text
         self.question = question  # as it stands in the dialog
+        self.left_out = ""  # of the text or of the notes on it, in words, once it is read in parts
         self._stop: Cancellation | None = None  # of the reading under way
         self._typed = (part, question)  # as the fields stood when they were looked at, or will be
         self._pause: Timer | None = None  # after the last key
@@ -221,7 +221,7 @@ class ReadScreen(Dialog[FilePart | None]):
             self._give_up(UsageError("the first part was not read to its end", "choose again, or Escape leaves"))
             return
         if reader.problem or not reader.is_of_use:
-            toast(self, f"{self._text.name}: {reader.summary}", severity="warning")
+            self.left_out = f"{self._text.name}: {reader.summary}"
         self.dismiss(reader.digest())
 
     def _give_up(self, error: LocalrunError) -> None:
