@@ -47,7 +47,7 @@ class BlockKeys:
         rank, taps = self.number("markov_rank", 0, 1 << 16), self.source.metadata.get("target_layer_ids")
         if rank and kind != "vanilla":
             raise ModelFileError("UNSUPPORTED", "DSpark with another Markov head than the plain one", path=self.path)
-        if not isinstance(taps, list) or not taps or any(not isinstance(one, int) for one in taps):
+        if not isinstance(taps, list) or not taps or any(type(one) is not int for one in taps):
             raise self.error("target_layer_ids should be numbers of layers")
         if sorted(set(taps)) != taps or taps[0] < -1:
             raise self.error("target_layer_ids should ascend, from -1 on")

@@ -159,6 +159,7 @@ def test_what_does_not_belong_together_is_refused(made: Callable[[], Made], tmp_
     for key, value, told in (
         ("target_layer_ids", [0, 99], "reads layer 99"),
         ("target_layer_ids", [1, 0], "should ascend"),
+        ("target_layer_ids", [0, True], "should be numbers of layers"),
         ("num_target_layers", 36, "it is for a model of 36 layers, this one has"),
         ("num_target_layers", "36", "num_target_layers should be"),
         ("mask_token_id", 300, "draft for this model: its mask is token 300 of 300"),
