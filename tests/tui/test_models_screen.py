@@ -116,6 +116,21 @@ def test_the_path_of_a_model_is_whole_at_80_columns(stored: Path) -> None:
     drive(ScreenApp(ModelsScreen(INFO)), steps, SMALL)
 
 
+def test_letters_go_to_the_box_although_another_list_comes_behind_the_key(stored: Path) -> None:
+    """→ and / right after it: the list is shown before the box was told that it has the focus."""
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "mine")
+        screen.action_filter()
+        screen._show_section()
+        assert screen.focused is screen.box
+        await pilot.press(*"mis")
+        assert screen.box.value == "mis"
+
+    screen = ModelsScreen()
+    drive(ScreenApp(screen), steps)
+
+
 def test_a_default_model_that_is_deleted_is_the_default_no_more(stored: Path) -> None:
     write_setting("model", "mine")
 

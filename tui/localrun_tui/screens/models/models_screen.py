@@ -140,6 +140,11 @@ class ModelsScreen(Page[ModelChoice | None]):
     def box(self) -> Input:
         return self.query_one("#filter", Input)
 
+    @property
+    def _is_typing(self) -> bool:
+        """Whether the box has the focus; the box itself learns that later."""
+        return self.focused is self.box
+
     @on(ModelList.Chosen)
     def _open(self, event: ModelList.Chosen) -> None:
         value = event.item.value
@@ -224,7 +229,7 @@ class ModelsScreen(Page[ModelChoice | None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer only what can be done in this list."""
         if action == "filter":
-            return not self.box.has_focus
+            return not self._is_typing
         places = _PLACES.get(action, ())
         if places and action in _OF_A_ROW and self.section.highlighted is None:
             return False
@@ -234,7 +239,7 @@ class ModelsScreen(Page[ModelChoice | None]):
         if self.box.value:
             self.box.value = ""
             self.set_focus(self.section.options)
-        elif self.box.has_focus:
+        elif self._is_typing:
             self.set_focus(self.section.options)
         else:
             self.dismiss(None)
@@ -257,7 +262,7 @@ class ModelsScreen(Page[ModelChoice | None]):
     def _show_section(self) -> None:
         self.box.placeholder = f"/ {self.section.HINT}"
         self._filter()
-        if not self.box.has_focus:
+        if not self._is_typing:
             self.set_focus(self.section.options)
 
     @on(Input.Changed, "#filter")
