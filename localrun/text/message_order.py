@@ -19,6 +19,7 @@ from localrun.text.template import ChatTemplate
 WRITTEN = "written_calls"  # of a message: the calls to be put into its text once it is rendered
 _MARKS = ("zqalpha", "zqbravo", "zqcharlie", "zqdelta", "zqecho")  # words that no template has of its own
 _ANSWERED = "Done."  # what agents say for a model that has to answer first
+_GREETING = "Hello."  # before an answer that nobody asked for, as a character in a chat may begin
 _REMINDER = "<system-reminder>\n{}\n</system-reminder>"
 
 
@@ -32,6 +33,7 @@ class MessageOrder:
     later_systems: bool  # one after the first turn
     same_role: bool  # turns of the same role in a row
     after_results: bool  # a turn of the user's right after results of calls
+    answer_first: bool  # a turn of the assistant's before any of the user's
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,9 @@ def arrange(template: ChatTemplate, messages: Sequence[TemplateMessage]) -> Arra
     if not order.later_systems and any(m.get("role") in _SYSTEM for m in turns):
         turns = [_as_reminder(m) if m.get("role") in _SYSTEM else m for m in turns]
         notes.append("the chat template takes no system message after the first turn: it is given as the user's")
+    if not order.answer_first and turns and turns[0].get("role") == "assistant":
+        turns = [{"role": "user", "content": _GREETING}, *turns]
+        notes.append(f"the chat template wants the user to begin: {_GREETING!r} was put before the first answer")
     if not order.same_role:
         turns = _alternating(turns)
     if not order.after_results and any(map(_follows_result, turns, turns[1:])):
@@ -105,6 +110,7 @@ def _found_order(source: str, bos_token: str, eos_token: str) -> MessageOrder:
         later_systems=system and shows("system", "user", "assistant", "system", "user"),
         same_role=shows("user", "user", "assistant", "assistant", "user"),
         after_results=is_shown(after) or not is_shown(_answered(after)),
+        answer_first=shows("assistant", "user") and (not system or shows("system", "assistant", "user")),
     )
 
 
@@ -117,7 +123,8 @@ _TURNS = ("user", "assistant")
 
 
 def _is_usual(messages: Sequence[TemplateMessage]) -> bool:
-    """Whether there is at most one system message, at the beginning, and turns alternate; after results comes no user.
+    """Whether there is at most one system message, at the beginning, and turns alternate, of which the user's is the
+    first; after results comes no user.
 
     Calls and their results are turns of their own.
     """
@@ -125,7 +132,8 @@ def _is_usual(messages: Sequence[TemplateMessage]) -> bool:
     turns = roles[1:] if roles[:1] == ["system"] else roles
     repeats = any(a == b and a in _TURNS for a, b in pairwise(turns))
     interrupts = any(map(_follows_result, messages, messages[1:]))
-    return not repeats and not interrupts and not any(role in _SYSTEM for role in turns)
+    begins_late = turns[:1] == ["assistant"]
+    return not repeats and not interrupts and not begins_late and not any(role in _SYSTEM for role in turns)
 
 
 def _joined(messages: Sequence[TemplateMessage]) -> TemplateMessage:

@@ -101,12 +101,29 @@ def _name_functions(context: TemplateContext) -> bool:
     return True
 
 
+def _complete_tools(context: TemplateContext) -> bool:
+    """Tools with the descriptions and parameters that a schema may leave out, for templates such as Command R+'s."""
+    before = deepcopy(context.get("tools"))
+    for tool in context.get("tools") or ():
+        function = tool.get("function", tool)
+        if not isinstance(function, dict):
+            continue
+        function.setdefault("description", "")
+        parameters = function.setdefault("parameters", {"type": "object"})
+        properties = parameters.setdefault("properties", {}) if isinstance(parameters, dict) else {}
+        for schema in properties.values() if isinstance(properties, dict) else ():
+            if isinstance(schema, dict):
+                schema.setdefault("description", "")
+    return before != context.get("tools")
+
+
 _CHANGES: tuple[Callable[[TemplateContext], bool], ...] = (
     _parse_arguments,
     _join_parts,
     _list_tools,
     _merge_system,
     _empty_contents,
+    _complete_tools,
     _print_arguments,
     _name_functions,
 )

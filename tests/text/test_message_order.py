@@ -30,6 +30,7 @@ TEMPLATES = {
 }
 CODEX = ("developer", "developer", "user", "user", "assistant", "user")
 CLAUDE_CODE = ("system", "system", "user", "assistant", "system", "user")
+GREETED = ("system", "assistant", "user", "assistant", "user")  # as by a character of a chat
 
 
 def numbered(roles: Sequence[str]) -> list[dict[str, Any]]:
@@ -47,15 +48,21 @@ def lost(template: ChatTemplate, messages: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-@pytest.mark.parametrize("roles", [CODEX, CLAUDE_CODE, ("user", "user"), ("system", "user", "assistant", "assistant")])
+@pytest.mark.parametrize("roles", [CODEX, CLAUDE_CODE, ("user", "user"), GREETED, ("user", "assistant", "assistant")])
 def test_nothing_is_lost(name: str, roles: tuple[str, ...]) -> None:
     assert lost(ChatTemplate(TEMPLATES[name]), numbered(roles)) == []
 
 
 @given(st.lists(st.sampled_from(["system", "developer", "user", "assistant"]), max_size=7))
-def test_any_order_after_a_question_is_shown_whole(roles: list[str]) -> None:
+def test_any_order_is_shown_whole(roles: list[str]) -> None:
     for source in TEMPLATES.values():
-        assert lost(ChatTemplate(source), numbered(["user", *roles])) == []
+        assert lost(ChatTemplate(source), numbered([*roles, "user"])) == []
+
+
+def test_who_has_to_begin_is_said() -> None:
+    arranged = arrange(ChatTemplate(TEMPLATES["alternates"]), numbered(GREETED))
+    assert arranged.messages[1] == {"role": "user", "content": "Hello."}
+    assert arranged.notes == ("the chat template wants the user to begin: 'Hello.' was put before the first answer",)
 
 
 @pytest.mark.parametrize("roles", [("user",), ("system", "user"), ("system", "user", "assistant", "user")])
@@ -132,7 +139,7 @@ def wrong(template: ChatTemplate, messages: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.slow
 def test_templates_of_published_models_lose_nothing() -> None:
     """One stands the system message in the last turn, which is its own order."""
-    orders = (CODEX[:4], CODEX, CLAUDE_CODE[:3], CLAUDE_CODE)
+    orders = (CODEX[:4], CODEX, CLAUDE_CODE[:3], CLAUDE_CODE, GREETED, GREETED[1:])
     tried = itertools.product(published_templates().items(), orders)
     found = [(name, wrong(template, numbered(roles))) for (name, template), roles in tried]
     assert not [(name, missing) for name, missing in found if missing not in ([], ["the order"])]

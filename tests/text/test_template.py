@@ -167,10 +167,22 @@ def test_dates_are_now_or_frozen() -> None:
             {"tools": [{"type": "function", "function": {"name": "f"}}]},
             'You have [\n    {\n        "name": "f"\n    }\n]!',
         ),
+        (  # Command R+
+            "{% for p, s in tools[0].function.parameters.properties|items %}{{ p + ': ' + s.description }}{% endfor %}",
+            HI,
+            {"tools": [{"type": "function", "function": {"name": "f", "parameters": {"properties": {"x": {}}}}}]},
+            "x: ",
+        ),
+        (
+            "{% for p in tools[0].function.parameters.properties|items %}{{ p }}{% endfor %}none",
+            HI,
+            {"tools": [{"type": "function", "function": {"name": "f"}}]},
+            "none",
+        ),
     ],
     ids=[
         *("tools", "parts", "arguments", "arguments as text", "system", "content", "append", "from_json", "generator"),
-        *("no functions", "functions"),
+        *("no functions", "functions", "no description", "no parameters"),
     ],
 )
 def test_where_transformers_fails_the_same_is_said_in_another_way(
