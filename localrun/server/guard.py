@@ -66,6 +66,9 @@ class Guard:
             raise Refusal(431, f"more than {MAX_HEADERS} headers", "too_many_headers")
         if sum(len(name) + len(value) for name, value in headers.raw) > MAX_HEADER_BYTES:
             raise Refusal(431, f"more than {MAX_HEADER_BYTES >> 10} kB of headers", "headers_too_large")
+        if "transfer-encoding" in headers and "content-length" in headers:
+            what = "a body is chunked or has a length, not both: a proxy may have read another one"
+            raise Refusal(400, what, "two_lengths", closes=True)
         if not self._is_for_here(headers.get("host", "")):
             raise Refusal(421, "this server is not that host: call it by its address, or as localhost", "wrong_host")
         if origin and origin not in self._options.allow_origins:

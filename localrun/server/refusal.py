@@ -37,10 +37,12 @@ class Refusal(Exception):
     param: str | None = None
     retry_after: int | None = None  # seconds
     figures: Mapping[str, int] = field(default_factory=dict)
+    closes: bool = False  # the connection
 
     @property
     def headers(self) -> dict[str, str]:
-        return {} if self.retry_after is None else {"retry-after": str(self.retry_after)}
+        closing = {"connection": "close"} if self.closes else {}
+        return closing if self.retry_after is None else {**closing, "retry-after": str(self.retry_after)}
 
     @property
     def kind(self) -> str:

@@ -1,6 +1,7 @@
 """Who may call: hosts, origins, content types, keys."""
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import httpx
 import pytest
 from localrun_testing.fake_client import FakeClient
 from localrun_testing.served import Served, serving
+from localrun_testing.waiting import PATIENCE
 from starlette.routing import Route
 
 from localrun.base.request import LoadOptions
@@ -103,3 +105,15 @@ def test_every_route_but_health_needs_the_key(locked: Served) -> None:
 @pytest.mark.parametrize("headers", [{f"x-{number}": "1" for number in range(101)}, {"x": "1" * 20_000}])
 def test_many_or_long_headers_are_refused(http: httpx.Client, headers: dict[str, str]) -> None:
     assert http.get("/health", headers=headers).status_code == 431
+
+
+def test_a_body_of_two_lengths_is_refused_and_its_connection_closed(served: Served) -> None:
+    """A proxy that goes by the other length would take the rest of the body for a request of somebody else."""
+    url = httpx.URL(served.url)
+    head = "POST /v1/chat/completions HTTP/1.1", "host: localhost", "content-type: application/json"
+    both = "content-length: 5", "transfer-encoding: chunked"
+    with socket.create_connection((url.host, url.port or 0), PATIENCE) as connection:
+        connection.sendall("\r\n".join((*head, *both, "", "0", "", "GET /health HTTP/1.1", "", "")).encode())
+        said = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert said.count(b"HTTP/1.1") == 1

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from localrun_testing.waiting import PATIENCE
 
-from localrun.server.json_body import MAX_BYTES, MAX_DEPTH, MAX_VALUES
+from localrun.server.json_body import MAX_BYTES, MAX_DEPTH, MAX_KEYS, MAX_VALUES
 
 JSON = {"content-type": "application/json"}
 
@@ -48,5 +48,12 @@ def test_a_body_that_says_it_is_too_long_is_not_waited_for(http: httpx.Client) -
 def test_too_many_values_are_not_made(http: httpx.Client, value: bytes, n: int) -> None:
     """Ten million empty lists are 32 MB on the wire, and 700 MB and seconds in which no one is answered here."""
     body = b'{"x":[' + value * n + b"1]}"
+    answer = http.post("/v1/chat/completions", content=body, headers=JSON, timeout=PATIENCE)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
+
+
+def test_too_many_keys_are_not_made(http: httpx.Client) -> None:
+    """A million and a half of them, each another one, took two seconds in which no one was answered."""
+    body = b'{"metadata":{' + b",".join(b'"%d":0' % number for number in range(MAX_KEYS)) + b"}}"
     answer = http.post("/v1/chat/completions", content=body, headers=JSON, timeout=PATIENCE)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
