@@ -15,6 +15,7 @@ from localrun.base.errors import UsageError
 from localrun.base.paths import what_is_not_kept, writable_folder
 from localrun.base.request import ProgressCallback
 from localrun.base.sanitize import clean
+from localrun.base.startup import switch_threads_often
 from localrun.cli.completion import complete_word
 from localrun.cli.console import note, write_json
 from localrun.cli.failure import CANCELLED
@@ -145,6 +146,7 @@ def serve(
     """Answer other programs over HTTP, in the protocols of OpenAI, Anthropic and Ollama."""
     choice = find_choice(replace(model, model=named or model.model), hub, load)
     log = _say_nothing if quiet else log_request
+    switch_threads_often()
     return asyncio.run(_serve(choice, server.options(), load, jsonl, log))
 
 

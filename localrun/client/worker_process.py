@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from localrun.base.errors import DeviceLostError, LocalrunError
 from localrun.base.request import LoadOptions, ProgressCallback
-from localrun.base.startup import look_less_often
+from localrun.base.startup import look_less_often, switch_threads_often
 from localrun.client.call_server import CallServer, start_thread
 from localrun.client.interface import EngineClient
 from localrun.client.wire import Checked, Loaded, Progress
@@ -22,13 +22,12 @@ OpenEngine = Callable[[LoadOptions, ProgressCallback], EngineClient]
 
 LEAVE_SECONDS = 3.0  # for an engine to close
 OOM_SCORE = 500  # where memory runs out, this process is ended before those that hold the user's text
-SWITCH_SECONDS = 0.0005  # for another Python thread while the engine's waits: a step takes the lock several times
 _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
     """Serve the engine of this process."""
-    sys.setswitchinterval(SWITCH_SECONDS)
+    switch_threads_often()
     look_less_often()
     serve(_open_local)
 

@@ -5,7 +5,6 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from localrun.base.errors import EngineError, LocalrunError
@@ -60,8 +59,8 @@ class Engine:
         self.resting = threading.Event()  # set while there has been nothing to do for a while
         self.inbox: queue.SimpleQueue[GenerationHandle | Stop | None] = queue.SimpleQueue()  # None: there may be work
         most = min(parallel or MAX_ROWS, max_sequences(ctx))
-        wake = partial(self.inbox.put, None)
-        self.scheduler = Scheduler(store, most, disk, wake, runner.executor, speculation=speculation)
+        self.wake = partial(self.inbox.put, None)  # the thread
+        self.scheduler = Scheduler(store, most, disk, self.wake, runner.executor, speculation=speculation)
         self.generations = Generations(self.scheduler, runner.block_sizes, ctx)
         self.cancel_step = CancelFlag()
         self.in_step: tuple[GenerationState, ...] = ()  # what the running step computes
@@ -74,7 +73,12 @@ class Engine:
         self.thread.start()
 
     def submit(self, request: GenerationRequest) -> GenerationHandle:
-        """Start a generation. Raises PromptTooLongError, UsageError or EngineError before anything is computed."""
+        """Start a generation. Raises what `accept` raises."""
+        self.start(handle := self.accept(request))
+        return handle
+
+    def accept(self, request: GenerationRequest) -> GenerationHandle:
+        """The handle of a generation, for `start`. Raises PromptTooLongError, UsageError or EngineError."""
         request.check(self.runner.vocab_size, self.ctx, self.can_roll)
         if request.images is not None:
             check_images(request.prompt, self.runner.executor, self.runner.sink_window, self.ctx + request.rolls)
@@ -82,27 +86,27 @@ class Engine:
             self.wake()
         if (why := self.why_gone()) is not None:
             raise why
-        self.resting.clear()
         span = self.runner.bulk_span if request.prompt_logprobs is None else 0  # few rows at a time are no bulk
         constraint = request.begin_constraint and request.begin_constraint(self.wake)
-        handle = GenerationHandle(GenerationState(request, span, constraint), self.interrupt, self.why_gone)
-        self.has_arrived |= not request.is_warm_up
+        return GenerationHandle(GenerationState(request, span, constraint), self.interrupt, self.why_gone)
+
+    def start(self, handle: GenerationHandle) -> None:
+        """Start an accepted generation."""
+        self.resting.clear()
+        self.has_arrived |= not handle.sequence.request.is_warm_up
         self.inbox.put(handle)
         self.interrupt()
-        return handle
 
     def warm(
         self, token_ids: Sequence[int], chat: str = "", images: RequestImages | None = None
     ) -> GenerationHandle | None:
-        """Compute a prompt while there is nothing else to do, so that a request that begins like it finds it cached.
-
-        None where it could not be used. It ends when the handle is cancelled; its events need not be read.
-        """
+        """Compute a prompt while there is nothing else to do, for a request that begins like it; None where that cannot
+        be. It ends when the handle is cancelled; its events need not be read."""
         if not 0 < len(token_ids) < self.ctx or not self.store.keep_prefixes or self.why_gone() is not None:
             return None
-        nothing = SamplerSettings(temperature=0.0)
-        request = GenerationRequest(tuple(token_ids), 0, frozenset(), nothing, seed=0, is_warm_up=True, chat=chat)
-        return self.submit(replace(request, images=images))
+        ids, nothing = tuple(token_ids), SamplerSettings(temperature=0.0)
+        request = GenerationRequest(ids, 0, frozenset(), nothing, seed=0, is_warm_up=True, chat=chat, images=images)
+        return self.submit(request)
 
     def view(self) -> StoreView:
         """Contents of the cache now, from any thread. Raises EngineError where the engine is gone."""
@@ -123,10 +127,6 @@ class Engine:
                 self.cancel_step.set()
             elif not self.in_step:
                 self.inbox.put(None)
-
-    def wake(self) -> None:
-        """Wake the thread."""
-        self.inbox.put(None)
 
     def why_gone(self) -> LocalrunError | None:
         """A new error to raise while waiting for an engine that has stopped; None while it runs."""
@@ -180,8 +180,7 @@ class Engine:
         self.has_arrived = False
         while not self.inbox.empty() or not self.scheduler.busy:
             touch_ahead(self.store, self.inbox.empty)
-            handle = self._next_handle()
-            if isinstance(handle, Stop):
+            if isinstance(handle := self._next_handle(), Stop):
                 return False
             if handle is not None:
                 self.generations.add(handle)

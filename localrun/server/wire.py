@@ -102,6 +102,7 @@ class Wire:
             return
         message: dict[str, Any] = {"type": "http.response.body", "body": data, "more_body": not last}
         try:
-            await asyncio.wait_for(self._send(message), STALL_SECONDS)
+            async with asyncio.timeout(STALL_SECONDS):  # without a task, which each piece would wait for
+                await self._send(message)
         except TimeoutError:
             raise ClientLeftError from None

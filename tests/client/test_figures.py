@@ -1,19 +1,22 @@
 """The figures of memory and pace: one KV figure wherever it is shown, and rates of work that was done."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from localrun_testing.waiting import until
 
-from localrun.base.events import Completion, Done
+from localrun.base.events import Accepted, Completion, Done
 from localrun.base.request import KVCodecName, LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.local import LocalClient
 from localrun.diagnose.diagnosis import diagnose
 from localrun.diagnose.facts import facts_of
 from localrun.diagnose.words import in_words
+from localrun.engine.handle import GenerationHandle
 
 PATH = Path(resource("localrun/builtin/localrun-tiny.gguf"))
 
@@ -155,9 +158,9 @@ def test_a_new_system_prompt_is_known_as_what_changed(client: LocalClient) -> No
     assert f"its beginning, or system prompt, changed at token {same}" in in_words(found, facts).line
 
 
-def test_an_answer_knows_of_those_beside_it(client: LocalClient) -> None:
+def test_an_answer_knows_of_those_beside_it(client: LocalClient, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [Request(({"role": "user", "content": f"{word} " * 150},), max_tokens=20) for word in ("one", "two")]
-    first, second = side_by_side(client, asked)
+    first, second = side_by_side(client, asked, monkeypatch)
     told = [events[-1].completion.meanwhile for events in (first, second)]
     assert told[0] is not None
     assert told[1] is not None
@@ -165,6 +168,28 @@ def test_an_answer_knows_of_those_beside_it(client: LocalClient) -> None:
     assert min(told[0].beside_tokens, told[1].beside_tokens) > 0
 
 
-def side_by_side(client: LocalClient, requests: Sequence[Request]) -> list[list[Any]]:
-    """Events of requests that are asked for one after another, before any is read."""
-    return [list(generation) for generation in [client.generate(request) for request in requests]]
+def side_by_side(client: LocalClient, requests: Sequence[Request], monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
+    """Events of requests that come one after another, before any of them is computed."""
+    engine, started, answers = client.model.engine, list[GenerationHandle](), []
+    start = engine.start
+
+    def start_noted(handle: GenerationHandle) -> None:
+        start(handle)
+        started.append(handle)
+
+    monkeypatch.setattr(engine, "start", start_noted)
+    with ThreadPoolExecutor(len(requests)) as threads:
+        with engine.lock:
+            for request in requests:
+                answers.append(threads.submit(list, client.generate(request)))
+                until(lambda: len(started) == len(answers))
+        return [answer.result() for answer in answers]
+
+
+def test_a_prompt_is_accepted_before_anything_of_it_is_computed(client: LocalClient) -> None:
+    """Whoever passes it on would wait for the engine, which takes every processor."""
+    events = iter(client.generate(Request(({"role": "user", "content": "hi"},), max_tokens=2)))
+    assert isinstance(next(events), Accepted)
+    assert not client.model.engine.generations.handles
+    assert client.model.engine.inbox.empty()
+    assert isinstance(list(events)[-1], Done)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -82,15 +83,16 @@ def test_others_are_answered_while_a_chat_comes_from_the_disk(
     first: Completion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(monkeypatch)
-    with client() as again:
-        restoring = again.generate(ask(LONG))
+    with ThreadPoolExecutor(1) as thread, client() as again:
+        restoring = thread.submit(end, again.generate(ask(LONG)))
+        until(lambda: again.model.engine.generations.handles)
         for n in range(4):
             assert end(again.generate(ask(f"{n}, hello!", "", 2))).completion_tokens > 0
         gate.open(2)
         until(lambda: gate.n_read == 2)
         assert end(again.generate(ask("Hello again!", "", 2))).completion_tokens > 0
         gate.open()
-        second = end(restoring)
+        second = restoring.result()
     assert second.token_ids == first.token_ids
     assert first.prompt_tokens is not None
     assert second.cache.restored_tokens > first.prompt_tokens - 10  # the others brought what all prompts begin with
@@ -116,12 +118,13 @@ def test_one_that_is_cancelled_meanwhile_leaves_nothing_behind(
     first: Completion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate(monkeypatch)
-    with client() as again:
+    with ThreadPoolExecutor(1) as thread, client() as again:
         restoring = again.generate(ask(LONG))
+        ended = thread.submit(end, restoring)
         gate.open(1)
         until(lambda: gate.n_read == 1)
         restoring.cancel()
-        assert end(restoring).stop_reason == "cancelled"
+        assert ended.result().stop_reason == "cancelled"
         gate.open()
         until(lambda: readers() == 0)
         assert end(again.generate(ask(LONG))).token_ids == first.token_ids
