@@ -22,6 +22,7 @@ IGNORED = (
 REFUSED = ("mcp_servers", "container")
 _THINK: dict[str, Think] = {"enabled": "on", "disabled": "off", "adaptive": "auto", "between_tools": "auto"}
 _BILLING = re.compile(r"x-anthropic-billing-header:[^\n]*\n*")  # it changes with each request: nothing would be cached
+_OF_SERVERS = re.compile(r"redacted_thinking|server_tool_use|(?!tool_result$)\w+_tool_result")  # of other servers
 _OWN_TOOLS = ("", "custom")  # types of tools that the client runs
 
 
@@ -98,7 +99,7 @@ def _answer(turn: Body, called: dict[str, str]) -> RequestMessage:
         match part.text("type", "text"):
             case "thinking":
                 thoughts.append(part.text("thinking"))
-            case "redacted_thinking":  # encrypted by another server
+            case kind if _OF_SERVERS.fullmatch(kind):
                 pass
             case "tool_use":
                 calls.append(_call(part))

@@ -71,10 +71,10 @@ class Body:
         return usual if name not in self else self._checked(name, bool, "true or false is needed")
 
     def whole(self, name: str, usual: int | None, low: int, high: int) -> int | None:
-        """An integer within a range."""
+        """An integer within a range; JSON has one kind of numbers, so it may be written as 3.0."""
         if name not in self:
             return usual
-        value = self.values[name]
+        value = _as_integer(self.values[name])
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise self.wrong(name, f"an integer from {low:,} to {high:,} is needed")
         return value
@@ -87,7 +87,7 @@ class Body:
         try:
             if isinstance(value, str | bool):
                 raise ValueError("a number is needed")
-            return SETTINGS[key].parse(value)
+            return SETTINGS[key].parse(_as_integer(value))
         except ValueError as error:
             raise self.wrong(name, str(error)) from None
 
@@ -154,6 +154,11 @@ def _check_size(nbytes: int) -> None:
 
 def _within(value: Any) -> Iterator[Any]:
     return iter(value.values()) if isinstance(value, dict) else iter(value)
+
+
+def _as_integer(value: Any) -> Any:
+    """A number without a fraction as an integer; else the value."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _no_number(name: str) -> float:

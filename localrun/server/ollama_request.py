@@ -9,7 +9,7 @@ from localrun.server.constraint_fields import ollama_format
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.ollama_contexts import Contexts
-from localrun.server.openai_fields import MAX_TOKENS, sampling, stops
+from localrun.server.openai_fields import longest, sampling, stops
 from localrun.server.request_fields import inference_request
 from localrun.server.request_images import MAX_IMAGES, read_image
 
@@ -74,7 +74,7 @@ def _asked(body: Body, request: Request | None) -> OllamaRequest:
         max_tokens=_num_predict(options),
         stop=stops(options),
         think=_think(body),
-        ctx=options.whole("num_ctx", None, 1, MAX_TOKENS),
+        ctx=longest(options, "num_ctx", 1),
         constraint=ollama_format(body),
     )
     ignored = (*IGNORED, *(f"options.{name}" for name in IGNORED_OPTIONS))
@@ -83,7 +83,7 @@ def _asked(body: Body, request: Request | None) -> OllamaRequest:
 
 def _num_predict(options: Body) -> int | None:
     """The longest answer; None for as much as the context holds, in Ollama a negative number."""
-    wish = options.whole("num_predict", None, -2, MAX_TOKENS)
+    wish = longest(options, "num_predict", -2)
     if wish == 0:
         raise options.wrong("num_predict", "at least one token is needed; -1 is for as many as there is room for")
     return wish if wish is not None and wish > 0 else None

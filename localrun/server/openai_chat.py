@@ -87,7 +87,7 @@ def _logprobs(body: Body) -> int | None:
     """Number of likeliest tokens reported at each position; None without logprobs."""
     if body.flag("logprobs"):
         return body.whole("top_logprobs", 0, 0, MAX_LOGPROBS)
-    if "top_logprobs" in body:
+    if body.whole("top_logprobs", 0, 0, MAX_LOGPROBS):
         raise body.wrong("top_logprobs", "logprobs has to be true for it")
     return None
 

@@ -13,7 +13,8 @@ from localrun.server.request_fields import inference_request
 MAX_ANSWERS = 8
 MAX_STOPS = 16
 MAX_TOKENS = 1 << 24
-MAX_RANK = (1 << 63) - 1  # as in vLLM
+MAX_INTEGER = (1 << 63) - 1
+N_SEEDS = 1 << 64
 _EFFORT: dict[str, Think] = {"none": "off", "minimal": "off", "low": "on", "medium": "on", "high": "on", "xhigh": "on"}
 
 
@@ -27,7 +28,7 @@ def sampling(body: Body) -> Sampling:
     """How tokens are chosen."""
     return Sampling(
         temperature=body.setting("temperature", "temperature"),
-        top_k=body.setting("top_k", "top_k"),
+        top_k=0 if body.values.get("top_k") == -1 else body.setting("top_k", "top_k"),  # as vLLM spells "all"
         top_p=body.setting("top_p", "top_p"),
         min_p=body.setting("min_p", "min_p"),
         repeat_penalty=body.setting("repeat_penalty", "repeat_penalty")
@@ -35,8 +36,14 @@ def sampling(body: Body) -> Sampling:
         presence_penalty=body.setting("presence_penalty", "presence_penalty"),
         frequency_penalty=body.setting("frequency_penalty", "frequency_penalty"),
         logit_bias=_bias(body),
-        seed=body.setting("seed", "seed"),
+        seed=_seed(body),
     )
+
+
+def _seed(body: Body) -> int | None:
+    """The seed; -1 is for any, as others have it. OpenAI's may be negative."""
+    wish = body.whole("seed", None, -MAX_INTEGER, N_SEEDS - 1)
+    return None if wish == -1 else wish and wish % N_SEEDS
 
 
 def answers(body: Body) -> int:
@@ -49,13 +56,19 @@ def max_tokens(body: Body, *names: str) -> int | None:
     beyond that is no error: many clients send the same for every model."""
     for name in names:
         if name in body:
-            return None if body.values[name] == -1 else body.whole(name, None, 1, MAX_TOKENS)
+            return None if body.values[name] == -1 else longest(body, name, 1)
     return None
+
+
+def longest(body: Body, name: str, least: int) -> int | None:
+    """A number of tokens, which may be far more than any context has; None where it is missing."""
+    wish = body.whole(name, None, least, MAX_INTEGER)
+    return wish and min(wish, MAX_TOKENS)
 
 
 def priority(body: Body) -> Priority:
     """Priority of a request: by a number, of which the least goes first, else `background` for the flexible tier."""
-    rank = body.whole("priority", None, -MAX_RANK, MAX_RANK)
+    rank = body.whole("priority", None, -MAX_INTEGER, MAX_INTEGER)
     if rank is None:
         return "background" if body.values.get("service_tier") == "flex" else "api"
     return "interactive" if rank < 0 else "background" if rank else "api"

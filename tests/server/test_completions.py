@@ -135,6 +135,11 @@ def test_wrong_fields_are_named(http: httpx.Client, page: str, body: dict[str, A
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
 
 
+def test_clients_that_send_what_is_usual_are_answered(http: httpx.Client) -> None:
+    chat = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 2, "logprobs": False, "top_logprobs": 0}
+    assert http.post("/v1/chat/completions", json=chat).status_code == 200
+
+
 def test_texts_and_ids_are_turned_into_each_other(http: httpx.Client, engine: LocalClient) -> None:
     text = "Hello <|end|> é " * 200  # longer than the context
     ids = http.post("/tokenize", json={"prompt": text, "add_special_tokens": False}).json()

@@ -21,6 +21,7 @@ from localrun.base.request import LoadOptions, Request
 from localrun.client.choice import ModelChoice, builtin
 from localrun.client.local import LocalClient
 from localrun.hub.stored import StoredModel
+from localrun.server.openai_fields import MAX_TOKENS
 
 
 @pytest.mark.parametrize("path", PROTOCOLS)
@@ -31,6 +32,25 @@ def test_keep_alive_is_heeded(http: httpx.Client, served: Served, path: str) -> 
         assert http.post(path, json={**question(path, "hi"), "keep_alive": keep_alive}).status_code == 200
         until(lambda: models._n_users == 0)
         assert (models.unload_at is not None) is is_timed
+
+
+@pytest.mark.parametrize("path", PROTOCOLS)
+def test_numbers_mean_what_they_mean_elsewhere(http: httpx.Client, fake: FakeClient, path: str) -> None:
+    """-1 is any seed and all tokens, the largest integer no limit, and 3.0 is 3: JSON has no integers."""
+
+    def heard(max_tokens: float, **sampling: Any) -> tuple[object, ...]:
+        body = question(path, "hi", **sampling)
+        place = body.get("options", body)
+        name = next(name for name in ("max_tokens", "max_output_tokens", "num_predict") if name in place)
+        place[name] = max_tokens
+        answer = http.post(path, json=body)
+        assert answer.status_code == 200, answer.text
+        asked = fake.requests[-1]
+        return asked.max_tokens, asked.sampling.seed, asked.sampling.top_k
+
+    assert heard(2**31 - 1, seed=-1, top_k=-1) == (MAX_TOKENS, None, 0)
+    assert heard(12.0, seed=7.0, top_k=40.0) == (12, 7, 40)
+    assert heard(12, seed=-2) == (12, 2**64 - 2, None)
 
 
 @pytest.mark.parametrize("path", PROTOCOLS)

@@ -189,6 +189,8 @@ def test_blocks_become_turns(fake: FakeClient, http: httpx.Client) -> None:
                 "content": [
                     {"type": "thinking", "thinking": "hm", "signature": "any"},
                     {"type": "redacted_thinking", "data": "x"},
+                    {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}},
+                    {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
                     {"type": "text", "text": "I look"},
                     CALL,
                     {**CALL, "id": "t2"},
