@@ -131,6 +131,28 @@ def test_a_deleted_chat_comes_back_where_it_was_and_takes_no_place(tmp_path: Pat
     drive(app, steps, LARGE)
 
 
+def test_the_open_chat_is_highlighted_while_nobody_is_in_the_list(tmp_path: Path) -> None:
+    filled(tmp_path)
+    app, _ = chat_app(folder=tmp_path)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        screen = chat_screen(pilot)
+        options = screen.query_one(HistoryList).options
+        await ready(pilot)
+        await until_text(pilot, "why is the sky blue?")
+        await ask(pilot, "a new one")
+        chat = screen.session.chat
+        assert chat is not None
+        await until(pilot, lambda: options.highlighted_option and options.highlighted_option.id == chat.id)
+        await pilot.press("ctrl+l", "down")
+        assert options.highlighted_option is not None
+        other = options.highlighted_option.id
+        await screen.history.show()
+        assert options.highlighted_option.id == other != chat.id, "whoever goes through the list stays where one is"
+
+    drive(app, steps, (200, 50))
+
+
 def test_where_it_is_narrow_a_panel_takes_the_place_of_the_messages(tmp_path: Path) -> None:
     filled(tmp_path)
     app, _ = chat_app(folder=tmp_path)

@@ -100,9 +100,12 @@ class HistoryList(Vertical):
         return self.query_one(ChatOptions)
 
     def show(self, rows: "Sequence[Found]", words: Sequence[str], current: str | None, note: str) -> None:
-        """Chats, each with what was found in it, if anything. A long list is filled as one goes down."""
+        """Chats, each with what was found in it, if anything. A long list is filled as one goes down. The open chat is
+        highlighted until somebody goes through the list."""
         now, options = time.time(), self.options
         at = options.highlighted_option.id if options.highlighted_option else None
+        if current is not None and self.screen.focused not in (options, self.search_box):
+            at = current
         before = options.highlighted or 0
         self._found = {chat.id: hit.message_id for chat, hit in rows if hit and hit.message_id}
         self._rest = _options(grouped(rows, now), words, current, now)
