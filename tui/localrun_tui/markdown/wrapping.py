@@ -11,9 +11,8 @@ _NOT_FIRST = set("、。，．！？：；）〕］｝〉》」』】’”…�
 _NOT_LAST = set("（〔［｛〈《「『【‘“([{")
 _WIDE_FROM = "\u1100"  # signs of two cells begin here
 _ALONG = "[\u0300-\u036f\ufe0e\ufe0f\u20e3\U0001f3fb-\U0001f3ff]*"  # accents, forms and tones of the sign before
-_SIGN = re.compile(
-    f"[\U0001f1e6-\U0001f1ff]{{2}}|.{_ALONG}(?:\u200d.{_ALONG})*", re.S
-)  # a flag, or signs joined to one
+_FLAG = "[\U0001f1e6-\U0001f1ff]{2}"
+_SIGN = re.compile(f"{_FLAG}|.{_ALONG}(?:\u200d.{_ALONG})*", re.S)  # with those that are joined to it
 
 
 def _divide_line(text: str, width: int, fold: bool = True) -> list[int]:
