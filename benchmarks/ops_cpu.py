@@ -14,6 +14,7 @@ import argparse
 import ctypes
 import statistics
 import time
+import weakref
 from collections.abc import Sequence
 
 import torch
@@ -70,13 +71,13 @@ class Case:
         assert number is not None
         layout = self.calls.layout_for(number)
         n_bytes = self.calls.packed_bytes(layout, N_ROWS, N_COLS)
-        packed = torch.empty(n_bytes, dtype=torch.uint8)
-        matrix = abi.Matrix(N_ROWS, N_COLS, layout, 0, packed.data_ptr(), n_bytes)
+        packed = self.calls.reserve(n_bytes)  # as of models: in large pages, or the place of memory decides
+        weakref.finalize(self, self.calls.release, packed, n_bytes)
+        matrix = abi.Matrix(N_ROWS, N_COLS, layout, 0, packed, n_bytes)
         row_bytes = QUANT_TYPES[qtype].nbytes((1, N_COLS))
         generator = torch.Generator().manual_seed(seed)
         raw = torch.randint(8, 64, (N_ROWS, row_bytes), dtype=torch.uint8, generator=generator)
         self.calls.pack(matrix, number, raw.data_ptr(), 0, N_ROWS)
-        self.keep.append(packed)
         return matrix
 
     def seconds(self) -> float:
