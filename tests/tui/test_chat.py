@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 
 from localrun.base.events import Prefill
 from localrun.chat.journal import Chat, ChatStore
+from localrun_tui import app as app_module
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.state import title_giver
 
@@ -115,7 +116,8 @@ def test_a_growing_composer_leaves_the_end_of_the_answer_in_sight() -> None:
     drive(app, steps)
 
 
-def test_ctrl_c_stops_first_and_quits_when_pressed_twice() -> None:
+def test_ctrl_c_stops_first_and_quits_when_pressed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_module, "_TWICE", PATIENCE)  # however busy the machine is in between
     app, _ = chat_app(ENDS)
 
     async def steps(pilot: Pilot[Any]) -> None:
