@@ -5,6 +5,7 @@ import gc
 import itertools
 import os
 import re
+import shutil
 import socket
 import sys
 import tempfile
@@ -51,6 +52,11 @@ if peers := os.environ.get("LOCALRUN_PEERS"):  # a `pip install --target` folder
 _elsewhere = tempfile.mkdtemp(prefix="localrun-tests-")
 os.environ.update(dict.fromkeys(("HOME", "USERPROFILE", "LOCALRUN_HOME"), _elsewhere))
 os.environ["HF_HOME"] = os.path.join(_elsewhere, "huggingface")
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(_elsewhere, ignore_errors=True)
+
 
 hypothesis.settings.register_profile("localrun", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("localrun")
