@@ -88,9 +88,8 @@ def test_times_say_that_the_machine_was_busy_when_it_was_measured(monkeypatch: p
 
     async def steps(pilot: Pilot[Any]) -> None:
         await opened(pilot)
-        text = screen_text(app)
         for words in ("tokens read in ≤", ", then ≥", "≥: measured while others computed"):
-            assert words in text
+            await until_text(pilot, words)
 
     drive(app, steps)
 

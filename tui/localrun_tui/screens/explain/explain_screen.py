@@ -194,9 +194,9 @@ class ExplainScreen(Page[None]):
         for label in self.query(ParameterLabel):
             label.show(self.what)
         size = self.what.size
-        source = f"{size.name} here, by formula" + ("" if size.loaded else f": as {size.of}")
-        if self.here is not None and not self.here.rates.idle:
-            source += f"; {FLOOR_WORDS}"
+        is_floor = self.here is not None and not self.here.rates.idle
+        source = f"{size.name} here" + ("" if is_floor else ", by formula") + ("" if size.loaded else f": as {size.of}")
+        source += f"; {FLOOR_WORDS}" if is_floor else ""  # which has no room beside the other words
         if self._measuring is not None:
             source = self._measuring.words
         self.query_one("#model", Static).update(say(source, "$text-accent" if self._measuring else MUTED))
