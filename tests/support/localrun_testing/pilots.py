@@ -9,6 +9,7 @@ from unittest.mock import patch
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.notifications import Notification
 from textual.pilot import Pilot
 
 from localrun_testing.idle import patient_pilot
@@ -28,11 +29,20 @@ def _parse_once(sheet: Stylesheet, css: str, **where: Any) -> list[RuleSet]:
     return _parsed[key]
 
 
+def _patient_time_left(notification: Notification) -> float:
+    """Notices stay until they are seen, however busy the machine is."""
+    return notification.raised_at + notification.timeout + PATIENCE - time.time()
+
+
 def drive(app: App[Any], steps: Steps, size: tuple[int, int] = SMALL) -> None:
     """Run `app` without a terminal, and `steps` on it."""
 
     async def run() -> None:
-        with patient_pilot(app), patch.object(Stylesheet, "_parse_rules", _parse_once):
+        with (
+            patient_pilot(app),
+            patch.object(Stylesheet, "_parse_rules", _parse_once),
+            patch.object(Notification, "time_left", property(_patient_time_left)),
+        ):
             async with app.run_test(size=size, notifications=True) as pilot:
                 await pilot.pause()
                 await steps(pilot)
