@@ -103,6 +103,7 @@ def finish_the_download(terminal: Terminal, hub: HubProcess, user: Path) -> None
     hub.tell("rate 0")
     terminal.start()
     terminal.see("Go on with pocket-chat-GGUF F16")
+    terminal.press("Home")  # on a busy machine it came above what was highlighted by then
     terminal.press("Enter", "⏎ Choose")
     terminal.see("Enter goes on where it stopped")
     terminal.press("Enter")

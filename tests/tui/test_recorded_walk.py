@@ -76,6 +76,7 @@ def get_the_recommended_model(terminal: Terminal, hub: HubProcess, user: Path) -
     terminal.see("to download; the small model answers")
     title = next(line.split("Get ")[1].strip() for line in terminal.text().splitlines() if "Get " in line)
     hub.tell("rate 300000")
+    terminal.press("Home")  # what was highlighted before stays so
     terminal.press("Enter", "⏎ Choose")
     terminal.see("builtin Q8_0")
     terminal.see("F8")
