@@ -147,7 +147,7 @@ def compare(terminal: Terminal) -> None:
     terminal.type("/compare ")
     terminal.press("Enter")
     terminal.see("Versions side by side")
-    terminal.see("story about a bear.")
+    terminal.see("story about a fox.")  # that of the bear is below, in the chat
     assert any("bear." in line and "fox." in line for line in terminal.text().splitlines())
     terminal.press("Enter", "Enter: the one on the right")
     terminal.until_gone("Versions side by side")
