@@ -237,11 +237,12 @@ class Engine:
             self.generations.announce()
         if plan.work:
             self._compute(self.scheduler.drafted(plan, self.lock))
-        with self.lock:
-            self.generations.choose_late()
-        self.generations.wait_for_forced()
-        with self.lock:
-            self.generations.take_forced()
+        if self.generations.are_constrained:
+            with self.lock:
+                self.generations.choose_late()
+            self.generations.wait_for_forced()
+            with self.lock:
+                self.generations.take_forced()
         if self.generations.has_ended and self.files.look() is not None:
             self._refuse()
             return

@@ -95,6 +95,7 @@ class GenerationState:
     request: GenerationRequest
     span: int = 0
     constraint: Constrained | None = None
+    n_prompt: int = field(init=False)
     number: int = field(default_factory=lambda: next(_numbers))
     token_ids: list[int] = field(default_factory=list)
     keys: list[int] = field(init=False)  # what names them in the cache: the same list but for bulk and images
@@ -120,6 +121,7 @@ class GenerationState:
     def __post_init__(self) -> None:
         self.priority = self.request.priority
         prompt = list(self.request.prompt)
+        self.n_prompt = len(prompt)
         self.images = PromptImages(prompt, self.request.images) if self.request.images else None
         self.token_ids = prompt if self.images is None else self.images.token_ids
         self.keys = keys_of(prompt, self.span)
@@ -135,17 +137,13 @@ class GenerationState:
         return len(self.token_ids)
 
     @property
-    def n_prompt(self) -> int:
-        return len(self.request.prompt)
-
-    @property
     def n_bulk(self) -> int:
         """Tokens that are read in bulk: the first of the prompt."""
         return bulk_tokens(self.n_prompt, self.span)
 
     @property
     def n_generated(self) -> int:
-        return self.n_tokens - self.n_prompt
+        return len(self.token_ids) - self.n_prompt
 
     @property
     def n_to_come(self) -> int:
@@ -154,7 +152,7 @@ class GenerationState:
 
     @property
     def n_uncomputed(self) -> int:
-        return self.n_tokens - self.n_computed
+        return len(self.token_ids) - self.n_computed
 
     @property
     def prefilling(self) -> bool:

@@ -40,6 +40,11 @@ class Generations:
         """Whether the end of some is about to be reported."""
         return any(handle.sequence.stop_reason is not None for handle in self.handles.values())
 
+    @property
+    def are_constrained(self) -> bool:
+        """Whether some are held to a constraint, for which they may wait and which may force tokens."""
+        return any(handle.sequence.constraint is not None for handle in self.handles.values())
+
     def add(self, handle: GenerationHandle) -> None:
         handle.sequence.figures.n_ahead = sum(not other.is_warm_up for other in self.sequences)
         handle.sequence.tell = handle.put
