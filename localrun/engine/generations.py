@@ -89,10 +89,8 @@ class Generations:
             self._choose_stepwise(logits, one)
 
     def _take_rows(self, work: StepWork, logits: Logits, rows: LogitsRows, seconds: float) -> EndedWork | None:
-        """Take what was computed of one sequence -> what to choose its next tokens from, if that is next.
-
-        Rows after drafts may decide nothing: that they are not finite is no error yet.
-        """
+        """Take what was computed of one sequence -> what to choose its next tokens from, if that is next. Rows after
+        drafts may decide nothing: that they are not finite is no error yet."""
         sequence, positions = work.sequence, work.sequence.scored(work.n)
         scored = rows.scored[: len(positions)]
         if not all(logits.finite[row] for row in (rows.chosen[0], *scored)):
@@ -192,11 +190,8 @@ class Generations:
             self._tell_progress(sequence, min(sequence.n_computed, sequence.n_prompt))
 
     def _commit_accepted(self, work: StepWork, n_accepted: int) -> None:
-        """Count work as computed with the drafts that the answer went on with; the others leave no trace.
-
-        Where a layer has a state, which no step can take a part of, it is that from before, and the tokens since are
-        computed again with the next one.
-        """
+        """Count work as computed with the drafts that the answer went on with; the others leave no trace. A state, of
+        which no step can take a part, is that from before: the tokens since are computed again with the next one."""
         sequence = work.sequence
         assert sequence.cache is not None
         n_computed = sequence.n_computed + work.n + n_accepted
