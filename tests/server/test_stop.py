@@ -55,7 +55,7 @@ def test_a_second_signal_ends_answers_at_once() -> None:
 
 def test_a_client_that_takes_nothing_does_not_hold_the_end_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listen, "LEAVE_SECONDS", 0.05)
-    fake = FakeClient(LoadOptions(Path()), lambda request: "x" * 40_000)
+    fake = FakeClient(LoadOptions(Path()), lambda request: "x" * 40_000 + "…")
     body = json.dumps({**question("/v1/completions", "hi"), "stream": True}).encode()
     head = f"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n"
     with socket.socket() as stalled:
