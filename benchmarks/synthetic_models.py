@@ -54,6 +54,7 @@ FORGETS_THOUGHTS = """{%- for m in messages -%}
 SHAPES = {
     "qwen3-0.6b": Shape("qwen3", 1024, 28, 16, 8, 128, 3072, 151_936, 1e6),
     "qwen3-1.7b": Shape("qwen3", 2048, 28, 16, 8, 128, 6144, 151_936, 1e6),
+    "qwen3-4b": Shape("qwen3", 2560, 36, 32, 8, 128, 9728, 151_936, 1e6),
     "llama-3.2-1b": Shape("llama", 2048, 16, 32, 8, 64, 8192, 128_256, 5e5),
     "llama-3.2-3b": Shape("llama", 3072, 28, 24, 8, 128, 8192, 128_256, 5e5),
     "gemma-like-1b": Shape("qwen3", 1152, 26, 4, 1, 256, 6912, 262_144, 1e6),
