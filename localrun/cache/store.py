@@ -183,7 +183,7 @@ class CacheStore:
                 self._publish(cache, token_ids)
             cache.n_published += 1
         tables = zip(self.rules, cache.tables, strict=True)
-        reached = min(rules.retire(table, n_computed) for rules, table in tables)
+        reached = min([rules.retire(table, n_computed) for rules, table in tables])
         return n_computed if reached == n_computed else self.truncate(cache, n_computed)
 
     def close(self, cache: SequenceCache, token_ids: Sequence[int]) -> None:

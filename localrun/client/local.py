@@ -23,7 +23,6 @@ from localrun.client.rewritten_history import rewritten_history
 from localrun.engine.answer import AnswerStream, completion, stream_answer
 from localrun.engine.constrained import Constrained
 from localrun.engine.constraints import Held
-from localrun.engine.engine import Engine
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import GenerationHandle
 from localrun.engine.image_encoder import NO_IMAGES, SeenImages
@@ -79,10 +78,10 @@ class LocalClient:
         generation = replace(self._generation(request, prompt, deadline), images=seen.sources)
         if (held := self._held(request)) is not None:
             generation, prompt = self._constrained(generation, request, prompt, held)
-        engine, handle = self._accept(generation)
+        handle = self._accept(generation)
         is_single = held is None and not request.parallel_tool_calls  # else the constraint sees to it
         answer = AnswerStream(text.parser(request, prompt.ids), text.stops(request), is_single)
-        events = self._events(request, prompt, seen, engine, handle, answer)
+        events = self._events(request, prompt, seen, handle, answer)
         return Generation(events, handle.cancel, handle.raise_priority)
 
     def hidden(self, text: str | Sequence[int]) -> "np.ndarray":
@@ -95,8 +94,8 @@ class LocalClient:
         request = GenerationRequest(
             tuple(token_ids), 0, frozenset(), settings, seed=0, priority="api", take_hidden=rows.append
         )
-        engine, handle = self._accept(request)
-        engine.start(handle)
+        handle = self._accept(request)
+        handle.start()
         for _ in handle:
             pass
         found = np.concatenate(rows)
@@ -194,11 +193,11 @@ class LocalClient:
     ) -> None:
         self.close()
 
-    def _accept(self, generation: GenerationRequest) -> tuple[Engine, GenerationHandle]:
-        """A generation, and the engine to start it, with the model loaded again if need be."""
+    def _accept(self, generation: GenerationRequest) -> GenerationHandle:
+        """A generation to start, with the model loaded again if need be."""
         model = self.model
         try:
-            return model.engine, model.engine.accept(generation)
+            return model.engine.accept(generation)
         except DamagedWeightsError as error:
             if self._options is None:
                 raise
@@ -209,20 +208,13 @@ class LocalClient:
                 self._closing.detach()
                 self._load()
                 self._note = f"{damage} and packed again"
-        engine = self.model.engine
-        return engine, engine.accept(generation)
+        return self.model.engine.accept(generation)
 
     def _events(
-        self,
-        request: Request,
-        prompt: PromptIds,
-        seen: SeenImages,
-        engine: Engine,
-        handle: GenerationHandle,
-        answer: AnswerStream,
+        self, request: Request, prompt: PromptIds, seen: SeenImages, handle: GenerationHandle, answer: AnswerStream
     ) -> Iterator[Event]:
         yield Accepted(len(prompt.ids))  # before the engine has all processors, for which who passes it on would wait
-        engine.start(handle)
+        handle.start()
         watch: InterferenceWatch | None = None
         for event in stream_answer(handle, answer):
             watch = watch or InterferenceWatch()  # it asks the system a dozen things, while the engine computes

@@ -74,11 +74,11 @@ class Engine:
 
     def submit(self, request: GenerationRequest) -> GenerationHandle:
         """Start a generation. Raises what `accept` raises."""
-        self.start(handle := self.accept(request))
+        (handle := self.accept(request)).start()
         return handle
 
     def accept(self, request: GenerationRequest) -> GenerationHandle:
-        """The handle of a generation, for `start`. Raises PromptTooLongError, UsageError or EngineError."""
+        """The handle of a generation, for its caller to start. Raises PromptTooLongError, UsageError or EngineError."""
         request.check(self.runner.vocab_size, self.ctx, self.can_roll)
         if request.images is not None:
             check_images(request.prompt, self.runner.executor, self.runner.sink_window, self.ctx + request.rolls)
@@ -88,7 +88,7 @@ class Engine:
             raise why
         span = self.runner.bulk_span if request.prompt_logprobs is None else 0  # few rows at a time are no bulk
         constraint = request.begin_constraint and request.begin_constraint(self.wake)
-        return GenerationHandle(GenerationState(request, span, constraint), self.interrupt, self.why_gone)
+        return GenerationHandle(GenerationState(request, span, constraint), self)
 
     def start(self, handle: GenerationHandle) -> None:
         """Start an accepted generation."""
@@ -123,10 +123,10 @@ class Engine:
     def interrupt(self) -> None:
         """Cancel the running step if no generation in it is waited for; others would have to compute it again."""
         with self.step_lock:
-            if self.in_step and all(s.cancelled.is_set() or (self.has_arrived and s.is_warm_up) for s in self.in_step):
-                self.cancel_step.set()
-            elif not self.in_step:
+            if not self.in_step:
                 self.inbox.put(None)
+            elif not [s for s in self.in_step if not (s.cancelled.is_set() or (self.has_arrived and s.is_warm_up))]:
+                self.cancel_step.set()
 
     def why_gone(self) -> LocalrunError | None:
         """A new error to raise while waiting for an engine that has stopped; None while it runs."""
@@ -237,17 +237,17 @@ class Engine:
             self.generations.announce()
         if plan.work:
             self._compute(self.scheduler.drafted(plan, self.lock))
-        if self.generations.are_constrained:
+        if self.generations.constrained:
             with self.lock:
                 self.generations.choose_late()
             self.generations.wait_for_forced()
             with self.lock:
                 self.generations.take_forced()
-        if self.generations.has_ended and self.files.look() is not None:
+        if (ended := self.generations.ended) and self.files.look() is not None:
             self._refuse()
-            return
-        with self.lock:
-            self.generations.finish_ended()
+        elif ended:
+            with self.lock:
+                self.generations.finish_ended()
 
     def _compute(self, plan: StepPlan) -> None:
         """Run a step, and take its logits."""
@@ -290,7 +290,7 @@ class Engine:
 
     def _run(self, plan: StepPlan) -> Logits:
         with self.step_lock:
-            self.in_step = tuple(work.sequence for work in plan.work)
+            self.in_step = tuple([work.sequence for work in plan.work])
             self.cancel_step.clear()
         self.interrupt()  # requests since this step was planned
         try:

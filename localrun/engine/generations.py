@@ -36,14 +36,14 @@ class Generations:
         return [handle.sequence for handle in self.handles.values()]
 
     @property
-    def has_ended(self) -> bool:
-        """Whether the end of some is about to be reported."""
-        return any(handle.sequence.stop_reason is not None for handle in self.handles.values())
+    def ended(self) -> list[GenerationState]:
+        """Those whose end is about to be reported."""
+        return [handle.sequence for handle in self.handles.values() if handle.sequence.stop_reason is not None]
 
     @property
-    def are_constrained(self) -> bool:
-        """Whether some are held to a constraint, for which they may wait and which may force tokens."""
-        return any(handle.sequence.constraint is not None for handle in self.handles.values())
+    def constrained(self) -> list[GenerationState]:
+        """Those that are held to a constraint, for which they may wait and which may force tokens."""
+        return [handle.sequence for handle in self.handles.values() if handle.sequence.constraint is not None]
 
     def add(self, handle: GenerationHandle) -> None:
         handle.sequence.figures.n_ahead = sum(not other.is_warm_up for other in self.sequences)
@@ -74,26 +74,27 @@ class Generations:
     def take(self, plan: StepPlan, logits: Logits, seconds: float) -> None:
         """Take the logits of a step; an error with one row ends that generation alone."""
         self.scheduler.observe(plan, seconds)
-        ended = []
+        ended, n_rows = [], plan.n_rows
         for work, rows in zip(plan.work, plan.logits_rows(), strict=True):
             self.late.forget(work.sequence)  # a forced token has gone past the row that waited
             try:
                 if one := self._take_rows(work, logits, rows, seconds):
                     ended.append(one)
-                work.sequence.figures.n_beside += plan.n_rows - work.n_rows
+                work.sequence.figures.n_beside += n_rows - work.n_rows
             except Exception as error:
                 self.fail([work.sequence], error)
         ready = [one for one in ended if self._is_ready(logits, one)]
         self._choose(logits, [one for one in ready if not one.is_stepwise])
-        for one in (one for one in ready if one.is_stepwise):
+        for one in [one for one in ready if one.is_stepwise]:
             self._choose_stepwise(logits, one)
 
     def _take_rows(self, work: StepWork, logits: Logits, rows: LogitsRows, seconds: float) -> EndedWork | None:
         """Take what was computed of one sequence -> what to choose its next tokens from, if that is next. Rows after
         drafts may decide nothing: that they are not finite is no error yet."""
-        sequence, positions = work.sequence, work.sequence.scored(work.n)
+        sequence = work.sequence
+        positions = sequence.scored(work.n) if work.drafts else work.scored
         scored = rows.scored[: len(positions)]
-        if not all(logits.finite[row] for row in (rows.chosen[0], *scored)):
+        if not all(map(logits.finite.__getitem__, (rows.chosen[0], *scored))):
             raise not_finite()
         ended = None
         if work.ends:
@@ -101,7 +102,8 @@ class Generations:
             ended = EndedWork(work, finite, rows.scored[-len(rows.chosen) :])
         if not work.drafts:
             self._commit(sequence, work.n, seconds)
-        self._tell_prompt_logprobs(sequence, logits, scored, positions)
+        if positions:
+            self._tell_prompt_logprobs(sequence, logits, scored, positions)
         return ended
 
     def _is_ready(self, logits: Logits, ended: EndedWork) -> bool:
@@ -160,9 +162,9 @@ class Generations:
                 self._finish(sequence, "length")
 
     def finish_ended(self) -> None:
-        for sequence in self.sequences:
-            if sequence.stop_reason is not None:
-                self._finish(sequence, sequence.stop_reason)
+        for sequence in self.ended:
+            assert sequence.stop_reason is not None
+            self._finish(sequence, sequence.stop_reason)
 
     def cancel_all(self) -> None:
         for sequence in self.sequences:
@@ -203,8 +205,6 @@ class Generations:
         self, sequence: GenerationState, logits: Logits, rows: Sequence[int], positions: range
     ) -> None:
         """Send the prompt tokens after `positions` with their logprobs; `rows`: the logits there."""
-        if not positions:
-            return
         n_top, prompt = sequence.request.prompt_logprobs, sequence.request.prompt
         after = prompt[positions.start + 1 : positions.stop + 1]
         if n_top is not None and after:

@@ -1,8 +1,9 @@
 """Handle of a generation under way, for its caller."""
 
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import field
+from typing import Protocol
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import EngineError, LocalrunError
@@ -32,17 +33,24 @@ LastEvent = Finished | LocalrunError
 EngineEvent = ImageProgress | Prefill | PromptLogprobs | NewToken | Loop | Finished | LocalrunError
 
 
+class Host(Protocol):
+    """The engine, as a handle of one of its generations sees it."""
+
+    def start(self, handle: "GenerationHandle") -> None: ...
+
+    def interrupt(self) -> None:
+        """Have it look at cancellations and priorities now."""
+
+    def why_gone(self) -> LocalrunError | None:
+        """Why no more events can come; None as long as they can."""
+
+
 @dataclass(eq=False, slots=True)
 class GenerationHandle:
-    """Iterate it for its events, `cancel` or `raise_priority` it from any thread.
-
-    `interrupt` has the engine look at that now; `why_gone` says why no more events can come, None as long as
-    they can.
-    """
+    """`start` it, iterate it for its events, `cancel` or `raise_priority` it from any thread."""
 
     sequence: GenerationState
-    interrupt: Callable[[], None]
-    why_gone: Callable[[], LocalrunError | None]
+    engine: Host
     events: "queue.SimpleQueue[EngineEvent]" = field(default_factory=queue.SimpleQueue)
     announced: bool = False  # the count of cached tokens was sent
     is_over: bool = False  # its last event is among `events`, or has been read
@@ -61,16 +69,20 @@ class GenerationHandle:
             if isinstance(event, Finished):
                 return
 
+    def start(self) -> None:
+        """Have the engine compute it; before that there are no events."""
+        self.engine.start(self)
+
     def cancel(self) -> None:
         """End this generation and no other; nothing happens to one that is over."""
         if not self.is_over:
             self.sequence.cancelled.set()
-            self.interrupt()
+            self.engine.interrupt()
 
     def raise_priority(self) -> None:
         """Put this generation into the highest class."""
         self.sequence.raised.set()
-        self.interrupt()
+        self.engine.interrupt()
 
     def _next(self) -> EngineEvent:
         why: LocalrunError | None = None
@@ -80,7 +92,7 @@ class GenerationHandle:
             except queue.Empty:
                 if why:
                     raise why from None
-                why = self.why_gone()  # what was put before that is looked for once more
+                why = self.engine.why_gone()  # what was put before that is looked for once more
 
 
 def as_localrun_error(error: Exception) -> LocalrunError:

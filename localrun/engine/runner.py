@@ -7,7 +7,7 @@ import numpy as np
 
 from localrun.backends.executor import Executor
 from localrun.base.errors import UsageError
-from localrun.cache.blocks import NO_BLOCK, BlockTable
+from localrun.cache.blocks import NO_BLOCK
 from localrun.cache.groups import Group, ring_pools
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.generation import GenerationState
@@ -71,7 +71,7 @@ class Runner:
         """One step -> the rows of logits that the plan says. Raises StepCancelled."""
         before = self.executor.device_steps
         logits = self.submit(plan, cancel).result()
-        if (now := self.executor.device_steps) != before:  # never on a processor
+        if (now := self.executor.device_steps) is not before:  # on a processor it is
             for work in plan.work:
                 work.sequence.figures.count_steps(now.since(before))
         if any(work.sequence.request.take_hidden for work in plan.work):
@@ -104,9 +104,10 @@ class Runner:
             assert s.cache is not None
             ids = [*s.token_ids[s.n_computed : s.n_computed + work.n], *drafts]
             spans.append(RowSpan(ids, s.n_computed, s.images))
-            views.append(cache_input(self.groups, s.cache, s.n_computed, work.n_rows, s.n_bulk))
-            scored += [end + position - s.n_computed for position in work.scored]
-            end += work.n_rows
+            views.append(cache_input(self.groups, s.cache, s.n_computed, len(ids), s.n_bulk))
+            if work.scored:
+                scored += [end + position - s.n_computed for position in work.scored]
+            end += len(ids)
             rows += range(end - 1 - len(drafts), end)
             adjust += [adjust_of(s, drafts[:n_before]) for n_before in range(1 + len(drafts))]
         step = self.step_input(spans, views, rows + scored, adjust + [None] * len(scored), cancel)
@@ -155,8 +156,17 @@ class Runner:
         given: np.ndarray | None = None,
     ) -> StepInput:
         """A step over `spans`, as backends take it."""
-        positions = [span.first + i for span in spans for i in range(len(span.ids))]
-        turns: Positions = [span.first + span.ahead + i for span in spans for i in range(len(span.ids))]
+        token_ids: list[int] = []
+        positions: list[int] = []
+        turned: list[int] = []
+        row_sequence: list[int] = []
+        for index, span in enumerate(spans):
+            n, turn = len(span.ids), span.first + span.ahead
+            token_ids += span.ids
+            positions += range(span.first, span.first + n)
+            turned += range(turn, turn + n)
+            row_sequence += [index] * n
+        turns: Positions = turned
         images: ImageBuffer | None = None
         reach: list[int] = []
         if any(span.images for span in spans):
@@ -165,9 +175,9 @@ class Runner:
         if self.has_spans and (images is not None or any(span.last is not None for span in spans)):
             reach = [last for span in spans for last in span.reach()]
         return StepInput(
-            token_ids=[token for span in spans for token in span.ids],
+            token_ids=token_ids,
             positions=positions,
-            row_sequence=[index for index, span in enumerate(spans) for _ in span.ids],
+            row_sequence=row_sequence,
             sequences=views,
             logits_rows=logits_rows,
             adjust=adjust,
@@ -228,21 +238,29 @@ def cache_input(
     coded = cache.tables[: len(groups)]
     if ahead:
         coded = [table.ahead() for table in coded]
-    rings: list[BlockTable | None] = []  # none where all codecs are native
-    if len(cache.tables) > len(groups):
-        rings = [None if pool is None else cache.tables[pool] for pool in ring_pools(groups)]
-    replaying = start < cache.reuse.n_tokens
+    n_reused = cache.reuse.n_tokens
+    ring, ring_first, ring_sink = ring_input(groups, cache) if len(cache.tables) > len(groups) else ((), 0, ())
     return SequenceInput(
         length=start + n,
         table=tuple([table.blocks for table in coded]),
         first=tuple([table.first for table in coded]),
         sink=tuple([table.sink for table in coded]),
-        ring=tuple([() if table is None else table.blocks for table in rings]),
-        ring_first=next((table.first for table in rings if table is not None), 0),
-        ring_sink=tuple([NO_BLOCK if table is None else table.at(0) for table in rings]),
+        ring=ring,
+        ring_first=ring_first,
+        ring_sink=ring_sink,
         state=tuple([table.before for table in coded]),
-        write_from=tuple([0 if g.replayable else cache.reuse.n_tokens for g in groups]) if replaying else (),
+        write_from=tuple([0 if g.replayable else n_reused for g in groups]) if start < n_reused else (),
         n_bulk=n_bulk,
+    )
+
+
+def ring_input(groups: Sequence[Group], cache: SequenceCache) -> tuple[tuple[Sequence[int], ...], int, tuple[int, ...]]:
+    """Where its 16-bit blocks are, which it has beside quantised ones: the three fields of SequenceInput."""
+    rings = [None if pool is None else cache.tables[pool] for pool in ring_pools(groups)]
+    return (
+        tuple([() if table is None else table.blocks for table in rings]),
+        next((table.first for table in rings if table is not None), 0),
+        tuple([NO_BLOCK if table is None else table.at(0) for table in rings]),
     )
 
 

@@ -76,8 +76,9 @@ class Scheduler:
     @property
     def busy(self) -> bool:
         """Whether there is work now; reads from the disk and constraints wake the engine when they are done."""
-        if any(s.n_uncomputed for s in self.running):
-            return True
+        for sequence in self.running:
+            if sequence.n_uncomputed:
+                return True
         return any(map(self.readiness.can_go_on, self.waiting or self.warm_ups))
 
     def schedule(self) -> StepPlan:
@@ -90,13 +91,13 @@ class Scheduler:
         for sequence in decodes:
             wish = min(sequence.n_uncomputed, 1 + min(room, FORCED_ROWS))
             if scorable(sequence, 1, scored) and (n := self._make_room(sequence, wish)):
-                decoding.append(StepWork(sequence, n))
-                scored -= len(sequence.scored(n))
+                decoding.append(work := StepWork(sequence, n, scored=sequence.scored(n)))
+                scored -= len(work.scored)
                 room -= n - 1
-        decoding = placed(decoding)
-        reading = self._chunks(self.max_rows - sum([w.n for w in decoding]), [w.sequence for w in decoding], scored)
-        work = tuple(placed([*decoding, *reading]))
-        return StepPlan(work, self.runs_ahead and reserve_ahead(self.store, work))
+        planned = placed(decoding)
+        if len(planned) < len(self.running):
+            planned = placed([*planned, *self._chunks(planned, scored)])
+        return StepPlan(tuple(planned), self.runs_ahead and reserve_ahead(self.store, planned))
 
     def drafted(self, plan: StepPlan, lock: AbstractContextManager[object]) -> StepPlan:
         """The same step with drafts to verify. A program may run for these; `lock` is held while they get blocks."""
@@ -175,8 +176,7 @@ class Scheduler:
         is_full = False
         for sequence in ready:
             if (leader := self.prefixes.leader(sequence, reading)) is not None:
-                level = min(class_of(sequence), self.awaited.get(leader.number, class_of(leader)))
-                self.awaited[leader.number] = level
+                self.awaited[leader.number] = min(class_of(sequence), self.awaited.get(leader.number, class_of(leader)))
             elif not is_full:
                 is_full = not has_place(self.max_running, self.running, sequence) or not self._open(sequence)
                 reading += [] if is_full else [sequence]
@@ -250,7 +250,7 @@ class Scheduler:
         try:
             if drafts:
                 self.store.extend(cache, start, start + work.n + len(drafts))
-            return work._replace(drafts=drafts)
+            return work._replace(drafts=drafts, scored=work.sequence.scored(work.n + len(drafts)))
         except OutOfBlocks:
             self.store.extend(cache, start, start + work.n)
             return work
@@ -261,17 +261,18 @@ class Scheduler:
         self.retry, sequence.n_computed, sequence.n_behind = 0, 0, 0
         (self.warm_ups.appendleft if sequence.is_warm_up else self.waiting.put_back)(sequence)
 
-    def _chunks(self, room: int, decodes: list[GenerationState], scored: int) -> list[StepWork]:
-        """At most `room` rows of prompts, and no more than go beside these decodes: shared by all that are being read.
-        After at most `scored` of them logprobs are wanted.
+    def _chunks(self, decoding: list[StepWork], scored: int) -> list[StepWork]:
+        """Rows of prompts, no more than go beside these decodes: shared by all that are being read. After at most
+        `scored` of them logprobs are wanted.
 
         In turns where there are fewer chunks than prompts, the higher classes more often, and the shortest first.
         """
         prefills = [s for s in self.running if s.prefilling]
         if not prefills:
             return []
-        is_watched = any(s.priority == "interactive" for s in decodes)
-        rows = min(room, self.cost.rows_beside_watched() if is_watched else self.cost.rows(bool(decodes)))
+        room = self.max_rows - sum([work.n for work in decoding])
+        is_watched = any(work.sequence.priority == "interactive" for work in decoding)
+        rows = min(room, self.cost.rows_beside_watched() if is_watched else self.cost.rows(bool(decoding)))
         least = LEAST_ROWS if is_watched else self.block_tokens
         prefills.sort(key=lambda s: (s.turn, s.n_tokens - s.n_computed))
         work: list[StepWork] = []
@@ -279,12 +280,11 @@ class Scheduler:
             share = max(self.span or self.block_tokens, rows // (len(prefills) - index))
             most = scorable(sequence, min(rows, share), scored)
             wish = sequence.whole(self._chunk(sequence, most, least, room), room) if most > 0 else 0
-            n = self._make_room(sequence, wish) if wish else 0
-            if n:
-                work.append(StepWork(sequence, n))
+            if wish and (n := self._make_room(sequence, wish)):
+                work.append(StepWork(sequence, n, scored=sequence.scored(n)))
                 self.turn = sequence.turn
                 sequence.turn += TURNS[self.awaited.get(sequence.number, class_of(sequence))]
-                rows, room, scored = rows - n, room - n, scored - len(sequence.scored(n))
+                rows, room, scored = rows - n, room - n, scored - len(work[-1].scored)
         return work
 
     def _chunk(self, sequence: GenerationState, rows: int, least: int, room: int) -> int:

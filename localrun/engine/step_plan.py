@@ -18,6 +18,7 @@ class StepWork(NamedTuple):
     sequence: GenerationState
     n: int
     drafts: tuple[int, ...] = ()
+    scored: range = range(0)  # positions after which logprobs are wanted, those of drafts included
 
     @property
     def n_rows(self) -> int:
@@ -26,12 +27,7 @@ class StepWork(NamedTuple):
     @property
     def ends(self) -> bool:
         """Whether the token after the planned ones is to be chosen."""
-        return self.sequence.n_computed + self.n == self.sequence.n_tokens
-
-    @property
-    def scored(self) -> range:
-        """Positions after which logprobs are wanted, those of drafts included."""
-        return self.sequence.scored(self.n_rows)
+        return self.n == self.sequence.n_uncomputed
 
 
 class LogitsRows(NamedTuple):

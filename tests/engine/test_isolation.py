@@ -230,7 +230,7 @@ def test_no_generation_waits_after_the_engine_ended(engine: Engine) -> None:
     assert engine.warm(text(5)) is None
     with pytest.raises(EngineError, match="is closed"):
         engine.view()
-    late = GenerationHandle(GenerationState(greedy([1])), engine.interrupt, engine.why_gone)
+    late = GenerationHandle(GenerationState(greedy([1])), engine)
     with pytest.raises(EngineError, match="is closed"):
         finish(late)
     engine.close()
@@ -303,6 +303,6 @@ def test_a_thread_that_dies_lets_everybody_go(engine: Engine, monkeypatch: pytes
     engine.thread.join(PATIENCE)
     with pytest.raises(EngineError, match="has stopped"):
         engine.submit(greedy(text(5)))
-    unheard = GenerationHandle(GenerationState(greedy([1])), engine.interrupt, engine.why_gone)
+    unheard = GenerationHandle(GenerationState(greedy([1])), engine)
     with pytest.raises(EngineError, match="has stopped"):
         finish(unheard)
