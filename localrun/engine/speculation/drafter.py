@@ -21,7 +21,9 @@ class DraftedTokens(NamedTuple):
     evidence: int = 0
     of_model: bool = False  # a program guessed them
     after_edit: bool = False  # of a lookup: the newest tokens match nothing, those before them did
+    resumed: bool = False  # likewise, but the newest one is that of the text which is quoted
     agreed: int = 0  # first tokens that all other places it found go on with, too
+    is_fork: bool = False  # there are such places
 
     @classmethod
     def likely(cls, tokens: Sequence[int], chance: float) -> "DraftedTokens":

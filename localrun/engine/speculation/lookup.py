@@ -90,7 +90,14 @@ class Lookup:
         if period < most:  # the draft goes on into itself
             tokens = (tokens * (1 + most // period))[:most]
         agreed = min([common_prefix(tokens, self._ids[one : one + most]) for one in others], default=0)
-        draft = DraftedTokens(tuple(tokens), length, after_edit=is_edit, agreed=agreed)
+        draft = DraftedTokens(
+            tuple(tokens),
+            length,
+            after_edit=is_edit,
+            resumed=is_edit and self._ids[place - 1] == self._ids[-1],
+            agreed=agreed,
+            is_fork=bool(others),
+        )
         return draft.until(BREAK) if BREAK in draft.tokens else draft
 
     def _longest(self, beside: int) -> tuple[int, int, list[int]]:
@@ -121,12 +128,13 @@ class Lookup:
         return end - self._distance if end - self._quoted_until <= MOST_CHANGED else NOWHERE
 
     def _resumed(self, beside: int) -> int:
-        """The place where a quotation goes on: beside the end, or after the same token next to that."""
+        """The place where a quotation goes on: after the same token as at the end, beside that or next to it; and after
+        a single token that differs, beside that. Later than that such guesses are right one time in twenty."""
         if beside == NOWHERE:
             return NOWHERE
         ids, end = self._ids, len(self._ids)
         near = (place for place in (beside, beside + 1, beside - 1) if 0 < place < end and ids[place - 1] == ids[-1])
-        return next(near, beside)
+        return next(near, beside if end - self._quoted_until == 1 else NOWHERE)
 
     def _end_quotation(self) -> None:
         self._quoted_until = -MOST_CHANGED - 1  # end of the text when a match of many tokens was found last

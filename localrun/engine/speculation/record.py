@@ -7,8 +7,9 @@ from localrun.engine.speculation.drafter import HALF_EVIDENCE, DraftedTokens
 
 PRIOR_WEIGHT = 2.0  # drafts that what is thought before counts as
 GUESS_WEIGHT = 8.0  # likewise of what guesses of a program were right by in all answers
-AFTER_EDIT = 0  # key of lookups whose newest tokens match nothing
+AFTER_EDIT, RESUMED = 0, 1 << 13  # keys of lookups whose newest tokens match nothing, or but the newest one
 AGREED = 1 << 12  # key of tokens that several places go on with
+FORK = 1 << 14  # key of those after which they part, with the least evidence; others count on from it
 USUAL_AGREED = 0.8  # of such tokens are taken to be right until there are some
 GUESSED = -1  # key of the guesses of a program with the least evidence; others count down from it
 USUAL_GUESS = 0.7  # of such guesses are taken to be right until there are some
@@ -58,7 +59,8 @@ class Record:
 
     def likelihood(self, draft: DraftedTokens) -> float:
         """The same of tokens that nothing else speaks for."""
-        return self._share(key_of(draft), draft.evidence / (draft.evidence + HALF_EVIDENCE))
+        half = 2 * HALF_EVIDENCE if draft.is_fork else HALF_EVIDENCE
+        return self._share(key_of(draft), draft.evidence / (draft.evidence + half))
 
     @property
     def guess_likelihood(self) -> float:
@@ -95,6 +97,8 @@ class Record:
 def key_of(draft: DraftedTokens) -> int:
     """Key that drafts are counted by: their kind, and the weight of what speaks for them."""
     if draft.after_edit:
-        return AFTER_EDIT
+        return RESUMED if draft.resumed else AFTER_EDIT
     weight = draft.evidence.bit_length()
-    return GUESSED - weight if draft.of_model else weight
+    if draft.of_model:
+        return GUESSED - weight
+    return FORK + weight if draft.is_fork else weight

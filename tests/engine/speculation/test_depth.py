@@ -25,6 +25,7 @@ from localrun.engine.speculation.depth import (
 from localrun.engine.speculation.draft_cost import DraftCost
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.learnt_cost import MOST_WEIGHT, LearntCost
+from localrun.engine.speculation.record import Record
 from localrun.engine.step_plan import StepPlan, StepWork
 
 EVIDENCE = 8
@@ -135,12 +136,25 @@ def test_drafts_after_an_edit_are_counted_by_themselves() -> None:
     world = World(lambda rows: 1.0, right=1.0, n=60)
     record = world.depths.records[world.sequence.number]
     match, edit = DraftedTokens((5,), EVIDENCE), DraftedTokens((5,), EVIDENCE, after_edit=True)
-    known = record.likelihood(match)
+    known, resumed = record.likelihood(match), edit._replace(resumed=True)
     assert record.likelihood(edit) == 0.5
     world.depths.choose([StepWork(world.sequence, 1)], [edit], 63)
     record.learn(1, 0)
     assert record.likelihood(edit) < 0.5
+    assert record.likelihood(resumed) == 0.5
     assert record.likelihood(match) == known
+
+
+def test_places_that_part_speak_less_for_what_follows_and_are_counted_by_themselves() -> None:
+    world = World(lambda rows: 1.0, right=1.0, n=60)
+    record = world.depths.records[world.sequence.number]
+    one, fork = DraftedTokens((5,), EVIDENCE), DraftedTokens((5,), EVIDENCE, is_fork=True)
+    known, likely = record.likelihood(one), Record(0.0, 0.0).likelihood(fork)
+    assert likely < Record(0.0, 0.0).likelihood(one)
+    record.verify(fork)
+    record.learn(1, 0)
+    assert record.likelihood(fork) < likely
+    assert record.likelihood(one) == known
 
 
 def test_tokens_that_places_agree_on_are_counted_by_themselves() -> None:

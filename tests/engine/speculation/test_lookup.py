@@ -78,19 +78,25 @@ def quoting(*answer: int, source: Sequence[int] = SOURCE, most: int = 4) -> Draf
 
 
 @pytest.mark.parametrize(
-    ("changed", "goes_on"),
-    [((7,), 111), ((7, 8), 112), ((7, 8, 9), 113), ((7, 110), 111), ((111,), 112)],
-    ids=["another", "two others", "three others", "one more", "one less"],
+    ("changed", "goes_on", "resumed"),
+    [((7,), 111, False), ((7, 111), 112, True), ((7, 8, 112), 113, True), ((7, 110), 111, True), ((111,), 112, True)],
+    ids=["another", "after another", "after two others", "one more", "one less"],
 )
-def test_a_quotation_goes_on_after_an_edit(changed: tuple[int, ...], goes_on: int) -> None:
+def test_a_quotation_goes_on_after_an_edit(changed: tuple[int, ...], goes_on: int, resumed: bool) -> None:
     draft = quoting(*SOURCE[:10], *changed)
-    assert draft == DraftedTokens(tuple(range(goes_on, goes_on + 4)), 10, after_edit=True)
+    assert draft == DraftedTokens(tuple(range(goes_on, goes_on + 4)), 10, after_edit=True, resumed=resumed)
+
+
+def test_after_more_than_one_token_that_differs_a_quotation_goes_on_with_one_of_its_own() -> None:
+    assert not quoting(*SOURCE[:10], 7, 8).tokens
+    assert quoting(*SOURCE[:10], 7, 8, 112).tokens
 
 
 def test_a_quotation_ends_where_too_much_is_changed() -> None:
-    other = range(MOST_CHANGED + 1)
-    assert quoting(*SOURCE[:10], *other[:-1], most=1).tokens
-    assert not quoting(*SOURCE[:10], *other, most=1).tokens
+    other = range(MOST_CHANGED)
+    last = SOURCE[10 + MOST_CHANGED - 1]
+    assert quoting(*SOURCE[:10], *other[:-1], last, most=1).tokens
+    assert not quoting(*SOURCE[:10], *other, last + 1, most=1).tokens
 
 
 def test_a_few_tokens_alike_are_no_quotation() -> None:
@@ -113,7 +119,8 @@ def test_tokens_that_all_places_go_on_with_are_told(third: int, agreed: int) -> 
     draft = Lookup().draft([*lines[0], *lines[1], *lines[2], 1, 2, 3], 4)
     assert draft.tokens == (4, 5, third, 70 + third)
     assert draft.agreed == agreed
-    assert Lookup().draft([*lines[0], 1, 2, 3], 4).agreed == 0
+    assert draft.is_fork
+    assert Lookup().draft([*lines[0], 1, 2, 3], 4) == DraftedTokens((4, 5, 6, 76), 3)
 
 
 def test_a_quotation_is_of_one_text() -> None:
@@ -150,7 +157,7 @@ def test_the_next_text_of_a_chat_is_looked_up_in_all_before_it(texts: list[list[
                 earlier.append(before)
             seen = [token for other in earlier for token in (*other, BREAK)]
             found.begin(text)
-            tokens, length, _, after_edit, _ = found.draft(text, most)
+            tokens, length, _, after_edit, *_ = found.draft(text, most)
             alike = longest_match([*seen, *text])
             assert (0 if after_edit else length) == (min(LONGEST, alike) if alike >= GRAM else 0)
             like = tokens if after_edit else [*text, *tokens][-length - len(tokens) :]
@@ -170,7 +177,7 @@ def test_of_too_many_earlier_texts_the_oldest_are_left_out(texts: list[list[int]
     with patch.object(lookup, "MOST_EARLIER", 40):
         for text in texts:
             found.begin(text)
-            tokens, length, _, after_edit, _ = found.draft(text, most)
+            tokens, length, _, after_edit, *_ = found.draft(text, most)
             like = tokens if after_edit else [*text, *tokens][-length - len(tokens) :]
             assert tokens == () or holds([*seen, *text, *tokens], like)
             assert length >= Lookup().draft(text, most).evidence
