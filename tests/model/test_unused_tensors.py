@@ -31,6 +31,7 @@ def rewritten(folder: Path, target: Path, add: dict[str, torch.Tensor], drop: st
     ("name", "tensor"),
     [
         ("llama", ATTENTION + "rotary_emb.inv_freq"),
+        *(("llama", ATTENTION + name) for name in ("k_proj.input_scale_ub", "kv_scale", "prob_output_scale")),
         ("llama", "mtp.fc.weight"),
         ("qwen3.5", "model.mtp.layers.0.mlp.up_proj.weight"),
         ("qwen2", "visual.patch_embed.proj.weight"),
