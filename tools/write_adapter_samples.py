@@ -1,13 +1,13 @@
 """Samples of adapters made by PEFT, with the logits of transformers and PEFT beside them: a few KiB each.
 
-    pip install peft torch transformers safetensors   (in an environment of their own)
-    python tools/write_adapter_samples.py
+    make libraries   (which puts them into .venv-libraries)
+    .venv-libraries/bin/python tools/write_adapter_samples.py [FOLDER]
 
 tests/model/adapter_samples holds a tiny random model, adapters for it as PEFT saves them, and `logits` of the tokens
-`ids` with each of them. `make test` reads the files, and needs no PEFT.
+`ids` with each of them. `make test` reads the files, and needs no PEFT; `make test-slow` makes them once more.
 """
 
-import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,8 @@ ADAPTERS: dict[str, dict[str, Any]] = {
 }
 
 
-def main() -> None:
+def main(folder: Path) -> None:
     torch.manual_seed(7)
-    shutil.rmtree(FOLDER, ignore_errors=True)
     config = transformers.LlamaConfig(
         hidden_size=32,
         intermediate_size=48,
@@ -53,25 +52,25 @@ def main() -> None:
     model = transformers.LlamaForCausalLM(config).eval()
     for values in model.parameters():
         values.data = (values + 0.1 * torch.randn_like(values)).bfloat16().float()
-    model.to(torch.bfloat16).save_pretrained(FOLDER / "model")
-    (FOLDER / "model" / "generation_config.json").unlink()
+    model.to(torch.bfloat16).save_pretrained(folder / "model")
+    (folder / "model" / "generation_config.json").unlink()
     ids = torch.randint(0, config.vocab_size, (1, 24))
     for name, settings in ADAPTERS.items():
-        base = transformers.LlamaForCausalLM.from_pretrained(FOLDER / "model", dtype=torch.float32).eval()
+        base = transformers.LlamaForCausalLM.from_pretrained(folder / "model", dtype=torch.float32).eval()
         adapted = peft.get_peft_model(base, peft.LoraConfig(**settings)).eval()
         for key, values in adapted.named_parameters():
             if "lora_B" in key:
                 values.data = 0.2 * torch.randn_like(values)
         adapted.peft_config["default"].base_model_name_or_path = "tiny"
-        adapted.save_pretrained(FOLDER / name)
-        (FOLDER / name / "README.md").unlink()
+        adapted.save_pretrained(folder / name)
+        (folder / name / "README.md").unlink()
         with torch.no_grad():
             logits = adapted(ids).logits[0]
-        save_file({"ids": ids[0], "logits": logits}, FOLDER / f"{name}.expected.safetensors")
-    for file in FOLDER.rglob("*.*"):
+        save_file({"ids": ids[0], "logits": logits}, folder / f"{name}.expected.safetensors")
+    for file in folder.rglob("*.*"):
         file.chmod(0o644)
-    print(sum(file.stat().st_size for file in FOLDER.rglob("*") if file.is_file()), "bytes")
+    print(sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()), "bytes")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)

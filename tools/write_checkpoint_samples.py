@@ -1,14 +1,16 @@
 """Packed samples of quantised checkpoints, made by the libraries that define the formats: a few KiB each.
 
-    pip install mlx mlx-cpu compressed-tensors auto-round bitsandbytes transformers   (in an environment of their own)
-    python tools/write_checkpoint_samples.py
+    make libraries   (which puts them into .venv-libraries)
+    .venv-libraries/bin/python tools/write_checkpoint_samples.py [FOLDER]
 
 Each file of tests/formats/checkpoint_samples holds a matrix as the library packs it, the f32 numbers that the library
-unpacks (`expected`), and the config.json that belongs to it. `make test` reads the files, and needs no library.
+unpacks (`expected`), and the config.json that belongs to it. `make test` reads the files, and needs no library;
+`make test-slow` makes them once more and compares.
 """
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,15 +27,15 @@ Tensors = dict[str, torch.Tensor]
 Sample = tuple[str, dict[str, Any], Tensors]  # name, config.json, tensors
 
 
-def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
+def main(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
     digests = {}
     for name, config, tensors in samples():
         raw = save(tensors, {"config": json.dumps(config)})
-        (FOLDER / f"{name}.safetensors").write_bytes(raw)
+        (folder / f"{name}.safetensors").write_bytes(raw)
         digests[name] = hashlib.sha256(raw).hexdigest()
         print(f"{name}: {len(raw):,} bytes")
-    (FOLDER / "digests.json").write_text(json.dumps(digests, indent=1, sort_keys=True) + "\n")
+    (folder / "digests.json").write_text(json.dumps(digests, indent=1, sort_keys=True) + "\n")
 
 
 def samples() -> Iterator[Sample]:
@@ -315,4 +317,4 @@ def of_mlx(array: Any) -> torch.Tensor:
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)

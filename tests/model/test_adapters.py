@@ -15,6 +15,7 @@ from localrun_testing.adapters import (
     pairs_of_folder,
     write_peft,
 )
+from localrun_testing.format_libraries import make_samples
 from localrun_testing.instruction_sets import all_here, using
 from localrun_testing.oracle import difference, token_ids
 from localrun_testing.stepper import Stepper, random_chunks
@@ -57,6 +58,18 @@ def test_logits_are_those_of_peft(name: str, native_threads: int) -> None:
         assert found.nmse < 1e-4, "whose activations are rounded"
     else:
         assert found.within(max_abs=1e-4, nmse=1e-9)
+
+
+@pytest.mark.slow
+def test_logits_are_those_of_peft_as_it_is_here(tmp_path: Path) -> None:
+    made = make_samples("write_adapter_samples.py", tmp_path / "samples")
+    names = [path.name.removesuffix(".expected.safetensors") for path in made.glob("*.expected.safetensors")]
+    assert len(names) == 4
+    for name in names:
+        expected = load_file(made / f"{name}.expected.safetensors")
+        stepper = Stepper(made / "model", layout=F32, adapters=[(made / name, 1.0)])
+        found = difference(stepper.logits(expected["ids"].tolist()), expected["logits"])
+        assert found.within(max_abs=1e-4, nmse=1e-9), name
 
 
 @pytest.mark.parametrize(("kind", "native_threads"), [*product(KINDS, [0, 2])])
