@@ -8,6 +8,7 @@ from typing import Any
 from localrun_testing import fake_mcp_server
 from localrun_testing.chat_app import chat_app, chat_screen, notice, ready, send
 from localrun_testing.pilots import LARGE, drive, until
+from textual.events import Paste
 from textual.pilot import Pilot
 
 from localrun.tools.mcp.config import ServerEntry, read_servers, write_server
@@ -58,7 +59,9 @@ def test_servers_are_added_watched_and_removed_there(home: Path) -> None:
         assert states(screen)["ends"] == "off"
         await pilot.press("a")
         await until(pilot, lambda: isinstance(app.screen, AskText))
-        await pilot.press(*f"fine '{sys.executable}' '{fake_mcp_server.__file__}'", "enter")
+        app.post_message(Paste(f"fine '{sys.executable}' '{fake_mcp_server.__file__}'"))
+        await pilot.pause()
+        await pilot.press("enter")
         await until(pilot, lambda: screen.current and screen.current.name == "fine")
         await pilot.press("enter")
         await until(pilot, lambda: states(screen)["fine"] == "on, 1 tool")
