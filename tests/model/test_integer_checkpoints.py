@@ -104,3 +104,14 @@ def test_a_matrix_of_bitsandbytes_has_the_shape_that_its_name_tells(
     packed, plain = save_packed(tiny_folder(kind), tmp_path, nf4, config)
     found = difference(Stepper(packed).logits(IDS), Stepper(plain).logits(IDS))
     assert found.within(max_abs=1e-4, nmse=1e-9)
+
+
+def test_eyes_of_bitsandbytes_are_of_another_width_than_the_model(tiny_folder: TinyFile, tmp_path: Path) -> None:
+    config = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+    packed, plain = save_packed(tiny_folder("llama-biases"), tmp_path, nf4, config)
+    tensors = load_file(packed / "model.safetensors")
+    parts, _ = nf4(torch.randn(50, 22))
+    tensors |= {f"visual.blocks.0.attn.qkv.{kind}": part.contiguous() for kind, part in parts.items()}
+    save_file(tensors, packed / "model.safetensors")
+    found = difference(Stepper(packed).logits(IDS), Stepper(plain).logits(IDS))
+    assert found.within(max_abs=1e-4, nmse=1e-9)

@@ -2,12 +2,14 @@
 
 4-bit matrices are stored flat, and their shape is in the description of the scales (`quant_state`); headers alone give
 the number of elements. In a decoder one side of each matrix is the width of the embedding, which side follows from its
-name, and the description has to agree. Matrices of NF4 stay packed where rows are whole blocks; numbers of
-others are those that the library multiplies: of the type that the model's other weights have.
+name, and the description has to agree; those of eyes and ears, which have other widths, stay as they are. Matrices of
+NF4 stay packed where rows are whole blocks; numbers of others are those that the library multiplies: of the type that
+the model's other weights have.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 _STATE = ".quant_state.bitsandbytes__"
 _BACK = (".o_proj", ".out_proj", ".down_proj", ".w2", ".fc2", ".wo", ".dense", ".output_linear")  # as wide as the model
+_OF_SENSES = re.compile(r"visual|vision|audio|projector|connector")
 _HELD = ("BF16", "F16")
 _BLOCK = 64  # numbers with a scale in what is held packed
 _MAX_STATE = 1 << 16
@@ -37,6 +40,7 @@ def join_bitsandbytes(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
     embedding = next((info for name, info in tensors.items() if name.endswith("embed_tokens.weight")), None)
     for name, codes in tensors.items():
         scales = tensors.get(f"{name.removesuffix('weight')}SCB")
+        is_flat = name.endswith(".weight") and f"{name}.absmax" in tensors
         if name.endswith(".weight") and codes.qtype == "I8" and scales is not None:
             if len(codes.shape) != 2 or scales.shape != codes.shape[:1] or scales.qtype != "F32":
                 raise misfit(codes, f"of shape {list(codes.shape)} has scales of shape {list(scales.shape)}")
@@ -44,7 +48,7 @@ def join_bitsandbytes(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
             parts = (codes, scales, *([kind] if kind else []))
             held = held_type(name, codes.shape[1], codes.shape[1], scales.qtype, 8, symmetric=True)
             found[name] = Int8Rows(appears_as(name, codes.shape, held, codes), parts)
-        elif name.endswith(".weight") and codes.qtype == "U8" and f"{name}.absmax" in tensors:
+        elif is_flat and codes.qtype == "U8" and not _OF_SENSES.search(name):
             found[name] = four_bits(name, codes, tensors, embedding)
     return found
 
