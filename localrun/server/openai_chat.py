@@ -36,6 +36,8 @@ from localrun.server.openai_fields import (
 )
 from localrun.server.openai_logprobs import chat_logprobs
 from localrun.server.openai_usage import finish_reason
+from localrun.server.request_documents import KINDS as DOCUMENTS
+from localrun.server.request_documents import document_text
 from localrun.server.request_images import is_image, read_image_part
 from localrun.server.tool_choice_fields import with_tool_choice
 
@@ -138,6 +140,8 @@ def text_of(parts: Iterable[Body]) -> str:
             texts.append(part.text("text"))
         elif kind == "refusal":
             texts.append(part.text("refusal"))
+        elif kind in DOCUMENTS:
+            texts.append(document_text(part))
         else:
             raise part.wrong("type", f"the model reads text and sees images; it cannot take {kind[:40]}")
     return "\n".join(texts)

@@ -273,7 +273,7 @@ IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png"
         ("messages", []),
         ("messages", [{"role": "wizard", "content": ""}]),
         ("messages[0].content[0].source.data", [{"role": "user", "content": [IMAGE]}]),
-        ("messages[0].content[0].type", [{"role": "user", "content": [{"type": "document"}]}]),
+        ("messages[0].content[0].type", [{"role": "user", "content": [{"type": "search_result"}]}]),
         ("messages[0].content[0].content[0].source", [{"role": "user", "content": [{**RESULT, "content": [IMAGE]}]}]),
         ("messages[0].content[0].input", [{"role": "assistant", "content": [{**CALL, "input": "x"}]}]),
         ("max_tokens", 0),
