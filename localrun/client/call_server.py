@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from typing import BinaryIO
 
 from localrun.base.errors import DoesNotFitError, EngineError, LocalrunError, UsageError
 from localrun.base.events import Prefill
+from localrun.base.kept_threads import KeptThreads
 from localrun.base.request import LoadOptions, Request
 from localrun.client.codec import WireError
 from localrun.client.interface import Cancellation, EngineClient
@@ -44,6 +46,7 @@ from localrun.client.wire import (
 )
 
 ALIVE_SECONDS = 0.5  # between signs of life while at work; none while idle
+THREADS = KeptThreads("localrun-call")
 
 
 class CallServer:
@@ -83,7 +86,7 @@ class CallServer:
         self._jobs[call.number] = job = _Job(gather_ms)
         self._is_working.set()
         self._cannot_wait.set()
-        start_thread(self._answer, call, job)
+        THREADS.run(partial(self._answer, call, job))
 
     def _answer(self, call: Call, job: "_Job") -> None:
         try:

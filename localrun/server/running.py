@@ -1,15 +1,18 @@
 """Answers under way: one thread each reads events, and one mailbox brings them all to the event loop."""
 
 import asyncio
-import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from localrun.base.errors import LocalrunError, unexpected
 from localrun.base.events import Done, Event
+from localrun.base.kept_threads import KeptThreads
 from localrun.base.request import Request
 from localrun.client.interface import Cancellation, EngineClient
 from localrun.server.answer_memory import AnswerMemory
+
+THREADS = KeptThreads("answer")
 
 NumberedEvent = tuple[int, Event | LocalrunError]
 
@@ -58,7 +61,7 @@ class RunningAnswer:
     ) -> None:
         self._put: Callable[[Event | LocalrunError], None] = lambda said: mailbox.put((index, said))
         self._cancellation = Cancellation()
-        threading.Thread(target=self._read, args=(client, request, memory), name="answer", daemon=True).start()
+        THREADS.run(partial(self._read, client, request, memory))
 
     def cancel(self) -> None:
         """Cancel within a step; events that were not sent are dropped. From any thread, any number of times."""

@@ -1,16 +1,18 @@
 """Restore of one prompt from disk: read on a thread of its own, put into the tree a few blocks per step."""
 
 import queue
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
+from localrun.base.kept_threads import KeptThreads
 from localrun.storage.block_files import FoundBlock
 from localrun.storage.disk_cache import DiskCache
 
 READ_AHEAD = 16  # blocks that have been read and not yet been put into the tree
 PORTION = 4  # blocks that are put there between two looks at the clock
 WAIT_SECONDS = 0.5  # for room among those, before looking whether anybody still wants them
+THREADS = KeptThreads("localrun-restore")
 
 
 class Restore:
@@ -30,7 +32,7 @@ class Restore:
         if missing is None:
             self.is_over = True
             return
-        threading.Thread(target=self._read, args=(disk.find(missing),), name="localrun-restore", daemon=True).start()
+        THREADS.run(partial(self._read, disk.find(missing)))
 
     @property
     def is_ready(self) -> bool:

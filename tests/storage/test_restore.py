@@ -14,6 +14,7 @@ from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
 from localrun.client.interface import Generation
 from localrun.client.local import LocalClient
+from localrun.storage import restore
 from localrun.storage import restore as restore_module
 from localrun.storage.disk_cache import DiskCache
 
@@ -40,7 +41,7 @@ def end(generation: Generation) -> Completion:
 
 
 def readers() -> int:
-    return sum(thread.name == "localrun-restore" for thread in threading.enumerate())
+    return sum(thread.name == "localrun-restore" for thread in threading.enumerate()) - restore.THREADS.n_idle
 
 
 def test_a_load_says_that_nothing_can_be_written(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
