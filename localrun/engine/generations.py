@@ -37,12 +37,12 @@ class Generations:
 
     @property
     def ended(self) -> list[GenerationState]:
-        """Those whose end is about to be reported."""
+        """Generations whose end is about to be reported."""
         return [handle.sequence for handle in self.handles.values() if handle.sequence.stop_reason is not None]
 
     @property
     def constrained(self) -> list[GenerationState]:
-        """Those that are held to a constraint, for which they may wait and which may force tokens."""
+        """Generations held to a constraint, for which they may wait and which may force tokens."""
         return [handle.sequence for handle in self.handles.values() if handle.sequence.constraint is not None]
 
     def add(self, handle: GenerationHandle) -> None:
