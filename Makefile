@@ -11,7 +11,13 @@ CLIENTS := .clients
 LIBRARIES := .venv-libraries
 PIP_INSTALL := -m pip install --disable-pip-version-check -c constraints.txt
 # With the build tools of the environment, so that only what has changed is compiled (pyproject.toml).
-INSTALL_EDITABLE := $(PIP_INSTALL) --no-build-isolation -e
+INSTALL := $(PIP_INSTALL) --no-build-isolation
+# pip unpacks packages on one core; meanwhile the library is compiled, with what that leaves.
+SET_UP = $(MAKE) --no-print-directory -j2 install-packages install-localrun
+# What localrun depends on, and what EXTRA adds to that.
+EXTRA :=
+REQUIREMENTS = $(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*project["dependencies"], *project["optional-dependencies"].get("$(EXTRA)", ()), sep="\n")'
 LLAMA_CMAKE_ARGS := -DLLAVA_BUILD=OFF $(addprefix -DLLAMA_BUILD_,$(addsuffix =OFF,COMMON TESTS TOOLS EXAMPLES SERVER APP))
 # What a line of the programs' file names after `npm`, `pip` or `model`.
 named = $(shell sed -n 's/^$(1) //p' tests/clients/programs.txt)
@@ -21,7 +27,8 @@ SOURCES := pyproject.toml constraints.txt $(shell find kernels/cpu -type f)
 QUICK := base cache chat fit hub ops packaging text
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
-.PHONY: run quick test test-slow lint lint-systems lint-darwin lint-win32 native peers clients libraries screenshots clean
+.PHONY: run quick test test-slow lint lint-systems lint-darwin lint-win32 native peers clients libraries screenshots clean \
+	install-packages install-localrun
 .DEFAULT_GOAL := run
 
 run: $(VENV)/installed
@@ -79,20 +86,26 @@ $(VENV)/bin/scikit-build: constraints.txt | $(VENV)/bin/python
 	@$(BIN)/python $(PIP_INSTALL) --quiet scikit-build-core cmake ninja setuptools >&2
 	@touch $@
 
+install-packages:
+	@$(REQUIREMENTS) | $(BIN)/python $(INSTALL) $(if $(EXTRA),--quiet) -r /dev/stdin
+
+install-localrun:
+	@nice -n 5 $(BIN)/python $(INSTALL) --quiet --no-deps -e .
+
 $(VENV)/installed: $(SOURCES) $(VENV)/bin/scikit-build
 	@echo 'Setting up $(VENV): downloads PyTorch and a few small packages' >&2
 	@echo '(0.3 GB; about 3 GB on Linux where pip picks PyTorch with CUDA).' >&2
-	@$(BIN)/python $(INSTALL_EDITABLE) . >&2
+	@$(SET_UP) >&2
 	@touch $@
 
 # A test run never goes without the native library: a failed compile is a failed build. What this machine needs of it is
 # enough to be quick; `make test` has every instruction set.
 $(VENV)/quick: $(SOURCES) $(VENV)/bin/scikit-build
-	LOCALRUN_REQUIRE_NATIVE=1 $(BIN)/python $(INSTALL_EDITABLE) '.[dev]' --quiet
+	LOCALRUN_REQUIRE_NATIVE=1 $(SET_UP) EXTRA=dev
 	@touch $(VENV)/installed $@
 
 $(VENV)/dev: $(SOURCES) $(VENV)/bin/scikit-build
-	LOCALRUN_REQUIRE_NATIVE=1 LOCALRUN_ISA_UNITS=all $(BIN)/python $(INSTALL_EDITABLE) '.[dev]' --quiet
+	LOCALRUN_REQUIRE_NATIVE=1 LOCALRUN_ISA_UNITS=all $(SET_UP) EXTRA=dev
 	@touch $(VENV)/installed $(VENV)/quick $@
 
 # llama.cpp as an oracle: its library and Python bindings, from source, what their server needs, and the templates of
