@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from localrun.base.constraint import Constraint
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import NotFoundError
-from localrun.base.machine import memory
 from localrun.base.request import Json, Think
 from localrun.base.settings import Settings, read_settings
 from localrun.chat.chat_settings import settings_of, think_of
@@ -24,7 +23,7 @@ from localrun.cli.groups import AnswerOptions, EngineFlags, HubOptions, LoadOpti
 from localrun.client.choice import ModelChoice
 from localrun.client.interface import EngineClient
 from localrun.client.open_client import open_client, open_local
-from localrun.hub.catalogue import BUILTIN, suggest
+from localrun.hub.catalogue import BUILTIN
 from localrun.hub.load_options import load_options
 from localrun.hub.resolve import resolve
 from localrun.hub.stored import StoredModel
@@ -46,8 +45,7 @@ def find_model(options: ModelOptions) -> StoredModel:
     default = read_settings().model
     name = options.model or default
     if name is None and is_terminal(sys.stderr):
-        larger = suggest(memory().total)
-        note(f"{BUILTIN} answers, the small model inside localrun; `localrun pull {larger}` gets a larger one")
+        note(f"{BUILTIN} answers, the small model inside localrun; {_way_to_larger()}")
     try:
         return resolve(name or BUILTIN, options.precision)
     except NotFoundError as error:
@@ -55,6 +53,14 @@ def find_model(options: ModelOptions) -> StoredModel:
             way_out = f"`localrun config model {BUILTIN}` chooses the built-in one"
             raise NotFoundError(f"{error.message}; it is the default model, {way_out}", error.hint) from None
         raise
+
+
+def _way_to_larger() -> str:
+    """Say how to get the larger model that the app, too, would begin with."""
+    from localrun.hub.catalogue_rows import first_name
+
+    name = first_name()
+    return f"`localrun pull {name}` gets a larger one" if name else "`localrun tui` shows larger ones that fit here"
 
 
 def find_or_pull(options: ModelOptions, hub: HubOptions) -> StoredModel:

@@ -1,10 +1,12 @@
 """The models of the catalogue on this machine: what fits of each, and which one to begin with."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
+from localrun.backends.registry import usual_memory
 from localrun.base.dataclass import dataclass
 from localrun.base.settings import read_settings
 from localrun.fit.estimate import FLUENT_TPS, FitRow, Verdict
+from localrun.fit.machine_rates import known_rates
 from localrun.fit.shape import ModelShape
 from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggestions
 from localrun.hub.stored import StoredModel
@@ -33,6 +35,11 @@ class CatalogueRow:
     def verdict(self) -> Verdict:
         return self.best.verdict if self.best else "no"
 
+    @property
+    def is_fluent(self) -> bool:
+        """Whether it fits, and answers about as fast as one reads."""
+        return self.best is not None and self.verdict == "fits" and self.best.est_decode_tps >= FLUENT_TPS
+
 
 def unmeasured_rows(total_memory: int) -> list[CatalogueRow]:
     """Every model of the catalogue, before it is known how it would run on this machine; the likely one first."""
@@ -45,23 +52,36 @@ def catalogue_rows(budget: int, stored: Sequence[StoredModel]) -> list[Catalogue
     """Every model of the catalogue with what fits in `budget` bytes; opens no connection."""
     codec = read_settings().kv
     there = {model.name.lower() for model in stored}
-    rows = []
-    for name, entry in search_catalogue("").items():
-        found, fit = catalogue_fit(name, budget)
-        repos = {str(entry[key]).lower() for key in ("gguf", "safetensors") if entry.get(key)}
-        shape, best = found.shape if found else None, fit.recommended if fit else None
-        if fit and best:
-            best = in_codec(fit, best, codec)
-        rows.append(CatalogueRow(name, entry, shape, best, bool(there & {name.lower(), *repos})))
-    return rows
+    return [_row(name, entry, budget, codec, there) for name, entry in search_catalogue("").items()]
+
+
+def _row(name: str, entry: CatalogueModel, budget: int, codec: str | None, there: Set[str]) -> CatalogueRow:
+    found, fit = catalogue_fit(name, budget)
+    repos = {str(entry[key]).lower() for key in ("gguf", "safetensors") if entry.get(key)}
+    shape, best = found.shape if found else None, fit.recommended if fit else None
+    if fit and best:
+        best = in_codec(fit, best, codec)
+    return CatalogueRow(name, entry, shape, best, bool(there & {name.lower(), *repos}))
 
 
 def first_model(rows: Sequence[CatalogueRow], total_memory: int) -> CatalogueRow | None:
     """The model to begin with: the largest suggested one that fits and is fluent, else the best fitting one."""
-    fitting = [row for row in rows if row.best is not None and row.verdict == "fits"]
-    fluent = [row for row in fitting if row.best is not None and row.best.est_decode_tps >= FLUENT_TPS]
-    by_name = {row.name: row for row in fluent}
+    by_name = {row.name: row for row in rows if row.is_fluent}
     usual = [by_name[name] for name in suggestions(total_memory) if name in by_name]
-    if usual or fluent:
-        return usual[0] if usual else max(fluent, key=lambda row: row.n_params)
+    if by_name:
+        return usual[0] if usual else max(by_name.values(), key=lambda row: row.n_params)
+    fitting = [row for row in rows if row.verdict == "fits"]
     return max(fitting, key=lambda row: row.best.est_decode_tps if row.best else 0.0, default=None)
+
+
+def first_name() -> str:
+    """Name of the model to begin with, the one that `first_model` gives, where the rates of this machine are known;
+    else empty: measuring them takes seconds."""
+    if known_rates() is None:
+        return ""
+    now, catalogue, codec = usual_memory(), search_catalogue(""), read_settings().kv
+    for name in suggestions(now.total):  # usually one of the first is it
+        if _row(name, catalogue[name], now.available, codec, frozenset()).is_fluent:
+            return name
+    first = first_model(catalogue_rows(now.available, []), now.total)
+    return first.name if first else ""
