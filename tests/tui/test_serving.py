@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from localrun_testing.chat_app import ENDS, chat_app, ready, send
 from localrun_testing.fake_client import FakeClient
 from localrun_testing.pilots import drive, screen_text, until, until_text
@@ -151,5 +152,18 @@ def test_top_shows_a_server_that_runs_elsewhere() -> None:
             await pilot.press("x")
             assert (await asked).status_code == 200
             await until_text(pilot, "No request is under way")
+
+        drive(app, steps)
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q", "escape"])
+def test_top_ends_at_any_key_that_ends_such_a_program(key: str) -> None:
+    with serving(lambda choice: FakeClient(LoadOptions(Path()), lambda request: "")) as served:
+        app = TopApp(MonitorClient(served.url))
+
+        async def steps(pilot: Pilot[Any]) -> None:
+            await until_text(pilot, "q Quit")
+            await pilot.press(key)
+            await until(pilot, lambda: not app.is_running)
 
         drive(app, steps)

@@ -1,5 +1,9 @@
 """`localrun top` on a terminal: one screen."""
 
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
 from localrun.server.monitor_client import MonitorClient
 from localrun_tui.crash import PlainEnd
 from localrun_tui.screens.requests.request_sources import RemoteRequests
@@ -11,6 +15,7 @@ class TopApp(PlainEnd):
     """Ends with its screen."""
 
     TITLE = "localrun top"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,ctrl+c,ctrl+q", "quit", "Quit", id="top.quit", key_display="q")]
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, client: MonitorClient) -> None:
