@@ -7,7 +7,7 @@ from typing import Any
 
 from localrun_testing import fake_mcp_server
 from localrun_testing.chat_app import chat_app, chat_screen, notice, ready, send
-from localrun_testing.pilots import LARGE, drive, until
+from localrun_testing.pilots import LARGE, drive, until, until_text
 from textual.events import Paste
 from textual.pilot import Pilot
 
@@ -78,6 +78,23 @@ def test_servers_are_added_watched_and_removed_there(home: Path) -> None:
         assert [entry.name for entry in read_servers().servers] == ["ends"]
 
     drive(app, go, size=LARGE)
+
+
+def test_a_line_that_names_no_server_stands_there_again_with_what_is_wrong(home: Path) -> None:
+    app, _ = chat_app()
+
+    async def go(pilot: Pilot[Any]) -> None:
+        screen = await open_tools(pilot)
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(app.screen, AskText))
+        await pilot.press(*"files", "enter")
+        await until_text(pilot, "files: the command is empty; name it first")
+        assert isinstance(app.screen, AskText)
+        assert app.screen.field.value == "files"
+        await pilot.press("end", *" npx", "enter")
+        await until(pilot, lambda: screen.current and screen.current.name == "files")
+
+    drive(app, go)
 
 
 def test_servers_of_other_programs_are_taken_over_there(home: Path) -> None:

@@ -124,7 +124,7 @@ def typed_server(
     try:
         return parse_entry(name, values)
     except ValueError as error:
-        raise UsageError(f"{name}: {error}") from None
+        raise UsageError(f"{name}: {error}", "name it first, then give its URL or the command that starts it") from None
 
 
 def remove_server(name: str) -> Path:

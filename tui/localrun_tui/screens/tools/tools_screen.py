@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widgets import Static
 
-from localrun.base.errors import LocalrunError
+from localrun.base.errors import LocalrunError, UsageError
 from localrun.tools.allowed_tools import AllowedTool
 from localrun.tools.mcp.chosen import PREFIX
 from localrun.tools.mcp.config import ServerEntry, remove_server, write_server
@@ -129,11 +129,21 @@ class ToolsScreen(Page[None]):
         self.app.push_screen(AskText("Folder that tools may read in, for this chat", "."), answered)
 
     def action_add(self) -> None:
-        def answered(typed: str | None) -> None:
-            if typed:
-                self._attempt(lambda: self._add(server_typed(typed)))
+        self._ask_for_server()
 
-        self.app.push_screen(AskText(_ADD), answered)
+    def _ask_for_server(self, typed: str = "", problem: str = "") -> None:
+        """Ask until the line names a server; what was typed stays, to be mended."""
+
+        def answered(line: str | None) -> None:
+            if line:
+                try:
+                    entry = server_typed(line)
+                except UsageError as error:
+                    self._ask_for_server(line, "; ".join(filter(None, (error.message, error.hint))))
+                else:
+                    self._attempt(lambda: self._add(entry))
+
+        self.app.push_screen(AskText(_ADD, typed, problem), answered)
 
     def action_take_over(self) -> None:
         offered, text = offered_servers()
