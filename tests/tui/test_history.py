@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, sources, views
-from localrun_testing.pilots import LARGE, drive, screen_text, until, until_done, until_text
+from localrun_testing.pilots import LARGE, burst, drive, screen_text, until, until_text
 from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 from textual.widgets import Input
 
 from localrun.chat.journal import ChatStore
 from localrun_tui.screens.chat.history_list import HistoryList
-from localrun_tui.screens.dialogs.ask import AskText
 
 
 def filled(folder: Path) -> ChatStore:
@@ -230,7 +229,7 @@ def test_the_open_chat_is_renamed_by_a_key(tmp_path: Path) -> None:
     drive(app, steps)
 
 
-def test_keys_before_the_dialog_of_a_key_is_there_do_nothing_to_a_chat(tmp_path: Path) -> None:
+def test_keys_wait_for_the_dialog_of_the_key_before_them(tmp_path: Path) -> None:
     filled(tmp_path)
     app, _ = chat_app(folder=tmp_path)
     disk_is_free = threading.Event()
@@ -241,14 +240,10 @@ def test_keys_before_the_dialog_of_a_key_is_there_do_nothing_to_a_chat(tmp_path:
         await until_text(pilot, "plan a week in Lisbon")
         disk = chat_screen(pilot).session.disk
         disk.submit(lambda: disk_is_free.wait(PATIENCE))
-        await pilot.press("r", "x", "d")
+        await burst(pilot, ["r", "ctrl+u", "x", "d", "enter", "d"])
         disk_is_free.set()
-        await until(pilot, lambda: isinstance(app.screen, AskText))
-        await pilot.press("escape")
-        await until_done(pilot)
+        await until_text(pilot, "“xd” is deleted")
         assert app.screen is chat_screen(pilot)
-        assert {"plan a week in Lisbon", "why is the sky blue?"} <= {
-            one.title for one in ChatStore(tmp_path).summaries()
-        }
+        assert [one.title for one in ChatStore(tmp_path).summaries()] == ["plan a week in Lisbon"]
 
     drive(app, steps, LARGE)

@@ -2,18 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, type_text
 from localrun_testing.idle import patient_pilot
-from localrun_testing.pilots import LARGE, SMALL, drive, page_down_to, screen_text, until, until_text
+from localrun_testing.pilots import LARGE, SMALL, burst, drive, page_down_to, screen_text, until, until_text
 from localrun_testing.scripted_client import Script
 from textual import events
 from textual.app import App, ComposeResult
-from textual.keys import key_to_character
 from textual.pilot import Pilot
 
 from localrun.base.content import with_files_as_text
@@ -21,16 +19,6 @@ from localrun.chat.conversation import Chat
 from localrun_tui.screens.chat.editor import Editor
 from localrun_tui.state.store_thread import StoreThread
 from localrun_tui.widgets.fields import LineField, TextField
-
-NAMES = {"\n": "ctrl+j", " ": "space", ".": "full_stop"}
-
-
-async def burst(pilot: Pilot[Any], keys: Iterable[str]) -> None:
-    """Press keys faster than the app looks at them."""
-    for key in keys:
-        name = NAMES.get(key, key)
-        pilot.app.post_message(events.Key(name, key if len(key) == 1 else key_to_character(name)))
-    await pilot.pause()
 
 
 async def paste(pilot: Pilot[Any], text: str) -> None:

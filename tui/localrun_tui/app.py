@@ -16,7 +16,7 @@ from textual.screen import Screen
 from localrun.base.content import Content
 from localrun_tui.crash import PlainEnd
 from localrun_tui.keys import EVERYWHERE, groups
-from localrun_tui.keys_in_order import acts_at_once
+from localrun_tui.keys_in_order import KeysInOrder
 from localrun_tui.screens.chat.chat_screen import ChatScreen
 from localrun_tui.state.desktop import LONG_SECONDS, Desktop
 from localrun_tui.state.draft import keep_draft, take_draft
@@ -66,7 +66,7 @@ class LocalrunApp(PlainEnd):
         self._chat_screen = ChatScreen(self.session, self.desktop)
         self._interrupted = 0.0
         self._paper = ShownRows()
-        self._typed_early: list[Event] | None = []  # before there is an editor; None from then on
+        self.keys = KeysInOrder(self, super().on_event)
 
     def get_default_screen(self) -> Screen[Any]:
         return self._chat_screen
@@ -136,16 +136,14 @@ class LocalrunApp(PlainEnd):
     # ---- the model
 
     async def on_event(self, event: Event) -> None:
-        if self._typed_early is not None and isinstance(event, Key | Paste):
-            self._typed_early.append(event)
-        elif not await acts_at_once(self, event):
+        if isinstance(event, Key | Paste) and not event.is_forwarded:
+            await self.keys.take(event)
+        else:
             await super().on_event(event)
 
     async def _begin(self) -> None:
         """After the first frame, find the first model, and unfinished downloads of earlier runs."""
-        early, self._typed_early = self._typed_early or [], None
-        for event in early:
-            await self.on_event(event)
+        await self.keys.begin()
         self._chat_screen.run_guarded(self._take_up_draft())
         self._chat_screen.run_guarded(self._choose_first())
         self._chat_screen.run_guarded(self._chat_screen.show_downloads())
@@ -189,7 +187,7 @@ class LocalrunApp(PlainEnd):
     def action_models(self, title: str = "Models", words: str = "") -> None:
         info = self.session.info
         section = "remote" if info is not None and info.engine == "remote" and not words else "disk"
-        self._chat_screen.run_guarded(self.choose_model(section, title, words))
+        self._chat_screen.run_guarded(self.choose_model(section, title, words), opens=True)
 
     async def choose_model(self, section: str = "disk", title: str = "Models", words: str = "") -> None:
         from localrun_tui.screens.models.models_screen import ModelsScreen
@@ -199,7 +197,7 @@ class LocalrunApp(PlainEnd):
     def action_downloads(self) -> None:
         from localrun_tui.screens.downloads.downloads import DownloadsScreen
 
-        self._chat_screen.run_guarded(self._load_from(DownloadsScreen()))
+        self._chat_screen.run_guarded(self._load_from(DownloadsScreen()), opens=True)
 
     async def _load_from(self, screen: "Screen[ModelChoice | None]") -> None:
         """Load the choice of a screen, if any."""
@@ -244,12 +242,12 @@ class LocalrunApp(PlainEnd):
     def action_change_theme(self) -> None:
         from localrun_tui.screens.settings.theme_choice import choose_theme
 
-        self._chat_screen.run_guarded(choose_theme(self))
+        self._chat_screen.run_guarded(choose_theme(self), opens=True)
 
     def action_token(self) -> None:
         from localrun_tui.screens.settings.token_question import ask_for_token
 
-        self._chat_screen.run_guarded(ask_for_token(self))
+        self._chat_screen.run_guarded(ask_for_token(self), opens=True)
 
     def action_requests(self) -> None:
         from localrun_tui.screens.requests.request_sources import OwnRequests
@@ -273,7 +271,7 @@ class LocalrunApp(PlainEnd):
         self.push_screen(ExplainScreen(model.info, model.held_bytes, explain, topic))
 
     def action_settings(self) -> None:
-        self._chat_screen.run_guarded(self._change_settings())
+        self._chat_screen.run_guarded(self._change_settings(), opens=True)
 
     async def _change_settings(self) -> None:
         from localrun_tui.screens.models.load_again import reload_for
@@ -285,7 +283,7 @@ class LocalrunApp(PlainEnd):
     def action_precisions(self) -> None:
         from localrun_tui.screens.models.load_again import choose_form
 
-        self._chat_screen.run_guarded(choose_form(self, self.session))
+        self._chat_screen.run_guarded(choose_form(self, self.session), opens=True)
 
     def action_command_palette(self) -> None:
         from localrun_tui.screens.palette import Palette

@@ -12,6 +12,7 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from localrun_testing.waiting import PATIENCE
+from localrun_tui.keys_in_order import KeysInOrder
 
 _STEP = 0.02  # seconds, as in Textual
 
@@ -44,7 +45,13 @@ class Idle:
                 _, endless = await asyncio.wait(self._jobs, timeout=max(give_up - time.monotonic(), 0.0))
                 self._jobs -= endless
             await asyncio.sleep(0)
-            n_empty = 0 if self._loop._ready or self._jobs or self._paint() else n_empty + 1
+            is_held = self._keys_are_held() and time.monotonic() < give_up
+            n_empty = 0 if self._loop._ready or self._jobs or self._paint() or is_held else n_empty + 1
+
+    def _keys_are_held(self) -> bool:
+        """Whether keys wait for what an earlier one asked for."""
+        keys = getattr(self._app, "keys", None)
+        return isinstance(keys, KeysInOrder) and keys.is_held
 
     def _paint(self) -> bool:
         """Paint what waits to be painted; whether there was anything."""

@@ -2,19 +2,23 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 from unittest.mock import patch
 
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.events import Key
+from textual.keys import key_to_character
 from textual.notifications import Notification
 from textual.pilot import Pilot
 
 from localrun_testing.idle import patient_pilot
 from localrun_testing.waiting import PATIENCE
+from localrun_tui import keys_in_order
 
+_NAMES = {"\n": "ctrl+j", " ": "space", ".": "full_stop", "/": "slash"}
 Steps = Callable[["Pilot[Any]"], Awaitable[None]]
 SMALL, LARGE = (80, 24), (120, 40)
 _parse_rules = Stylesheet._parse_rules
@@ -42,12 +46,21 @@ def drive(app: App[Any], steps: Steps, size: tuple[int, int] = SMALL) -> None:
             patient_pilot(app),
             patch.object(Stylesheet, "_parse_rules", _parse_once),
             patch.object(Notification, "time_left", property(_patient_time_left)),
+            patch.object(keys_in_order, "_PATIENCE", PATIENCE),
         ):
             async with app.run_test(size=size, notifications=True) as pilot:
                 await pilot.pause()
                 await steps(pilot)
 
     asyncio.run(run())
+
+
+async def burst(pilot: "Pilot[Any]", keys: Iterable[str]) -> None:
+    """Press keys faster than the app looks at them."""
+    for key in keys:
+        name = _NAMES.get(key, key)
+        pilot.app.post_message(Key(name, key if len(key) == 1 else key_to_character(name)))
+    await pilot.pause()
 
 
 async def until(pilot: "Pilot[Any]", condition: Callable[[], object], seconds: float = PATIENCE) -> None:

@@ -17,6 +17,7 @@ class Task:
 
     def __init__(self) -> None:
         self.cancelled = False
+        self.is_over = False  # its result is there, or was dropped
         self._on_cancel: list[Callable[[], None]] = []
 
     def on_cancel(self, stop: Callable[[], None]) -> None:
@@ -26,7 +27,7 @@ class Task:
             stop()
 
     def cancel(self) -> None:
-        self.cancelled = True
+        self.cancelled = self.is_over = True
         for stop in self._on_cancel:
             stop()
 
@@ -43,6 +44,7 @@ def run_in_background(
     def finish(callback: Callable[[Any], Any], value: Any) -> None:
         if not task.cancelled and owner.is_running:
             callback(value)
+        task.is_over = True
 
     def body() -> None:
         try:

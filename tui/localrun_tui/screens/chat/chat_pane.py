@@ -281,7 +281,7 @@ class ChatPane(Vertical):
     def _open_links(self, event: MessageView.OpenLinks) -> None:
         from localrun_tui.screens.chat.links import open_link
 
-        self.run_guarded(open_link(self.app, event.view.document.links))
+        self.run_guarded(open_link(self.app, event.view.document.links), opens=True)
 
     @on(Transcript.WantsEarlier)
     def _show_earlier(self) -> None:
@@ -289,6 +289,6 @@ class ChatPane(Vertical):
 
     # ---- errors
 
-    def run_guarded(self, work: Awaitable[Any]) -> None:
-        """Run something that may fail; an error is shown above the composer."""
-        self._guard.run(work)
+    def run_guarded(self, work: Awaitable[Any], opens: bool = False) -> None:
+        """Run something that may fail; an error is shown above the composer. Keys wait for the dialog that it opens."""
+        self._guard.run(work, opens)

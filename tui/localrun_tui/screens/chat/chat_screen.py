@@ -141,7 +141,7 @@ class ChatScreen(Screen[None]):
 
     @on(Composer.Command)
     def _run_command(self, event: Composer.Command) -> None:
-        self.run_guarded(self._run_or_write_again(event))
+        self.run_guarded(self._run_or_write_again(event), opens=not event.arguments)
 
     async def _run_or_write_again(self, event: Composer.Command) -> None:
         """Run a command; one that fails for what was typed behind it stands in the editor again, to be mended."""
@@ -207,7 +207,7 @@ class ChatScreen(Screen[None]):
 
     @on(ChatOptions.Act)
     def _act(self, event: ChatOptions.Act) -> None:
-        self.run_guarded(self.history.act(event.what, event.chat_id))
+        self.run_guarded(self.history.act(event.what, event.chat_id), opens=True)
 
     # ---- keys
 
@@ -252,7 +252,7 @@ class ChatScreen(Screen[None]):
 
     def action_this_chat(self, what: str) -> None:
         """Apply an action of the list of chats to the open chat."""
-        self.run_guarded(self.history.act_on_open(what))
+        self.run_guarded(self.history.act_on_open(what), opens=True)
 
     def action_find(self) -> None:
         self.panels.uncover()
@@ -275,12 +275,12 @@ class ChatScreen(Screen[None]):
             self.run_guarded(self.session.regenerate(self.session.chat.tree.head))
 
     def action_attach(self) -> None:
-        self.run_guarded(self.composer.choose_file())
+        self.run_guarded(self.composer.choose_file(), opens=True)
 
     def action_chat_settings(self) -> None:
         from localrun_tui.screens.chat.chat_settings import change_chat_settings
 
-        self.run_guarded(change_chat_settings(self.app, self.session))
+        self.run_guarded(change_chat_settings(self.app, self.session), opens=True)
 
     # ---- for the app
 
@@ -291,6 +291,6 @@ class ChatScreen(Screen[None]):
         if not self.query(DownloadBadge):
             await self.query_one("#bar").mount(DownloadBadge())
 
-    def run_guarded(self, work: Awaitable[Any]) -> None:
-        """Run something that may fail; an error is shown above the composer."""
-        self.pane.run_guarded(work)
+    def run_guarded(self, work: Awaitable[Any], opens: bool = False) -> None:
+        """Run something that may fail; an error is shown above the composer. Keys wait for the dialog that it opens."""
+        self.pane.run_guarded(work, opens)

@@ -24,7 +24,6 @@ class HistoryActions:
         self._list = chats
         self._session = session
         self._words = ""
-        self._is_acting = False
 
     async def show(self, words: str | None = None) -> None:
         """Fill the list: all chats, or those with the words looked for."""
@@ -40,10 +39,7 @@ class HistoryActions:
         self._list.show(rows, self._words.split(), current, str(say(note)))
 
     async def act(self, what: str, chat_id: str) -> None:
-        """Do one of: rename, pin, folder, duplicate, export, delete. What is pressed before its dialog is there was
-        meant for that, and is dropped."""
-        if self._is_acting:
-            return
+        """Do one of: rename, pin, folder, duplicate, export, delete."""
         does = {
             "rename": self.rename,
             "pin": self.pin,
@@ -52,11 +48,7 @@ class HistoryActions:
             "export": self.export,
             "delete": self.delete,
         }
-        self._is_acting = True
-        try:
-            await does[what](chat_id)
-        finally:
-            self._is_acting = False
+        await does[what](chat_id)
         await self.show()
 
     async def act_on_open(self, what: str) -> None:

@@ -78,9 +78,6 @@ class DiskSection(Section[DiskRow]):
         card = self._cards[path]
         return items.disk_detail(item.value, card)
 
-    def _read_card(self, model: StoredModel, task: Task) -> ModelCard:
-        return stored_card(model, self.budget())
-
     def _keep(self, path: Path, card: ModelCard) -> None:
         self._cards[path] = card
         self.post_message(ModelList.Highlighted())

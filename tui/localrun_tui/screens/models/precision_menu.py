@@ -17,6 +17,7 @@ from localrun.base.units import gib
 from localrun.client.choice import ModelChoice
 from localrun.hub.access import hub_cache
 from localrun.hub.precision_offer import Offer, PrecisionChoice, Subject, read_offer
+from localrun_tui.keys_in_order import keys_wait_for_dialog
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.downloads.downloads import downloads_of
 from localrun_tui.screens.models.memory_gauge import gauge
@@ -166,7 +167,7 @@ class PrecisionMenu(Page[ModelChoice | str | None]):
         self._ask()
 
     def action_token(self) -> None:
-        self.run_worker(self._ask_for_token())
+        keys_wait_for_dialog(self.run_worker(self._ask_for_token()), self.app)
 
     async def _ask_for_token(self) -> None:
         """Ask for a token of the hub, and the hub again once there is one."""

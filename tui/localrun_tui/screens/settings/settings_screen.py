@@ -14,6 +14,7 @@ from localrun.base.events import ModelInfo
 from localrun.base.settings import config_file, write_setting
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import change_endpoint
+from localrun_tui.keys_in_order import keys_wait_for_dialog, keys_wait_until
 from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
@@ -28,7 +29,7 @@ from localrun_tui.screens.settings.settings_rows import (
     server_rows,
     setting_rows,
 )
-from localrun_tui.state.background import run_in_background
+from localrun_tui.state.background import Task, run_in_background
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.fields import LineField
 from localrun_tui.widgets.key_bar import KeyBar
@@ -88,7 +89,8 @@ class SettingsScreen(Page[frozenset[str]]):
     def on_mount(self) -> None:
         self._list.show([], "Reading…")
         self._list.options.focus()
-        self._reload()
+        reading = self._reload()
+        keys_wait_until(lambda: reading.is_over, self.app)
 
     @property
     def _list(self) -> "ModelList[SettingRow | ServerRow]":
@@ -98,13 +100,13 @@ class SettingsScreen(Page[frozenset[str]]):
     def _editor(self) -> Input:
         return self.query_one("#editor", Input)
 
-    def _reload(self) -> None:
+    def _reload(self) -> Task:
         def read(task: object) -> list[SettingsItem]:
             own = sampling_of_loaded(self.info)
             rows: list[SettingRow | ServerRow] = [*setting_rows(self.flags, own), *server_rows()]
             return [setting_item(row) for row in rows]
 
-        run_in_background(self, read, lambda items: self._list.show(items, ""), self._unreadable)
+        return run_in_background(self, read, lambda items: self._list.show(items, ""), self._unreadable)
 
     def _unreadable(self, error: LocalrunError) -> None:
         self._list.show([], f"{error.message}\n{error.hint}")
@@ -145,7 +147,7 @@ class SettingsScreen(Page[frozenset[str]]):
         if isinstance(row, ServerRow):
             self._change_server(row.endpoint)
         elif row.key == "theme":
-            self.run_worker(self._choose_theme())
+            keys_wait_for_dialog(self.run_worker(self._choose_theme()), self.app)
         elif row.setting.choices:
             words = CHOICES.get(row.key, {})
             rows = [(choice, choice, words.get(choice, "")) for choice in row.setting.choices]
