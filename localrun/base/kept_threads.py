@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 KEEP_SECONDS = 60.0  # without a job, before a thread ends
 
-Job = Callable[[], object]
-Inbox = queue.SimpleQueue[Job]  # of one thread: with a timeout, such a queue has to have one reader
+ThreadJob = Callable[[], object]
+ThreadInbox = queue.SimpleQueue[ThreadJob]  # of one thread: with a timeout, such a queue has to have one reader
 
 
 class KeptThreads:
@@ -16,13 +16,13 @@ class KeptThreads:
     def __init__(self, name: str) -> None:
         self._name = name
         self._lock = threading.Lock()
-        self._idle: list[Inbox] = []  # the latest last
+        self._idle: list[ThreadInbox] = []  # the latest last
 
     @property
     def n_idle(self) -> int:
         return len(self._idle)
 
-    def run(self, job: Job) -> None:
+    def run(self, job: ThreadJob) -> None:
         """Run a job, from any thread. What it raises is reported as that of any thread, and ends its own."""
         with self._lock:
             inbox = self._idle.pop() if self._idle else None
@@ -31,14 +31,14 @@ class KeptThreads:
             threading.Thread(target=self._work, args=(inbox,), name=self._name, daemon=True).start()
         inbox.put(job)
 
-    def _work(self, inbox: Inbox) -> None:
+    def _work(self, inbox: ThreadInbox) -> None:
         while (job := self._next(inbox)) is not None:
             job()
             del job  # what it holds is not kept until the next
             with self._lock:
                 self._idle.append(inbox)
 
-    def _next(self, inbox: Inbox) -> Job | None:
+    def _next(self, inbox: ThreadInbox) -> ThreadJob | None:
         """The next job; None after a while without."""
         while True:
             try:
