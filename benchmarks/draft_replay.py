@@ -64,9 +64,9 @@ class Replay:
         state.cache = SimpleNamespace(reuse=SimpleNamespace(n_tokens=0))  # type: ignore[assignment]
         state.n_computed = len(prompt)
         state.append(answer[0], 0.0)
-        self.speculation.propose([StepWork(state, 1)], is_reading=False)
+        self.speculation.propose([StepWork(state, 1)])
         while n < len(answer):
-            drafts = self.speculation.propose([StepWork(state, 1)], is_reading=False)
+            drafts = self.speculation.propose([StepWork(state, 1)])
             work = StepWork(state, 1, drafts[0] if drafts else ())
             self.now += self.cost(len(work.drafts))
             self.speculation.observe(StepPlan((work,)), self.cost(len(work.drafts)))

@@ -103,8 +103,7 @@ class Scheduler:
         """The same step with drafts to verify. A program may run for these; `lock` is held while they get blocks."""
         if self.speculation is None:
             return plan
-        is_reading = any(work.sequence.prefilling for work in plan.work)
-        if not any(drafts := self.speculation.propose(plan.work, is_reading)):
+        if not any(drafts := self.speculation.propose(plan.work)):
             return plan
         with lock:
             return StepPlan(tuple(self._with_draft(*both) for both in zip(plan.work, drafts, strict=True)))

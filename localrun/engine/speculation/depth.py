@@ -7,6 +7,7 @@ from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.draft_cost import DraftCost, smoothed
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.learnt_cost import LearntCost
+from localrun.engine.speculation.looks import Looks
 from localrun.engine.speculation.record import GUESSED, Record, UsualGuess
 from localrun.engine.step_plan import StepPlan, StepWork
 
@@ -21,8 +22,6 @@ TRY = 2.0  # likewise, that guesses of a program may lose from the start on, and
 GUESS_SHARE = 0.005  # of the time of steps, that they may lose
 LEAST_SHARE = GUESS_SHARE / 8  # that is left of it: each try in vain halves it
 LOOKS = 0.0015  # likewise, that may be spent on looking for drafts and on recording how they went
-FIRST_LOOKS = 0.125  # likewise at the start of an answer, in steps
-INTERRUPTED = 8.0  # times the usual look, beyond which other work is to blame; the first after a rest takes up to five
 LOOKS_OF_GAIN = 0.07  # of what drafts gained, likewise: the rest is to be kept
 MOST_LOSS = 8.0  # likewise at most, once drafts have gained as much
 ANSWER = 128  # tokens that an answer is thought to have left: what a program reads for it has to pay within these
@@ -37,7 +36,7 @@ class Depths:
 
     def __init__(self) -> None:
         self.cost, self.guessing, self.usual = LearntCost(PRIOR_ROW), DraftCost(), UsualGuess()
-        self.look: float | None = None  # seconds that one takes lately
+        self.looks = Looks()
         self.between = 0.0  # seconds from a step to the next: however many tokens a step gives, they pass once
         self.records: dict[int, Record] = {}  # by number of the sequence
         self.guess_purse = 0.0  # seconds that guesses of a program may lose, in all answers
@@ -139,16 +138,13 @@ class Depths:
             self._allow_guesses(-seconds, self.cost.of(1))
 
     def looked(self, sequences: Sequence[GenerationState], seconds: float) -> None:
-        """Record time in which drafts were looked for, as far as looks usually take so long: what interrupts one would
-        leave an answer without drafts for hundreds of steps."""
+        """Record time in which drafts were looked for."""
         records = [self.records[one.number] for one in sequences if one.number in self.records]
         if not records:  # before the first step of an answer there is no look
             return
-        if self.look is not None:
-            seconds = min(seconds, INTERRUPTED * self.look)
-        self.look = smoothed(self.look, seconds)
+        seconds = self.looks.took(seconds)
         for record in records:
-            record.looking -= seconds / len(sequences)
+            record.look(seconds / len(sequences))
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step; those that read prompts, too, say nothing, and have no drafts."""
@@ -165,7 +161,7 @@ class Depths:
             if record is None:
                 self.guess_purse = self.guess_purse if self.is_begun else TRY * seconds
                 self.is_begun = True
-                record = Record(FIRST_LOSS * seconds, FIRST_LOOKS * seconds, self.usual)
+                record = Record(FIRST_LOSS * seconds, self.looks.first(seconds), self.usual)
                 self.records[work.sequence.number] = record
             self._allow(record, SHARE * seconds, LOOKS * seconds, seconds)
             self._allow_guesses(self.guess_share * seconds / len(plan.work), seconds)
@@ -201,14 +197,16 @@ class Depths:
         self.takes_back = self.takes_back or work.sequence.n_behind > 0
         lost += self._again(1, work.sequence.n_behind)
         gain, is_guess = n_accepted * (self.plain_seconds + self.between) - lost, record.key <= GUESSED
+        record.gained += 0.0 if is_guess else gain
         self._allow(record, 0.0 if is_guess else gain, LOOKS_OF_GAIN * max(0.0, gain), self.plain_seconds)
         self._allow_guesses(gain if is_guess else 0.0, self.plain_seconds)
         return gain
 
     def forget(self, sequence: GenerationState) -> None:
         """Forget a sequence that has ended."""
-        if self.records.pop(sequence.number, None) is not None:
+        if (record := self.records.pop(sequence.number, None)) is not None:
             self.usual.fade()
+            self.looks.ended(record.gained)
 
     def _allow_guesses(self, seconds: float, step: float) -> None:
         """Let guesses lose so much more, or less; once they have lost all, they rest until a try can be afforded, which

@@ -45,14 +45,17 @@ class Speculation:
         self.followed = self.recorded = 0.0  # seconds since then: of following, and of drafting that are recorded
         self.observed = 0.0  # likewise of recording steps
 
-    def propose(self, work: Sequence[StepWork], is_reading: bool) -> list[tuple[int, ...]]:
+    def propose(self, work: Sequence[StepWork]) -> list[tuple[int, ...]]:
         """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
         for any, as in a step that is reading prompts."""
-        if is_reading:
-            self._read(work)
-        is_resting = not is_reading and self.rest.goes_on(work)
+        is_resting = self.rest.goes_on(work)
         self.sleeps = is_resting and not self.has_ended and (self.model is None or self.depths.guesses_rest)
-        return [] if is_reading or is_resting else self._propose(work)
+        if is_resting:
+            return []
+        if any(one.sequence.prefilling for one in work):
+            self._read(work)
+            return []
+        return self._propose(work)
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step, whose tokens are not chosen yet."""
@@ -107,13 +110,16 @@ class Speculation:
     def _propose(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
         started = time.perf_counter()
         self._wake(decoding, started)
-        drafts, sequences = self._drafts(decoding), [work.sequence for work in decoding]
+        sequences = [work.sequence for work in decoding]
+        rest = self.depths.rest(sequences)
+        drafts = [] if rest else self._drafts(decoding)
         seconds = time.perf_counter() - started + self.observed
-        self.depths.looked(sequences, seconds - self.recorded)
+        if not rest:
+            self.depths.looked(sequences, seconds - self.recorded)
         spend(sequences, seconds)
         self.followed = self.recorded = self.observed = 0.0
         if not any(drafts):
-            self.rest.begin(sequences, self.depths.rest(sequences))
+            self.rest.begin(sequences, rest or self.depths.rest(sequences))
             return []
         return drafts
 

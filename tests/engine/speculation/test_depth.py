@@ -12,7 +12,6 @@ from localrun_testing.small_model import greedy
 from localrun.engine.figures import GenerationFigures
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import (
-    FIRST_LOOKS,
     FIRST_LOSS,
     GUESS_SHARE,
     LEAST_GAIN,
@@ -25,6 +24,7 @@ from localrun.engine.speculation.depth import (
 from localrun.engine.speculation.draft_cost import DraftCost
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.learnt_cost import MOST_WEIGHT, LearntCost
+from localrun.engine.speculation.looks import FIRST_LOOKS
 from localrun.engine.speculation.record import Record
 from localrun.engine.step_plan import StepPlan, StepWork
 

@@ -34,7 +34,7 @@ class Answer:
 def go_on(answers: Sequence[Answer], tokens: Sequence[int], seconds: float = 1.0) -> list[tuple[int, ...]]:
     speculation = answers[0].speculation
     work = [StepWork(answer.state, 1) for answer in answers]
-    drafts = speculation.propose(work, is_reading=False) or [()] * len(work)
+    drafts = speculation.propose(work) or [()] * len(work)
     speculation.observe(StepPlan(tuple(w._replace(drafts=d) for w, d in zip(work, drafts, strict=True))), seconds)
     for answer, token in zip(answers, tokens, strict=True):
         answer.state.append(token, 0.0)
@@ -71,3 +71,34 @@ def test_the_first_step_after_a_start_tells_no_cost(speculation: Speculation) ->
     answer.go_on(NEW[1], 3.0)
     answer.go_on(NEW[2], 1.0)
     assert speculation.depths.cost.of(1) == 1.0
+
+
+def begun_after_dear_looks(speculation: Speculation, gained: float) -> Answer:
+    """An answer whose first step is over, where a look takes as long as a step, and lookups gained this lately."""
+    speculation.depths.looks.took(1.0)
+    speculation.depths.looks.ended(gained)
+    answer = Answer(speculation, NEW[0])
+    for token in NEW[1:3]:  # the very first step of an engine tells no cost
+        answer.go_on(token)
+    return answer
+
+
+def test_where_a_look_takes_long_and_gained_nothing_the_first_one_waits(speculation: Speculation) -> None:
+    answer = begun_after_dear_looks(speculation, gained=0.0)
+    for token in NEW[3:90]:
+        answer.go_on(token)
+    assert answer.state.figures.n_searched == 0
+    assert speculation.depths.records[answer.state.number].gained == 0.0
+
+
+def test_where_lookups_gained_it_does_not_wait(speculation: Speculation) -> None:
+    answer = begun_after_dear_looks(speculation, gained=0.1)
+    answer.go_on(NEW[3])
+    assert answer.state.figures.n_searched == 1
+
+
+def test_what_lookups_gained_in_an_answer_counts_for_the_next_one(speculation: Speculation) -> None:
+    answer, depths = begun_after_dear_looks(speculation, gained=-0.1), speculation.depths
+    depths.records[answer.state.number].gained = 9.0
+    speculation.forget(answer.state)
+    assert depths.looks.gained > 0
