@@ -185,7 +185,7 @@ class ChatScreen(Screen[None]):
 
     @on(Panels.Changed)
     def _fill_list(self) -> None:
-        self.run_guarded(self.history.show())
+        self.run_guarded(self.history.show(), opens=True)  # keys behind Ctrl+L are meant for its rows
 
     @on(ChatPane.Answered)
     def _list_anew(self) -> None:
