@@ -26,7 +26,7 @@ static const lr_abi_entry kEntries[] = {
     STRUCTURE(lr_embed_mapped, rows, out, scale, gguf_type, n_rows, n_cols, image_token),
     STRUCTURE(lr_add_image_rows, x, out, place),
     STRUCTURE(lr_norm, x, residual, out, weight, eps, size),
-    STRUCTURE(lr_adapter, t, b, rank, reserved),
+    STRUCTURE(lr_adapter, a, t, b, scale, reserved),
     STRUCTURE(lr_linear, a, order, weight, bias, scale, adapter, n_adapters, out, residual, n_weights, act, out_scale,
               make_formats),
     STRUCTURE(lr_rope_append, q, k, v, out, sink_out, q_weight, k_weight, layer, rope, qk_norm, eps, v_norm, reserved),
@@ -68,6 +68,7 @@ static const lr_abi_entry kEntries[] = {
 
     CONSTANT(LR_BLOCK_TOKENS), CONSTANT(LR_STRIDE), CONSTANT(LR_MAX_HEAD_DIM), CONSTANT(LR_MAX_WEIGHTS),
     CONSTANT(LR_MAX_CANDIDATES), CONSTANT(LR_SCALE_DIMS), CONSTANT(LR_SCRATCH_BYTES), CONSTANT(LR_NUMERICS_VERSION),
+    CONSTANT(LR_ADAPTER_SPAN),
     CONSTANT(LR_OK), CONSTANT(LR_CANCELLED), CONSTANT(LR_NO_MEMORY), CONSTANT(LR_FORMAT_Q8), CONSTANT(LR_FORMAT_Q16),
     CONSTANT(LR_FORMAT_BF16), CONSTANT(LR_QK_NORM_NONE), CONSTANT(LR_QK_NORM_HEAD), CONSTANT(LR_QK_NORM_ROW),
     CONSTANT(LR_ACT_NONE), CONSTANT(LR_ACT_SILU_MUL), CONSTANT(LR_ACT_GELU_MUL), CONSTANT(LR_ACT_CLAMPED_SILU_MUL),

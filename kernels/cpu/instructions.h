@@ -44,11 +44,14 @@ typedef struct {
   int32_t size;         // each so many numbers of a row are normed by themselves
 } lr_norm;
 
-// What an adapter (LoRA) adds to the products of a weight: B·t, where t is s·A·a of a linear before.
+#define LR_ADAPTER_SPAN 512  // columns of A that a task sums up
+
+// What an adapter (LoRA) adds to the products of a weight: B·t, where t = scale·A·a.
 typedef struct {
-  const lr_value* t;  // [rank]
-  const uint16_t* b;  // fp16 [n_rows of the weight / 16, rounded up][rank][16]
-  int32_t rank;
+  const lr_matrix* a;  // of F16, [rank][columns of the weight]
+  lr_value* t;         // [rank]
+  const uint16_t* b;   // fp16 [n_rows of the weight / 16, rounded up][rank][16]
+  float scale;
   int32_t reserved;
 } lr_adapter;
 

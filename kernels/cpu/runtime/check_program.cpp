@@ -50,10 +50,12 @@ bool good_norm(const lr_norm* op) {
   return holds(op->out, op->x->width) && (!op->residual || holds(op->residual, op->x->width));
 }
 
-bool good_adapters(const lr_adapter* adapter, int32_t n) {
+bool good_adapters(const lr_adapter* adapter, int32_t n, const lr_value* a) {
   if (n < 0 || (n && !adapter)) return false;
-  for (int32_t i = 0; i < n; i++)
-    if (!adapter[i].b || adapter[i].rank < 1 || !holds(adapter[i].t, adapter[i].rank)) return false;
+  for (int32_t i = 0; i < n; i++) {
+    if (!multiplies(adapter[i].a, a) || adapter[i].a->layout != LR_LAYOUT_F16) return false;
+    if (!adapter[i].b || !holds(adapter[i].t, adapter[i].a->n_rows)) return false;
+  }
   return true;
 }
 
@@ -74,7 +76,7 @@ bool good_linear(const lr_linear* op) {
   for (int32_t i = 0; i < op->n_weights; i++) {
     if (!multiplies(op->weight[i], op->a)) return false;
     const int32_t n_rows = op->weight[i]->n_rows;
-    if (!good_adapters(op->adapter[i], op->n_adapters[i])) return false;
+    if (!good_adapters(op->adapter[i], op->n_adapters[i], op->a)) return false;
     if (!holds(op->out[op->act ? 0 : i], n_rows) || (op->residual && !holds(op->residual, n_rows))) return false;
   }
   if (op->order && !good_order(op)) return false;

@@ -18,6 +18,7 @@ KV_CODES = {"f32": 0, "f16": 1, "q8": 2, "k8v4": 3, "q4": 4}
 PROBE_INT8, PROBE_F16 = 0, 1
 STRIDE = 256  # elements that rows of arena buffers are rounded up to
 SCRATCH_BYTES = 2 << 20  # of every thread
+ADAPTER_SPAN = 512  # columns of an adapter's A that a task sums up
 MAX_TAPS = 16  # of a short convolution
 DELTA_PANEL = 32  # columns of a state of the delta rule or a selective scan that lie together
 MAX_HEAD_DIM, SCALE_DIMS = 512, 128  # dims of a head that share a scale
@@ -56,7 +57,13 @@ class Norm(Structure):
 
 
 class Adapter(Structure):
-    _fields_ = (("t", POINTER(Value)), ("b", c_void_p), ("rank", c_int32), ("reserved", c_int32))
+    _fields_ = (
+        ("a", POINTER(Matrix)),
+        ("t", POINTER(Value)),
+        ("b", c_void_p),
+        ("scale", c_float),
+        ("reserved", c_int32),
+    )
 
 
 class Linear(Structure):

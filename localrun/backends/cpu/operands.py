@@ -91,23 +91,17 @@ class OperandBuilder:
             linear.out[index] = ctypes.pointer(out)
         return linear
 
-    def adapted(self, a: Slot, native: abi.Linear, weights: Sequence[LinearWeight]) -> Iterator[abi.Linear]:
-        """The products by which adapters of `native`, which takes `weights`, begin; it adds what comes of them."""
-        begun: list[tuple[LinearWeight, abi.Value]] = []
-        for index, weight in enumerate(weights):
-            made = []
-            for adapter in weight.adapters:
-                t = self.kept(self.buffers.take(adapter.a.n_rows, 0))
-                begun.append((LinearWeight(adapter.a, scale=adapter.scale), t))
-                (b,) = self.kept(adapter.b).planes
-                made.append(abi.Adapter(ctypes.pointer(t), b.ctypes.data, adapter.b.n_cols))
-            if made:
-                native.adapter[index] = self.kept((abi.Adapter * len(made))(*made))
-                native.n_adapters[index] = len(made)
-        for first in range(0, len(begun), abi.MAX_WEIGHTS):
-            yield self.product(a, begun[first : first + abi.MAX_WEIGHTS])
-        for _, t in begun:
-            self.buffers.give(t)
+    def adapt(self, native: abi.Linear, index: int, weight: LinearWeight) -> list[abi.Value]:
+        """Give a linear the adapters of one of its weights; returns buffers that are free when it is done."""
+        between = [self.kept(self.buffers.take(adapter.a.n_rows, 0)) for adapter in weight.adapters]
+        made = []
+        for adapter, t in zip(weight.adapters, between, strict=True):
+            (b,) = self.kept(adapter.b).planes
+            made.append(abi.Adapter(self.matrix(adapter.a), ctypes.pointer(t), b.ctypes.data, adapter.scale))
+        if made:
+            native.adapter[index] = self.kept((abi.Adapter * len(made))(*made))
+            native.n_adapters[index] = len(made)
+        return between
 
     def fill(self, native: abi.Linear | abi.Experts, index: int, weight: LinearWeight, n_experts: int = 1) -> None:
         """Give an operation one of its weights."""

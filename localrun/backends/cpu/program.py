@@ -108,16 +108,18 @@ class ProgramBuilder(MoeBuilder):
             out_scale=op.out_scale,
             act=abi.ACTIVATIONS[op.act],
         )
+        between: list[abi.Value] = []
         for index, weight in enumerate(weights):
             self.fill(native, index, weight)
+            between += self.adapt(native, index, weight)
         for index, out in enumerate(made):
             native.out[index] = out
-        for begun in self.adapted(op.a, native, weights):
-            yield op.name, begun
         native.make_formats = self.missing_formats(op.a, order)
         if order and native.make_formats:
             native.order = self.kept(np.frombuffer(order, np.int32)).ctypes.data
         yield op.name, native
+        for t in between:
+            self.buffers.give(t)
 
     def rope_append(self, op: RopeAppend, *out: int) -> Iterator[Native]:
         made = [self.result(slot) for slot in out]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from localrun.backends.cpu.abi import SCRATCH_BYTES
 from localrun.backends.cpu.buffers import row_stride
+from localrun.backends.cpu.low_rank import span_bytes
 from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import Instruction, Linear, LogitsOf, Moe
 from localrun.ops.largest_step import MAX_ROWS
@@ -103,6 +104,9 @@ def buffers_within(op: Instruction) -> Iterator[Rows]:
 
 def bytes_between(op: Instruction) -> int:
     """Bytes that a kernel keeps for a row beside its buffers."""
+    if isinstance(op, Linear):
+        adapters = [adapter.a for weight in op.weights for adapter in weight.adapters]
+        return sum(span_bytes(a.n_rows, a.n_cols) for a in adapters)
     if isinstance(op, GatedDeltaRule):
         return 4 * 2 * (op.n_key_heads * op.key_dim + op.n_value_heads)
     if isinstance(op, SelectiveScan):
