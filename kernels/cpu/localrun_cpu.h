@@ -10,7 +10,7 @@
 
 #define LR_ABI_VERSION 25
 // Goes up with every change of how anything is rounded or stored, but for the arithmetic of an instruction set: that has a name.
-#define LR_NUMERICS_VERSION 6
+#define LR_NUMERICS_VERSION 5
 
 // LR_BUSY: called inside a job of the pool, or in a child forked off the process that made it.
 enum { LR_OK = 0, LR_BAD_ARGUMENT = 1, LR_UNSUPPORTED = 2, LR_CANCELLED = 3, LR_NO_MEMORY = 4, LR_BUSY = 5 };

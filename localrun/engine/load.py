@@ -40,7 +40,7 @@ from localrun.model.recording import record_shapes
 from localrun.ops.kv import KVPlan
 from localrun.ops.largest_step import max_sequences
 from localrun.ops.layouts import Layout
-from localrun.ops.types import NUMERICS_VERSION
+from localrun.ops.types import ADAPTER_NUMERICS, NUMERICS_VERSION
 from localrun.storage.block_files import DISK_FOLDER, BlockFiles
 from localrun.storage.disk_cache import DiskCache
 from localrun.storage.identity import fingerprint
@@ -204,7 +204,7 @@ def start_engine(
         name = options.name or options.path.stem
         made_with = (options.precision, plan.codec.name, weights, NUMERICS_VERSION, store.block_tokens)
         label = Label(name, str(options.path), *made_with)
-        changed_by = (*opened.own_types, *(adapter.identity for adapter in opened.adapters))
+        changed_by = (*opened.own_types, *((*adapter.identity, ADAPTER_NUMERICS) for adapter in opened.adapters))
         disk = open_disk_cache(store, runner, fingerprint(weights, *bits, *changed_by), label, options.disk_cache)
     endless = all(rope.endless for rope in plan.config.ropes)
     guesses = load_drafts(options, opened, backend, layout, plan, model, runner, threads)

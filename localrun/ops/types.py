@@ -21,8 +21,9 @@ CLAMP, SLOPE = 7.0, 1.702
 
 # How results are rounded, by number: what is kept on disk was computed with the rounding of one version. The arithmetic
 # of an instruction set counts by its name (`NativeLibrary.arithmetic`), so others keep their blocks.
-NUMERICS_VERSION = 6  # LR_NUMERICS_VERSION of kernels/cpu/localrun_cpu.h
+NUMERICS_VERSION = 5  # LR_NUMERICS_VERSION of kernels/cpu/localrun_cpu.h
 ENCODER_NUMERICS = 2  # goes up where towers alone are rounded otherwise
+ADAPTER_NUMERICS = 2  # likewise products of adapters
 
 
 @dataclass(frozen=True, slots=True)
