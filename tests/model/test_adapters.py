@@ -23,8 +23,7 @@ from localrun_testing.tiny_models import VOCAB_SIZE
 from safetensors.torch import load_file
 
 from localrun.backends.cpu.executor import CpuExecutor
-from localrun.backends.cpu.low_rank import span_bytes
-from localrun.backends.cpu.scratch import arena_of
+from localrun.backends.cpu.scratch import arena_of, span_bytes
 from localrun.backends.cuda.backend import CudaBackend
 from localrun.backends.interface import Backend
 from localrun.backends.metal.backend import MetalBackend

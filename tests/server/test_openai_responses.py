@@ -267,7 +267,7 @@ def test_tokens_are_counted_without_an_answer(client: openai.OpenAI, fake: FakeC
         ({"input": 5}, "input"),
         ({"input": [{"role": "wizard", "content": "x"}]}, "input[0].role"),
         ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
-        ({"input": [text_item("user") | {"content": [{"type": "input_file"}]}]}, "input[0].content[0].type"),
+        ({"input": [text_item("user") | {"content": [{"type": "input_audio"}]}]}, "input[0].content[0].type"),
         ({"previous_response_id": "resp_x"}, "previous_response_id"),
     ],
 )

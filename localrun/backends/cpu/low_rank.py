@@ -5,10 +5,9 @@ What comes of BF16 and F16 stays exact, and F32 keeps 11 bits.
 
 import numpy as np
 
-from localrun.backends.cpu.abi import ADAPTER_SPAN
 from localrun.ops.kv import MAX_F16
 
-ROWS = 16  # that lie side by side
+ROWS = 16  # of B that lie side by side
 
 
 def as_fp16(values: np.ndarray) -> tuple[np.ndarray, float]:
@@ -21,11 +20,6 @@ def as_fp16(values: np.ndarray) -> tuple[np.ndarray, float]:
 def b_bytes(n_out: int, rank: int) -> int:
     """Bytes of B as `by_groups` lays it out."""
     return 2 * rank * -(-n_out // ROWS) * ROWS
-
-
-def span_bytes(rank: int, n_in: int) -> int:
-    """Bytes of the sums of a row that threads make of spans of columns of A."""
-    return 4 * ROWS * -(-rank // ROWS) * -(-n_in // ADAPTER_SPAN)
 
 
 def by_groups(b: np.ndarray) -> np.ndarray:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from localrun.backends.cpu.abi import SCRATCH_BYTES
+from localrun.backends.cpu.abi import ADAPTER_SPAN, SCRATCH_BYTES
 from localrun.backends.cpu.buffers import row_stride
-from localrun.backends.cpu.low_rank import span_bytes
 from localrun.base.dataclass import dataclass
 from localrun.ops.instructions import Instruction, Linear, LogitsOf, Moe
 from localrun.ops.largest_step import MAX_ROWS
@@ -100,6 +99,11 @@ def buffers_within(op: Instruction) -> Iterator[Rows]:
         yield Rows(shared.n_cols, coded=True)
         yield Rows(shared.n_rows)
         yield Rows(1)
+
+
+def span_bytes(rank: int, n_in: int) -> int:
+    """Bytes of the sums of a row that threads make of spans of columns of an adapter's A."""
+    return 4 * 16 * -(-rank // 16) * -(-n_in // ADAPTER_SPAN)
 
 
 def bytes_between(op: Instruction) -> int:
