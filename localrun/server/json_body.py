@@ -1,5 +1,7 @@
 """Bodies of requests: bounded, JSON, and read field by field, so that an error names the field."""
 
+import base64
+import binascii
 import json
 import math
 from collections.abc import Iterator
@@ -134,6 +136,13 @@ class Body:
     def wrong(self, name: str, needed: str) -> Refusal:
         """The refusal of a field."""
         return Refusal(400, f"{self.place(name)}: {needed}", "invalid_value", self.place(name))
+
+    def decoded(self, name: str, encoded: str, needed: str) -> bytes:
+        """The bytes of base64 that a field has. Raises Refusal."""
+        try:
+            return base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError):
+            raise self.wrong(name, needed) from None
 
     def _item(self, name: str, number: int, value: object) -> "Body":
         where = f"{self.place(name)}[{number}]"

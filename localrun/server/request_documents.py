@@ -1,8 +1,5 @@
 """Documents in the bodies of requests: their text, which the model reads as that of a file."""
 
-import base64
-import binascii
-
 from localrun.base.content import FilePart
 from localrun.base.content import text_of as spelled
 from localrun.server.json_body import Body
@@ -53,18 +50,15 @@ def _decoded(where: Body, field: str) -> str:
     encoded = where.text(field)
     if encoded.startswith("data:"):
         encoded = encoded.partition(",")[2]
-    try:
-        data = base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
-        data = b""
+    needed = "base64 of a text file is needed"
+    data = where.decoded(field, encoded, needed)
     if not data:
-        raise where.wrong(field, "base64 of a text file is needed")
+        raise where.wrong(field, needed)
     if data.startswith(b"%PDF-"):
         raise where.wrong(field, "it is a PDF; send its text, or attach the file in localrun's own chat")
     try:
-        text = data.decode("utf-8-sig")
+        if b"\x00" not in data:
+            return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        text = "\x00"
-    if "\x00" in text:
-        raise where.wrong(field, "it is not UTF-8 text")
-    return text
+        pass
+    raise where.wrong(field, "it is not UTF-8 text")

@@ -3,8 +3,6 @@
 A part of a message has its image with it until `with_images` puts those of all messages beside them.
 """
 
-import base64
-import binascii
 import re
 from dataclasses import replace
 
@@ -45,10 +43,7 @@ def read_image_part(part: Body) -> Json:
 
 def read_image(where: Body, field: str, encoded: str) -> Json:
     """The base64 of an image file as a part of a message. Raises Refusal, naming the field."""
-    try:
-        data = base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError):
-        raise where.wrong(field, "base64 of an image file is needed") from None
+    data = where.decoded(field, encoded, "base64 of an image file is needed")
     try:
         part, image = seen_image(data)
     except ImageError as error:
