@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from localrun_testing.chat_app import ENDS, ask, chat_app, chat_screen, notice, ready, send, sources, type_text, views
 from localrun_testing.pilots import SMALL, drive, screen_text, until, until_text
 from localrun_testing.scripted_client import COMPLETION, Script
@@ -37,6 +38,24 @@ def test_a_cut_answer_goes_on_by_a_key_and_stays_as_a_branch() -> None:
     assert second.messages[-1] == {"role": "assistant", "content": "The moon pulls", "reasoning_content": ""}
     n_tokens = (COMPLETION.prompt_tokens or 0) + len(CUT.tokens())
     assert len(second.known_ids) == n_tokens
+
+
+@pytest.mark.parametrize(
+    ("script", "note"),
+    [(Script(""), "it ended without a word"), (Script("", thinking="Hm."), "it thought, and said nothing")],
+)
+def test_an_answer_without_text_says_so(script: Script, note: str) -> None:
+    app, _ = chat_app(script, Script("Yes."))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "are you there?")
+        await until_text(pilot, f"◌ {note}: r or /retry asks again")
+        await pilot.press("ctrl+up", "r")
+        await until(pilot, lambda: sources(pilot) == ["are you there?", "Yes."])
+        await until(pilot, lambda: note not in screen_text(app))
+
+    drive(app, steps)
 
 
 def test_an_answer_is_changed_and_gone_on_with() -> None:

@@ -88,6 +88,8 @@ def test_a_newcomer_reads_each_key_on_the_screen() -> None:
         await pilot.press("ctrl+o")
         await until_text(pilot, "m Default")
         assert "f1 Help" in keys()
+        await pilot.press("f1")
+        await until(pilot, lambda: "Escape leaves" in keys())
 
     drive(app, steps)
 

@@ -16,7 +16,7 @@ from textual.widgets import Input
 
 from localrun.base.content import FilePart, TextPart
 from localrun.base.errors import PromptTooLongError
-from localrun.base.events import Event, Prefill
+from localrun.base.events import Done, Event, Prefill
 from localrun.base.request import Request
 from localrun.chat import attachments
 from localrun.chat.condensed import Condensed
@@ -253,6 +253,32 @@ def test_reading_shows_how_far_it_is_within_a_part_and_a_stop_before_its_end_lea
 
     drive(app, steps)
     assert len(client.requests) == 1
+
+
+def test_a_reading_that_is_to_stop_says_so_until_it_has(log: Path) -> None:
+    is_seen = threading.Event()
+
+    class Busy(ScriptedClient):
+        def events(self, request: Request) -> Iterator[Event]:
+            for event in super().events(request):
+                if isinstance(event, Done):
+                    is_seen.wait()
+                yield event
+
+    app, _ = chat_app(client=Busy([Script(never_ends=True)]))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        try:
+            await begin_reading(pilot)
+            await until_text(pilot, "its note")
+            await pilot.press("escape")
+            await until_text(pilot, "stopping: ")
+        finally:
+            is_seen.set()
+        await until_text(pilot, "the first part was not read to its end")
+        assert "stopping" not in screen_text(app)
+
+    drive(app, steps)
 
 
 def test_ctrl_c_ends_the_reading_and_not_the_app(log: Path) -> None:

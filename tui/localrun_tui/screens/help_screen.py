@@ -9,6 +9,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Static
 
 from localrun_tui.widgets.fact_list import FactList, FactSection
+from localrun_tui.widgets.key_hint import KeyHint
 from localrun_tui.widgets.leaving import Dialog
 
 KeyGroup = tuple[str, Iterable[BindingType]]
@@ -48,6 +49,7 @@ class HelpScreen(Dialog[None]):
                 for column in in_two_columns(self._sections):
                     yield Static(FactList(column, _KEYS_WIDTH), classes="column")
             yield Static("Ctrl+P finds all of these by name. Text is selected with the mouse.", classes="label")
+        yield KeyHint("↑↓ Page↑↓ scroll · Escape leaves")
 
 
 def in_two_columns(sections: Sequence[FactSection]) -> tuple[list[FactSection], list[FactSection]]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from localrun.base.content import has_calls
 from localrun.base.errors import PromptTooLongError
 from localrun.base.events import Loop
 from localrun.base.image_words import looking_words
@@ -94,6 +95,9 @@ def note_of(message: "Message", reads_again: bool, rates: Rates | None) -> Conte
         full = n_tokens >= int(stats.get("ctx") or 0)
         longest = "◼ ended at the longest answer that is set: g or /continue goes on"
         parts.append("◼ the context is full" if full else longest)
+    elif not message.text.strip() and not has_calls(message.content):
+        ended = "◌ it thought, and said nothing" if message.thinking else "◌ it ended without a word"
+        parts.append(f"{ended}: r or /retry asks again")
     facts = facts_of(stats, rates)
     found = diagnose(facts) if facts else None
     if facts and found and (why := plainly(found, facts)):

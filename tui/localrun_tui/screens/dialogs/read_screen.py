@@ -238,13 +238,17 @@ class ReadScreen(Dialog[FilePart | None]):
         if self._stop is None:
             self.dismiss(None)
         else:
-            self._stop.cancel()
+            self._end(self._stop)
 
     async def action_stop(self) -> None:
         if self._stop is None:
             await self.app.run_action("interrupt")
         else:
-            self._stop.cancel()
+            self._end(self._stop)
+
+    def _end(self, reading: Cancellation) -> None:
+        reading.cancel()
+        self.query_one(KeyHint).show("stopping: what was read until now counts")
 
     def action_choose(self, step: int) -> None:
         options = self.query_one("#ways", MarkedOptions)
