@@ -4,10 +4,12 @@ import json
 
 from starlette.responses import JSONResponse
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))  # `json.dumps` makes one each time
+
 
 def to_json(values: object) -> bytes:
     """JSON on one line. Half a character, as a cut text may end with, becomes a question mark."""
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return _ENCODER.encode(values).encode("utf-8", "replace")
 
 
 class JsonResponse(JSONResponse):

@@ -99,8 +99,7 @@ class AnswerResponse(Response):
             try:
                 completions: dict[int, Completion] = {}
                 while len(completions) < len(answers):
-                    await wire.wait(mailbox.wait())
-                    wire.check()
+                    await wire.until(mailbox.there)
                     wire.info = client.info  # of the engine that answers: one that died was loaded again for it
                     await self._pass_on(mailbox.take(), wire, completions)
                 await self.complete(wire, [completions[index] for index in range(len(answers))])

@@ -23,7 +23,7 @@ class Mailbox:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._letters: deque[NumberedEvent] = deque()
-        self._there = asyncio.Event()
+        self.there = asyncio.Event()  # set while there are letters
         self._is_called = False  # a callback of the loop is under way
 
     def put(self, letter: NumberedEvent) -> None:
@@ -32,17 +32,13 @@ class Mailbox:
         if not self._is_called:
             self._is_called = True
             try:
-                self._loop.call_soon_threadsafe(self._there.set)
+                self._loop.call_soon_threadsafe(self.there.set)
             except RuntimeError:  # the loop has ended
                 return
 
-    async def wait(self) -> None:
-        """Wait for events."""
-        await self._there.wait()
-
     def take(self) -> list[NumberedEvent]:
         """Take all events."""
-        self._there.clear()
+        self.there.clear()
         self._is_called = False
         letters = []
         while self._letters:

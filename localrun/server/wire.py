@@ -26,6 +26,7 @@ class Wire:
         self._send, self._codec, self._is_stream = send, codec, is_stream
         self._over: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()  # why the wait is over
         self._listening = asyncio.ensure_future(self._until_gone(receive))
+        self._awaited = asyncio.Event()  # what `until` waits for
         self.info: ModelInfo | None = None  # of the model that answers, once it is there
         self.has_begun = False
 
@@ -42,13 +43,23 @@ class Wire:
                     return task.result()
                 if self._over in done:
                     raise self._over.result()
-                if self._is_stream:
-                    await self.begin()
-                    await self._write(self._codec.ping())
+                await self._ping()
         finally:
             task.cancel()
 
-    def check(self) -> None:
+    async def until(self, there: asyncio.Event) -> None:
+        """Wait until `there` is set, as `wait` does, but without a task, which each piece of text would wait for."""
+        self._awaited = there
+        while not there.is_set():
+            self._check()
+            try:
+                async with asyncio.timeout(PING_SECONDS):
+                    await there.wait()
+            except TimeoutError:
+                await self._ping()
+        self._check()
+
+    def _check(self) -> None:
         """Raise what ended the request; `wait` prefers what it waited for."""
         if self._over.done():
             raise self._over.result()
@@ -61,6 +72,7 @@ class Wire:
         """End the wait for an answer, with the reason."""
         if not self._over.done():
             self._over.set_result(why)
+            self._awaited.set()
 
     async def begin(self) -> None:
         """Send the headers and the head of a stream, once."""
@@ -91,6 +103,11 @@ class Wire:
         while (await receive())["type"] != "http.disconnect":
             pass
         self.end(ClientLeftError())
+
+    async def _ping(self) -> None:
+        if self._is_stream:
+            await self.begin()
+            await self._write(self._codec.ping())
 
     async def _head(self, *headers: tuple[bytes, bytes]) -> None:
         self.has_begun = True
