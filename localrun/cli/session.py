@@ -45,7 +45,7 @@ def find_model(options: ModelOptions) -> StoredModel:
     default = read_settings().model
     name = options.model or default
     if name is None and is_terminal(sys.stderr):
-        note(f"{BUILTIN} answers, the small model inside localrun; {_way_to_larger()}")
+        note(f"{BUILTIN} answers, the small model inside localrun; `localrun tui` shows larger ones that fit here")
     try:
         return resolve(name or BUILTIN, options.precision)
     except NotFoundError as error:
@@ -53,14 +53,6 @@ def find_model(options: ModelOptions) -> StoredModel:
             way_out = f"`localrun config model {BUILTIN}` chooses the built-in one"
             raise NotFoundError(f"{error.message}; it is the default model, {way_out}", error.hint) from None
         raise
-
-
-def _way_to_larger() -> str:
-    """Say how to get the larger model that the app, too, would begin with."""
-    from localrun.hub.catalogue_rows import first_name
-
-    name = first_name()
-    return f"`localrun pull {name}` gets a larger one" if name else "`localrun tui` shows larger ones that fit here"
 
 
 def find_or_pull(options: ModelOptions, hub: HubOptions) -> StoredModel:

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence, Set
 
-from localrun.backends.registry import usual_memory
 from localrun.base.dataclass import dataclass
 from localrun.base.settings import read_settings
 from localrun.fit.estimate import FLUENT_TPS, FitRow, Verdict
-from localrun.fit.machine_rates import known_rates
 from localrun.fit.shape import ModelShape
 from localrun.hub.catalogue import CatalogueModel, search_catalogue, suggestions
 from localrun.hub.stored import StoredModel
@@ -72,16 +70,3 @@ def first_model(rows: Sequence[CatalogueRow], total_memory: int) -> CatalogueRow
         return usual[0] if usual else max(by_name.values(), key=lambda row: row.n_params)
     fitting = [row for row in rows if row.verdict == "fits"]
     return max(fitting, key=lambda row: row.best.est_decode_tps if row.best else 0.0, default=None)
-
-
-def first_name() -> str:
-    """Name of the model to begin with, the one that `first_model` gives, where the rates of this machine are known;
-    else empty: measuring them takes seconds."""
-    if known_rates() is None:
-        return ""
-    now, catalogue, codec = usual_memory(), search_catalogue(""), read_settings().kv
-    for name in suggestions(now.total):  # usually one of the first is it
-        if _row(name, catalogue[name], now.available, codec, frozenset()).is_fluent:
-            return name
-    first = first_model(catalogue_rows(now.available, []), now.total)
-    return first.name if first else ""

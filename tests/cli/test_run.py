@@ -57,6 +57,16 @@ def test_a_terminal_gets_clean_text(faces: Faces, monkeypatch: pytest.MonkeyPatc
     assert "\x9b" not in faces.run("run", "x", "--json")[1]
 
 
+def test_a_terminal_that_names_no_model_is_told_which_one_answers(
+    faces: Faces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "is_terminal", lambda stream: True)
+    assert (
+        "builtin answers, the small model inside localrun; `localrun tui` shows larger ones" in faces.run("run", "x")[2]
+    )
+    assert "larger ones" not in faces.run("run", "-m", "builtin", "x")[2]
+
+
 def test_json_is_one_object_of_its_schema(faces: Faces) -> None:
     code, out, err = faces.run("run", "hello", "--json")
     assert code == 0
