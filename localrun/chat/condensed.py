@@ -55,10 +55,13 @@ class Condensed:
 
 
 class Kinds:
-    """The kinds of lines of a text, or of a file of any size, which is read once. Raises NotTextError."""
+    """The kinds of lines of a text, or of a file of any size, which is read once. Raises NotTextError.
 
-    def __init__(self, text: str | TextIO) -> None:
-        self._table = PatternTable()
+    `first` is the number of the first line, where the text is a part of a file.
+    """
+
+    def __init__(self, text: str | TextIO, first: int = 1) -> None:
+        self._table = PatternTable(first)
         for line, length in _lines(StringIO(text, newline="\n") if isinstance(text, str) else text):
             self._table.add(line, length)
         self._patterns = self._table.patterns()

@@ -119,7 +119,9 @@ class _Frame:
 class PatternTable:
     """The patterns of the lines that were added one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 1) -> None:
+        """`first`: the number of the first line."""
+        self._first = first
         self.n_lines = 0
         self.n_tokens: int | None = None  # words and signs of a line that are compared; None for all
         self._frames: dict[tuple[str, ...], _Frame] = {}  # by the text around small numbers
@@ -129,8 +131,8 @@ class PatternTable:
 
     def add(self, text: str, length: int) -> None:
         """Count the next line: its beginning, and its length in characters."""
+        line = Line(self._first + self.n_lines, text[:COMPARED], length)
         self.n_lines += 1
-        line = Line(self.n_lines, text[:COMPARED], length)
         masked = _CHANGING.sub(ANY, line.text)
         if self.n_tokens is not None:
             key = _beginning(masked, self.n_tokens)

@@ -111,7 +111,8 @@ class PartReader:
     def _kinds(self) -> str:
         """The kinds of all lines, those that the model did not come to included; empty where they are many."""
         most = self.plan.digest_bytes // _KINDS_SHARE
-        kinds = Kinds("".join(piece.text for piece in self.plan.pieces))
+        pieces = self.plan.pieces
+        kinds = Kinds("".join(piece.text for piece in pieces), pieces[0].first if pieces else 1)
         shown = kinds.condensed(most).text
         return shown if kinds.are_clear and n_bytes(shown) <= most else ""
 

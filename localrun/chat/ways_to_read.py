@@ -51,7 +51,7 @@ class WaysToRead:
 
     def of(self, part: FilePart, first_line: int = 1) -> list[ReadingWay]:
         """All ways, the best one first; the text begins with this line of its file."""
-        whole, condensed = self.at_once(part), self.condensed(part)
+        whole, condensed = self.at_once(part), self.condensed(part, first_line)
         last = whole or self.in_parts(part, first_line)
         return [*([condensed] if condensed else []), last]
 
@@ -69,10 +69,10 @@ class WaysToRead:
         time = self.speed.words(self.speed.seconds(n_tokens, 0)) if self.speed else ""
         return ReadingWay(name, part, n_tokens, time, about)
 
-    def condensed(self, part: FilePart) -> ReadingWay | None:
+    def condensed(self, part: FilePart, first_line: int = 1) -> ReadingWay | None:
         """The kinds of lines of a text, at once or in parts; None where that is not much less than the text, or tells
         nothing."""
-        kinds = Kinds(part.text)
+        kinds = Kinds(part.text, first_line)
         short = kinds.condensed(int(_BYTES_PER_TOKEN * self._ctx))
         if not kinds.are_clear or n_bytes(short.text) > _WORTH * n_bytes(part.text):
             return None

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from localrun_testing.scripted_client import COMPLETION, INFO, RATES
 
+from localrun.base.content import FilePart
 from localrun.base.errors import EngineDiedError, PromptTooLongError, UsageError
 from localrun.base.events import Completion, Work
 from localrun.base.request import Request
@@ -19,6 +20,7 @@ from localrun.chat.part_of_text import part_of, split_part, take
 from localrun.chat.part_reader import PartReader
 from localrun.chat.pieces import cut, n_bytes
 from localrun.chat.reading_speed import ReadingSpeed, reading_speed
+from localrun.chat.ways_to_read import WaysToRead
 
 SMALL = replace(INFO, ctx=1024)
 LOG = "".join(f"{number:05} all is well\n" for number in range(1, 5001))
@@ -200,6 +202,18 @@ def test_lines_of_a_part_count_as_in_the_file() -> None:
         planned = plan_reading("server.log", take(LOG, part), QUESTION, SMALL, count, first_line=part.first_line(LOG))
         assert planned.pieces[0].first == first
         assert f"lines {first:,}–" in str(planned.request(planned.pieces[0]).messages[0]["content"])
+
+
+def test_kinds_of_lines_of_a_part_count_as_in_the_file() -> None:
+    log = LOG.replace("02500 all is well", "02500 the disk is full")
+    part = part_of("2000-4500")
+    text = take(log, part)
+    (condensed, _) = WaysToRead(QUESTION, SMALL, count).of(FilePart("server.log", text), part.first_line(log))
+    planned = plan_reading("server.log", text, QUESTION, SMALL, count, first_line=part.first_line(log))
+    reader = PartReader(planned, Model(word="there is no such word"))
+    list(reader.read())
+    for found in (condensed.part.text, reader.digest().text):
+        assert found.rstrip().endswith("[2,500] 02500 the disk is full")
 
 
 def test_a_piece_that_is_longer_than_it_looked_is_cut_again() -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
+from localrun.chat.attachments import about_tokens
 from localrun.chat.overflow import horizon_of
+from localrun.chat.pieces import n_bytes
 from localrun_tui.screens.chat.live_answer import LiveAnswer
 from localrun_tui.screens.chat.message_notes import note_of, unanswered_note
 from localrun_tui.screens.chat.message_view import MessageView
@@ -176,9 +178,13 @@ class ChatPath:
 
 
 def _held(messages: "Sequence[Message]") -> int:
-    """Tokens in the context after these messages, as far as they were counted."""
+    """Tokens in the context after these messages, by estimate where none were counted: of an answer that was edited,
+    and a question without an answer."""
     written = 0
-    for stats in (message.stats for message in reversed(messages) if message.stats):
+    for message in reversed(messages):
+        if not (stats := message.stats):
+            written += about_tokens(n_bytes(message.text))
+            continue
         if held := stats.get("held_tokens"):
             return int(held) + written
         written += int(stats.get("completion_tokens") or 0)
