@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import pytest
@@ -10,14 +11,18 @@ from localrun_testing.chat_app import ENDS, chat_app, ready, send
 from localrun_testing.fake_client import FakeClient
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from localrun_testing.served import serving
+from textual.app import App
 from textual.pilot import Pilot
 
 from localrun.base.request import LoadOptions
 from localrun.client.owner import running_server
 from localrun.server.monitor_client import MonitorClient
+from localrun.server.request_rows import RequestRow
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
+from localrun_tui.screens.requests.requests_screen import RequestsScreen
 from localrun_tui.top_app import TopApp
+from localrun_tui.widgets.model_list import ModelList
 
 QUESTION = {"messages": [{"role": "user", "content": "Hi"}]}
 
@@ -154,6 +159,35 @@ def test_top_shows_a_server_that_runs_elsewhere() -> None:
             await until_text(pilot, "No request is under way")
 
         drive(app, steps)
+
+
+def test_requests_that_stay_the_same_are_drawn_once() -> None:
+    """`top` often stands open beside an answer, which needs the processor."""
+    looks: list[int] = []
+    drawn: list[int] = []
+
+    class Nobody:
+        address, attached = "http://127.0.0.1:1", ()
+
+        async def rows(self) -> list[RequestRow]:
+            looks.append(1)
+            return []
+
+        async def cancel(self, number: int) -> None: ...
+
+        async def raise_priority(self, number: int) -> None: ...
+
+    screen = RequestsScreen(Nobody())
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await pilot.app.push_screen(screen)
+        with patch.object(ModelList, "show", lambda *_: drawn.append(1)):
+            await screen._refresh()
+            await until(pilot, lambda: len(looks) > 3)
+        assert not drawn
+        await until_text(pilot, "No request is under way")
+
+    drive(App(), steps)
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q", "escape"])

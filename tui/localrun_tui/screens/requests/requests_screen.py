@@ -59,6 +59,8 @@ class RequestsScreen(Page[None]):
     def __init__(self, source: RequestSource) -> None:
         super().__init__()
         self._source = source
+        self._shown: tuple[str, list[RequestRow], str] | None = None
+        self._has_current = False  # as the keys on the screen have it
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="top"):
@@ -84,7 +86,11 @@ class RequestsScreen(Page[None]):
         except LocalrunError as error:
             rows, problem = [], f"{error.message}\n{error.hint}".strip()
         attached = f" · attached: {', '.join(self._source.attached)}" if self._source.attached else ""
-        self.query_one("#address", Static).update(say(f"{self._source.address}{attached}"))
+        shown = (f"{self._source.address}{attached}", list(rows), problem)
+        if shown == self._shown:  # drawing it again would cost whoever asks
+            return
+        self._shown = shown
+        self.query_one("#address", Static).update(say(shown[0]))
         self.query_one(ModelList).show([_item(row) for row in rows], problem or NOTHING)
         self._show_detail()
 
@@ -92,8 +98,11 @@ class RequestsScreen(Page[None]):
         self._show_detail()
 
     def _show_detail(self) -> None:
-        self.query_one("#detail", Static).update(say(_detail(self.current)) if self.current else "")
-        self.refresh_bindings()
+        row, detail = self.current, self.query_one("#detail", Static)
+        detail.update(say(_detail(row)) if row else "")
+        if self._has_current != (row is not None):
+            self._has_current = row is not None
+            self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer keys for a request only where there is one."""
