@@ -59,7 +59,8 @@ class GenerationFigures:
             elsewhere = self.restore_seconds + self.encode_seconds
             self.queue_seconds = max(0.0, time.perf_counter() - self.started - elsewhere)
         self.evicted = cache.reuse.evicted
-        self.note = "; ".join(note for note in (why, cache.reuse.note) if note)
+        found = [note for note in cache.reuse.note.split("; ") if not (why and note.startswith("differs at "))]
+        self.note = "; ".join(note for note in (why, *found) if note)
 
     def count_steps(self, begun: DeviceFigures) -> None:
         """Note what a device began in a step of it."""

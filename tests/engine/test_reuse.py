@@ -268,6 +268,14 @@ def test_the_first_event_tells_what_is_cached(engines: list[Engine]) -> None:
     assert [e.done for e in events if isinstance(e, Prefill)] == [150, 180]
 
 
+def test_where_a_prompt_differs_is_told_once(engines: list[Engine]) -> None:
+    engine = native(CacheCase(LLAMA), engines)
+    prompt, why = text(200), "differs at token 150: the template rewrote turn 2"
+    finish(engine.submit(greedy(prompt, 2)))
+    events = list(engine.submit(replace(greedy(prompt[:150] + text(30, 1), 2), rewritten=why)))
+    assert events[0] == Prefill(150, 150, 180, why)
+
+
 def test_a_request_hits_what_another_is_still_computing(engines: list[Engine]) -> None:
     engine = native(CacheCase(LLAMA), engines)
     prompt, both_there = text(300), wait_after(1, engine)  # a small model would have ended before

@@ -84,6 +84,23 @@ def test_what_is_typed_behind_a_key_stands_where_the_key_leads(keys: Sequence[st
     drive(app, steps, LARGE)
 
 
+def test_an_error_while_keys_wait_ends_the_app_with_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = chat_app()
+
+    async def fail(pump: object) -> None:
+        raise ValueError("no such pump")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        monkeypatch.setattr(keys_in_order, "_all_done", fail)
+        await burst(pilot, ["f1"])
+        await until(pilot, lambda: app.crash)
+
+    with pytest.raises(ValueError, match="no such pump"):
+        drive(app, steps)
+    assert "an error of its own: ValueError in test_bursts.py" in app.crash
+
+
 def test_a_disk_that_does_not_answer_holds_keys_no_longer_than_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

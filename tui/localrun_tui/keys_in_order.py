@@ -61,7 +61,7 @@ class KeysInOrder:
                 self._led_there.clear()
             await self._act_on_all()
         except Exception as error:
-            self._app._handle_exception(error)
+            self._app.call_later(_raise, error)
 
     async def _led(self, focused: Widget | None) -> None:
         """Wait until the key that `focused` was given has led to where it leads."""
@@ -84,6 +84,8 @@ async def _acts_at_once(app: App[Any], key: Key) -> bool:
     `widgets/fields.py`."""
     if not app.app_focus or isinstance(app.focused, Input | TextArea):
         return False
+    # Textual has no public name for this: active_bindings gives one binding of a key, and where its action is skipped,
+    # as by a list with nothing to scroll, that of an ancestor is to act.
     return await app._check_bindings(key.key, priority=True) or await app._check_bindings(key.key)
 
 
@@ -92,6 +94,11 @@ def _is_typed(focused: Widget | None, event: Key | Paste) -> bool:
     if not isinstance(focused, Input | TextArea):
         return False
     return isinstance(event, Paste) or focused.check_consume_key(event.key, event.character)
+
+
+def _raise(error: Exception) -> None:
+    """Let the app end as it does where a handler raises."""
+    raise error
 
 
 async def _all_done(pump: MessagePump) -> None:
