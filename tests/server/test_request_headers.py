@@ -85,3 +85,7 @@ def test_the_engine_is_given_the_session(fake: FakeClient, http: httpx.Client) -
     by_body = asked(fake, http, {}, prompt_cache_key="one").chat_id
     assert by_body == asked(fake, http, {"session-id": "one"}).chat_id != ""
     assert asked(fake, http, {}).chat_id == ""
+
+
+def test_only_a_stream_is_sent_in_small_pieces(fake: FakeClient, http: httpx.Client) -> None:
+    assert asked(fake, http, {}, stream=True).gather_ms < asked(fake, http, {}).gather_ms == Request().gather_ms
