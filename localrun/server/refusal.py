@@ -42,7 +42,15 @@ class Refusal(Exception):
     @property
     def headers(self) -> dict[str, str]:
         closing = {"connection": "close"} if self.closes else {}
-        return closing if self.retry_after is None else {**closing, "retry-after": str(self.retry_after)}
+        if self.retry_after is not None:
+            return {**closing, "retry-after": str(self.retry_after)}
+        return {**closing, "x-should-retry": "false"} if self.is_lasting else closing
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether trying again cannot help. The SDKs of OpenAI and Anthropic try every error of a server again, unless
+        it says so."""
+        return self.status >= 500 and self.retry_after is None
 
     @property
     def kind(self) -> str:
