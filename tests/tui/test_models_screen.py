@@ -164,7 +164,12 @@ def test_the_catalogue_says_what_fits() -> None:
         look_for(pilot, "no such word")
         await until_text(pilot, "nothing here has the words")
         await until(pilot, lambda: "Choose" not in screen_text(pilot.app))
-        await pilot.press("escape")
+        await until_text(pilot, "Enter, then → looks for them on the hub.")
+        await pilot.press("enter", "right")
+        screen = pilot.app.screen
+        assert isinstance(screen, ModelsScreen)
+        await until(pilot, lambda: isinstance(screen.section, HubSection) and screen.section.term == "no such word")
+        await pilot.press("left", "escape")
         await until_text(pilot, "Apache-2.0")
         await until_text(pilot, "Choose")
         await pilot.press("escape")

@@ -105,10 +105,11 @@ class ModelList(Vertical, Generic[T]):
         """No items, but what happened and what to try."""
         self.show([], in_app("\n".join(filter(None, (error.message, error.hint)))))
 
-    def filter(self, text: str, when_none: str = "") -> None:
-        """Show only items with every word of `text`. `when_none` says what to do where there is none."""
+    def filter(self, text: str, when_none: str = "", elsewhere: str = "") -> None:
+        """Show only items with every word of `text`. Where there is none, `when_none` says what to do, or that there is
+        none, and `elsewhere`."""
         words = text.lower().split()
-        self._when_none = when_none or f"nothing here has the words “{' '.join(words)}”"
+        self._when_none = when_none or f"nothing here has the words “{' '.join(words)}”\n{elsewhere}".strip()
         if words != self._words:
             self._words = words
             self._show()

@@ -44,6 +44,7 @@ MIN_TERM = 2  # characters
 
 class DiskSection(Section[DiskRow]):
     TITLE, HINT, COLUMNS = "On disk", "filter what is on disk, or the path of a model", items.DISK_COLUMNS
+    ELSEWHERE = "Enter, then → looks for them in the catalogue, and → again on the hub."
 
     def __init__(self, budget: Callable[[], int], id: str) -> None:
         super().__init__(budget, id)
@@ -94,6 +95,7 @@ def _default_path() -> Path | None:
 
 class CatalogueSection(Section[CatalogueRow]):
     TITLE, HINT, COLUMNS = "Catalogue", "filter the catalogue: qwen, coder, 4b, apache", items.CATALOGUE_COLUMNS
+    ELSEWHERE = "Enter, then → looks for them on the hub."
     suggested = ""
     _is_measured = False
 

@@ -18,6 +18,7 @@ class Section(ModelList[T]):
 
     TITLE: ClassVar[str]
     HINT: ClassVar[str]  # in the empty box above
+    ELSEWHERE: ClassVar[str] = ""  # where words may be found that are not here
     COLUMNS: ClassVar[tuple[Column, ...]]
 
     def __init__(self, budget: Callable[[], int], id: str) -> None:
@@ -39,7 +40,7 @@ class Section(ModelList[T]):
 
     def look_for(self, words: str) -> None:
         """Search for the typed text, which may be a path."""
-        self.filter(words, how_to_open(words))
+        self.filter(words, how_to_open(words), self.ELSEWHERE)
 
     def detail(self, item: Item[T]) -> Content:
         """A line or two about the highlighted one."""
