@@ -65,6 +65,11 @@ class StepPlan:
         return rows
 
 
+def reads_prompt(work: Sequence[StepWork]) -> bool:
+    """Whether a step of this work computes more of some sequence than its newest tokens."""
+    return True in [one.sequence.prefilling for one in work]  # a generator takes twice as long between two steps
+
+
 def placed(work: Iterable[StepWork]) -> list[StepWork]:
     """Work whose sequence still has its blocks: one that lost them to an older one waits again."""
     return [one for one in work if one.sequence.cache is not None]

@@ -8,7 +8,7 @@ from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import Depths
 from localrun.engine.speculation.drafter import DraftedTokens, Drafter, GuessingProgram
 from localrun.engine.speculation.rest import Rest
-from localrun.engine.step_plan import StepPlan, StepWork
+from localrun.engine.step_plan import StepPlan, StepWork, reads_prompt
 
 MOST_BEHIND = 6  # tokens that a step computes again beside drafts: without any the next state is one to go on from
 NOTHING = DraftedTokens()
@@ -52,7 +52,7 @@ class Speculation:
         self.sleeps = is_resting and not self.has_ended and (self.model is None or self.depths.guesses_rest)
         if is_resting:
             return []
-        if any(one.sequence.prefilling for one in work):
+        if reads_prompt(work):
             self._read(work)
             return []
         return self._propose(work)
@@ -61,7 +61,7 @@ class Speculation:
         """Record the seconds of a step, whose tokens are not chosen yet."""
         started = time.perf_counter()
         self.starts = [work.sequence.n_computed for work in plan.work]
-        is_cold, self.is_cold = self.is_cold, self.is_cold and any(work.sequence.prefilling for work in plan.work)
+        is_cold, self.is_cold = self.is_cold, self.is_cold and reads_prompt(plan.work)
         if not self.rest.is_on and not is_cold:
             self.depths.observe(plan, seconds)
             self.last, self.ended = plan, time.perf_counter()
@@ -79,7 +79,7 @@ class Speculation:
             rows = executor.hidden(plan.n_rows) if rows is None else rows
         self.model.follow(plan, self.starts, rows)
         self.followed, self.has_ended = time.perf_counter() - started, False
-        if not any(work.sequence.prefilling for work in plan.work):
+        if not reads_prompt(plan.work):
             self.depths.lose(self.followed)
             spend([work.sequence for work in plan.work], self.followed)
 
@@ -237,4 +237,5 @@ def most_drafts(work: StepWork, ctx: int) -> int:
         return 0
     if sequence.n_computed < cache.reuse.n_tokens:  # what lies between is replayed
         return 0
-    return min(sequence.n_to_come, sequence.n_to_come if sequence.request.rolls else ctx - sequence.n_tokens) - 1
+    most = sequence.n_to_come if sequence.request.rolls else min(sequence.n_to_come, ctx - sequence.n_tokens)
+    return most - 1
