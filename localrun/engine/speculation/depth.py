@@ -9,7 +9,7 @@ from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.learnt_cost import LearntCost
 from localrun.engine.speculation.looks import Looks
 from localrun.engine.speculation.record import GUESSED, Record, UsualGuess
-from localrun.engine.step_plan import StepPlan, StepWork
+from localrun.engine.step_plan import StepPlan, StepWork, reads_prompt
 
 MOST_DEPTH = 15
 PRIOR_ROW = 0.06  # of a step of one row, that another is taken to cost until it is measured
@@ -21,7 +21,7 @@ FIRST_LOSS = 0.25  # likewise at the start of an answer, in steps
 TRY = 2.0  # likewise, that guesses of a program may lose from the start on, and then each time they are tried again
 GUESS_SHARE = 0.005  # of the time of steps, that they may lose
 LEAST_SHARE = GUESS_SHARE / 8  # that is left of it: each try in vain halves it
-LOOKS = 0.0015  # likewise, that may be spent on looking for drafts and on recording how they went
+LOOKS = 0.001  # likewise, that may be spent on looking for drafts and on recording how they went
 LOOKS_OF_GAIN = 0.07  # of what drafts gained, likewise: the rest is to be kept
 MOST_LOSS = 8.0  # likewise at most, once drafts have gained as much
 ANSWER = 128  # tokens that an answer is thought to have left: what a program reads for it has to pay within these
@@ -148,7 +148,7 @@ class Depths:
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step; those that read prompts, too, say nothing, and have no drafts."""
-        if any(work.sequence.prefilling for work in plan.work):
+        if reads_prompt(plan.work):
             return
         n_plain = sum(work.n for work in plan.work)
         self.n_drafted = plan.n_rows - n_plain
