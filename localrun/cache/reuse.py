@@ -28,11 +28,13 @@ class ReusePlanner:
         `held`: the blocks of the match in the tree.
         """
         known = min(match.n_tokens, n_prompt - 1)
-        notes = [self.why_not_longer(match, n_prompt)]
+        difference, notes = "", [self.why_not_longer(match, n_prompt)]
+        if not notes[0] and match.differs and match.n_tokens < n_prompt - 1:
+            difference = f"differs at token {match.n_tokens:,} from what was kept"
         stored = self.stored(held, known)
         evicted = match.evicted or stored < known // self.block_tokens * self.block_tokens
         if stored < known // self.block_tokens * self.block_tokens:
-            notes = [f"evicted from memory from token {stored:,} on"]
+            difference, notes = "", [f"evicted from memory from token {stored:,} on"]
         elif stored < known:
             notes.append("its 16-bit block is gone: cut to whole blocks")
         reuse = self.rebuild(held, stored)
@@ -43,7 +45,7 @@ class ReusePlanner:
             notes.append(f"the nearest state of recurrent layers is {where}: computed from there")
         elif reuse.n_tokens < stored:
             notes.append(f"the sliding window had moved on: cut to {reuse.n_tokens:,} tokens")
-        return replace(reuse, note=joined(notes), evicted=evicted)
+        return replace(reuse, difference=difference, note=joined(notes), evicted=evicted)
 
     def held(self, match: Match) -> HeldBlocks:
         """The blocks of a match that the tree still has."""
@@ -98,7 +100,7 @@ class ReusePlanner:
         return start // size * size
 
     def why_not_longer(self, match: Match, n_prompt: int) -> str:
-        """Explain to a reader of `--stats` why no more tokens were reused."""
+        """Explain to a reader of `--stats` why no more tokens were reused, unless the prompt differs from there on."""
         if match.n_tokens >= n_prompt - 1:
             return ""
         if match.evicted:
@@ -107,8 +109,6 @@ class ReusePlanner:
             return f"read again from token {match.n_tokens:,} on: {WHY_AGAIN}"
         if match.n_tokens == 0:
             return "never seen before"
-        if match.differs:
-            return f"differs at token {match.n_tokens:,} from what was kept"
         return ""
 
 

@@ -50,7 +50,8 @@ class GenerationFigures:
         return sum(min(right, max(0, n - 1 - before)) for before, right in self.right_drafts)
 
     def count_reuse(self, cache: SequenceCache, restore: Restore | None, why: str) -> None:
-        """Note the cached part of the prompt; `why`: the reason within the request that it is no more."""
+        """Note the cached part of the prompt; `why`: the reason within the request that it is no more, which knows
+        better where it differs."""
         self.n_cached, self.n_replayed = cache.n_cached, cache.n_replayed
         if restore is not None:
             self.n_restored = min(restore.n_tokens, self.n_cached)
@@ -59,8 +60,7 @@ class GenerationFigures:
             elsewhere = self.restore_seconds + self.encode_seconds
             self.queue_seconds = max(0.0, time.perf_counter() - self.started - elsewhere)
         self.evicted = cache.reuse.evicted
-        found = [note for note in cache.reuse.note.split("; ") if not (why and note.startswith("differs at "))]
-        self.note = "; ".join(note for note in (why, *found) if note)
+        self.note = "; ".join(note for note in (why or cache.reuse.difference, cache.reuse.note) if note)
 
     def count_steps(self, begun: DeviceFigures) -> None:
         """Note what a device began in a step of it."""

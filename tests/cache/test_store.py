@@ -97,7 +97,8 @@ def test_without_its_16_bit_block_reuse_is_cut_to_whole_blocks() -> None:
     serve(model, ids, 300)
     cache = serve(model, ids[:150] + text(20, 1))
     assert cache.n_cached == 128
-    assert cache.reuse.note == "differs at token 150 from what was kept; its 16-bit block is gone: cut to whole blocks"
+    assert cache.reuse.difference == "differs at token 150 from what was kept"
+    assert cache.reuse.note == "its 16-bit block is gone: cut to whole blocks"
 
 
 def test_few_16_bit_blocks_are_enough_and_block_0_stays() -> None:

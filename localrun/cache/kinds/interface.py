@@ -80,11 +80,12 @@ class Reuse:
     """The first `n_tokens` tokens are known; computing starts at `start`.
 
     When `start` is less, the tokens between are replayed: they rebuild what windowed layers lost, and write nothing
-    that is stored already. `note` says why no more was reused, in words for the user.
+    that is stored already. `difference` and `note` say why no more was reused, in words for the user.
     """
 
     n_tokens: int
     start: int
+    difference: str = ""  # where the prompt differs from what was kept, if nothing else cuts the match short
     note: str = ""
     evicted: bool = False  # more of them were known once
 
