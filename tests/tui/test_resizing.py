@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,19 @@ from localrun.chat.tree import Message
 from localrun_tui.markdown.wide import Wide
 from localrun_tui.screens.chat.inspector import Lines
 from localrun_tui.screens.chat.message_document import MessageDocument
+from localrun_tui.screens.downloads import downloads
+from localrun_tui.screens.models import precision_items, storage_screen
+from localrun_tui.screens.models.model_items import CATALOGUE_COLUMNS, DISK_COLUMNS, HUB_COLUMNS, REMOTE_COLUMNS
+from localrun_tui.screens.requests import requests_screen
+from localrun_tui.screens.settings import settings_items
+from localrun_tui.screens.tools import tools_screen
+from localrun_tui.widgets.columns import Column, Row
 from localrun_tui.widgets.meters import bar
 
 LEAST = 44  # cells that a chat has beside panels
 WIDEST = 140
+NARROW = 60
+LEAST_NAME = 8  # cells
 NEAR_PANELS = 60  # sizes with the widths at which panels come and go
 EVERYTHING = """# Head
 
@@ -62,6 +72,35 @@ def resize(pilot: Pilot[Any], width: int, height: int) -> None:
     """What a terminal tells, without waiting for what comes of it."""
     pilot.app._driver._size = Size(width, height)  # type: ignore[union-attr]
     pilot.app.post_message(events.Resize(Size(width, height), Size(width, height)))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        *(DISK_COLUMNS, CATALOGUE_COLUMNS, HUB_COLUMNS, REMOTE_COLUMNS, precision_items.COLUMNS, downloads.COLUMNS),
+        *(settings_items.COLUMNS, storage_screen.COLUMNS, tools_screen.COLUMNS, requests_screen.COLUMNS),
+    ],
+)
+def test_columns_give_way_to_names_in_a_narrow_terminal(columns: Sequence[Column]) -> None:
+    cells = [Content("x" * (column.width or 99)) for column in columns]
+    (line,) = Row(columns, cells).lines(NARROW - 4)
+    shown = line.plain.split()
+    assert line.cell_length == NARROW - 4
+    assert len(shown) >= 3
+    assert all(len(text) >= LEAST_NAME for text, column in zip(shown, columns, strict=False) if not column.width)
+
+
+def test_the_numbers_of_a_chat_are_seen_in_a_narrow_terminal() -> None:
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: "Temperatu…" in screen_text(app))
+        below = screen_text(app).partition("Temperatu…")[2].splitlines()[1]
+        assert below.strip("│ ").startswith("0."), "its value"
+
+    drive(app, steps, (NARROW, 20))
 
 
 def test_no_size_ends_an_answer(tmp_path: Path) -> None:

@@ -25,15 +25,15 @@ DISK_COLUMNS = (
     Column("NAME"),
     Column("PRECISION", 10),
     Column("SIZE", 9, right=True),
-    Column("USED", 11),
-    Column("SOURCE", 13),
+    Column("USED", 11, from_width=64),
+    Column("SOURCE", 13, from_width=72),
 )
 CATALOGUE_COLUMNS = (
     Column("MODEL"),
     Column("PARAMS", 7, right=True),
-    Column("LICENCE", 12),
+    Column("LICENCE", 12, from_width=72),
     Column("HERE", 9),
-    Column("BEST AS", 8),
+    Column("BEST AS", 8, from_width=64),
     Column("SPEED", 10, right=True),
 )
 HUB_COLUMNS = (
