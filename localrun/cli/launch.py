@@ -51,11 +51,12 @@ def launch(
         return 0
     if shutil.which(known.setup(_PLACEHOLDER).command[0]) is None:
         raise NotFoundError(f"{program} is not installed", f"`{known.install}` installs it")
-    with _server(model) as server:
+    with _server(model) as (server, held):
         setup = known.setup(server)
         environment = {**os.environ, **setup.environment}
         with _interrupts(_leave_to_the_program):
-            return subprocess.run([*setup.command, *(arguments or [])], env=environment, check=False).returncode
+            command = [*setup.command, *(arguments or [])]
+            return subprocess.run(command, env=environment, pass_fds=held, check=False).returncode
 
 
 @contextmanager
@@ -75,22 +76,27 @@ def _leave_to_the_program(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def _server(model: ModelOptions) -> Iterator[ServerAddress]:
-    """Address of the running server, or of a new one that runs until the block ends; with the named model loaded."""
+def _server(model: ModelOptions) -> Iterator[tuple[ServerAddress, tuple[int, ...]]]:
+    """Address of the running server, or of a new one that runs until the block ends; with the named model loaded.
+
+    The new one goes on without us while a program holds these file descriptors, and no longer.
+    """
     if running_server() is not None:
-        yield _address(MonitorClient(), model)
+        yield _address(MonitorClient(), model), ()
         return
     named = [] if model.model is None else ["--model", model.model, "--precision", model.precision]
-    command = [sys.executable, "-m", "localrun", "serve", "--port", "0", "--jsonl", "--quiet", *named]
+    command = [sys.executable, "-m", "localrun", "serve", "--port", "0", "--jsonl", "--quiet", "--until-stdin-ends"]
     with _interrupts(signal.SIG_IGN):  # which the server inherits: it lives as long as the program
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([*command, *named], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with process:
         try:
+            assert process.stdin
             assert process.stdout
             line = process.stdout.readline()
             if not line:
                 raise EngineError("the server did not start", "its output is above")
-            yield _address(MonitorClient(json.loads(line)["url"]), ModelOptions())
+            held = (process.stdin.fileno(),) if os.name == "posix" else ()
+            yield _address(MonitorClient(json.loads(line)["url"]), ModelOptions()), held
         finally:
             process.terminate()
 

@@ -138,6 +138,7 @@ def serve(
     *,
     jsonl: Annotated[bool, switch("--jsonl", "print the address on stdout, as JSON")] = False,
     quiet: Annotated[bool, switch("--quiet", "no line on stderr for each request")] = False,
+    until_stdin_ends: Annotated[bool, typer.Option("--until-stdin-ends", hidden=True)] = False,
     server: ServerFlags,
     model: ModelOptions,
     hub: HubOptions,
@@ -147,7 +148,7 @@ def serve(
     choice = find_choice(replace(model, model=named or model.model), hub, load)
     log = _say_nothing if quiet else log_request
     switch_threads_often()
-    return asyncio.run(_serve(choice, server.options(), load, jsonl, log))
+    return asyncio.run(_serve(choice, server.options(), load, jsonl, log, until_stdin_ends))
 
 
 async def _serve(
@@ -156,10 +157,11 @@ async def _serve(
     load: AnsweringFlags,
     jsonl: bool,
     log: Callable[["LiveRequest"], None],
+    until_stdin_ends: bool,
 ) -> int:
     """Listen, load, and answer until a signal stops the server."""
     from localrun.client.owner import announced
-    from localrun.server.listen import HttpServer, address_of, bound, stopped_by_signals
+    from localrun.server.listen import HttpServer, address_of, bound, stop_as_stdin_ends, stopped_by_signals
     from localrun.server.models import ModelHost
     from localrun.server.service import Service
     from localrun.server.shared_engine import sharing
@@ -183,6 +185,8 @@ async def _serve(
     models = ModelHost(ModelSlot(open_model), choice, options, check)
     service = Service(models, options, log)
     server = HttpServer(service)
+    if until_stdin_ends:
+        stop_as_stdin_ends(server)
     with bound(options) as listener, stopped_by_signals(server) as signals:
         if options.store_disk and writable_folder("cache") is None:
             note(f"responses are kept in memory only: {what_is_not_kept('cache')}")

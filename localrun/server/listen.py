@@ -7,6 +7,7 @@ import signal
 import socket
 import stat
 import sys
+import threading
 import time
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
@@ -158,6 +159,17 @@ def stopped_by_signals(server: HttpServer) -> Iterator[list[int]]:
     finally:
         for one, handler in kept.items():
             signal.signal(one, handler)
+
+
+def stop_as_stdin_ends(server: HttpServer) -> None:
+    """Have a server end with the last program that holds the other end of its stdin, however that one ends."""
+
+    def wait() -> None:
+        while os.read(0, 1):
+            pass
+        server.stop()
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _unix(path: Path) -> socket.socket:

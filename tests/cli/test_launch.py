@@ -2,12 +2,14 @@
 
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
+import httpx
 import pytest
 from localrun_testing.cli import COMMAND, environment, hear_interrupts, localrun
-from localrun_testing.waiting import PATIENCE
+from localrun_testing.waiting import PATIENCE, until
 
 from localrun.cli.app import run_command_line
 from localrun.server.client_programs import PROGRAMS, ServerAddress
@@ -95,3 +97,35 @@ def test_ctrl_c_is_for_the_program(tmp_path: Path) -> None:
     os.killpg(launched.pid, signal.SIGINT)
     out, _ = launched.communicate("go on\ngo on\n", timeout=PATIENCE)
     assert (out, launched.returncode) == ("heard\nanswered\n", 5)
+
+
+@pytest.mark.process
+def test_a_server_goes_on_with_the_program_of_a_killed_launch_and_no_longer(tmp_path: Path) -> None:
+    program = tmp_path / "llm"
+    program.write_text(
+        '#!/bin/sh\necho "$3"\nread line\n'
+        'curl --silent --fail --output /dev/null "${3}/models" && echo answered\nread line\n'
+    )
+    program.chmod(0o700)
+    launched = subprocess.Popen(
+        [*COMMAND, "launch", "llm", "--model", "builtin"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}"),
+    )
+    assert launched.stdin
+    assert launched.stdout
+    address = httpx.URL(launched.stdout.readline().strip())
+    launched.kill()
+    launched.wait()
+    launched.stdin.write("go on\n")
+    launched.stdin.flush()
+    assert launched.stdout.readline() == "answered\n"
+    launched.stdin.close()
+    until(lambda: not _listens(address))
+
+
+def _listens(address: httpx.URL) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex((address.host, address.port)) == 0
