@@ -1,7 +1,8 @@
 """Random requests with drafts beside the same ones without: `python -m localrun_testing.random_drafts --help`.
 
-Every drafter × architecture × codec × window × sampling × constraint, alone and side by side, with different depths,
-cancelled, limited and gone on with. A difference ends it with the seed that shows it again.
+Every drafter × architecture × codec × window × sampling × constraint, alone and side by side, in chats and without,
+with different depths, cancelled, limited and gone on with; each is answered twice with drafts. A difference
+ends it with the seed that shows it again.
 """
 
 import argparse
@@ -22,18 +23,20 @@ from localrun.base.request import LoadOptions
 from localrun.cache.store import CacheStore
 from localrun.engine.constraints import Constraints
 from localrun.engine.engine import Engine
+from localrun.engine.figures import GenerationFigures
 from localrun.engine.generation import GenerationRequest, GenerationState
 from localrun.engine.handle import Finished, GenerationHandle, NewToken
 from localrun.engine.load import LoadedModel, load
 from localrun.engine.sampler import SamplerSettings
 from localrun.engine.speculation.drafter import DraftedTokens, Drafter, GuessingProgram
-from localrun.engine.speculation.lookup import Lookup
+from localrun.engine.speculation.lookup import Lookups
 from localrun.engine.speculation.model_drafts import ModelDrafts
+from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.step_plan import StepWork
 from localrun_testing import cache_engine as engines
 from localrun_testing.assistants import AssistantOracle
 from localrun_testing.cache_engine import CacheCase
-from localrun_testing.drafts import Guesses, Guessing, speculate
+from localrun_testing.drafts import Deepest, Guesses, Guessing, for_all
 from localrun_testing.dspark import DSparkOracle
 from localrun_testing.letters import LANGUAGES, TRIGGER, held, letter_constraints
 from localrun_testing.mtp import save_with_mtp
@@ -78,6 +81,8 @@ SETTINGS = (
 )
 LONGEST = 300  # prompt
 KEPT = 40  # answers that others go on with
+CHATS = ("", "a", "b")  # whose lookups go on with the next answer, and read its other branches
+TIMES = 2  # that requests are answered with drafts, by other drafters: the second ones find what the first ones left
 
 
 class AnyDepth(Guessing):
@@ -137,11 +142,13 @@ def open_world(name: str, folder: Path, seed: int) -> World:
     """Open a world by its name."""
     if name in CASES:
         engine, made = CASES[name].engine(native=True), letter_constraints()
+        lookups = Lookups(engine.store.tree)
 
         def set_drafts(answers: Sequence[Sequence[int]] | None, dice: random.Random) -> None:
-            wrong = [partial(Guesses, answers or (), right, dice.randrange(1000)) for right in (0.9, 0.6, 0.1)]
-            kinds: list[Callable[[], Drafter]] = [Lookup, *wrong]
-            speculate(engine, None if answers is None else dice.choice(kinds), dice.choice((8, 64)))
+            wrong = [for_all(partial(Guesses, answers or (), right, dice.randrange(1000))) for right in (0.9, 0.6, 0.1)]
+            kinds: list[Callable[[GenerationState], Drafter]] = [lookups, *wrong]
+            speculation = Speculation(engine.ctx, dice.choice((8, 64)), dice.choice(kinds), Deepest())
+            engine.scheduler.speculation = None if answers is None else speculation
 
         return World(engine, engine, set_drafts, made, VOCAB_SIZE, (engine, made))
     kind, codec = name.split()[0], name.split()[-1]
@@ -183,6 +190,7 @@ def random_request(world: World, texts: Sequence[Sequence[int]], dice: random.Ra
         settings=dice.choice(SETTINGS),
         seed=dice.randrange(1000),
         logprobs=dice.choice((None, None, 2)),
+        chat=dice.choice(CHATS),
         stop_ids=frozenset(dice.sample(range(world.n_tokens), dice.choice((0, 0, 3)))),
     )
     constraint = dice.choice(CONSTRAINTS)
@@ -205,22 +213,24 @@ def told(handle: GenerationHandle, most: int | None = None) -> list[object]:
 
 
 def play(world: World, texts: list[list[int]], dice: random.Random) -> tuple[int, int, int]:
-    """A few requests without drafts, then with -> their number, tokens drafted and accepted. Raises AssertionError."""
+    """A few requests without drafts, then with -> how many of the latter, tokens drafted and accepted. Raises
+    AssertionError."""
     requests = [random_request(world, texts, dice) for _ in range(dice.choice((1, 1, 2, 3, 5)))]
-    most = [dice.choice((None, None, None, 4)) for _ in requests]
     world.set_drafts(None, dice)
     plain = [world.plain.submit(request) for request in requests]
     before = [told(handle) for handle in plain]
-    answers = [handle.sequence.token_ids for handle in plain]
-    world.set_drafts(answers, dice)
-    drafted = [world.drafting.submit(request) for request in requests]
-    after = [told(handle, cut) for handle, cut in zip(drafted, most, strict=True)]
-    for request, cut, one, other in zip(requests, most, before, after, strict=True):
-        assert one[:cut] == other, (request, one, other)
+    answers, figures = [handle.sequence.token_ids for handle in plain], list[GenerationFigures]()
+    for _ in range(TIMES):
+        world.set_drafts(answers, dice)
+        most = [dice.choice((None, None, None, 4)) for _ in requests]
+        drafted = [world.drafting.submit(request) for request in requests]
+        after = [told(handle, cut) for handle, cut in zip(drafted, most, strict=True)]
+        for request, cut, one, other in zip(requests, most, before, after, strict=True):
+            assert one[:cut] == other, (request, one, other)
+        figures += [handle.sequence.figures for handle in drafted]
     texts += answers
     del texts[:-KEPT]
-    figures = [handle.sequence.figures for handle in drafted]
-    return len(requests), sum(one.n_drafted for one in figures), sum(one.n_accepted for one in figures)
+    return len(figures), sum(one.n_drafted for one in figures), sum(one.n_accepted for one in figures)
 
 
 def check_nothing_is_lost(world: World) -> None:
