@@ -16,4 +16,4 @@ def draft_words(stats: Mapping[str, Any]) -> str:
     a_step = n_after_first / max(1, n_after_first - accepted)
     words = f"{accepted:,} of {drafted:,} guessed tokens right, {a_step:.2f} tokens a step"
     gain = stats.get("draft_gain")
-    return words if gain is None else f"{words}, gained ≈{gain:.2f}× (estimated from what its steps took)"
+    return words if gain is None else f"{words}, ≈{gain:.2f} times as fast as without (estimated from its steps)"
