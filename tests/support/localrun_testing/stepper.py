@@ -132,3 +132,8 @@ def random_chunks(n_tokens: int, seed: int) -> list[int]:
     while (left := n_tokens - sum(chunks)) > 0:
         chunks.append(min(left, generator.choice((1, 2, 3, 7, 16, 17, 31, 40))))
     return chunks
+
+
+def random_chunks_of_blocks(n_tokens: int, seed: int) -> list[int]:
+    """Likewise, one of which ends where the first block does."""
+    return random_chunks(BLOCK_TOKENS, seed) + random_chunks(n_tokens - BLOCK_TOKENS, seed)
