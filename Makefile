@@ -27,8 +27,8 @@ SOURCES := pyproject.toml constraints.txt $(shell find kernels/cpu -type f)
 QUICK := base cache chat fit hub ops packaging text
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
-.PHONY: run quick test test-slow lint lint-systems lint-darwin lint-win32 native peers clients libraries screenshots clean \
-	install-packages install-localrun
+.PHONY: run quick test tests test-slow lint lint-systems lint-darwin lint-win32 native peers clients libraries screenshots \
+	clean install-packages install-localrun
 .DEFAULT_GOAL := run
 
 run: $(VENV)/installed
@@ -41,7 +41,10 @@ run: $(VENV)/installed
 quick: $(VENV)/quick lint
 	$(PYTEST) $(QUICK:%=tests/%)
 
-test: $(VENV)/dev lint
+test: $(VENV)/dev lint tests
+
+# Beside `lint`, where make has two jobs.
+tests: $(VENV)/dev
 	$(PYTEST) $(ROOM:%=tests/%)
 
 test-slow: $(VENV)/dev $(PEERS)/built $(CLIENTS)/built $(LIBRARIES)/built
