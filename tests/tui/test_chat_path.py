@@ -4,11 +4,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import chat_app, chat_screen, ready, send, sources
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, sources
 from localrun_testing.pilots import drive, screen_text, until, until_text
 from localrun_testing.scripted_client import Script
+from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 
+from localrun_tui.screens.chat import live_answer
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.transcript import Transcript
 
@@ -43,5 +45,18 @@ def test_an_answer_that_ends_during_a_rebuild_stays(monkeypatch: pytest.MonkeyPa
         await until(pilot, lambda: screen.path.live is None)
         assert sources(pilot) == ["6 * 7?", "42"]
         assert "Thought for" in screen_text(app)
+
+    drive(app, steps)
+
+
+def test_an_answer_is_kept_when_it_is_over_not_when_it_would_be_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, _ = chat_app(Script("42"))
+    for seconds in ("_SHORTEST", "_LONGEST"):
+        monkeypatch.setattr(live_answer, seconds, 10 * PATIENCE)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await ask(pilot, "6 * 7?")
+        assert sources(pilot) == ["6 * 7?", "42"]
 
     drive(app, steps)

@@ -2,6 +2,8 @@
 
 import threading
 import time
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from typing import TYPE_CHECKING
 
 from localrun.base.errors import LocalrunError, unexpected
@@ -40,7 +42,7 @@ class Turn(Answer):
         self._disk = disk
         self._tools = tools
         self._half_kept = self.began
-        self._over = threading.Event()
+        self.ended: Future[None] = Future()  # once it is over and was kept
         self._generation: Generation | ToolLoop | None = None
         self._is_cancelled = False
         threading.Thread(target=self._run, args=(client, request), name="turn", daemon=True).start()
@@ -48,7 +50,7 @@ class Turn(Answer):
     @property
     def over(self) -> bool:
         """Whether it ended and was kept."""
-        return self._over.is_set()
+        return self.ended.done()
 
     def cancel(self) -> None:
         """End it, from any thread; what has come is kept."""
@@ -59,7 +61,7 @@ class Turn(Answer):
 
     def wait(self, seconds: float) -> bool:
         """Whether it is over after at most so long."""
-        return self._over.wait(seconds)
+        return bool(wait_for((self.ended,), seconds).done)
 
     def _run(self, client: EngineClient, request: Request) -> None:
         try:
@@ -78,7 +80,7 @@ class Turn(Answer):
         except LocalrunError as error:
             self.error = self.error or error
         finally:
-            self._over.set()
+            self.ended.set_result(None)
 
     def _keep_from_time_to_time(self) -> None:
         now = time.monotonic()

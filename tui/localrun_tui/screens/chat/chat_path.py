@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -73,17 +74,20 @@ class ChatPath:
             await self._show_live()
 
     async def follow(self, turn: Turn) -> AsyncIterator[None]:
-        """Draw what is new of it, again and again, until it is over or another takes its place. Yields where there is
-        something else to tell of it elsewhere."""
+        """Draw what is new of it, again and again, until it is over or another takes its place, and no longer. Yields
+        where there is something else to tell of it elsewhere."""
         shown: object = None
         when = 0.0
+        over, loop = asyncio.Event(), asyncio.get_running_loop()
+        turn.ended.add_done_callback(lambda _: None if loop.is_closed() else loop.call_soon_threadsafe(over.set))
         while (live := self.live) is not None and live.turn is turn and not turn.over:
             seconds = live.draw()
             stage = turn.prefill, turn.image, turn.phase
             if stage != shown or time.monotonic() - when > _TELL:
                 shown, when = stage, time.monotonic()
                 yield
-            await asyncio.sleep(seconds)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(over.wait(), seconds)
 
     async def _show_live(self) -> None:
         if self.live is not None and self.live.turn.chat is self._session.chat:
