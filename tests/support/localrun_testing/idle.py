@@ -35,18 +35,24 @@ class Idle:
         return job
 
     async def wait(self, min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
-        """Until nothing is left to be called or painted; a job that takes longer than `max_sleep` seconds waits for
-        the test."""
+        """Until nothing is left to be called or painted, not in a moment either; a job that takes longer than
+        `max_sleep` seconds waits for the test."""
         give_up = time.monotonic() + max_sleep
-        await asyncio.sleep(max(min_sleep, _STEP))
+        soon = self._loop.time() + max(min_sleep, _STEP)
         n_empty = 0
         while n_empty < 2:  # twice: a timer that is due is called in the second round
+            await asyncio.sleep(self._until_due(soon))
             if self._jobs:
                 _, endless = await asyncio.wait(self._jobs, timeout=max(give_up - time.monotonic(), 0.0))
                 self._jobs -= endless
-            await asyncio.sleep(0)
             is_held = self._keys_are_held() and time.monotonic() < give_up
             n_empty = 0 if self._loop._ready or self._jobs or self._paint() or is_held else n_empty + 1
+
+    def _until_due(self, soon: float) -> float:
+        """Seconds to the last timer that is due by then; 0 where there is none."""
+        due = [timer.when() for timer in self._loop._scheduled if not timer.cancelled() and timer.when() <= soon]
+        seconds: float = max(due, default=0.0) - self._loop.time()
+        return max(seconds, 0.0)
 
     def _keys_are_held(self) -> bool:
         """Whether keys wait for what an earlier one asked for."""
