@@ -55,6 +55,7 @@ CASES = {
     "hybrid": CacheCase(engines.HYBRID),
     "nemotron-h": CacheCase(engines.NEMOTRON_H),
     "lfm": CacheCase(engines.LFM, "q8"),
+    "rolling": CacheCase(engines.LLAMA, "q8", ctx=192, rolls=True),
     "short of room": CacheCase(engines.LLAMA, "q8", n_blocks=9, ring_blocks=9),
 }
 PROGRAMS = (
@@ -191,6 +192,7 @@ def random_request(world: World, texts: Sequence[Sequence[int]], dice: random.Ra
         seed=dice.randrange(1000),
         logprobs=dice.choice((None, None, 2)),
         chat=dice.choice(CHATS),
+        rolls=world.plain.can_roll,
         stop_ids=frozenset(dice.sample(range(world.n_tokens), dice.choice((0, 0, 3)))),
     )
     constraint = dice.choice(CONSTRAINTS)
