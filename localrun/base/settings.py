@@ -94,14 +94,19 @@ class Setting:
     @property
     def placeholder(self) -> str:
         """The words for a synopsis; empty where any text will do."""
-        return "|".join((*self.choices, *(("FILE",) if isinstance(self.parse, one_of_or_file) else ())))
+        return "|".join((*self.choices, *(("FILE",) if self.takes_file else ())))
+
+    @property
+    def takes_file(self) -> bool:
+        """Whether it may be the path of a model, too."""
+        return isinstance(self.parse, one_of_or_file)
 
     @property
     def range(self) -> str:
         """Accepted values in words; empty where any text will do."""
         if isinstance(self.parse, whole | real):
             return self.parse.range
-        path = ", or the path of a model" if isinstance(self.parse, one_of_or_file) else ""
+        path = ", or the path of a model" if self.takes_file else ""
         return ", ".join(self.choices) + path
 
 

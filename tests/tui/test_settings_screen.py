@@ -127,6 +127,41 @@ def test_every_setting_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
     assert problem(SETTINGS["ctx"], "many").startswith("a whole number from 1")
 
 
+def test_drafts_are_chosen_by_a_word_or_a_path(tmp_path: Path) -> None:
+    (tmp_path / "small").mkdir()
+
+    async def choose(pilot: Pilot[Any], *keys: str) -> None:
+        go_to(pilot, "draft")
+        await pilot.press("enter")
+        await until_text(pilot, "answers stay the same")
+        assert all(words in screen_text(pilot.app) for words in CHOICES["draft"].values())
+        await pilot.press(*keys, "enter")
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "Drafts")
+        await choose(pilot)
+        await until(pilot, lambda: read_settings().draft == "auto")
+        await until(pilot, lambda: line_of(pilot.app, "draft").split() == ["auto", "config.toml"])
+        await choose(pilot, "up")  # from the first to the last
+        await until_text(pilot, "path of a model")
+        await pilot.press("ctrl+u", *str(tmp_path / "small"), "enter")
+        await until(pilot, lambda: read_settings().draft == str(tmp_path / "small"))
+        await until(pilot, lambda: "config.toml" in line_of(pilot.app, "draft"))
+        await choose(pilot)
+        await until_text(pilot, "path of a model")
+        await until_text(pilot, "small")
+
+    drive(ScreenApp(SettingsScreen({})), steps, LARGE)
+
+
+def test_the_choice_that_counts_is_marked_where_nothing_is_set() -> None:
+    counts = {row.key: row.choice for row in setting_rows({}) if row.setting.choices}
+    assert counts == {
+        **dict.fromkeys(("kv", "backend", "draft"), "auto"),
+        **dict.fromkeys(("stop_on_loop", "titles", "notify"), "on"),
+    }
+
+
 def test_what_is_said_of_a_setting_is_whole_at_80_columns() -> None:
     async def steps(pilot: Pilot[Any]) -> None:
         await until_text(pilot, "Temperature")
@@ -307,6 +342,7 @@ def test_what_counts_when_a_model_is_loaded_is_loaded_at_once_if_one_likes() -> 
         for key, keys, says in (
             ("kv", ["down"], "Load the model again now?"),
             ("seed", ["7"], "from the next message"),
+            ("packed_weights", ["1"], "Load the model again now?"),
         ):
             await pilot.press("f3")
             await until_text(pilot, "KV cache")
@@ -322,6 +358,7 @@ def test_what_counts_when_a_model_is_loaded_is_loaded_at_once_if_one_likes() -> 
                 await until_text(pilot, "The model is being loaded")
                 assert "was held with" not in screen_text(app)
                 go_on.set()
+        await until(pilot, lambda: len(loads) == 3)
 
     drive(app, steps, LARGE)
-    assert loads == [replace(CHOICE, ctx=512, kv="q4"), CHOICE], "as the settings say now"
+    assert loads == [replace(CHOICE, ctx=512, kv="q4"), CHOICE, CHOICE], "as the settings say now"

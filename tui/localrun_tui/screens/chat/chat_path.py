@@ -182,16 +182,14 @@ class ChatPath:
 
 
 def _held(messages: "Sequence[Message]") -> int:
-    """Tokens in the context after these messages, by estimate where none were counted: of an answer that was edited,
-    and a question without an answer."""
+    """Tokens in the context after these messages, by estimate where none were counted: of an answer that was edited or
+    cut off, and a question without an answer."""
     written = 0
     for message in reversed(messages):
-        if not (stats := message.stats):
-            written += about_tokens(n_bytes(message.text))
-            continue
+        stats = message.stats
         if held := stats.get("held_tokens"):
             return int(held) + written
-        written += int(stats.get("completion_tokens") or 0)
+        written += int(stats.get("completion_tokens") or about_tokens(n_bytes(message.text)))
         if prompt := stats.get("prompt_tokens"):
             return int(prompt) + written
-    return written  # of answers whose prompts a server did not count
+    return written

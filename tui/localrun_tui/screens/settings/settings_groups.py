@@ -60,6 +60,12 @@ CHOICES: dict[str, dict[str, str]] = {
         "mps": "a GPU of Apple",
         "reference": "plain PyTorch: slow, and what the others are checked with",
     },
+    "draft": {
+        "auto": "lookup, and a layer of the model where it has one and there is room",
+        "off": "each token by a step of its own",
+        "lookup": "words that follow the same words further up; takes no memory",
+        "mtp": "a layer of the model, even where it leaves little room for the context",
+    },
     "titles": {"on": "the model names a chat after its first answers", "off": "a chat is called as it begins"},
     "notify": {"on": "tells you when a long answer or a download is there", "off": "stays quiet"},
     "stop_on_loop": {
@@ -68,4 +74,6 @@ CHOICES: dict[str, dict[str, str]] = {
     },
 }
 UNITS = {"disk_cache": "GiB", "packed_weights": "GiB"}
-RELOADED = frozenset(["ctx", "kv", "window", "backend", "device", "threads", "isa"])  # count when a model is loaded
+RELOADED = frozenset(  # count when a model is loaded
+    ["ctx", "kv", "window", "disk_cache", "packed_weights", "backend", "device", "threads", "isa", "draft"]
+)

@@ -1,5 +1,6 @@
 """Rows of the settings screen: every setting with its value and what set it, and the servers. No widgets."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -29,6 +30,11 @@ class SettingRow:
     value: str
     source: str
     in_file: bool
+
+    @property
+    def choice(self) -> str:
+        """The one of its choices that counts, set or not; empty where none does."""
+        return next((one for one in self.setting.choices if re.match(rf"{one}\b", self.value)), "")
 
     @property
     def overridden(self) -> bool:

@@ -15,10 +15,9 @@ from localrun.base.settings import config_file, write_setting
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import change_endpoint
 from localrun_tui.keys_in_order import keys_wait_for_dialog, keys_wait_until
-from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
+from localrun_tui.screens.settings.choice_question import ask_for_choice
 from localrun_tui.screens.settings.endpoint_form import EndpointForm
-from localrun_tui.screens.settings.settings_groups import CHOICES
 from localrun_tui.screens.settings.settings_items import COLUMNS, SettingsItem, setting_detail, setting_item
 from localrun_tui.screens.settings.settings_rows import (
     ServerRow,
@@ -149,10 +148,7 @@ class SettingsScreen(Page[frozenset[str]]):
         elif row.key == "theme":
             keys_wait_for_dialog(self.run_worker(self._choose_theme()), self.app)
         elif row.setting.choices:
-            words = CHOICES.get(row.key, {})
-            rows = [(choice, choice, words.get(choice, "")) for choice in row.setting.choices]
-            question = f"{row.key}: {row.setting.help}"
-            self.app.push_screen(AskOne(question, rows, current=row.value), lambda word: self._write(row.key, word))
+            ask_for_choice(self, row, lambda word: self._write(row.key, word))
         else:
             self._editing = row
             self.add_class("-editing")
