@@ -98,7 +98,6 @@ class Setting:
 
     @property
     def takes_file(self) -> bool:
-        """Whether it may be the path of a model, too."""
         return isinstance(self.parse, one_of_or_file)
 
     @property
@@ -106,8 +105,7 @@ class Setting:
         """Accepted values in words; empty where any text will do."""
         if isinstance(self.parse, whole | real):
             return self.parse.range
-        path = ", or the path of a model" if self.takes_file else ""
-        return ", ".join(self.choices) + path
+        return ", ".join(self.choices) + (", or the path of a model" if self.takes_file else "")
 
 
 SETTINGS: dict[str, Setting] = {
@@ -237,8 +235,7 @@ def write_setting(key: str, value: str | None) -> Path:
         with locked(home / LOCK):  # of two that change it at once, the second changes what the first wrote
             write_whole(path, _changed(path, key, "auto" if key == "ctx" and parsed == 0 else parsed))
     except OSError as error:
-        what = f"{path} cannot be written: {error.strerror}"
-        raise StorageError(what, "free some space; nothing was changed") from None
+        raise StorageError(f"{path} cannot be written: {error.strerror}", "free space; nothing was changed") from None
     return path
 
 

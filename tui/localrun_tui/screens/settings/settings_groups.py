@@ -64,7 +64,7 @@ CHOICES: dict[str, dict[str, str]] = {
         "auto": "lookup, and a layer of the model where it has one and there is room",
         "off": "each token by a step of its own",
         "lookup": "words that follow the same words further up; takes no memory",
-        "mtp": "a layer of the model, even where it leaves little room for the context",
+        "mtp": "as auto: a model without such a layer answers, too",
     },
     "titles": {"on": "the model names a chat after its first answers", "off": "a chat is called as it begins"},
     "notify": {"on": "tells you when a long answer or a download is there", "off": "stays quiet"},
