@@ -111,7 +111,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "/tools",
         "Tools",
-        "that the model may call, and what they may do",
+        "that the model may call, of MCP servers, too, and what they may do",
         "[NAMES|none|allow FOLDER|forget NUMBER]",
     ),
     Command(
@@ -145,7 +145,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("/quit", "Quit", "chats are kept; /bye and /exit, too", action="app.quit"),
 )
 
-_OTHER_NAMES = {"/bye": "/quit", "/exit": "/quit"}  # as other programs call them
+# As other programs call them.
+_OTHER_NAMES = {"/bye": "/quit", "/exit": "/quit", "/clear": "/new", "/history": "/list", "/mcp": "/tools"}
 
 
 def commands_of(face: Face) -> dict[str, Command]:

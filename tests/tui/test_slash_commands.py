@@ -27,6 +27,7 @@ def test_the_menu_narrows_as_one_types() -> None:
     assert names("/") == list(commands_of("app"))
     assert names("/se")[:4] == ["/search", "/sees", "/serve", "/settings"]
     assert names("/hlp") == ["/help"]
+    assert (names("/mcp"), names("/hugging"), names("/exit")) == (["/tools"], ["/token"], ["/quit"]), "as described"
     assert [names(text) for text in ("", "a/", "/usr/", "/save x", "//", "/zzz")] == [[]] * 6
 
 

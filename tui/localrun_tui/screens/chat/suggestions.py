@@ -13,13 +13,14 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from localrun.base.dataclass import dataclass
-from localrun.chat.commands import COMMANDS
+from localrun.chat.commands import COMMANDS, Command
 from localrun.chat.files import FoundFile
 from localrun_tui.state.files import look_at
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.marked_options import MarkedOptions
 
 _SLASH = re.compile(r"/[a-z-]*\Z")
+_LEAST = 3  # letters of a word in a description
 _NAME_CELLS = max(len(command.name) for command in COMMANDS)
 
 
@@ -39,15 +40,17 @@ class Suggestion:
 
 
 def suggested_commands(text: str) -> list[Suggestion]:
-    """Commands that begin with a text; none unless it is one word behind a slash."""
+    """Commands whose names have a text, else those that are described with it; none unless it is one word behind a
+    slash."""
     if not _SLASH.match(text):
         return []
     wanted, search = text[1:], FuzzySearch()
     known = [command for command in COMMANDS if "app" in command.faces]
     if wanted:
         scores = {command.name: search.match(wanted, command.name[1:])[0] for command in known}
-        known = sorted((one for one in known if scores[one.name]), key=lambda one: -scores[one.name])
-        known.sort(key=lambda one: not one.name.startswith(text))
+        named = sorted((one for one in known if scores[one.name]), key=lambda one: -scores[one.name])
+        named.sort(key=lambda one: not one.name.startswith(text))
+        known = named or [one for one in known if _is_described(one, wanted)]
     rows = [
         Content.assemble(
             (f"{one.name:<{_NAME_CELLS}}  ", "bold"),
@@ -57,6 +60,11 @@ def suggested_commands(text: str) -> list[Suggestion]:
         for one in known
     ]
     return [Suggestion(one.name, row, not one.needs_arguments) for one, row in zip(known, rows, strict=True)]
+
+
+def _is_described(command: Command, wanted: str) -> bool:
+    """Whether a word of its description begins so."""
+    return len(wanted) >= _LEAST and re.search(rf"\b{wanted}", f"{command.title} {command.help}", re.I) is not None
 
 
 class SuggestionMenu(Horizontal):
