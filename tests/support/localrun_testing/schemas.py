@@ -1,5 +1,6 @@
 """The JSON of every command, as JSON Schema. `tools/write_json_docs.py` turns it into docs/json.md."""
 
+import functools
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
@@ -886,4 +887,13 @@ SCHEMAS: dict[str, Schema] = {
 
 def check(value: Any, name: str) -> None:
     """Fails unless `value` has the shape of SCHEMAS[name]."""
-    jsonschema.validate(value, SCHEMAS[name])
+    if error := jsonschema.exceptions.best_match(_validator(name).iter_errors(value)):
+        raise error
+
+
+@functools.cache
+def _validator(name: str) -> Any:
+    """Made once: checking the schema itself takes much longer than checking a value by it."""
+    kind = jsonschema.validators.validator_for(SCHEMAS[name])
+    kind.check_schema(SCHEMAS[name])
+    return kind(SCHEMAS[name])
