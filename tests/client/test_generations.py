@@ -14,10 +14,12 @@ from localrun_testing.waiting import PATIENCE, until
 from localrun.base.events import Completion, Done, Token
 from localrun.base.request import LoadOptions, Request, Sampling
 from localrun.base.resources import resource
+from localrun.client.channel import EngineChannel
 from localrun.client.endpoint import Endpoint
 from localrun.client.interface import EngineClient, Generation
 from localrun.client.local import LocalClient
 from localrun.client.remote import RemoteClient
+from localrun.client.wire import Call, View, pack
 from localrun.client.worker import WorkerClient
 
 pytestmark = pytest.mark.process
@@ -93,6 +95,30 @@ def test_one_that_is_cancelled_before_it_began_in_a_worker() -> None:
         assert Listener(other).end().completion_tokens == 30
         assert client._worker is not None
         assert not client._worker._inboxes
+
+
+class Silent(EngineChannel):
+    """A channel whose other end says nothing."""
+
+    pid = None
+
+
+def test_the_garbage_collector_may_end_an_answer_amid_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs at any allocation, in the thread that asks for the next answer. That one waited for itself, and everybody
+    for it."""
+    channel = Silent()
+    left = channel.call(View())
+
+    def pack_and_collect(call: Call) -> bytes:
+        channel.drop(left)
+        return pack(call)
+
+    monkeypatch.setattr("localrun.client.channel.pack", pack_and_collect)
+    asking = threading.Thread(target=channel.call, args=(View(),), daemon=True)
+    asking.start()
+    asking.join(PATIENCE)
+    assert not asking.is_alive()
+    assert left.number not in channel._inboxes
 
 
 def test_at_a_server() -> None:
