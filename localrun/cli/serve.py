@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import select
 import signal
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -214,4 +216,15 @@ def log_request(live: "LiveRequest") -> None:
         read = f"{live.read_tokens} of {live.prompt_tokens} tokens read, {live.cached_tokens} of them cached"
         tokens = f", {read}, {live.written_tokens} written"
     client = f" for {clean(live.client, keep_newlines=False)}" if live.client else ""
-    note(f"{time.strftime('%H:%M:%S')} {live.protocol}{client}: {live.ended} after {seconds:.1f} s{tokens}")
+    if _is_taken(sys.stderr):  # else all answers would wait with the line
+        note(f"{time.strftime('%H:%M:%S')} {live.protocol}{client}: {live.ended} after {seconds:.1f} s{tokens}")
+
+
+def _is_taken(stream: TextIO) -> bool:
+    """Whether somebody takes what is written: a pipe may be full, and a terminal stopped with Ctrl-S."""
+    if os.name != "posix":
+        return True
+    try:
+        return bool(select.select((), (stream,), (), 0)[1])
+    except (OSError, ValueError):  # no file of the system
+        return True

@@ -1,6 +1,8 @@
 """Requests under way can be seen and cancelled; what is over is counted."""
 
 import json
+import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -153,6 +155,22 @@ def test_the_log_says_who_ended_a_request_and_how_far_it_was(
     logged = capsys.readouterr().err
     assert says in logged
     assert "secret" not in logged
+
+
+def test_a_log_that_nobody_reads_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrapper's pipe, or a terminal that was stopped."""
+    live = LiveRequest("/v1", "c", "m", "")
+    live.end("done")
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)  # so that what would wait fails
+    with open(reading, "rb", buffering=0) as log, open(writing, "w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        n_held = os.write(writing, bytes(1 << 22))
+        log_request(live)
+        while n_held > 0:
+            n_held -= len(log.read(n_held))
+        log_request(live)
+        assert b": done after" in log.read(1000)
 
 
 def test_top_shows_the_same(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
