@@ -14,7 +14,11 @@ from localrun.ops.kv import BLOCK_TOKENS
 
 CONTEXT = 512  # so that the oldest turns are dropped now and then
 PAIRWISE: tuple[tuple[str, KVCodecName], ...] = (  # every kind of layer, and every codec
-    *(("olmo3", "f32"), ("gemma3", "q8"), ("gpt-oss", "q4"), ("qwen3.5", "f16"), ("lfm2", "k8v4")),
+    ("olmo3", "f32"),
+    ("gemma3", "q8"),
+    ("gpt-oss", "q4"),
+    ("qwen3.5", "f16"),
+    ("lfm2", "k8v4"),
 )
 
 
