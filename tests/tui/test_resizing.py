@@ -21,6 +21,7 @@ from localrun.chat.tree import Message
 from localrun_tui.markdown.wide import Wide
 from localrun_tui.screens.chat.inspector import Lines
 from localrun_tui.screens.chat.message_document import MessageDocument
+from localrun_tui.screens.chat.panels import Panels
 from localrun_tui.screens.downloads import downloads
 from localrun_tui.screens.models import precision_items, storage_screen
 from localrun_tui.screens.models.model_items import CATALOGUE_COLUMNS, DISK_COLUMNS, HUB_COLUMNS, REMOTE_COLUMNS
@@ -216,6 +217,25 @@ def test_a_panel_that_was_opened_where_there_was_little_room_stays_where_there_i
             assert panel.size.width > 0, width
 
     drive(app, steps)
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_panels_know_the_room_before_they_have_styles(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else all of them are styled twice when the app starts."""
+    app, _ = chat_app()
+    update, again = Panels.update_node_styles, []
+
+    def watched(panels: Panels, animate: bool = True) -> None:
+        again.extend([panels.size] if panels.is_mounted else [])
+        update(panels, animate)
+
+    monkeypatch.setattr(Panels, "update_node_styles", watched)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        assert again == []
+
+    drive(app, steps, size)
 
 
 def test_the_words_in_an_empty_editor_are_not_cut() -> None:

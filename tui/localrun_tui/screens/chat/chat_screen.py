@@ -74,6 +74,7 @@ class ChatScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Horizontal(self.top_bar, id="bar")
+        self.panels.begin(self.app.size.width)
         yield self.panels
         yield self.status_line
         yield KeyBar()

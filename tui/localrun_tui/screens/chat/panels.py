@@ -36,6 +36,10 @@ class Panels(Horizontal):
 
     # ---- opening and closing
 
+    def begin(self, width: int) -> None:
+        """On a screen of this width: what is in here has its styles once, instead of again at the first resize."""
+        self.set_class(width < _WIDE, "-narrow")
+
     def show(self, panel: HistoryList | Inspector, shown: bool) -> None:
         """Open a panel, or close it."""
         self._gave_way.discard(panel)
