@@ -6,7 +6,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from localrun_testing.random_drafts import WORLDS, check_nothing_is_lost, open_world, run
+from localrun_testing.draft_worlds import WORLDS, open_world
+from localrun_testing.random_drafts import check_nothing_is_lost, run
 
 from localrun.backends.cpu.library import load_library
 
