@@ -10,6 +10,7 @@ from localrun.base.dataclass import dataclass
 from localrun.base.processors import usual_threads
 
 IDLE_ROUNDS, MOST_ROUNDS = 3, 8  # of about a tenth of a second; more while others compute
+MOST_SECONDS = 2.0  # after which no other round begins: where many programs compute, each takes seconds
 OTHERS = 0.15  # of all processors that others may use while a machine counts as idle
 
 
@@ -52,9 +53,11 @@ def probe(backend: Backend) -> Probed:
 def best_of(rounds: Iterator[Probed]) -> Probed:
     """The highest of each figure, of idle rounds where there are some; a few of those are enough."""
     taken: list[Probed] = []
+    until = time.monotonic() + MOST_SECONDS
     for one in rounds:
         taken.append(one)
-        if sum(each.idle for each in taken) >= IDLE_ROUNDS or len(taken) >= MOST_ROUNDS:
+        enough = sum(each.idle for each in taken) >= IDLE_ROUNDS or len(taken) >= MOST_ROUNDS
+        if enough or time.monotonic() > until:
             break
     good = [one for one in taken if one.idle] or taken
     read, macs, wide = (max(f) for f in zip(*((one.read_bytes, one.macs, one.wide_macs) for one in good), strict=True))

@@ -5,8 +5,9 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from itertools import chain, repeat
+from itertools import chain, count, repeat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -95,6 +96,15 @@ def test_quiet_rounds_count_and_busy_ones_only_where_there_is_nothing_else() -> 
     assert (found, len(taken)) == (BUSY, MOST_ROUNDS)
     low, high = replace(QUIET, read_bytes=1e9), replace(QUIET, macs=9e11)
     assert best_of(iter([low, high, low])) == replace(QUIET, macs=9e11)
+
+
+def test_nobody_waits_for_more_than_one_round_of_a_machine_that_others_keep_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A round waits until all threads compute at once: beside ten other programs `show` took a quarter of a minute."""
+    seconds = count(0.0, 4.0)
+    monkeypatch.setattr("localrun.fit.probe.time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    assert best_of(iter([BUSY])) == best_of(iter([BUSY, QUIET, QUIET])) == BUSY
 
 
 def test_the_processors_that_others_used() -> None:
