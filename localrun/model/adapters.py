@@ -63,8 +63,10 @@ class OpenedAdapter:
             return None
         a, b = self.file.read_a(ref.name), self.file.read_b(ref.name)[rows_in_file(ref)]
         packed_a, packed_b, factor = layout.low_rank(a, b, device)
-        scale = np.float32(self.scale * self.file.pairs[ref.name].scale * factor)
-        return LowRank(packed_a, packed_b, float(scale))
+        scale = self.scale * self.file.pairs[ref.name].scale * factor
+        if abs(scale) > float(np.finfo(np.float32).max):
+            raise bad_file("BAD_TENSOR", f"the numbers for {shown(ref.name)} are too large", self.file.path)
+        return LowRank(packed_a, packed_b, float(np.float32(scale)))
 
 
 def match(file: AdapterFile, scale: float, arch: Arch, config: ModelConfig) -> OpenedAdapter:

@@ -1,6 +1,7 @@
 """Adapters as PEFT, MLX and llama.cpp write them: what is read of them, and what is refused, by name."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from safetensors.torch import load_file, save_file
 from localrun.base.adapter_choice import AdapterChoice, read_adapter
 from localrun.base.errors import LocalrunError, ModelFileError, NotFoundError
 from localrun.formats.adapters.detect import open_adapter
+from localrun.formats.adapters.peft import Patterns
+from localrun.formats.metadata import Metadata
 
 Q, DOWN = "model.layers.0.self_attn.q_proj.weight", "model.layers.1.mlp.down_proj.weight"
 PAIRS = random_pairs({Q: (24, 32), DOWN: (32, 48)}, rank=3)
@@ -64,6 +67,7 @@ PEFT_REFUSED: dict[str, tuple[Change, str]] = {
     "eyes": (tensors(base_model__model__vision_tower__layers__0__q_proj__lora_A__weight=M(3, 9)), "eyes"),
     "a type of no float": (tensors(**{A_OF_Q: torch.ones(3, 32, dtype=torch.int32)}), "I32"),
     "patterns that never end": (config(rank_pattern={"(a+)+b": 3}), "pattern"),
+    "patterns that take long": (config(rank_pattern={".*a.*b.*": 3}), "pattern"),
     "no pattern": (config(alpha_pattern={"q_proj(": 3}), "pattern"),
 }  # fmt: skip
 PEFT_LIES: dict[str, tuple[Change, str]] = {
@@ -97,6 +101,13 @@ MLX_LIES: dict[str, tuple[Change, str]] = {
 }
 
 
+# Of rank_pattern and alpha_pattern, as people write them.
+EXPRESSIONS = (
+    *("q_proj", "^model.layers.1.mlp.down_proj", r"layers\.[01]\.mlp", r"layers\.\d+\.self_attn\.q_proj"),
+    *(r".*layers\.1\..*down_proj", r".*\.self_attn\.[qk]_proj", ".*attn.*", ".*_proj|mlp", r"(q|down)_proj", ".*"),
+)
+
+
 def cases(table: dict[str, tuple[Change, str]]) -> list[Any]:
     return [pytest.param(*values, id=name) for name, values in table.items()]
 
@@ -108,6 +119,13 @@ def test_what_is_wrong_with_an_adapter_of_peft_is_said(change: Change, told: str
         open_adapter(tmp_path)
     assert caught.value.exit_code == 6
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("pattern", EXPRESSIONS)
+def test_patterns_fit_the_modules_that_they_fit_in_peft(pattern: str) -> None:
+    patterns = Patterns(Metadata({"alpha_pattern": {pattern: 5}}, Path("adapter_config.json")), "alpha_pattern")
+    for module in (Q.removesuffix(".weight"), DOWN.removesuffix(".weight"), "layers.11.self_attn.q_proj"):
+        assert (patterns.value(module, 1.0) == 5) == bool(re.match(rf"(.*\.)?({pattern})$", module)), module
 
 
 @pytest.mark.parametrize(("change", "told"), cases(MLX_REFUSED | MLX_LIES))

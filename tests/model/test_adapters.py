@@ -161,6 +161,14 @@ def test_an_adapter_of_another_architecture_is_refused(tiny_folder: TinyFile, tm
         Stepper(tiny_folder("llama"), adapters=[(adapter, 1.0)])
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_numbers_beyond_all_scales_are_refused(tiny_folder: TinyFile, tmp_path: Path) -> None:
+    folder = tiny_folder("llama")
+    pairs = {name: Pair(1e25 * pair.a, 1e25 * pair.b) for name, pair in pairs_of_folder(folder).items()}
+    with pytest.raises(ModelFileError, match="too large"):
+        Stepper(folder, native_threads=2, adapters=[(write_peft(tmp_path / "adapter", pairs), 1.0)])
+
+
 @pytest.mark.parametrize("native_threads", [0, 2])
 def test_memory_of_adapters_is_counted(native_threads: int, tiny_folder: TinyFile, tmp_path: Path) -> None:
     """Of the matrices, and of what a step holds between the two of a weight."""

@@ -131,10 +131,11 @@ class Patterns:
 
 
 def _expression(pattern: str, path: Path) -> re.Pattern[str]:
-    """Compile a pattern with at most one repetition, so that no name takes long."""
+    """Compile a pattern with at most one repetition beside that of what precedes, so that no name takes long."""
+    takes_all = pattern.startswith(".*") and "|" not in pattern  # what precedes, too
     try:
-        if len(pattern) <= _MAX_EXPRESSION and sum(pattern.count(sign) for sign in "*+{?") <= 1:
-            return re.compile(rf"(?:.*\.)?(?:{pattern})$")
+        if len(pattern) <= _MAX_EXPRESSION and sum(pattern.count(sign) for sign in "*+{?") <= 1 + takes_all:
+            return re.compile(rf"(?:{pattern})$" if takes_all else rf"(?:.*\.)?(?:{pattern})$")
     except re.error:
         pass
     raise unsupported(path, f"the pattern {shown(pattern)} is not understood here")
