@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from localrun.base.dataclass import dataclass
-from localrun.base.errors import NotFoundError
+from localrun.base.errors import ModelFileError, NotFoundError
 from localrun.formats.files import Stamp, bad_file, open_regular, read_small, read_up_to, shown, stamp_of
 from localrun.formats.json_files import parse_json
 from localrun.formats.safetensors_header import read_header
@@ -31,6 +31,10 @@ class Index:
 
     path: Path
     shards: frozenset[str]  # file names
+
+    def missing(self, name: str) -> ModelFileError:
+        """The error for a shard that is not there."""
+        return bad_file("MISSING_SHARD", f"the file {shown(name)} is missing", self.path, hint=_SHARD_HINT)
 
 
 def open_shard(path: Path) -> Shard:
@@ -60,7 +64,12 @@ def check_with_library(path: Path) -> None:
 
 
 def read_index(path: Path) -> Index:
-    weight_map = parse_json(read_small(path, MAX_INDEX_BYTES), path, "BAD_INDEX").get("weight_map")
+    return parse_index(read_small(path, MAX_INDEX_BYTES), path)
+
+
+def parse_index(raw: bytes, path: Path) -> Index:
+    """Raises ModelFileError for one that names no shards, or names that no shard can have."""
+    weight_map = parse_json(raw, path, "BAD_INDEX").get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise bad_file("BAD_INDEX", "it has no weight_map", path, hint=_INDEX_HINT)
     for name in {str(name): name for name in weight_map.values()}.values():
@@ -76,9 +85,7 @@ def open_set(index: Index) -> list[Shard]:
         try:
             shards.append(open_shard(index.path.with_name(name)))
         except NotFoundError:
-            raise bad_file(
-                "MISSING_SHARD", f"the file {shown(name)} is missing", index.path, hint=_SHARD_HINT
-            ) from None
+            raise index.missing(name) from None
     return shards
 
 

@@ -14,6 +14,7 @@ from localrun.formats.gguf_names import is_gguf, is_weights
 from localrun.formats.json_files import parse_json
 from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors_header import read_header as read_safetensors_header
+from localrun.formats.safetensors_shards import MAX_INDEX_BYTES, parse_index
 from localrun.formats.source import TensorInfo
 from localrun.hub.api import file_url, patiently, read_small_file
 from localrun.hub.connection import MIRROR_HINT
@@ -21,6 +22,7 @@ from localrun.hub.header_model import HeaderModel, read_key_values
 from localrun.hub.hf_cache import find_stored
 from localrun.hub.http import Http
 from localrun.hub.http_errors import check_status
+from localrun.hub.model_files import SAFETENSORS_INDEX
 from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.url_origin import host_of
 from localrun.hub.variants import Variant
@@ -84,9 +86,21 @@ def read_headers(http: Http, repo: RemoteRepo, files: Sequence[RemoteFile]) -> H
             header = read_header(fetch, file.size, place)
             values = values or header.metadata
         tensors |= header.tensors if form == "gguf" else read_safetensors_header(fetch, file.size, place)
+    if form == "safetensors":
+        _check_index(http, repo, {file.path for file in files})
     metadata = Metadata(values, path) if form == "gguf" else _read_config(http, repo)[0]
     joined = join_quantised(tensors, metadata) if form == "safetensors" else {}
     return HeaderModel(path, form, metadata, 0, with_joined(tensors, joined), fetches)
+
+
+def _check_index(http: Http, repo: RemoteRepo, names: set[str]) -> None:
+    """Raise ModelFileError where the index of several files names one that is not among them."""
+    if SAFETENSORS_INDEX not in names or "model.safetensors" in names:
+        return
+    raw = read_small_file(http, repo, SAFETENSORS_INDEX, MAX_INDEX_BYTES)
+    index = parse_index(raw, Path(repo.name) / SAFETENSORS_INDEX)
+    for name in sorted(index.shards - names):
+        raise index.missing(name)
 
 
 def _read_config(http: Http, repo: RemoteRepo) -> tuple[Metadata, int]:

@@ -175,6 +175,18 @@ def checkpoint(without: str = "", **changes: object) -> Files:
     return files
 
 
+@pytest.mark.parametrize("other", ["model-00003-of-00003.safetensors", "../../evil.safetensors", ""])
+def test_an_index_that_names_what_is_not_there_is_told_before_the_download(
+    tmp_path: Path, hub_says: Callable[[Files], tuple[str, int]], other: str
+) -> None:
+    index = "model.safetensors.index.json"
+    files = checkpoint()
+    weight_map = json.loads(files[index])["weight_map"]
+    files[index] = json.dumps({"weight_map": weight_map | {"lm_head.weight": other} if other else {}}).encode()
+    said, _ = hub_says(files)
+    assert said == loader_says(tmp_path, files) != ""
+
+
 CHECKPOINTS = {
     "whole": checkpoint(),
     "no matrix": checkpoint("model.layers.0.mlp.up_proj.weight"),
