@@ -37,7 +37,7 @@ class Panels(Horizontal):
     # ---- opening and closing
 
     def begin(self, width: int) -> None:
-        """On a screen of this width: what is in here has its styles once, instead of again at the first resize."""
+        """Know the room before anything in here has styles: at the first resize all would be styled again."""
         self.set_class(width < _WIDE, "-narrow")
 
     def show(self, panel: HistoryList | Inspector, shown: bool) -> None:
