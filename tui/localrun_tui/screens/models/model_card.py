@@ -62,12 +62,13 @@ def stored_card(model: StoredModel, budget: int) -> ModelCard:
     from localrun.formats.detect import open_model_file
 
     entry = next((one for one in read_catalogue().values() if _is_of(model.name, one)), None)
+    is_ours = model.source == "builtin"  # its file is a part of localrun
     card = ModelCard(
         f"{shown_name(model.name)} {model.precision}".strip(),
         licence=entry["licence"] if entry else "",
         note=entry["note"] if entry else "",
-        date=_date(model.path),
-        place="" if model.source == "builtin" else str(model.path),
+        date="" if is_ours else _date(model.path),
+        place="" if is_ours else str(model.path),
     )
     try:
         source = open_model_file(model.path)
