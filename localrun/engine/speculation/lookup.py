@@ -9,8 +9,6 @@ thought to go on beside them.
 from array import array
 from collections.abc import Sequence
 
-import numpy as np
-
 from localrun.cache.branches import BEFORE, BREAK, other_branches
 from localrun.cache.node import common_prefix
 from localrun.cache.prefix import PrefixTree
@@ -20,19 +18,17 @@ from localrun.engine.speculation.drafter import DraftedTokens
 GRAM = 3  # tokens that have to be the same
 LONGEST = 32  # tokens of a match that count
 PLACES = 8  # earlier places that are compared
-SLOT_BITS = 16  # places of a text begin in 2^16 slots, by hash
-MULTIPLIER = 0x9E3779B1  # Knuth's, of the golden ratio
+TOKEN_BITS = 18  # of a token in the key of three; tokens of larger vocabularies share keys, which costs a comparison
 NOWHERE = -1
 QUOTED = 6  # tokens of a match that make a quotation
 MOST_CHANGED = 16  # tokens in a row that match nothing, after which it is over
 MOST_EARLIER = 16384  # tokens of other branches
 MOST_KEPT = 4  # chats
-MOST_READ = 1024  # tokens that a look notes, which takes a tenth of a millisecond
-MANY = 96  # tokens that numpy is faster for, whose code a step has pushed out of the caches
+MOST_READ = 256  # tokens that a look notes, which takes a tenth of a millisecond
 
 
 class Lookup:
-    """The earlier places of a text that its end is compared with: 12 bytes a token, and 256 KiB.
+    """The earlier places of a text that its end is compared with: some 130 bytes a token.
 
     It is kept step by step: a text that grows is read on, and one that begins like the one before is read from there.
     """
@@ -68,7 +64,7 @@ class Lookup:
         self._text.extend(token_ids[len(self._text) :])
         self._ids.extend(token_ids[len(self._ids) - self._start :])
         known, end = len(self._before), min(len(self._ids), len(self._before) + most)
-        (self._add_many if end - known > MANY else self._add)(known + 1, end)
+        self._add(known + 1, end)
         return end == len(self._ids)
 
     def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
@@ -141,35 +137,19 @@ class Lookup:
         self._n_alike = self._distance = 0  # those tokens, and how far from the end the place of the newest draft is
 
     def _forget_places(self) -> None:
-        self._newest = array("i", [NOWHERE]) * (1 << SLOT_BITS)  # by slot: where three such tokens ended
-        self._before = array("i")  # by place: the one before it in the same slot
+        self._newest: dict[int, int] = {}  # by key: where three such tokens ended
+        self._before = array("i")  # by place: the one before it with the same key
 
     def _add(self, first: int, end: int) -> None:
-        """Note the places from `first` to `end`."""
+        """Note the places from `first` to `end`, in Python: between two steps numpy's code is out of the caches."""
         before, newest = self._before, self._newest
         before.extend([NOWHERE] * (min(end + 1, GRAM) - first))
         first = max(first, GRAM)
         ids = self._ids[first - GRAM : end]
-        for place, three in enumerate(zip(ids, ids[1:], ids[2:], strict=False), first):
-            slot = slot_of(*three)
-            before.append(newest[slot])
-            newest[slot] = place
-
-    def _add_many(self, first: int, end: int) -> None:
-        """The same for a whole prompt, which takes a millisecond for 16,000 tokens."""
-        self._add(first, GRAM - 1)
-        places = np.arange(max(first, GRAM), end + 1, dtype=np.int32)
-        slots = slots_of(np.array(self._ids[places[0] - GRAM : end], np.uint64))
-        order = np.argsort(slots, kind="stable")
-        by_slot, places = slots[order], places[order]
-        newest = np.frombuffer(self._newest, np.int32)
-        before, same = newest[by_slot], by_slot[1:] == by_slot[:-1]
-        before[1:][same] = places[:-1][same]
-        last = np.append(~same, True)
-        newest[by_slot[last]] = places[last]
-        in_order = np.empty_like(before)
-        in_order[order] = before
-        self._before.frombytes(in_order.tobytes())
+        for place, (a, b, c) in enumerate(zip(ids, ids[1:], ids[2:], strict=False), first):
+            key = (((a << TOKEN_BITS) + b) << TOKEN_BITS) + c
+            before.append(newest.get(key, NOWHERE))
+            newest[key] = place
 
 
 class Lookups:
@@ -194,20 +174,6 @@ class Lookups:
         if len(self._kept) > MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         return lookup
-
-
-def slot_of(a: int, b: int, c: int) -> int:
-    """The slot of three tokens."""
-    return (((a * MULTIPLIER + b) * MULTIPLIER + c) * MULTIPLIER & 0xFFFFFFFF) >> (32 - SLOT_BITS)
-
-
-def slots_of(ids: np.ndarray) -> np.ndarray:
-    """The slot of every three tokens of ids, u64 [n] -> u16 [n - 2], which sort fastest; sums wrap around, which
-    leaves the low bits right."""
-    multiplier = np.uint64(MULTIPLIER)
-    mixed = ((ids[:-2] * multiplier + ids[1:-1]) * multiplier + ids[2:]) * multiplier
-    slots: np.ndarray = (mixed.astype(np.uint32) >> np.uint32(32 - SLOT_BITS)).astype(np.uint16)
-    return slots
 
 
 def n_alike(a: Sequence[int], b: Sequence[int]) -> int:

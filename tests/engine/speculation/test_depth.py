@@ -24,7 +24,7 @@ from localrun.engine.speculation.depth import (
 from localrun.engine.speculation.draft_cost import DraftCost
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.learnt_cost import MOST_WEIGHT, LearntCost
-from localrun.engine.speculation.looks import FIRST_LOOKS
+from localrun.engine.speculation.looks import FIRST_LOOKS, INTERRUPTED
 from localrun.engine.speculation.record import Record
 from localrun.engine.step_plan import StepPlan, StepWork
 
@@ -342,6 +342,11 @@ class GuessingWorld(World):
 PASS = 0.08
 
 
+def knows_looks(depths: Depths, seconds: float) -> None:
+    """Have looks been measured to take so long."""
+    depths.looks.usual, depths.looks.n_cold = seconds, 0
+
+
 @given(st.floats(0.001, 3.0), st.integers(1, 4))
 def test_looking_for_drafts_takes_no_more_than_its_share(look: float, n: int) -> None:
     """Answers in which nothing is found: looks and rests take turns."""
@@ -349,6 +354,7 @@ def test_looking_for_drafts_takes_no_more_than_its_share(look: float, n: int) ->
     plan = StepPlan(tuple(StepWork(one, 1) for one in answers))
     n_steps, n_looks = 1, 0
     depths.observe(plan, 1.0)
+    knows_looks(depths, look)
     while n_steps < 2000:
         depths.looked(answers, look)
         n_looks += 1
@@ -365,6 +371,7 @@ def test_before_the_first_step_of_an_answer_there_is_no_look() -> None:
     depths, answers = Depths(), [begun()]
     depths.looked(answers, 0.0)
     depths.observe(StepPlan((StepWork(answers[0], 1),)), 1.0)
+    knows_looks(depths, 0.5)
     depths.looked(answers, 0.5)
     assert depths.rest(answers) >= (0.5 - FIRST_LOOKS - LOOKS) / LOOKS - 1
 
@@ -372,11 +379,12 @@ def test_before_the_first_step_of_an_answer_there_is_no_look() -> None:
 def test_a_look_that_is_interrupted_does_not_end_looking() -> None:
     depths, answers = Depths(), [begun()]
     depths.observe(StepPlan((StepWork(answers[0], 1),)), 1.0)
+    knows_looks(depths, 0.01)
     for _ in range(3):
         depths.looked(answers, 0.01)
         depths.rested(answers, depths.rest(answers))
     depths.looked(answers, 5.0)
-    assert depths.rest(answers) <= 8 * 0.01 / LOOKS
+    assert depths.rest(answers) <= INTERRUPTED * 0.01 / LOOKS
     for _ in range(20):
         depths.looked(answers, 5.0)  # they do take so long
     assert depths.rest(answers) > 5.0 / LOOKS

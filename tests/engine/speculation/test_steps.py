@@ -9,6 +9,7 @@ from localrun_testing.small_model import greedy
 
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.generation import GenerationState
+from localrun.engine.speculation.looks import COLD, USUAL, Looks
 from localrun.engine.speculation.lookup import Lookup
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.step_plan import StepPlan, StepWork
@@ -75,7 +76,7 @@ def test_the_first_step_after_a_start_tells_no_cost(speculation: Speculation) ->
 
 def begun_after_dear_looks(speculation: Speculation, gained: float) -> Answer:
     """An answer whose first step is over, where a look takes as long as a step, and lookups gained this lately."""
-    speculation.depths.looks.took(1.0)
+    speculation.depths.looks.usual = 1.0
     speculation.depths.looks.ended(gained)
     answer = Answer(speculation, NEW[0])
     for token in NEW[1:3]:  # the very first step of an engine tells no cost
@@ -89,6 +90,21 @@ def test_where_a_look_takes_long_and_gained_nothing_the_first_one_waits(speculat
         answer.go_on(token)
     assert answer.state.figures.n_searched == 0
     assert speculation.depths.records[answer.state.number].gained == 0.0
+
+
+def test_looks_that_run_code_for_the_first_time_keep_no_answer_from_looking() -> None:
+    looks = Looks()
+    assert [looks.took(0.004) for _ in range(COLD)] == [USUAL] * COLD
+    assert looks.first(0.004) > 0
+    assert looks.took(0.0001) == 0.0001
+
+
+def test_a_cost_that_keeps_answers_from_looking_is_doubted() -> None:
+    """Such answers do not measure it again."""
+    looks = Looks()
+    looks.usual = 0.01
+    waits = [looks.first(0.004) for _ in range(40)]
+    assert waits[0] < 0 < waits[-1]
 
 
 def test_where_lookups_gained_it_does_not_wait(speculation: Speculation) -> None:
