@@ -87,7 +87,8 @@ class ChatPath:
                 shown, when = stage, time.monotonic()
                 yield
             with suppress(TimeoutError):
-                await asyncio.wait_for(over.wait(), seconds)
+                async with asyncio.timeout(seconds):  # without a task, which each drawing would wait for
+                    await over.wait()
 
     async def _show_live(self) -> None:
         if self.live is not None and self.live.turn.chat is self._session.chat:
