@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -72,25 +73,29 @@ def test_a_program_runs_on_a_server_of_its_own_that_ends_with_it(tmp_path: Path)
     assert localrun("top").code == 3
 
 
-@pytest.mark.process
-def test_ctrl_c_is_for_the_program(tmp_path: Path) -> None:
-    """To many it ends an answer, not the program: neither that nor its server ends, while it wants to go on."""
-    program = tmp_path / "llm"
-    program.write_text(
-        "#!/bin/sh\ntrap 'echo heard' INT\necho ready\nread line\nread line\n"
-        'curl --silent --fail --output /dev/null "${3}/models" && echo answered && exit 5\n'
-    )
+def launch(folder: Path, script: str, **how: Any) -> subprocess.Popen[str]:
+    """`localrun launch llm`, where llm is this script of a shell; `how`: keywords of Popen."""
+    program = folder / "llm"
+    program.write_text(f"#!/bin/sh\n{script}")
     program.chmod(0o700)
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    launched = subprocess.Popen(
+    return subprocess.Popen(
         [*COMMAND, "launch", "llm", "--model", "builtin"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=environment(PATH=path),
-        preexec_fn=hear_interrupts,
-        start_new_session=True,
+        env=environment(PATH=f"{folder}{os.pathsep}{os.environ['PATH']}"),
+        **how,
     )
+
+
+@pytest.mark.process
+def test_ctrl_c_is_for_the_program(tmp_path: Path) -> None:
+    """To many it ends an answer, not the program: neither that nor its server ends, while it wants to go on."""
+    script = (
+        "trap 'echo heard' INT\necho ready\nread line\nread line\n"
+        'curl --silent --fail --output /dev/null "${3}/models" && echo answered && exit 5\n'
+    )
+    launched = launch(tmp_path, script, preexec_fn=hear_interrupts, start_new_session=True)
     assert launched.stdin
     assert launched.stdout
     assert launched.stdout.readline() == "ready\n"
@@ -101,19 +106,8 @@ def test_ctrl_c_is_for_the_program(tmp_path: Path) -> None:
 
 @pytest.mark.process
 def test_a_server_goes_on_with_the_program_of_a_killed_launch_and_no_longer(tmp_path: Path) -> None:
-    program = tmp_path / "llm"
-    program.write_text(
-        '#!/bin/sh\necho "$3"\nread line\n'
-        'curl --silent --fail --output /dev/null "${3}/models" && echo answered\nread line\n'
-    )
-    program.chmod(0o700)
-    launched = subprocess.Popen(
-        [*COMMAND, "launch", "llm", "--model", "builtin"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment(PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}"),
-    )
+    script = 'echo "$3"\nread line\ncurl --silent --fail --output /dev/null "${3}/models" && echo answered\nread line\n'
+    launched = launch(tmp_path, script)
     assert launched.stdin
     assert launched.stdout
     address = httpx.URL(launched.stdout.readline().strip())

@@ -1,13 +1,13 @@
 """Which refusals the SDKs try again: those that time may mend."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import anthropic
 import openai
 import pytest
 from localrun_testing.fake_client import FakeClient
-from localrun_testing.served import Served, serving
+from localrun_testing.served import Served
 
 from localrun.base.errors import DoesNotFitError, EngineDiedError, LocalrunError, ModelFileError
 from localrun.base.request import LoadOptions, Request
@@ -24,12 +24,6 @@ def fail(request: Request) -> str:
 @pytest.fixture(scope="module")
 def fake() -> FakeClient:
     return FakeClient(LoadOptions(Path()), fail)
-
-
-@pytest.fixture(scope="module")
-def served(fake: FakeClient) -> Iterator[Served]:
-    with serving(lambda choice: fake) as running:
-        yield running
 
 
 def by_openai(url: str, path: str) -> None:
