@@ -328,7 +328,7 @@ def test_where_there_is_too_much_it_is_said_and_a_folder_leads_on(tree: Path, mo
         await ready(pilot)
         await pilot.press("@", *"cache")
         await until_text(pilot, "only the first 4 files were looked at; @folder/ looks further down")
-        assert not composer.has_menu
+        await until(pilot, lambda: not composer.has_menu)
         composer.write("see ")
         await pilot.press("@", *"src/cac")
         await until_text(pilot, "src/deep/cache.py")

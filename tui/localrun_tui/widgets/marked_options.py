@@ -22,6 +22,10 @@ class MarkedOptions(OptionList):
     }
     """
 
+    def on_resize(self) -> None:
+        """Keep the highlighted row in view where a panel below the list takes lines from it."""
+        self.scroll_to_highlight()
+
     def action_page_up(self) -> None:
         if self.scrollable_content_region:  # else Textual knows no lines, and fails
             super().action_page_up()  # type: ignore[no-untyped-call]
