@@ -11,7 +11,7 @@ MAX_CONNECTIONS = 1_024
 MAX_PER_ADDRESS = 64  # from another machine
 HEADER_SECONDS = 10.0
 BODY_SECONDS = 30.0
-STALL_SECONDS = 35.0  # for a client to take what was sent; its answer has been given up by then
+STALL_SECONDS = 30.0  # for a client to take what was sent
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
