@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Annotated
 
@@ -51,12 +52,11 @@ def launch(
         return 0
     if shutil.which(known.setup(_PLACEHOLDER).command[0]) is None:
         raise NotFoundError(f"{program} is not installed", f"`{known.install}` installs it")
-    with _server(model) as (server, held):
+    with _server(model) as (server, tell):
         setup = known.setup(server)
-        environment = {**os.environ, **setup.environment}
+        command, environment = [*setup.command, *(arguments or [])], {**os.environ, **setup.environment}
         with _interrupts(_leave_to_the_program):
-            command = [*setup.command, *(arguments or [])]
-            return subprocess.run(command, env=environment, pass_fds=held, check=False).returncode
+            return subprocess.run(command, env=environment, preexec_fn=tell, check=False).returncode
 
 
 @contextmanager
@@ -76,13 +76,13 @@ def _leave_to_the_program(number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def _server(model: ModelOptions) -> Iterator[tuple[ServerAddress, tuple[int, ...]]]:
+def _server(model: ModelOptions) -> Iterator[tuple[ServerAddress, Callable[[], None] | None]]:
     """Address of the running server, or of a new one that runs until the block ends; with the named model loaded.
 
-    The new one goes on without us while a program holds these file descriptors, and no longer.
+    Where we are killed, the new one runs on for the process that called the function, and ends with it.
     """
     if running_server() is not None:
-        yield _address(MonitorClient(), model), ()
+        yield _address(MonitorClient(), model), None
         return
     named = [] if model.model is None else ["--model", model.model, "--precision", model.precision]
     command = [sys.executable, "-m", "localrun", "serve", "--port", "0", "--jsonl", "--quiet", "--until-stdin-ends"]
@@ -95,10 +95,16 @@ def _server(model: ModelOptions) -> Iterator[tuple[ServerAddress, tuple[int, ...
             line = process.stdout.readline()
             if not line:
                 raise EngineError("the server did not start", "its output is above")
-            held = (process.stdin.fileno(),) if os.name == "posix" else ()
-            yield _address(MonitorClient(json.loads(line)["url"]), ModelOptions()), held
+            tell = partial(_tell, process.stdin.fileno()) if os.name == "posix" else None
+            yield _address(MonitorClient(json.loads(line)["url"]), ModelOptions()), tell
         finally:
             process.terminate()
+
+
+def _tell(stdin: int) -> None:
+    """Send the id of this process to a server, which may have ended."""
+    with suppress(OSError):
+        os.write(stdin, b"%d\n" % os.getpid())
 
 
 def _address(monitor: MonitorClient, model: ModelOptions) -> ServerAddress:

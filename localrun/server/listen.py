@@ -162,11 +162,15 @@ def stopped_by_signals(server: HttpServer) -> Iterator[list[int]]:
 
 
 def stop_as_stdin_ends(server: HttpServer) -> None:
-    """Have a server end with the last program that holds the other end of its stdin, however that one ends."""
+    """Have a server end as its stdin does, or, where that brought the id of a process, once that one has ended, too."""
 
     def wait() -> None:
-        while os.read(0, 1):
-            pass
+        with contextlib.suppress(psutil.Error, ValueError):
+            program = psutil.Process(int(os.read(0, 32)))
+            while os.read(0, 32):
+                pass
+            while program.is_running() and program.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(_TICK)
         server.stop()
 
     threading.Thread(target=wait, daemon=True).start()

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +105,21 @@ def test_ctrl_c_is_for_the_program(tmp_path: Path) -> None:
     assert (out, launched.returncode) == ("heard\nanswered\n", 5)
 
 
+CLOSE_ALL_BUT_STANDARD = f"""[ "$CLOSED" ] || CLOSED=yes exec {sys.executable} -c '
+import os, sys
+os.closerange(3, 256)
+os.execv(sys.argv[1], sys.argv[1:])
+' "$0" "$@"
+"""
+
+
 @pytest.mark.process
-def test_a_server_goes_on_with_the_program_of_a_killed_launch_and_no_longer(tmp_path: Path) -> None:
-    script = 'echo "$3"\nread line\ncurl --silent --fail --output /dev/null "${3}/models" && echo answered\nread line\n'
+@pytest.mark.parametrize("start", ["", CLOSE_ALL_BUT_STANDARD], ids=["plain", "closes what it inherits"])
+def test_a_server_goes_on_with_the_program_of_a_killed_launch_and_no_longer(tmp_path: Path, start: str) -> None:
+    script = (
+        start
+        + 'echo "$3"\nread line\ncurl --silent --fail --output /dev/null "${3}/models" && echo answered\nread line\n'
+    )
     launched = launch(tmp_path, script)
     assert launched.stdin
     assert launched.stdout
