@@ -119,7 +119,7 @@ def check_ids(prompt: Sequence[int], vocab_size: int) -> None:
     """Tokens of a prompt that the model knows."""
     if prompt and (min(prompt) < 0 or max(prompt) >= vocab_size):
         wrong = next(token for token in prompt if not 0 <= token < vocab_size)
-        raise UsageError(f"the prompt has the token id {wrong}", f"the model has 0 to {vocab_size - 1}")
+        raise UsageError(f"the prompt has the token id {wrong}", f"the model has 0 to {vocab_size - 1}", "prompt")
 
 
 def check_bias(bias: object, vocab_size: int = 1 << 31) -> None:
@@ -148,4 +148,4 @@ def check(is_right: bool, name: str, value: Any, needed: str) -> None:
     """UsageError with what is needed, unless it is right."""
     if not is_right:
         shown = repr(value)
-        raise UsageError(f"{name} is {shown if len(shown) <= 80 else shown[:80] + '…'}", needed)
+        raise UsageError(f"{name} is {shown if len(shown) <= 80 else shown[:80] + '…'}", needed, name)

@@ -21,10 +21,14 @@ class LocalrunError(Exception):
 
 
 class UsageError(LocalrunError):
-    """The call itself is wrong, or asks for a backend this machine lacks."""
+    """The call itself is wrong, or asks for a backend this machine lacks. `field`: the one of a request at fault."""
 
     exit_code = 2
     kind = "usage"
+
+    def __init__(self, message: str, hint: str = "", field: str = "") -> None:
+        super().__init__(message, hint)
+        self.field = field
 
 
 class ConstraintError(UsageError):

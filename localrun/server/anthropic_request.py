@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from localrun.base.request import Json, Request, RequestMessage, Think
 from localrun.server.constraint_fields import output_format
+from localrun.server.function_tools import tool_name
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_chat import as_content, parts_of, text_of
@@ -124,7 +125,7 @@ def _call(part: Body) -> Json:
 
 
 def _tool(tool: Body) -> Json:
-    function: Json = {"name": tool.text("name")}
+    function: Json = {"name": tool_name(tool)}
     if "description" in tool:
         function["description"] = tool.text("description")
     if tool.flag("strict"):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from localrun.base.dataclass import dataclass
 from localrun.base.request import Json, Request, RequestMessage, Think
 from localrun.server.constraint_fields import ollama_format
+from localrun.server.function_tools import function_tools
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.ollama_contexts import Contexts
@@ -37,7 +38,7 @@ class OllamaRequest:
 def read_chat(body: Body) -> OllamaRequest:
     """The body of /api/chat. Raises Refusal, naming the field."""
     messages = tuple(_message(message) for message in body.objects("messages"))
-    tools = tuple(tool.values for tool in body.objects("tools"))
+    tools = function_tools(body)
     return _asked(body, Request(messages=messages, tools=tools) if messages else None)
 
 

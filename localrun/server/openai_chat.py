@@ -23,6 +23,7 @@ from localrun.base.events import (
 )
 from localrun.base.request import Json, Request, RequestMessage
 from localrun.server.constraint_fields import response_format
+from localrun.server.function_tools import function_tools
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_codec import OpenAICodec
@@ -60,7 +61,7 @@ def read_chat(body: Body) -> InferenceRequest:
         max_tokens=max_tokens(body, "max_completion_tokens", "max_tokens"),
         stop=stops(body),
         think=think(body),
-        tools=tuple(tool.values for tool in body.objects("tools")),
+        tools=function_tools(body),
         logprobs=_logprobs(body),
         constraint=response_format(body),
         continues=continues(body, messages),

@@ -77,7 +77,7 @@ def refusal_of(error: LocalrunError, field: str | None = None) -> Refusal:
             known = {name: n for name, n in (("n_prompt_tokens", n_tokens), ("n_ctx", ctx)) if n}
             return Refusal(400, message, "context_length_exceeded", figures=known)
         case UsageError():
-            return Refusal(400, message, param=field)
+            return Refusal(400, message, param=field or error.field or None)
         case NotFoundError():
             return Refusal(404, message, "model_not_found", "model")
         case DoesNotFitError():

@@ -10,6 +10,7 @@ from dataclasses import field
 
 from localrun.base.dataclass import dataclass
 from localrun.base.request import Json
+from localrun.server.function_tools import tool_name
 from localrun.server.json_body import Body
 
 _INPUT = "input"
@@ -46,13 +47,14 @@ class ClientTools:
             match tool.text("type", "function"):
                 case "function":
                     tool.flag("strict")
+                    tool.inner("parameters")
                     named = ("name", "description", "parameters", "strict")
                     self._add(tool, {name: tool.values[name] for name in named if name in tool}, namespace)
                 case "custom":
                     described = {name: tool.values[name] for name in ("name", "description") if name in tool}
                     self._add(tool, {**described, "parameters": _FREE_TEXT}, namespace, takes_text=True)
                 case "namespace":
-                    self.add(tool.objects("tools"), tool.text("name"))
+                    self.add(tool.objects("tools"), tool_name(tool))
                 case kind:
                     self.left_out.append(f"{tool.where} ({kind[:40]})")
 
@@ -66,7 +68,7 @@ class ClientTools:
 
     def _add(self, tool: Body, function: Json, namespace: str, takes_text: bool = False) -> None:
         """A tool under its own name; with its namespace where another one has that."""
-        name = tool.text("name")
+        name = tool_name(tool)
         shown = f"{namespace}__{name}" if name in self.by_name and namespace else name
         self.by_name[shown] = ClientTool(name, namespace, takes_text)
         self.functions.append({"type": "function", "function": {**function, "name": shown}})

@@ -124,9 +124,10 @@ def test_bytes_of_a_character_in_pieces(http: httpx.Client) -> None:
         ("completions", {"prompt": [[1], []]}, "prompt"),
         ("completions", {"prompt": [True]}, "prompt"),
         ("completions", {"prompt": ["x"] * 65}, "prompt"),
-        ("completions", {"prompt": [10**9]}, None),
+        ("completions", {"prompt": [10**9]}, "prompt"),
         ("completions", {"prompt": "x", "logprobs": 21}, "logprobs"),
-        ("completions", {"prompt": "x", "max_tokens": 0}, None),
+        ("completions", {"prompt": "x", "logit_bias": {"123456789": 1}}, "logit_bias"),
+        ("completions", {"prompt": "x", "max_tokens": 0}, "max_tokens"),
         ("chat/completions", {"messages": [{"role": "user", "content": "x"}], "top_logprobs": 2}, "top_logprobs"),
     ],
 )

@@ -14,6 +14,7 @@ from localrun_testing.served import Served, serving
 
 from localrun.base.request import LoadOptions
 from localrun.base.resources import resource
+from localrun.base.tool_choice import names_of
 from localrun.client.local import LocalClient
 
 CHAT, RESPONSES, MESSAGES, OLLAMA = "/v1/chat/completions", "/v1/responses", "/v1/messages", "/api/chat"
@@ -97,6 +98,37 @@ def test_a_tool_in_a_namespace_is_chosen_by_its_own_name(fake: FakeClient, http:
 def test_wrong_choices_are_named(http: httpx.Client, path: str, choice: Any) -> None:
     answer = http.post(path, json={**question(path, "hi"), "tools": tools(path, "look"), "tool_choice": choice})
     assert (answer.status_code, answer.json()["error"]["message"].startswith("tool_choice: ")) == (400, True)
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES, OLLAMA])
+@pytest.mark.parametrize("name", ["", "two words", "a/b", "<call>", "new\nline", "x" * 129])
+def test_a_tool_whose_name_no_call_can_have_is_refused(http: httpx.Client, path: str, name: str) -> None:
+    answer = http.post(path, json={**question(path, "hi"), "tools": tools(path, "look", name)})
+    field = "tools[1].function.name" if path in (CHAT, OLLAMA) else "tools[1].name"
+    assert (answer.status_code, f"{field}: 1 to 128 letters" in answer.text) == (400, True)
+
+
+@pytest.mark.parametrize("name", ["mcp__files__read-file", "files.read", "获取天气", "x" * 128])
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES, OLLAMA])
+def test_names_of_tools_are_passed_on(fake: FakeClient, http: httpx.Client, path: str, name: str) -> None:
+    assert http.post(path, json={**question(path, "hi"), "tools": tools(path, name)}).status_code == 200
+    assert names_of(fake.requests[-1].tools) == (name,)
+
+
+@pytest.mark.parametrize(
+    ("path", "tool", "field"),
+    [
+        (CHAT, {}, "tools[0].name"),
+        (CHAT, {"type": "custom", "custom": {"name": "look"}}, "tools[0].type"),
+        (CHAT, {"type": "function", "function": 5}, "tools[0].function"),
+        (CHAT, {"type": "function", "function": {"name": "look", "parameters": 5}}, "tools[0].function.parameters"),
+        (RESPONSES, {"type": "function", "name": "look", "parameters": []}, "tools[0].parameters"),
+        (RESPONSES, {"type": "namespace", "name": "", "tools": []}, "tools[0].name"),
+    ],
+)
+def test_what_is_no_function_is_refused(http: httpx.Client, path: str, tool: Any, field: str) -> None:
+    answer = http.post(path, json={**question(path, "hi"), "tools": [tool]})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, field)
 
 
 @pytest.fixture(scope="module")
