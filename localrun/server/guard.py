@@ -20,10 +20,6 @@ MAX_HEADERS = 100
 MAX_HEADER_BYTES = 16 << 10
 OPEN_PATHS = ("/health",)  # that need no key, and reveal nothing
 _LOOPBACK_NAMES = ("localhost", "ip6-localhost")
-_ALLOWED_HEADERS = (
-    "authorization, content-type, x-api-key, anthropic-version, anthropic-beta, "
-    "x-localrun-priority, x-localrun-deadline, x-session-id"
-)
 
 ErrorShapes = Mapping[str, Callable[[Refusal], Json]]  # by the beginning of a path; the longest that fits
 
@@ -47,18 +43,17 @@ class Guard:
             return
         request = HttpRequest(scope)
         origin = request.headers.get("origin", "")
+        if origin in self._options.allow_origins:
+            send = _with_headers(send, _allowing(origin, request.headers))
         try:
             self._check(request, origin)
         except Refusal as refusal:
-            response = error_response(self._shapes, request.url.path, refusal)
-            await response(scope, receive, send)
+            await error_response(self._shapes, request.url.path, refusal)(scope, receive, send)
             return
-        if not origin:
-            await self._app(scope, receive, send)
-        elif request.method == "OPTIONS" and "access-control-request-method" in request.headers:
-            await Response(status_code=204, headers=_allowing(origin))(scope, receive, send)
+        if origin and request.method == "OPTIONS" and "access-control-request-method" in request.headers:
+            await Response(status_code=204)(scope, receive, send)
         else:
-            await self._app(scope, receive, _with_headers(send, _allowing(origin)))
+            await self._app(scope, receive, send)
 
     def _check(self, request: HttpRequest, origin: str) -> None:
         headers = request.headers
@@ -81,6 +76,8 @@ class Guard:
             self._check_key(headers)
         if request.method == "POST" and not _is_json(headers):
             raise Refusal(415, "content-type: application/json is needed", "unsupported_media_type")
+        if headers.get("content-encoding", "identity").lower() != "identity":
+            raise Refusal(415, "content-encoding: a body is taken as it is, not compressed", "unsupported_media_type")
 
     def _check_key(self, headers: Headers) -> None:
         if not hmac.compare_digest(key_of(headers).encode("utf-8", "replace"), self._options.api_key.encode()):
@@ -119,12 +116,14 @@ def _is_json(headers: Headers) -> bool:
     return headers["content-type"].partition(";")[0].strip().lower() == "application/json"
 
 
-def _allowing(origin: str) -> dict[str, str]:
+def _allowing(origin: str, headers: Headers) -> dict[str, str]:
+    """Headers for a page that may call. SDKs in browsers send many of their own, and heed those of errors."""
     return {
         "access-control-allow-origin": origin,
         "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
-        "access-control-allow-headers": _ALLOWED_HEADERS,
-        "vary": "origin",
+        "access-control-allow-headers": headers.get("access-control-request-headers", ""),
+        "access-control-expose-headers": "*",
+        "vary": "origin, access-control-request-headers",
     }
 
 

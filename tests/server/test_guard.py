@@ -1,5 +1,6 @@
 """Who may call: hosts, origins, content types, keys."""
 
+import gzip
 import json
 import socket
 from collections.abc import Iterator
@@ -58,6 +59,23 @@ def test_an_allowed_page_is_let_in_by_name(locked: Served) -> None:
     assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, PAGE)
     assert "access-control-allow-credentials" not in answer.headers
     assert httpx.post(address, json=BODY, headers={**headers, "origin": "https://other.example"}).status_code == 403
+
+
+def test_an_sdk_in_an_allowed_page_sends_its_headers_and_reads_errors(locked: Served) -> None:
+    address, sent = f"{locked.url}/v1/chat/completions", "authorization,content-type,x-stainless-lang"
+    preflight = {"access-control-request-method": "POST", "access-control-request-headers": sent}
+    assert httpx.options(address, headers={"origin": PAGE, **preflight}).headers["access-control-allow-headers"] == sent
+    refused = httpx.post(address, json=BODY, headers={"origin": PAGE, "authorization": "Bearer wrong"})
+    assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, PAGE)
+    assert refused.headers["access-control-expose-headers"] == "*", "retry-after and x-should-retry among them"
+    unknown = httpx.options(address, headers={"origin": "https://other.example", **preflight})
+    assert "access-control-allow-headers" not in unknown.headers
+
+
+def test_a_compressed_body_is_refused_by_its_encoding(http: httpx.Client) -> None:
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    answer = http.post("/v1/chat/completions", content=gzip.compress(json.dumps(BODY).encode()), headers=headers)
+    assert (answer.status_code, "content-encoding" in answer.json()["error"]["message"]) == (415, True)
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
