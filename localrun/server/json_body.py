@@ -43,7 +43,8 @@ def parse_json(data: bytes) -> "Body":
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        raise Refusal(400, f"the body is not JSON: {error}", "invalid_json") from None
+        why, _, _ = str(error).partition(";")  # what follows is for programmers
+        raise Refusal(400, f"the body is not JSON: {why}", "invalid_json") from None
     if not isinstance(values, dict):
         raise Refusal(400, "the body has to be a JSON object", "invalid_json")
     level: list[Any] = [values]

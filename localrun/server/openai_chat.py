@@ -129,6 +129,8 @@ def parts_of(body: Body, name: str = "content") -> list[Body]:
     content = body.values.get(name)
     if content is None or isinstance(content, str):
         return [Body({"text": content}, body.place(name))] if content else []
+    if not isinstance(content, list):
+        raise body.wrong(name, "a string or a list of parts is needed")
     return body.objects(name)
 
 

@@ -15,7 +15,10 @@ MAX_STOPS = 16
 MAX_TOKENS = 1 << 24
 MAX_INTEGER = (1 << 63) - 1
 N_SEEDS = 1 << 64
-_EFFORT: dict[str, Think] = {"none": "off", "minimal": "off", "low": "on", "medium": "on", "high": "on", "xhigh": "on"}
+_EFFORT: dict[str, Think] = {
+    **dict.fromkeys(("none", "minimal"), "off"),
+    **dict.fromkeys(("low", "medium", "high", "xhigh", "max"), "on"),
+}
 
 
 def openai_request(body: Body, requests: tuple[Request, ...], ignored: Iterable[str]) -> InferenceRequest:
@@ -42,7 +45,7 @@ def sampling(body: Body) -> Sampling:
 
 def _seed(body: Body) -> int | None:
     """The seed; -1 is for any, as others have it. OpenAI's may be negative."""
-    wish = body.whole("seed", None, -MAX_INTEGER, N_SEEDS - 1)
+    wish = body.whole("seed", None, -MAX_INTEGER - 1, N_SEEDS - 1)
     return None if wish == -1 else wish and wish % N_SEEDS
 
 

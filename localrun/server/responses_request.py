@@ -80,11 +80,13 @@ def read_responses(body: Body, earlier: Sequence[StoredResponse] = ()) -> Respon
 
 def _items(body: Body) -> list[Json]:
     """The input as items; a text is a message of the user."""
-    if not isinstance(body.values.get("input"), str):
-        return [item.values for item in body.objects("input")]
-    text = body.text("input")
-    content = [{"type": "input_text", "text": text}]
-    return [{"type": "message", "role": "user", "content": content}] if text else []
+    given = body.values.get("input")
+    if isinstance(given, str):
+        content = [{"type": "input_text", "text": given}]
+        return [{"type": "message", "role": "user", "content": content}] if given else []
+    if not isinstance(given, list | None):
+        raise body.wrong("input", "a string or a list of items is needed")
+    return [item.values for item in body.objects("input")]
 
 
 def _echo(body: Body, is_stored: bool) -> Json:

@@ -15,6 +15,7 @@ from localrun.server.inference import InferenceRequest
 from localrun.server.live import LiveRequest, Registry
 from localrun.server.metrics import Metrics
 from localrun.server.models import ModelHost
+from localrun.server.openai_fields import N_SEEDS
 from localrun.server.options import ServerOptions
 from localrun.server.refusal import Refusal, busy
 from localrun.server.request_headers import program_name
@@ -124,4 +125,4 @@ def _numbered(request: Request, index: int) -> Request:
     seed = request.sampling.seed
     if not index or seed is None:
         return request
-    return replace(request, sampling=replace(request.sampling, seed=seed + index))
+    return replace(request, sampling=replace(request.sampling, seed=(seed + index) % N_SEEDS))

@@ -32,6 +32,13 @@ def test_bodies_that_are_no_request(http: httpx.Client, body: bytes, status: int
     assert (answer.status_code, answer.json()["error"]["type"]) == (status, "invalid_request_error")
 
 
+def test_a_number_of_many_digits_is_refused_without_advice_for_programmers(http: httpx.Client) -> None:
+    body = b'{"messages":[],"seed":' + b"9" * 5_000 + b"}"
+    message = http.post("/v1/chat/completions", content=body, headers=JSON).json()["error"]["message"]
+    assert "digits" in message
+    assert "sys." not in message
+
+
 def test_long_bodies_are_not_read_to_their_end(http: httpx.Client) -> None:
     answer = http.post("/v1/chat/completions", content=b" " * (MAX_BYTES + 1), headers=JSON, timeout=PATIENCE)
     assert answer.status_code == 413

@@ -67,6 +67,18 @@ def test_several_answers_have_seeds_of_their_own(client: openai.OpenAI, fake: Fa
     assert sorted(request.sampling.seed or 0 for request in fake.requests[before:]) == [5, 6, 7]
 
 
+def test_seeds_of_several_answers_begin_again_after_the_largest(client: openai.OpenAI, fake: FakeClient) -> None:
+    before = len(fake.requests)
+    client.chat.completions.create(model="builtin", messages=user("x"), n=2, seed=(1 << 64) - 1)
+    assert {request.sampling.seed for request in fake.requests[before:]} == {(1 << 64) - 1, 0}
+
+
+@pytest.mark.parametrize("seed", [-(1 << 63), (1 << 63) - 1, (1 << 64) - 1])
+def test_every_seed_of_openai_and_of_others_is_taken(http: httpx.Client, fake: FakeClient, seed: int) -> None:
+    assert http.post("/v1/chat/completions", json={"messages": user("x"), "seed": seed}).status_code == 200
+    assert fake.requests[-1].sampling.seed == seed % (1 << 64)
+
+
 def test_fields_reach_the_engine(client: openai.OpenAI, fake: FakeClient) -> None:
     client.chat.completions.create(
         model="builtin",
@@ -110,6 +122,7 @@ def test_content_in_parts_is_joined(client: openai.OpenAI, fake: FakeClient) -> 
         ("max_tokens", -5),
         ("messages", []),
         ("messages", [{"role": "wizard", "content": ""}]),
+        ("messages", [{"role": "user", "content": 5}]),
         ("messages", [{"role": "assistant", "tool_calls": 5}, *user("x")]),
         ("messages", [{"role": "assistant", "tool_calls": ["f"]}, *user("x")]),
         ("messages", [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]),
