@@ -34,6 +34,7 @@ from localrun.server.options import (
     KEEP_ALIVE_SECONDS,
     KEY_VARIABLE,
     ServerOptions,
+    origin,
     port_number,
     read_aliases,
     seconds,
@@ -77,7 +78,8 @@ class ServerFlags:
         str, _text("--api-key", "KEY", f"key that every request must send (default: {KEY_VARIABLE}, else none)")
     ] = ""
     allow_origin: Annotated[
-        list[str] | None, _text("--allow-origin", "URL", "allow requests from web pages of this site; repeatable")
+        list[str] | None,
+        _option("--allow-origin", origin, "URL", "allow requests from web pages of this site; repeatable"),
     ] = None
     parallel: Annotated[
         int | None, _option("--parallel", _parallel, "auto|N", "answers computed at once (default: auto)")

@@ -13,6 +13,7 @@ KEEP_ALIVE_SECONDS = 300.0
 KEY_VARIABLE = "LOCALRUN_API_KEY"  # of the server and of its clients
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _TIME = re.compile(r"(-?)(\d+(?:\.\d+)?)(ms|s|m|h)")
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#*\s]+")
 _LONGEST = 10 * 366 * 86_400.0
 
 
@@ -41,6 +42,14 @@ def port_number(value: object) -> int:
     if not text.isdecimal() or int(text) > LAST_PORT:
         raise ValueError(f"a port from 0 to {LAST_PORT} is needed; 0 takes a free one")
     return int(text)
+
+
+def origin(value: object) -> str:
+    """The origin of web pages, as browsers send it: without a path. Raises ValueError."""
+    text = str(value).strip().removesuffix("/")
+    if not _ORIGIN.fullmatch(text):
+        raise ValueError("a site is needed, such as https://app.example or http://localhost:3000")
+    return text
 
 
 def read_aliases(texts: Iterable[str]) -> dict[str, str]:

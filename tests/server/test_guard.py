@@ -14,7 +14,7 @@ from localrun_testing.waiting import PATIENCE
 from starlette.routing import Route
 
 from localrun.base.request import LoadOptions
-from localrun.server.options import ServerOptions
+from localrun.server.options import ServerOptions, origin
 
 BODY = {"messages": [{"role": "user", "content": "x"}]}
 PAGE = "https://page.example"
@@ -59,6 +59,21 @@ def test_an_allowed_page_is_let_in_by_name(locked: Served) -> None:
     assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, PAGE)
     assert "access-control-allow-credentials" not in answer.headers
     assert httpx.post(address, json=BODY, headers={**headers, "origin": "https://other.example"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "text", ["https://app.example", "http://localhost:3000/", "http://[::1]:80", "chrome-extension://abc", "app://x.md"]
+)
+def test_sites_are_as_browsers_name_them(text: str) -> None:
+    assert origin(text) == text.removesuffix("/")
+
+
+@pytest.mark.parametrize(
+    "text", ["app.example", "localhost:3000", "https://app.example/page", "*", "null", "", "https://*"]
+)
+def test_what_no_browser_sends_is_not_waited_for(text: str) -> None:
+    with pytest.raises(ValueError, match="a site is needed"):
+        origin(text)
 
 
 def test_an_sdk_in_an_allowed_page_sends_its_headers_and_reads_errors(locked: Served) -> None:
