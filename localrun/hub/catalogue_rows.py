@@ -1,5 +1,6 @@
 """The models of the catalogue on this machine: what fits of each, and which one to begin with."""
 
+import math
 from collections.abc import Sequence, Set
 
 from localrun.base.dataclass import dataclass
@@ -63,10 +64,22 @@ def _row(name: str, entry: CatalogueModel, budget: int, codec: str | None, there
 
 
 def first_model(rows: Sequence[CatalogueRow], total_memory: int) -> CatalogueRow | None:
-    """The model to begin with: the largest suggested one that fits and is fluent, else the best fitting one."""
-    by_name = {row.name: row for row in rows if row.is_fluent}
-    usual = [by_name[name] for name in suggestions(total_memory) if name in by_name]
-    if by_name:
-        return usual[0] if usual else max(by_name.values(), key=lambda row: row.n_params)
-    fitting = [row for row in rows if row.verdict == "fits"]
-    return max(fitting, key=lambda row: row.best.est_decode_tps if row.best else 0.0, default=None)
+    """The model to begin with: the largest suggested one that fits and is fluent; where none is, a smaller model.
+
+    A speed that was measured beside other programs rules out no suggested model: the smallest that fits stays the
+    advice until it is measured again, whatever these programs leave of the machine at the moment.
+    """
+    fitting = {row.name: row for row in rows if row.verdict == "fits"}
+    usual = [fitting[name] for name in suggestions(total_memory) if name in fitting]
+    if fluent := next((row for row in usual if row.is_fluent), None):
+        return fluent
+    if usual and usual[-1].best and usual[-1].best.est_is_floor:
+        return usual[-1]
+    most = usual[-1].n_params if usual else math.inf
+    return max((row for row in fitting.values() if row.n_params <= most), key=_use, default=None)
+
+
+def _use(row: CatalogueRow) -> tuple[bool, float]:
+    """Of those that are fluent the largest, of others the fastest."""
+    speed = row.best.est_decode_tps if row.best else 0.0
+    return row.is_fluent, float(row.n_params) if row.is_fluent else speed

@@ -187,10 +187,27 @@ def test_the_first_model_is_usual_fits_and_is_fluent(monkeypatch: pytest.MonkeyP
     assert first is not None
     assert first.name == "qwen3.5-4b"  # the usual 9 B is too slow for 40 GB/s
     assert first_model(catalogue_rows(1 << 29, []), 16 << 30) is None
-    monkeypatch.setattr(preview, "machine_rates", lambda: Rates(400e9, 200e9))
-    fast = first_model(catalogue_rows(20 << 30, []), 16 << 30)
-    assert fast is not None
-    assert fast.name == "qwen3.5-9b"
+
+
+@pytest.mark.parametrize(
+    ("rates", "name"),
+    [
+        (Rates(400e9, 200e9), "qwen3.5-9b"),
+        (Rates(30e9, 200e9), "qwen3.5-2b"),
+        (Rates(15e9, 200e9), "llama-3.2-1b"),  # the smallest usual one would answer slower than one reads
+        (Rates(15e9, 200e9, idle=False), "qwen3.5-2b"),  # this may be for the other programs
+        (Rates(3e9, 200e9, idle=False), "qwen3.5-2b"),
+        (Rates(1e9, 200e9), "qwen2.5-0.5b"),  # none answers as fast: the fastest
+    ],
+)
+def test_the_first_model_is_not_moved_by_other_programs(
+    monkeypatch: pytest.MonkeyPatch, rates: Rates, name: str
+) -> None:
+    """It went to a mixture of 8 B while others computed: on a slow machine the largest fluent one was taken."""
+    monkeypatch.setattr(preview, "machine_rates", lambda: rates)
+    first = first_model(catalogue_rows(20 << 30, []), 16 << 30)
+    assert first is not None
+    assert first.name == name
 
 
 def test_the_hub_is_searched_once_typing_stops(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:

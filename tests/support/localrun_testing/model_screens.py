@@ -50,8 +50,7 @@ def known_machine(monkeypatch: pytest.MonkeyPatch, idle: bool = True) -> None:
     monkeypatch.setattr(candidates, "packing_room", lambda download=0: 1 << 50)
     for module in (models_screen, model_sections, registry, machine_state):
         monkeypatch.setattr(module, "usual_memory", lambda: Memory(16 << 30, 10 << 30))
-    for module in (model_sections, first_run):
-        monkeypatch.setattr(module, "memory", lambda: Memory(16 << 30, 10 << 30))
+    monkeypatch.setattr(first_run, "memory", lambda: Memory(16 << 30, 10 << 30))
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from textual.content import Content
 
 from localrun.backends.registry import usual_memory
 from localrun.base.errors import LocalrunError, NotFoundError
-from localrun.base.machine import memory
 from localrun.base.settings import read_settings
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import read_endpoints
@@ -109,7 +108,7 @@ class CatalogueSection(Section[CatalogueRow]):
         def measured(rows: list[CatalogueRow]) -> None:
             untouched = not self._is_measured and self.highlighted is next(iter(self.items), None)
             self._is_measured = True
-            first = first_model(rows, memory().total)
+            first = first_model(rows, usual_memory().total)
             self.suggested = first.name if first else ""
             rows.sort(key=lambda row: row.name != self.suggested)  # it goes first, the others by size
             self.show([items.catalogue_item(row, row.name == self.suggested) for row in rows], "")
@@ -119,7 +118,7 @@ class CatalogueSection(Section[CatalogueRow]):
         if self._is_measured:
             self.load(lambda task: catalogue_rows(self.budget(), scan()), measured)
         else:
-            self.load(lambda task: unmeasured_rows(memory().total), named)
+            self.load(lambda task: unmeasured_rows(usual_memory().total), named)
 
     def detail(self, item: Item[CatalogueRow]) -> Content:
         if not self._is_measured:
