@@ -105,7 +105,10 @@ def change(tokenizer: Tokenizer, spliced: Spliced, messages: Sequence[Mapping[st
 
 def note(at: int, turn: int) -> str:
     """Describe a change to the user."""
-    what = f"the template rewrote turn {turn}" if turn else "the chat begins in another way"
+    start = (
+        "the chat begins in another way" if at else "another model answered before, or the chat begins in another way"
+    )
+    what = f"the template rewrote turn {turn}" if turn else start
     return f"differs at token {at}: {what}"
 
 

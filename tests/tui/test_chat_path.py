@@ -1,15 +1,17 @@
 """The messages on the screen follow the chat, whatever happens at the same time."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, sources
+from localrun_testing.chat_app import ask, chat_app, chat_screen, ready, send, sources, text_of, views
 from localrun_testing.pilots import drive, screen_text, until, until_text
-from localrun_testing.scripted_client import Script
+from localrun_testing.scripted_client import COMPLETION, Script
 from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
 
+from localrun.base.events import CacheFigures
 from localrun_tui.screens.chat import live_answer
 from localrun_tui.screens.chat.chat_path import ChatPath
 from localrun_tui.screens.chat.transcript import Transcript
@@ -58,5 +60,19 @@ def test_an_answer_is_kept_when_it_is_over_not_when_it_would_be_drawn_again(monk
         await ready(pilot)
         await ask(pilot, "6 * 7?")
         assert sources(pilot) == ["6 * 7?", "42"]
+
+    drive(app, steps)
+
+
+def test_only_a_model_that_had_read_a_chat_reads_it_again() -> None:
+    unread = replace(COMPLETION, cached_tokens=0, cache=CacheFigures(cache_note="never seen before"))
+    other = replace(unread, precision="Q8_0")
+    app, _ = chat_app(Script(), Script(completion=other), Script(completion=other))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        for question, is_again in (("one", False), ("two", False), ("three", True)):
+            await ask(pilot, question)
+            assert ("read again: never seen before" in text_of(views(pilot)[-1])) is is_again
 
     drive(app, steps)

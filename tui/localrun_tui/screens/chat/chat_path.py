@@ -170,16 +170,23 @@ class ChatPath:
         return view
 
     def _reads_again(self, message: "Message") -> bool:
-        """Whether most of a chat that was read before had to be read again."""
+        """Whether most of a chat that this model had read before had to be read again."""
         chat, stats = self._session.chat, message.stats
         assert chat is not None
+        answers = [one for one in chat.tree.path(message.id)[:-1] if one.role == "assistant"]
+        if not answers or _writer(answers[-1]) != _writer(message):
+            return False
         cached, prompt = int(stats.get("cached_tokens") or 0), int(stats.get("prompt_tokens") or 0)
-        return len(chat.tree.path(message.id)) > 2 and cached * 2 < prompt
+        return cached * 2 < prompt
 
     def _branch(self, message: "Message") -> tuple[int, int]:
         assert self._session.chat is not None
         siblings = self._session.chat.tree.siblings(message.id)
         return siblings.index(message.id) + 1, len(siblings)
+
+
+def _writer(answer: "Message") -> tuple[object, object]:
+    return answer.stats.get("model"), answer.stats.get("precision")
 
 
 def _held(messages: "Sequence[Message]") -> int:
