@@ -1,6 +1,7 @@
 """A prompt that is longer than the context: its description, and the ways to continue. For every face."""
 
 from dataclasses import field
+from itertools import takewhile
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import PromptTooLongError
@@ -40,12 +41,23 @@ def describe_too_long(
     if not plans["drop"].fits:
         prompt = " with the system prompt" if chat.system and not before else ""
         title, text = "This message does not fit", f"It has {total - before:,} tokens{prompt}; {holds}."
+        if first_unanswered(chat, question) != question:
+            title, text = (
+                "These messages do not fit",
+                f"Those without an answer have {total - before:,} tokens; {holds}.",
+            )
     else:
         title = "This chat no longer fits"
         text = f"{before:,} tokens so far and {total - before:,} of this message make {total:,}; {holds}."
     works = {way: plan for way, plan in plans.items() if plan.fits and plan.n_hidden}
     costs = {way: f"{plan}; {_reading_cost(chat, question, plan, way)}" for way, plan in works.items()}
     return TooLong(title, text, works, costs)
+
+
+def first_unanswered(chat: Chat, question: str) -> str:
+    """Id of the first of the user's messages up to this one that no answer parts."""
+    asked = takewhile(lambda message: message.role == "user", reversed(chat.tree.path(question)))
+    return list(asked)[-1].id
 
 
 def _reading_cost(chat: Chat, question: str, plan: OverflowPlan, policy: Policy) -> str:

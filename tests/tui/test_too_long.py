@@ -71,6 +71,29 @@ def test_stop_and_ask_leaves_the_chat_as_it_was() -> None:
     assert chat_screen_policy(app) == "stop"
 
 
+def test_a_message_behind_one_that_was_too_long_is_asked_alone() -> None:
+    """Both went to the model, and to shorten the second could not help."""
+    app, client = chat_app(HUGE, HUGE, Script("at last"))
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await send(pilot, "long")
+        await until_text(pilot, "This message does not fit")
+        assert "Ask this message alone" not in screen_text(app)
+        await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]
+        await pilot.press("escape")
+        await until_text(pilot, "◌ was too long for the model: Ctrl+R asks again")
+        await send(pilot, "short")
+        await until_text(pilot, "These messages do not fit")
+        await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await until_text(pilot, "at last")
+        assert sources(pilot) == ["short", "at last"]
+
+    drive(app, steps)
+    assert [message["content"] for message in client.requests[-1].messages] == ["short"]
+
+
 def test_a_message_that_never_fits_is_shortened_and_not_paid_for_with_the_history() -> None:
     """A key that is pressed while the question appears is no answer to it."""
     rolls = replace(INFO, can_roll=True)

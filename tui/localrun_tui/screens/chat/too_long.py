@@ -10,7 +10,7 @@ from localrun.base.content import files_in, typed_text
 from localrun.base.errors import LocalrunError, PromptTooLongError
 from localrun.base.settings import read_settings
 from localrun.chat.overflow import POLICIES, adopt, drop_turn
-from localrun.chat.too_long import describe_too_long
+from localrun.chat.too_long import describe_too_long, first_unanswered
 from localrun_tui.screens.chat.long_file import choose_part
 from localrun_tui.screens.dialogs.ask import AskOne
 from localrun_tui.state.branches import Branches
@@ -37,6 +37,9 @@ async def mend_too_long(app: App[Any], session: "Session", answer: "Answer", err
     longest = max(files_in(content), key=lambda file: len(file.text), default=None)
     name = longest.name if longest else ""
     rows = [("part", f"A part of {name}, or all in parts", "the next screen says what that takes")] if longest else []
+    first = first_unanswered(chat, question)
+    if first != question:
+        rows += [("alone", "Ask this message alone", "in a branch without those before it that have no answer")]
     rows += [("edit", "Shorten the message", "it comes back into the editor")]
     rows += [(way, POLICIES[way][0], found.costs[way]) for way in found.plans]
     rows += [("stop", "Leave it as it is", "the message stays without an answer")]
@@ -47,6 +50,8 @@ async def mend_too_long(app: App[Any], session: "Session", answer: "Answer", err
     if policy:
         await session.disk.run(adopt, chat, policy, found.plans[policy])
         await session.answer(chat, question)
+    if choice == "alone":
+        await Branches(session).edit(first, content)
     if choice == "part" and longest is not None:
         part = await choose_part(app, session, longest.name, longest.text, typed_text(content))
         if part is None:
