@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from localrun.base.errors import NotFoundError, UsageError
+from localrun.base.errors import UsageError
 from localrun.base.settings import SETTINGS, check_key, config_file, read_settings, write_setting
 from localrun.cli.completion import complete_setting, complete_value
 from localrun.cli.console import note, write, write_json, write_table
@@ -37,7 +37,10 @@ def config(
         check_key(key)
     if key is not None and (unset or value is not None):
         if key == "model" and value is not None:
-            _check_model(typed_text(value))
+            from localrun.hub.default_model import check_default  # no other key waits for it
+
+            if hint := check_default(typed_text(value)):
+                note(hint)
         path = write_setting(key, value)
         note(f"{key} {'removed from' if unset else 'set in'} {path}")
         if removed := erase_unwanted(key):
@@ -51,21 +54,6 @@ def config(
         note(f"file: {config_file() or 'none, there is no home folder'}")
         write_table([(name, _shown(value), SETTINGS[name].help) for name, value in _values().items()])
     return 0
-
-
-def _check_model(name: str) -> None:
-    """A default that nothing is called would end every later call. One that can be downloaded is said to be missing."""
-    from localrun.hub.obstacles import stored_obstacle  # no other key waits for them
-    from localrun.hub.preview import find_on_hub
-    from localrun.hub.resolve import resolve
-
-    try:
-        if why := stored_obstacle(resolve(name)):
-            raise UsageError(f"{name} cannot be the default model: {why}", "`localrun list` shows what is on disk")
-    except NotFoundError:
-        if find_on_hub(name) is None:
-            raise
-        note(f"{name} is not on this machine yet: `localrun pull {name}`")
 
 
 def _values() -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Consent to download a model that is not on disk: nothing is downloaded without it."""
 
+from pathlib import Path
+
 from localrun.backends.registry import usual_memory
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
 from localrun.base.settings import read_settings
@@ -16,7 +18,7 @@ def pull_missing(options: ModelOptions, hub: HubOptions, missing: NotFoundError)
     """Download the missing model: with --pull, or after a person at the terminal has agreed."""
     name = options.model or read_settings().model or ""
     wanted = find_on_hub(name, options.precision)
-    if wanted is None:
+    if wanted is None or Path(name).expanduser().exists():  # a folder or file here that is no model
         raise missing
     return _download(wanted, hub, missing)
 

@@ -41,7 +41,7 @@ _MAGICS: tuple[tuple[bytes, FileType], ...] = (
     (b"\x7fELF", FileType("a program, not a model")),
     (b"MZ", FileType("a Windows program, not a model")),
     (b"\0\5\x16\7", FileType("what macOS notes about another file (AppleDouble)", hint="name the file without `._`")),
-    (b"%PDF", FileType("a PDF document")),
+    (b"%PDF", FileType("a PDF document", hint="to ask a model about it, write @ and its name in a chat")),
 )
 _TEXT_KINDS: tuple[tuple[re.Pattern[bytes], FileType], ...] = (
     (

@@ -186,7 +186,8 @@ def _not_found(model: str, stored: list[StoredModel]) -> NotFoundError:
         return NotFoundError(f"{model} is a broken link", "correct the link, or name the file itself")
     if os.path.isfile(path):
         here = path if os.path.isabs(path) else f"./{path}"
-        return NotFoundError(f"{model} is a file whose name does not end in .gguf", f"if it is a model: {here}")
+        ask = f"to ask a model about it, write @{model} in a chat; if it is a model: {here}"
+        return NotFoundError(f"{model} is a file whose name does not end in .gguf", ask)
     if os.path.exists(path):
         return NotFoundError(
             f"{model} is {kind_of(os.stat(path).st_mode)}, not a file", "give the path of a model file"

@@ -525,6 +525,20 @@ def test_a_person_is_asked(hub: FakeHub, run: Run, monkeypatch: pytest.MonkeyPat
         assert text in err
 
 
+def test_what_lies_here_is_not_looked_for_on_the_hub(
+    hub: FakeHub, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A document under a name of two parts was: without a network it was said that the hub cannot be reached."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/scan.pdf").write_bytes(b"%PDF-1.7")
+    terminal(monkeypatch, "y")
+    code, _, err = run("run", "--no-stdin", "-m", "docs/scan.pdf", "hello")
+    assert code == 3
+    assert "write @docs/scan.pdf in a chat" in err
+    assert hub.seen == []
+
+
 def test_rm_tells_asks_and_removes(hub: FakeHub, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for precision in ("F16", "F32"):
         run("pull", f"org/tiny-GGUF:{precision}")

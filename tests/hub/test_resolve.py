@@ -146,7 +146,11 @@ def test_paths_that_are_not_models_are_named_by_kind(tmp_path: Path, monkeypatch
         made.bind("socket.gguf")
     os.mkfifo("pipe.gguf")
     for name, message, hint in (
-        ("plain.bin", "is a file whose name does not end in .gguf", "./plain.bin"),
+        (
+            "plain.bin",
+            "is a file whose name does not end in .gguf",
+            "write @plain.bin in a chat; if it is a model: ./plain.bin",
+        ),
         ("loop", "is a broken link", "link"),
         ("./loop", "is a broken link", "link"),
         ("gone.gguf", "is a broken link", "link"),

@@ -93,6 +93,16 @@ def test_what_wins_is_shown_and_changes_are_checked(monkeypatch: pytest.MonkeyPa
     assert (settings.temperature, settings.backend, settings.seed) == (None, "reference", None)
 
 
+def test_a_default_model_that_is_nowhere_is_refused() -> None:
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "Default model")
+        await pilot.press("enter", *"nosuch", "enter")
+        await until_text(pilot, "there is no model nosuch on disk")
+        assert read_settings().model is None
+
+    drive(ScreenApp(SettingsScreen()), steps)
+
+
 def test_a_broken_file_is_reported_not_overwritten(home: Path) -> None:
     home.mkdir(parents=True)
     (home / "config.toml").write_text("ctx = maybe\n")

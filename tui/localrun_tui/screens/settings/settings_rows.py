@@ -10,7 +10,7 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import LocalrunError
 from localrun.base.events import ModelInfo
 from localrun.base.request import DEFAULT_SAMPLING
-from localrun.base.settings import SETTINGS, Setting, read_sources
+from localrun.base.settings import SETTINGS, Setting, read_sources, write_setting
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import read_endpoints
 from localrun_tui.screens.settings.settings_groups import UNITS, in_groups
@@ -110,3 +110,15 @@ def sampling_of_loaded(info: ModelInfo | None) -> dict[str, Any]:
         return asdict(own_sampling(open_model_file(Path(info.path))))
     except LocalrunError:
         return {}
+
+
+def write_checked(key: str, value: str | None) -> None:
+    """Write a setting, of models only one that there is; one that keeps nothing on disk removes what another kept."""
+    if key == "model" and value is not None:
+        from localrun.hub.default_model import check_default
+
+        check_default(value)
+    write_setting(key, value)
+    from localrun.storage.erase import erase_unwanted
+
+    erase_unwanted(key)

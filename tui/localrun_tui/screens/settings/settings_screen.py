@@ -11,7 +11,7 @@ from textual.widgets import Input, Static
 
 from localrun.base.errors import LocalrunError
 from localrun.base.events import ModelInfo
-from localrun.base.settings import config_file, write_setting
+from localrun.base.settings import config_file
 from localrun.client.endpoint import Endpoint
 from localrun.client.endpoints import change_endpoint
 from localrun_tui.keys_in_order import keys_wait_for_dialog, keys_wait_until
@@ -27,6 +27,7 @@ from localrun_tui.screens.settings.settings_rows import (
     sampling_of_loaded,
     server_rows,
     setting_rows,
+    write_checked,
 )
 from localrun_tui.state.background import Task, run_in_background
 from localrun_tui.widgets.columns import say
@@ -187,7 +188,7 @@ class SettingsScreen(Page[frozenset[str]]):
 
     def _write(self, key: str, value: str | None, unset: bool = False) -> None:
         if value is not None or unset:
-            self._do(lambda: _set(key, None if unset else value), key)
+            self._do(lambda: write_checked(key, None if unset else value), key)
 
     def _do(self, change: Callable[[], object], key: str = "") -> None:
         """Write something in the background, the setting `key` or a server, then read everything again."""
@@ -237,11 +238,3 @@ class SettingsScreen(Page[frozenset[str]]):
             self._list.options.focus()
         else:
             self.dismiss(frozenset(self.changed))
-
-
-def _set(key: str, value: str | None) -> None:
-    """Write a setting; one that keeps nothing on disk removes what an earlier one kept."""
-    write_setting(key, value)
-    from localrun.storage.erase import erase_unwanted
-
-    erase_unwanted(key)
