@@ -76,10 +76,10 @@ def first_model(rows: Sequence[CatalogueRow], total_memory: int) -> CatalogueRow
     if usual and usual[-1].best and usual[-1].best.est_is_floor:
         return usual[-1]
     most = usual[-1].n_params if usual else math.inf
-    return max((row for row in fitting.values() if row.n_params <= most), key=_use, default=None)
+    return max((row for row in fitting.values() if row.n_params <= most), key=_rank, default=None)
 
 
-def _use(row: CatalogueRow) -> tuple[bool, float]:
-    """Of those that are fluent the largest, of others the fastest."""
+def _rank(row: CatalogueRow) -> tuple[bool, float]:
+    """Rank of a model: among fluent ones the largest, among others the fastest goes first."""
     speed = row.best.est_decode_tps if row.best else 0.0
     return row.is_fluent, float(row.n_params) if row.is_fluent else speed
