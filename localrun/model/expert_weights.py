@@ -76,17 +76,14 @@ class ExpertNamer:
 
     def names_of_each(self, weight: str, n_experts: int) -> tuple[str, ...]:
         """Tensors of the experts one by one, as most checkpoints and early Mixtral files have them."""
-        if self.gguf:
-            template = "blk.{}.ffn_" + weight + ".{}.weight"
-        elif f"expert_{weight}" in self.arch.hf_names:
-            template = self.prefix + self.arch.hf_names[f"expert_{weight}"]
-        else:
-            return ()
+        own = "blk.{}.ffn_" + weight + ".{}.weight" if self.gguf else self.arch.hf_names.get(f"expert_{weight}", "")
+        templates = [self.prefix + spelling for spelling in own.split()]
+        used = next((one for one in templates if one.format(self.index, 0) in self.source.tensors), None)
         fused = self.gguf or "experts_gate_up" in self.arch.hf_names
         in_one = fused or self.name(f"experts_{weight}") in self.source.tensors
-        if in_one and template.format(self.index, 0) not in self.source.tensors:
+        if not templates or (in_one and used is None):
             return ()
-        return tuple(template.format(self.index, expert) for expert in range(n_experts))
+        return tuple((used or templates[0]).format(self.index, expert) for expert in range(n_experts))
 
     def name(self, weight: str) -> str:
         """Name of a weight; empty for a fused gate_up where the file has them separately, and for none."""

@@ -127,6 +127,17 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "a code that is no number": (BLOCKS, "NOT_FINITE", put("weight", nowhere(0x7F))),
     "a block's scale that is no number": (BLOCKS, "NOT_FINITE", put("weight_scale_inv", nowhere(0x7FC00000))),
     "a matrix's scale that is no number": (WHOLE, "NOT_FINITE", put("weight_scale", nowhere(0x7FC00000))),
+    "one scale where all are of blocks": (
+        BLOCKS,
+        "BAD_TENSOR",
+        put("weight_scale_inv", lambda tensor: tensor.flatten()[0].clone()),
+    ),
+    "powers of two for blocks as bytes": (BLOCKS, "BAD_TENSOR", put("weight_scale_inv", lambda tensor: tensor.byte())),
+    "a matrix without scales beside one with them": (
+        BLOCKS,
+        "BAD_TENSOR",
+        lambda _, tensors: tensors.update({"w2.weight": tensors["w.weight"].clone()}),
+    ),
     "two scales": (WHOLE, "BAD_TENSOR", put("weight_scale", lambda tensor: tensor.repeat(2))),
     "codes of a vector": (WHOLE, "BAD_TENSOR", put("weight", lambda tensor: tensor.flatten())),
     "no E4M3 scales": (PACKED, "BAD_TENSOR", put("weight_scale", lambda tensor: None)),
@@ -155,6 +166,12 @@ LIES: dict[str, tuple[str, str, Change]] = {
     "an order of fewer columns": (WORDS, "BAD_TENSOR", in_order(torch.zeros(127))),
     "a group that there is not": (WORDS, "BAD_TENSOR", in_order(torch.arange(128) // 64 + 1)),
     "a group below none": (WORDS, "BAD_TENSOR", in_order(torch.arange(128) // 64 - 1)),
+    "zero points that the config tells of": (ZEROS, "BAD_TENSOR", put("weight_zero_point", lambda tensor: None)),
+    "zero points of bytes that the config tells of": (
+        ROW_ZEROS,
+        "BAD_TENSOR",
+        put("weight_zero_point", lambda tensor: None),
+    ),
     "zero points of fewer rows": (ZEROS, "BAD_TENSOR", put("weight_zero_point", lambda tensor: tensor[1:])),
     "zero points of floats": (ZEROS, "BAD_TENSOR", put("weight_zero_point", lambda tensor: tensor.float())),
     "zero points out of reach": (

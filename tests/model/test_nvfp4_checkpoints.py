@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from localrun_testing.mlx_checkpoint import FP4
 from localrun_testing.oracle import difference, token_ids
+from localrun_testing.packed_checkpoint import nvfp4
 from localrun_testing.stepper import Stepper
 from localrun_testing.tiny_models import VOCAB_SIZE
 from safetensors.torch import load_file, save_file
@@ -21,25 +21,13 @@ CONFIGS = {
 }
 
 
-def packed(weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Codes, E4M3 scales and the scale of the whole, which multiplies; and the numbers that they stand for."""
-    whole = weights.abs().max().reshape(1) / (448 * 6)
-    groups = weights.reshape(len(weights), -1, 16)
-    scales = (groups.abs().amax(-1) / whole / 6).clamp_min(2**-9).to(torch.float8_e4m3fn)
-    scaled = groups / (scales.float() * whole)[..., None]
-    codes = (scaled.abs()[..., None] - torch.tensor(FP4)).abs().argmin(-1)
-    numbers = torch.tensor(FP4)[codes] * scaled.sign() * scales.float()[..., None] * whole
-    signed = (codes + 8 * (scaled < 0)).reshape(weights.shape).to(torch.uint8)
-    return signed[:, ::2] | signed[:, 1::2] << 4, scales, whole, numbers.reshape(weights.shape)
-
-
 def save_twins(folder: Path, target: Path, program: str) -> tuple[Path, Path]:
     tensors, plain = {}, {}
     for name, weights in load_file(folder / "model.safetensors").items():
         plain[name] = tensors[name] = weights
         if weights.ndim != 2 or not name.endswith("proj.weight") or weights.shape[1] % 16:
             continue
-        codes, scales, whole, plain[name] = packed(weights)
+        codes, scales, whole, plain[name] = nvfp4(weights)
         del tensors[name]
         stem = name.removesuffix("weight")
         if program == "modelopt":

@@ -6,16 +6,16 @@ a byte each, and `weight_g_idx` where columns were put into groups by the size o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.fp16_scales import with_factor
 from localrun.formats.checkpoints.groups import may_be_sorted, with_order
 from localrun.formats.checkpoints.integers import SCALE_TYPES, CodedRows, IntegerCodes, held_type, level_type
-from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.checkpoints.joined import Joined, ReadRows, Tensors, appears_as, matrix_name, misfit
 from localrun.formats.checkpoints.nvfp4 import join_nvfp4
-from localrun.formats.checkpoints.schemes import scheme_of, schemes_of
+from localrun.formats.checkpoints.schemes import Scheme, scheme_of, schemes_of
 from localrun.formats.source import TensorInfo
 
 if TYPE_CHECKING:
@@ -41,35 +41,41 @@ def join_compressed(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
     found = join_nvfp4(tensors, config)
     schemes = schemes_of(config)
     for name, codes in tensors.items():
-        stem = name.removesuffix("weight_packed")
-        if stem != name and codes.qtype == "I32":
-            beside = tensors_beside(tensors, stem, codes)
-            scheme = scheme_of(stem.removesuffix("."), codes, beside.scales, schemes)
+        if codes.qtype == "I32" and (matrix := matrix_name(name, "_packed")):
+            beside = tensors_beside(tensors, matrix, codes)
+            scheme = scheme_of(matrix.removesuffix(".weight"), codes, beside.scales, schemes)
+            check_zeros(codes, beside, [scheme])
             columns = scheme.columns(codes, beside.scales)
-            found |= matrix_of(stem, codes, beside, columns, scheme.group or columns, scheme.bits, scheme.is_ordered)
-        elif name.endswith(".weight") and codes.qtype == "I8":
-            stem = name.removesuffix("weight")
-            beside = tensors_beside(tensors, stem, codes)
+            found |= matrix_of(matrix, codes, beside, columns, scheme.group or columns, scheme.bits, scheme.is_ordered)
+        elif codes.qtype == "I8" and (matrix := matrix_name(name, "")):
+            beside = tensors_beside(tensors, matrix, codes)
+            check_zeros(codes, beside, schemes)
             n_groups = beside.scales.shape[-1] if len(beside.scales.shape) > 1 else 1
             if len(codes.shape) not in (2, 3) or codes.shape[-1] % n_groups:
                 raise misfit(codes, "is no matrix of as many groups as there are scales")
-            found |= matrix_of(stem, codes, beside, codes.shape[-1], codes.shape[-1] // n_groups)
+            found |= matrix_of(matrix, codes, beside, codes.shape[-1], codes.shape[-1] // n_groups)
     return found
 
 
-def tensors_beside(tensors: Tensors, stem: str, codes: TensorInfo) -> Beside:
+def tensors_beside(tensors: Tensors, matrix: str, codes: TensorInfo) -> Beside:
     """The tensors beside the codes. Raises ModelFileError where there are no scales."""
-    scales = tensors.get(f"{stem}weight_scale")
+    scales = tensors.get(f"{matrix}_scale")
     if scales is None or scales.qtype not in SCALE_TYPES:
         raise misfit(codes, "has no scales, or of a type that scales cannot have")
-    return Beside(scales, *(tensors.get(f"{stem}weight_{kind}") for kind in ("zero_point", "shape", "g_idx")))
+    return Beside(scales, *(tensors.get(f"{matrix}_{kind}") for kind in ("zero_point", "shape", "g_idx")))
+
+
+def check_zeros(codes: TensorInfo, beside: Beside, schemes: Sequence[Scheme]) -> None:
+    """Raise ModelFileError where zero points are missing that all schemes which it may have say there are."""
+    if beside.zeros is None and schemes and all(scheme.has_zeros for scheme in schemes):
+        raise misfit(codes, "has no zero points, and its config says that zero is not in the middle (symmetric)")
 
 
 def matrix_of(
-    stem: str, codes: TensorInfo, beside: Beside, columns: int, group: int, bits: int = 8, is_ordered: bool = False
+    name: str, codes: TensorInfo, beside: Beside, columns: int, group: int, bits: int = 8, is_ordered: bool = False
 ) -> Joined:
     """A matrix, once the tensors beside it agree. Raises ModelFileError."""
-    name, shape = f"{stem}weight", (*codes.shape[:-1], columns)
+    shape = *codes.shape[:-1], columns
     check_beside(codes, shape, group, beside, bits)
     is_ordered = is_ordered and beside.groups is not None and group < columns
     held = held_type(name, columns, group, beside.scales.qtype, bits, symmetric=beside.zeros is None)
@@ -95,7 +101,7 @@ def check_beside(codes: TensorInfo, shape: tuple[int, ...], group: int, beside: 
         fits = {"I8": zeros.shape in (of_groups, *whole), "I32": zeros.shape == in_words and codes.qtype == "I32"}
         if not fits.get(zeros.qtype) or len(shape) != 2:
             raise misfit(codes, f"has zero points of type {zeros.qtype} and shape {list(zeros.shape)}")
-    if beside.shape is not None and (beside.shape.qtype, beside.shape.shape) not in (("I64", (2,)), ("I32", (2,))):
+    if (said := beside.shape) and (said.qtype not in ("I64", "I32") or said.shape not in ((2,), (len(shape),))):
         raise misfit(codes, "has a weight_shape that is no shape of a matrix")
     if beside.groups is not None and (beside.groups.qtype, beside.groups.shape) != ("I32", shape[-1:]):
         raise misfit(codes, "has a weight_g_idx that does not name a group for each column")
@@ -182,5 +188,5 @@ class CompressedCodes(IntegerCodes):
         self.groups(read_rows)
         if (part := self.beside.shape) is not None:
             told = read_bytes(read_rows, part).view("<i8" if part.qtype == "I64" else "<i4").tolist()
-            if told != list(self.info.shape[-2:]):
+            if told != list(self.info.shape[-len(told) :]):
                 raise misfit(self.parts[0], f"has the shape {told} by its weight_shape, and is none of that")

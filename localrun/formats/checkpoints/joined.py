@@ -18,6 +18,8 @@ ReadRows: TypeAlias = Callable[[TensorInfo, int, int | None], bytearray]  # (ten
 
 # Few numbers, and which experts are chosen hangs on them: held in f32.
 ROUTERS = (".gate.weight", ".router.weight", ".router.proj.weight", ".router.layer.weight", "_expert_gate.weight")
+# How names of a matrix end, and of those of all experts in one, which tools name after the parameter.
+MATRICES = (".weight", ".experts.gate_up_proj", ".experts.down_proj")
 HINT = "get this model unquantised, or as GGUF"
 
 
@@ -34,6 +36,12 @@ class JoinedTensor(ABC):
 
 
 Joined: TypeAlias = dict[str, JoinedTensor]
+
+
+def matrix_name(codes: str, ending: str) -> str:
+    """Name of the matrix whose codes a tensor holds: its own without an ending. Empty for other tensors."""
+    name = codes.removesuffix(ending)
+    return name if codes.endswith(ending) and name.endswith(MATRICES) else ""
 
 
 def appears_as(name: str, shape: tuple[int, ...], qtype: str, codes: TensorInfo) -> TensorInfo:

@@ -4,30 +4,37 @@ Codes of E2M1, the first of a byte in its low half, and a power of two (E8M0) fo
 scales (fp8.py).
 """
 
-from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.checkpoints.joined import (
+    Joined,
+    JoinedTensor,
+    ReadRows,
+    Tensors,
+    appears_as,
+    matrix_name,
+    misfit,
+)
 
 GROUP = 32
 EXPONENTS = ("F8_E8M0", "U8")  # types of scales that are powers of two
-_ENDINGS = ("weight_packed", "weight")
-_WHOLE = ("weight_global_scale", "weight_scale_2")  # scales of a whole matrix: NVFP4
+_ENDINGS = ("_packed", "")
+_WHOLE = ("_global_scale", "_scale_2")  # scales of a whole matrix: NVFP4
 
 
 def join_mx(tensors: Tensors) -> Joined:
     """Every matrix of codes with its scales. ModelFileError for parts that do not fit together."""
     found: Joined = {}
     for name, codes in tensors.items():
-        ending = name.rpartition(".")[2]
-        stem = name.removesuffix(ending)
-        scales = tensors.get(f"{stem}weight_scale")
-        is_whole = any(stem + kind in tensors for kind in _WHOLE)
-        if codes.qtype != "U8" or ending not in _ENDINGS or not stem or scales is None or is_whole:
+        matrix = next(filter(None, (matrix_name(name, ending) for ending in _ENDINGS)), "")
+        scales = tensors.get(f"{matrix}_scale")
+        is_whole = any(matrix + kind in tensors for kind in _WHOLE)
+        if codes.qtype != "U8" or not matrix or scales is None or is_whole:
             continue
         shape = (*codes.shape[:-1], codes.shape[-1] * 2) if codes.shape else ()
         if len(shape) not in (2, 3) or shape[-1] % GROUP:
             raise misfit(codes, f"of MXFP4 is no matrix with rows of a multiple of {GROUP}")
         if scales.qtype not in EXPONENTS or scales.shape != (*shape[:-1], shape[-1] // GROUP):
             raise misfit(codes, f"of MXFP4 has no powers of two for {GROUP} numbers each")
-        found[f"{stem}weight"] = MxCodes(appears_as(f"{stem}weight", shape, "MXFP4", codes), (codes, scales))
+        found[matrix] = MxCodes(appears_as(matrix, shape, "MXFP4", codes), (codes, scales))
     return found
 
 

@@ -5,15 +5,25 @@ is a factor of the matrix's products. Other matrices of such a checkpoint may be
 """
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 from localrun.base.dataclass import dataclass
 from localrun.formats.checkpoints.fp8 import join_fp8
-from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.checkpoints.fp16_scales import factor_name
+from localrun.formats.checkpoints.joined import (
+    Joined,
+    JoinedTensor,
+    ReadRows,
+    Tensors,
+    appears_as,
+    matrix_name,
+    misfit,
+)
 from localrun.formats.checkpoints.mx import join_mx
 from localrun.formats.source import TensorInfo
 
-_SPELLINGS = (("weight_packed", "weight_global_scale"), ("weight", "weight_scale_2"))
+_SPELLINGS = (("_packed", "_global_scale"), ("", "_scale_2"))  # endings of codes, and of their scale of the whole
 _GROUP = 16
 _BLOCK = 64  # numbers of a block of that type
 
@@ -23,29 +33,30 @@ def join_nvfp4(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
     found: Joined = {}
     for name, codes in tensors.items():
         for ending, kind in _SPELLINGS:
-            stem = name.removesuffix(ending)
-            if codes.qtype != "U8" or not name.endswith(f".{ending}") or stem + kind not in tensors:
+            matrix = matrix_name(name, ending)
+            if codes.qtype != "U8" or not matrix or matrix + kind not in tensors:
                 continue
-            scales, whole = tensors.get(stem + "weight_scale"), tensors[stem + kind]
+            scales, whole = tensors.get(f"{matrix}_scale"), tensors[matrix + kind]
             shape = checked_shape(codes, scales, whole)
             assert scales is not None
-            held = "F32" if shape[1] % _BLOCK else "NVFP4"
-            matrix = appears_as(f"{stem}weight", shape, held, codes)
-            found[f"{stem}weight"] = Nvfp4Codes(matrix, (codes, scales))
-            factor = appears_as(f"{stem}scale", (1,), "F32", whole)
-            found[f"{stem}scale"] = WholeScale(factor, (whole,), divides=ending == "weight_packed")
+            held = "F32" if shape[-1] % _BLOCK else "NVFP4"
+            found[matrix] = Nvfp4Codes(appears_as(matrix, shape, held, codes), (codes, scales))
+            factor = factor_name(matrix)
+            of_each = shape[:1] if len(shape) == 3 else (1,)
+            found[factor] = WholeScale(appears_as(factor, of_each, "F32", whole), (whole,), divides=bool(ending))
     return join_fp8(tensors, config) | join_mx(tensors) | found
 
 
 def checked_shape(codes: TensorInfo, scales: TensorInfo | None, whole: TensorInfo) -> tuple[int, ...]:
     """The shape of the matrix, once its parts agree. Raises ModelFileError."""
-    if len(codes.shape) != 2 or codes.shape[1] * 2 % _GROUP:
+    if len(codes.shape) not in (2, 3) or codes.shape[-1] * 2 % _GROUP:
         raise misfit(codes, f"of NVFP4 is no matrix with rows of a multiple of {_GROUP}")
-    shape = codes.shape[0], codes.shape[1] * 2
-    if scales is None or scales.qtype != "F8_E4M3" or scales.shape != (shape[0], shape[1] // _GROUP):
+    shape = *codes.shape[:-1], codes.shape[-1] * 2
+    if scales is None or scales.qtype != "F8_E4M3" or scales.shape != (*shape[:-1], shape[-1] // _GROUP):
         raise misfit(codes, f"of NVFP4 has no E4M3 scales for {_GROUP} numbers each")
-    if whole.qtype != "F32" or whole.shape not in ((), (1,)):
-        raise misfit(codes, "of NVFP4 has a scale of the whole that is not one f32")
+    n = shape[0] if len(shape) == 3 else 1  # of all experts one each
+    if whole.qtype != "F32" or prod(whole.shape) != n or (n > 1 and whole.shape[0] != n):
+        raise misfit(codes, f"of NVFP4 has a scale of the whole that is not {'one f32' if n == 1 else 'one for each'}")
     return shape
 
 

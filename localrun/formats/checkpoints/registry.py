@@ -64,7 +64,7 @@ _ROWS = (
     Method(
         (
             *("fp8", "fbgemm_fp8", "compressed-tensors float-quantized", "quark fp8_e4m3"),
-            *(f"modelopt {kind}" for kind in ("FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO")),
+            *(f"modelopt {kind}" for kind in ("FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "FP8_BLOCK_SCALES")),
         ),
         join_fp8,
         "fp8",

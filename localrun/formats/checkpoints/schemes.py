@@ -22,6 +22,7 @@ class Scheme:
     bits: int
     group: int  # columns with a scale; 0: all of a row, or of the matrix
     is_ordered: bool
+    has_zeros: bool
 
     def columns(self, codes: TensorInfo, scales: TensorInfo) -> int:
         """Columns of a matrix of this scheme, by its tensors; 0 where their shapes do not fit."""
@@ -60,7 +61,8 @@ def schemes_of(config: Mapping[str, Any]) -> list[Scheme]:
         bits, size = weights.get("num_bits"), weights.get("group_size")
         if type(bits) is int and 1 <= bits <= 8 and weights.get("type", "int") == "int":
             group = size if type(size) is int and size > 0 else 0
-            found.append(Scheme(targets, bits, group, weights.get("actorder") in _ORDERED))
+            is_ordered, has_zeros = weights.get("actorder") in _ORDERED, weights.get("symmetric") is False
+            found.append(Scheme(targets, bits, group, is_ordered, has_zeros))
     return found
 
 
@@ -81,4 +83,4 @@ def scheme_of(path: str, codes: TensorInfo, scales: TensorInfo, schemes: Sequenc
 
 
 def _differ(schemes: Sequence[Scheme]) -> bool:
-    return len({(scheme.bits, scheme.group, scheme.is_ordered) for scheme in schemes}) > 1
+    return len({(scheme.bits, scheme.group, scheme.is_ordered, scheme.has_zeros) for scheme in schemes}) > 1

@@ -18,6 +18,7 @@ from localrun.model.fields import Fields
 from localrun.model.rope import rope_from_gguf, rope_from_hf, scaled_rope
 
 FULL_THETA, WINDOW_THETA = 1_000_000.0, 10_000.0
+_EXPERTS_APART = ("experts", "moe.experts")  # in packed checkpoints, by the program that packed them
 FULL_ROPE = {"rope_type": "proportional", "partial_rotary_factor": 0.25}  # where a checkpoint does not say
 
 
@@ -36,6 +37,10 @@ class Gemma4(Gemma3):
         "router_norm": "layers.{}.router.scale",
         "expert_scale": "layers.{}.router.per_expert_scale",
         "experts_gate_up": "layers.{}.experts.gate_up_proj",
+        **{
+            f"expert_{name}": " ".join(f"layers.{{}}.{part}.{{}}.{name}_proj.weight" for part in _EXPERTS_APART)
+            for name in ("gate", "up", "down")
+        },
         "experts_down": "layers.{}.experts.down_proj layers.{}.experts.switch_glu.down_proj.weight",
         "experts_gate": "layers.{}.experts.switch_glu.gate_proj.weight",
         "experts_up": "layers.{}.experts.switch_glu.up_proj.weight",

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from localrun.formats.decode_table import NF4_VALUES
+from localrun_testing.mlx_checkpoint import FP4
 
 GROUP = 32
 ROWS = 16  # whole words of zero points
@@ -120,6 +121,18 @@ def nf4(matrix: Tensor) -> tuple[Mapping[str, Tensor], Tensor]:
         "weight.quant_state.bitsandbytes__nf4": torch.tensor(list(told.encode()), dtype=torch.uint8),
     }
     return parts, numbers
+
+
+def nvfp4(weights: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """As NVFP4: codes, E4M3 scales and the scale of the whole, which multiplies; and the numbers."""
+    whole = weights.abs().max().reshape(1) / (448 * 6)
+    groups = weights.reshape(len(weights), -1, 16)
+    scales = (groups.abs().amax(-1) / whole / 6).clamp_min(2**-9).to(torch.float8_e4m3fn)
+    scaled = groups / (scales.float() * whole)[..., None]
+    codes = (scaled.abs()[..., None] - torch.tensor(FP4)).abs().argmin(-1)
+    numbers = torch.tensor(FP4)[codes] * scaled.sign() * scales.float()[..., None] * whole
+    signed = (codes + 8 * (scaled < 0)).reshape(weights.shape).to(torch.uint8)
+    return signed[:, ::2] | signed[:, 1::2] << 4, scales, whole, numbers.reshape(weights.shape)
 
 
 def save_packed(
