@@ -76,16 +76,23 @@ def held_by(choice: ModelChoice, name: str = "") -> "HeldWith":
     return HeldWith(stored.model or name, server=stored.name)
 
 
-def choice_of(held: "HeldWith") -> ModelChoice | None:
-    """The model that a chat was held with; None where it is gone. Reads the disk."""
+def choice_of(held: "HeldWith", present: ModelChoice) -> ModelChoice | None:
+    """The model that a chat was held with; None where it is gone. Reads the disk.
+
+    The `present` one may be of a path, by which no chat knows it: the one of that name.
+    """
     from localrun.base.errors import NotFoundError
     from localrun.client.endpoints import server_named
     from localrun.hub.resolve import resolve
+    from localrun.hub.stored import StoredModel
 
     try:
         if held.server:
             return ModelChoice(replace(server_named(held.server), model=held.model))
-        stored = resolve(held.model, held.precision or "auto")
+        stored = present.stored
+        is_there = (stored.name, present.precision) == (held.model, held.precision)
+        if not isinstance(stored, StoredModel) or not is_there:
+            stored = resolve(held.model, held.precision or "auto")
     except NotFoundError:
         return None
     codec = cast(KVCodecName, held.kv)

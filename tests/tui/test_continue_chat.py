@@ -15,7 +15,7 @@ from localrun.base.adapter_choice import AdapterChoice, read_adapter
 from localrun.base.request import ProgressCallback
 from localrun.chat.chat_settings import HeldWith, held_with
 from localrun.chat.journal import ChatStore
-from localrun.client.choice import ModelChoice
+from localrun.client.choice import ModelChoice, choice_of
 from localrun.hub.stored import StoredModel
 from localrun_tui.app import LocalrunApp
 from localrun_tui.state import continue_chat
@@ -28,11 +28,11 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[ModelChoice]:
     """What is loaded, in turn."""
     known = {"gemma": OTHER, "qwen3-4b": CHOICE}
 
-    def choice_of(held: HeldWith) -> ModelChoice | None:
+    def find(held: HeldWith, present: ModelChoice) -> ModelChoice | None:
         choice = known.get(held.model)
         return choice and replace(choice, adapters=tuple(map(read_adapter, held.adapters)) or None)
 
-    monkeypatch.setattr(continue_chat, "choice_of", choice_of)
+    monkeypatch.setattr(continue_chat, "choice_of", find)
     return []
 
 
@@ -98,6 +98,14 @@ def test_each_chat_has_the_adapters_that_it_was_held_with(loads: list[ModelChoic
 
     drive(app, steps)
     assert [choice.adapters or () for choice in loads] == [(), half, (), half]
+
+
+def test_a_chat_goes_on_with_the_present_model_of_a_path() -> None:
+    """Which no list of models has: it was held with other adapters."""
+    present = ModelChoice(StoredModel("mine", "Q8_0", Path("/elsewhere/mine.gguf"), 1, "gguf", "models"), "Q8_0")
+    held = HeldWith("mine", "Q8_0", adapters=("/a.gguf:0.5",))
+    assert choice_of(held, present) == replace(present, adapters=(AdapterChoice(Path("/a.gguf"), 0.5),))
+    assert choice_of(replace(held, model="another"), present) is None
 
 
 def test_a_new_chat_stays_with_a_model_that_calls_itself_otherwise(

@@ -34,7 +34,7 @@ async def continue_chat(session: "Session") -> None:
     info = session.info
     if session.chat is not chat or not held.model or present is None or (info and is_held_by(held, present, info)):
         return
-    choice = await session.disk.run(choice_of, held)
+    choice = await session.disk.run(choice_of, held, present)
     if choice is None:
         session.post(ModelGone(held.model, present.stored.name))
         return
