@@ -156,15 +156,11 @@ class ScaledFp8(JoinedTensor):
     def read(self, read_rows: ReadRows, first_row: int, n_rows: int) -> bytearray:
         import numpy as np
 
-        from localrun.formats.checkpoints.parts import check_finite, read_bytes
+        from localrun.formats.checkpoints.parts import check_finite
         from localrun.formats.checkpoints.small_floats import f8_blocks
 
         codes, (of_matrix, n_cols) = self.parts[0], self.info.shape[-2:]
-        raw = (
-            self.read_turned(read_rows, first_row, n_rows)
-            if self.turned
-            else read_bytes(read_rows, codes, first_row, n_rows)
-        )
+        raw = self.codes(read_rows, first_row, n_rows)
         matrix, row = np.divmod(np.arange(first_row, first_row + n_rows), of_matrix)
         factors = self.block_scales(read_rows)[matrix, row // self.block[0]]
         if self.info.qtype != "F32":
@@ -175,12 +171,14 @@ class ScaledFp8(JoinedTensor):
         check_finite(codes, values)
         return bytearray(values.data)
 
-    def read_turned(self, read_rows: ReadRows, first_row: int, n_rows: int) -> Any:
-        """Rows of codes, flat uint8, of matrices that are read whole."""
+    def codes(self, read_rows: ReadRows, first_row: int, n_rows: int) -> Any:
+        """Rows of codes, flat uint8. Matrices that are turned are read whole."""
         import numpy as np
 
         from localrun.formats.checkpoints.parts import read_bytes
 
+        if not self.turned:
+            return read_bytes(read_rows, self.parts[0], first_row, n_rows)
         of_matrix, n_cols = self.info.shape[-2:]
         first, last = first_row // of_matrix, -(-(first_row + n_rows) // of_matrix)
         whole = read_bytes(read_rows, self.parts[0], first * n_cols, (last - first) * n_cols)
