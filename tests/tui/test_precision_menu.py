@@ -260,7 +260,8 @@ def test_an_offer_without_a_network_has_what_is_on_disk(hub: FakeHub) -> None:
     assert offer.notes[0].startswith("only what is on disk: ")
 
 
-def test_an_original_on_disk_serves_the_precisions_made_from_it(home: Path) -> None:
+def original(home: Path) -> StoredModel:
+    """A checkpoint in the models folder, whose weights a load may quantise."""
     folder = home / "models" / "original"
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(CONFIG))
@@ -271,6 +272,23 @@ def test_an_original_on_disk_serves_the_precisions_made_from_it(home: Path) -> N
     }
     (folder / "model.safetensors").write_bytes(safetensors_file(weights, bytes(2 * n_bytes)))
     (stored,) = stored_at(folder, "models", "original")
+    return stored
+
+
+def test_a_checkpoint_begins_at_the_recommended_precision(home: Path) -> None:
+    """All of them are at its path; the first of the list was int2."""
+    screen = PrecisionMenu(Subject("original", original(home)), lambda: 8 * GIB)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await until_text(pilot, "★ ")
+        await until(pilot, lambda: screen._list.highlighted and screen._list.highlighted.value.recommended)
+        await pilot.press("escape")
+
+    drive(ScreenApp(screen), steps)
+
+
+def test_an_original_on_disk_serves_the_precisions_made_from_it(home: Path) -> None:
+    stored = original(home)
     offer = read_offer(Subject("original", stored), lambda: 8 * GIB, Task().on_cancel)
     lines = {line.name: line for line in offer.lines(0, "auto")}
     assert set(lines) == {"fp16", "int8", "int4", "int2"}

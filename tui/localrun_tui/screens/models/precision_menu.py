@@ -107,8 +107,8 @@ class PrecisionMenu(Page[ModelChoice | str | None]):
         self._show()
         lines = offer.lines(self.ctx, self.kv)
         wanted = self.subject.stored
-        first = next((one for one in lines if wanted and one.stored and one.stored.path == wanted.path), None)
-        first = first or next((one for one in lines if one.recommended), None)
+        named = [one for one in lines if wanted and one.stored and one.stored.path == wanted.path]
+        first = named[0] if len(named) == 1 else next((one for one in lines if one.recommended), None)
         if first is not None:
             self._list.highlight(first.key)
 
