@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from localrun_testing import shared_folder
+from localrun_testing.rewritten import rewrite_a_part
 
 if TYPE_CHECKING:
     from localrun.backends.cpu.library import NativeLibrary
@@ -83,10 +84,11 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Collect without looking for garbage, and never look at what is there then: modules and tests, a million objects
     that last as long as the run."""
     gc.disable()
+    rewrite_a_part(session.config)
     try:
         return (yield)
     finally:
