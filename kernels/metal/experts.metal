@@ -73,13 +73,15 @@ kernel void experts(device const uchar* weights0 [[buffer(0)]], device const flo
 
   threadgroup float partial[N_SEGMENTS * N_X * 32];
 #pragma unroll
-  for (int m = 0; m < N_X; m++)
+  for (int m = 0; m < N_X; m++) {
+    if (m >= n_x) break;
 #pragma unroll
     for (int r = 0; r < 4; r++) {
       float chains = sum[r][m] + simd_shuffle_xor(sum[r][m], 1);
       chains += simd_shuffle_xor(chains, 2);
       if (t == r) partial[(simdgroup * N_X + m) * 32 + r * 8 + lane / 4] = chains;
     }
+  }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   const int row = at % ROWS, m = at / ROWS, n = first_row + row;
   if (m >= n_x || n < 0 || n >= n_out) return;

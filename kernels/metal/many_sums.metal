@@ -145,7 +145,7 @@ LR_INLINE void lr_sum_many(threadgroup float* staged_w, threadgroup float* stage
   lr_sums sums;
   lr_start(sums);
   const int length = (n_tiles + N_SEGMENTS - 1) / N_SEGMENTS;
-  for (int segment = 0; segment < N_SEGMENTS; segment++) {
+  for (int segment = 0; segment < N_SEGMENTS && segment * length < n_tiles; segment++) {
     lr_start_segment(sums);
     const int end = min((segment + 1) * length, n_tiles);
     for (int tile = segment * length; tile < end; tile++) {
