@@ -301,7 +301,7 @@ def test_wrong_fields_are_named(http: httpx.Client, path: str, field: str, value
 def test_errors_have_their_own_classes(client: anthropic.Anthropic, served: Served) -> None:
     with pytest.raises(anthropic.NotFoundError) as caught:
         ask(client, model="no-such-model")
-    assert caught.value.body["error"]["type"] == "not_found_error"  # type: ignore[index]
+    assert caught.value.body["error"]["type"] == "not_found_error"
 
 
 def test_models_in_the_shape_of_anthropic(client: anthropic.Anthropic) -> None:

@@ -223,7 +223,7 @@ def test_an_answer_under_way_is_cancelled_by_its_id(client: openai.OpenAI) -> No
     for event in client.responses.create(model="builtin", input="ab…", stream=True):
         seen.append(event)
         if event.type == "response.output_text.delta" and event.delta == "b":
-            id = seen[0].response.id  # type: ignore[union-attr]
+            id = seen[0].response.id
             assert client.responses.retrieve(id).status == "in_progress"
             assert client.responses.cancel(id).status == "cancelled"
     assert seen[-1].type == "response.incomplete"

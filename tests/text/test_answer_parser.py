@@ -291,7 +291,7 @@ def test_an_answer_begins_as_transformers_decodes_it(name: str, tmp_path: Path) 
     vocab = {"a": 0, "b": 1, "▁a": 2, "▁": 3, "Ġ": 4, "Ġa": 5}
     content = small_bpe(added_tokens=[], model={"type": "BPE", "vocab": vocab, "merges": []}, **FOLDERS[name])
     tokenizer = tokenizer_from_folder(tokenizer_json(tmp_path, content))
-    theirs = PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))  # type: ignore[no-untyped-call]
+    theirs = PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
     text = ModelText(tokenizer, ChatTemplate(CHATML), None, Sampling(), ())
     for ids in ([5, 0], [4, 5]) if name == "bytes" else ([2, 1], [3, 2], [0, 2]):
         parser = text.parser(ASK, [0])

@@ -62,7 +62,7 @@ def test_the_one_that_transformers_renders(name: str, tools: list[dict[str, Any]
     theirs = AutoTokenizer.from_pretrained(folder)
     text, request = opened(folder), Request(messages=tuple(HI), tools=tuple(tools or ()))
     try:
-        expected = theirs.apply_chat_template(HI, tools=tools, tokenize=False)  # type: ignore[arg-type]
+        expected = theirs.apply_chat_template(HI, tools=tools, tokenize=False)
     except ValueError:
         with pytest.raises(ModelFileError, match="no usual chat template, only"):
             text.prepare(request)

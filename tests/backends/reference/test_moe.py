@@ -93,7 +93,7 @@ def test_qwen2_weighs_its_shared_expert(ops: ReferenceOps, x: Tensor) -> None:
         hidden_size=HIDDEN, moe_intermediate_size=FFN, shared_expert_intermediate_size=2 * FFN, num_experts=N_EXPERTS,
         num_experts_per_tok=3, norm_topk_prob=False,
     )  # fmt: skip
-    module: Any = randomized(Qwen2MoeSparseMoeBlock(config))  # type: ignore[no-untyped-call]
+    module: Any = randomized(Qwen2MoeSparseMoeBlock(config))
     shared = SharedExpert(network(module.shared_expert), packed(module.shared_expert_gate.weight))
     op = Moe(x[0], Router(packed(module.gate.weight), Routing(3, normalize=False)), fused(module.experts), shared)
     assert close(ops, op, output(module, x))
@@ -102,7 +102,7 @@ def test_qwen2_weighs_its_shared_expert(ops: ReferenceOps, x: Tensor) -> None:
 
 def test_gpt_oss_clamps_and_adds_biases(ops: ReferenceOps, x: Tensor) -> None:
     config = GptOssConfig(hidden_size=HIDDEN, intermediate_size=FFN, num_local_experts=N_EXPERTS, num_experts_per_tok=3)
-    module: Any = randomized(GptOssMLP(config))  # type: ignore[no-untyped-call]
+    module: Any = randomized(GptOssMLP(config))
     x = 20 * x  # the clamp bites
     parts = module.experts
     gate, up = (parts.gate_up_proj[..., place::2].transpose(1, 2) for place in (0, 1))  # in turns, and transposed

@@ -118,7 +118,7 @@ def tiny_checkpoint(folder: Path) -> Path:
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=512, special_tokens=special, initial_alphabet=alphabet)
     tokenizer.train_from_iterator(["Hello, how are you? The river is wide, and the night is long."] * 9, trainer)
-    fast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token="<|b|>", eos_token="<|e|>", pad_token="<|e|>", chat_template=TEMPLATE
     )
     torch.manual_seed(0)
