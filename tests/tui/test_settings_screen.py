@@ -41,9 +41,10 @@ KEY = "sk-canary-0123456789"
 
 
 def line_of(app: Any, key: str) -> str:
-    """What stands behind the title of a setting."""
+    """What stands behind the title of a setting; empty until that is shown."""
     title = next((title for _, one, title in in_groups() if one == key), key)
-    return next(line.partition(title)[2].strip() for line in screen_text(app).splitlines() if f" {title} " in line)
+    lines = screen_text(app).splitlines()
+    return next((line.partition(title)[2].strip() for line in lines if f" {title} " in line), "")
 
 
 def go_to(pilot: Pilot[Any], key: str) -> None:
