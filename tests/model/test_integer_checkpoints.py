@@ -96,7 +96,7 @@ def test_biases_without_a_place_are_left_out_if_they_are_zero(
         assert difference(Stepper(packed).logits(IDS), Stepper(plain).logits(IDS)).within(max_abs=1e-4, nmse=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["llama-biases", "gemma3"])
+@pytest.mark.parametrize("kind", ["llama-biases", "gemma3", "gemma4-e2b", "nemotron-h-moe", "qwen3.5", "lfm2"])
 def test_a_matrix_of_bitsandbytes_has_the_shape_that_its_name_tells(
     kind: str, tiny_folder: TinyFile, tmp_path: Path
 ) -> None:

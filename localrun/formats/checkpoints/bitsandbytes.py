@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 _STATE = ".quant_state.bitsandbytes__"
-_BACK = (".o_proj", ".out_proj", ".down_proj", ".w2", ".fc2", ".wo", ".dense", ".output_linear")  # as wide as the model
+_EMBEDDINGS = ("embed_tokens.weight", "backbone.embeddings.weight")
+_BACK = (  # whose rows are as many as the model is wide
+    *(".o_proj", ".out_proj", ".down_proj", ".w2", ".fc2", ".wo", ".dense", ".output_linear"),
+    ".per_layer_projection",  # of Gemma 4
+)
 _OF_SENSES = re.compile(r"visual|vision|audio|projector|connector")
 _HELD = ("BF16", "F16")
 _BLOCK = 64  # numbers with a scale in what is held packed
@@ -37,7 +41,7 @@ _MAX_STATE = 1 << 16
 def join_bitsandbytes(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
     """Every matrix of codes with its scales. ModelFileError for parts that do not fit together."""
     found: Joined = {}
-    embedding = next((info for name, info in tensors.items() if name.endswith("embed_tokens.weight")), None)
+    embedding = next((info for name, info in tensors.items() if name.endswith(_EMBEDDINGS)), None)
     for name, codes in tensors.items():
         scales = tensors.get(f"{name.removesuffix('weight')}SCB")
         is_flat = name.endswith(".weight") and f"{name}.absmax" in tensors
