@@ -30,7 +30,10 @@ HF_FUSED = {
 }
 ACTIVATION_SCALE = ".input_scale"  # how activations were rounded that a matrix reads; ours are rounded less
 PREFIXES = ("model.", "model.language_model.", "language_model.model.", "backbone.", "")
-ROUNDED_ACTIVATIONS = r"\.(input|output|q|k|v|kv|prob|prob_output)_((global_|activation_)?scale|scale_ub|zero_point)$"
+ROUNDED_ACTIVATIONS = (
+    r"(\.|\.experts\.(gate_up|down)_proj_)"
+    r"(activation_scale|(input|output|q|k|v|kv|prob|prob_output)_((global_|activation_)?scale|scale_ub|zero_point))$"
+)
 NOT_WEIGHTS = {  # tensors of checkpoints that an answer in words does without, and what they are
     ROUNDED_ACTIVATIONS: "how activations were rounded, which are rounded less here",
     r"rotary_emb\.inv_freq$": "the table of a rope, which is computed",

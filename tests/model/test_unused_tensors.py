@@ -16,6 +16,7 @@ from localrun.model.load import read_config, read_weight_refs
 
 TinyFile = Callable[..., Path]
 ATTENTION = "model.layers.0.self_attn."
+EXPERTS = "model.language_model.layers.0.mlp.experts.gate_up"
 
 
 def rewritten(folder: Path, target: Path, add: dict[str, torch.Tensor], drop: str = "") -> Path:
@@ -32,6 +33,8 @@ def rewritten(folder: Path, target: Path, add: dict[str, torch.Tensor], drop: st
     [
         ("llama", ATTENTION + "rotary_emb.inv_freq"),
         *(("llama", ATTENTION + name) for name in ("k_proj.input_scale_ub", "kv_scale", "prob_output_scale")),
+        ("mistral", ATTENTION + "k_proj.activation_scale"),
+        *(("qwen3-vl-moe", f"{EXPERTS}_proj_{kind}") for kind in ("activation_scale", "input_global_scale")),
         ("llama", "mtp.fc.weight"),
         ("qwen3.5", "model.mtp.layers.0.mlp.up_proj.weight"),
         ("qwen2", "visual.patch_embed.proj.weight"),
