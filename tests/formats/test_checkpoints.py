@@ -100,6 +100,7 @@ def test_a_file_beside_the_config_declares_it(name: str, file: str, wrap: str, t
 
 
 QUARK, CT = {"quant_method": "quark"}, {"quant_method": "compressed-tensors"}
+AUTO_ROUND = {"quant_method": "auto-round", "bits": 8, "data_type": "fp", "group_size": [128, 128]}
 OTHER_WORDS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {  # sample, config, tensors under other names
     "quark fp4": (
         "compressed-mxfp4",
@@ -112,6 +113,12 @@ OTHER_WORDS: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {  # sample
         {"weight_packed": "weight"},
     ),
     "modelopt MXFP8": ("compressed-mxfp8", {"quant_method": "modelopt", "quant_algo": "MXFP8"}, {}),
+    "autoround fp8": (
+        "fp8-0-blocks",
+        AUTO_ROUND | {"packing_format": "auto_round:fp8", "weight_block_size": [3, 32]},
+        {"weight_scale_inv": "weight_scale"},
+    ),
+    "autoround fp8_static": ("fp8-channel", AUTO_ROUND | {"packing_format": "auto_round:fp8_static"}, {}),
     "quark fp8": ("fp8-tensor", QUARK | {"global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}}, {}),
 }
 
@@ -150,6 +157,8 @@ def test_what_cannot_be_read_is_named(declared: dict[str, Any], told: str) -> No
         ({"quant_method": "\x1b[31m" + "x" * 300}, "x" * 15),
         ({"quant_method": "gptq", "bits": 4, "group_size": 1 << 200}, "gptq int4 rows"),
         ({"quant_method": "gptq", "bits": -(1 << 200), "group_size": 64}, "gptq"),
+        (AUTO_ROUND | {"packing_format": "auto_round:fp8"}, "fp8"),
+        (AUTO_ROUND | {"packing_format": "auto_round:llm_compressor", "data_type": "mx_fp"}, "autoround"),
         ({"bits": 4, "mode": "\x1b[31m" + "x" * 300}, "x" * 15),
     ],
 )

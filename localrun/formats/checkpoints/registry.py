@@ -63,8 +63,18 @@ _ROWS = (
     ),
     Method(
         (
-            *("fp8", "fbgemm_fp8", "compressed-tensors float-quantized", "quark fp8_e4m3"),
-            *(f"modelopt {kind}" for kind in ("FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "FP8_BLOCK_SCALES")),
+            *(
+                "fp8",
+                "fbgemm_fp8",
+                "compressed-tensors float-quantized",
+                "quark fp8_e4m3",
+                "auto-round fp8",
+                "auto-round fp8_static",
+            ),
+            *(
+                f"modelopt {kind}"
+                for kind in ("FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB", "FP8_PB_WO", "FP8_BLOCK_SCALES")
+            ),
         ),
         join_fp8,
         "fp8",
@@ -253,7 +263,8 @@ def precision_label(metadata: Config) -> str:
     bits = next((weights[key] for key in ("bits", "num_bits") if type(weights.get(key)) is int), None)
     if isinstance(mode, str) and mode != "affine":
         return _word(mode)
-    if bits is None or not 0 < bits <= 32 or weights.get("type", "int") != "int":
+    is_int = weights.get("type", weights.get("data_type", "int")) == "int"
+    if bits is None or not 0 < bits <= 32 or not is_int:
         return label
     return f"{label} int{bits} {f'g{group}' if type(group) is int and 0 < group <= 1 << 16 else 'rows'}".strip()
 
