@@ -142,13 +142,21 @@ def test_experts_of_gemma_one_by_one(part: str, tmp_path: Path) -> None:
     assert_twins(*save_twins(mixture("gemma4-moe", tmp_path), tmp_path, apart, config))
 
 
-@pytest.mark.parametrize("n", [1, 3])
-def test_a_scale_of_other_experts_is_refused(n: int, tmp_path: Path) -> None:
+def test_scales_of_the_whole_are_of_all_experts(tmp_path: Path) -> None:
+    """One for each, or one for all."""
+
     def fused(name: str, experts: Tensor) -> tuple[dict[str, Tensor], Tensor]:
         parts, numbers = small_floats(experts)
-        cut = {**parts, "_global_scale": parts["_global_scale"][:n]}
-        return {name + ending: part for ending, part in cut.items()}, numbers
+        return {name + ending: part for ending, part in parts.items()}, numbers
 
-    packed, _ = save_twins(mixture("gemma4-moe", tmp_path), tmp_path, fused, NVFP4)
-    with pytest.raises(ModelFileError, match="one for each"):
+    packed, plain = save_twins(mixture("gemma4-moe", tmp_path), tmp_path, fused, NVFP4)
+    tensors, numbers = (load_file(folder / "model.safetensors") for folder in (packed, plain))
+    name = next(name for name in tensors if name.endswith("_global_scale"))
+    whole, experts = tensors[name], numbers[name.removesuffix("_global_scale")]
+    save_file(tensors | {name: whole[:1].clone()}, packed / "model.safetensors")
+    numbers[name.removesuffix("_global_scale")] = experts * (whole / whole[0])[..., None]
+    save_file(numbers, plain / "model.safetensors")
+    assert_twins(packed, plain)
+    save_file(tensors | {name: whole[:3].clone()}, packed / "model.safetensors")
+    with pytest.raises(ModelFileError, match=r"scales of the whole of type F32 and shape \[3, 1\]"):
         Stepper(packed)

@@ -54,9 +54,9 @@ def checked_shape(codes: TensorInfo, scales: TensorInfo | None, whole: TensorInf
     shape = *codes.shape[:-1], codes.shape[-1] * 2
     if scales is None or scales.qtype != "F8_E4M3" or scales.shape != (*shape[:-1], shape[-1] // _GROUP):
         raise misfit(codes, f"of NVFP4 has no E4M3 scales for {_GROUP} numbers each")
-    n = shape[0] if len(shape) == 3 else 1  # of all experts one each
-    if whole.qtype != "F32" or prod(whole.shape) != n or (n > 1 and whole.shape[0] != n):
-        raise misfit(codes, f"of NVFP4 has a scale of the whole that is not {'one f32' if n == 1 else 'one for each'}")
+    of_each = len(shape) == 3 and whole.shape[:1] == shape[:1] and prod(whole.shape) == shape[0]  # of all experts
+    if whole.qtype != "F32" or not (of_each or prod(whole.shape) == 1):
+        raise misfit(codes, f"of NVFP4 has scales of the whole of type {whole.qtype} and shape {list(whole.shape)}")
     return shape
 
 
@@ -74,7 +74,7 @@ class Nvfp4Codes(JoinedTensor):
 
 @dataclass(frozen=True)
 class WholeScale(JoinedTensor):
-    """The scale of a whole matrix as a factor; `divides`: the file has its inverse."""
+    """The scale of a whole matrix, or those of several, as factors; `divides`: the file has the inverse."""
 
     divides: bool
 
@@ -87,4 +87,5 @@ class WholeScale(JoinedTensor):
         with np.errstate(divide="ignore", over="ignore"):
             factor = 1 / value if self.divides else value
         check_finite(self.parts[0], factor)
-        return bytearray(factor.astype("<f4").data)
+        of_each = np.broadcast_to(factor.ravel(), self.info.shape)
+        return bytearray(np.ascontiguousarray(of_each, "<f4").data)
