@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from localrun_testing.chat_app import ask, chat_app, chat_screen, notice, ready, sources, views
+from localrun_testing.chat_app import CHOICE, ask, chat_app, chat_screen, notice, ready, sources, views
 from localrun_testing.pilots import LARGE, burst, drive, screen_text, until, until_text
 from localrun_testing.waiting import PATIENCE
 from textual.pilot import Pilot
@@ -245,5 +245,32 @@ def test_keys_wait_for_the_dialog_of_the_key_before_them(tmp_path: Path) -> None
         await until_text(pilot, "“xd” is deleted")
         assert app.screen is chat_screen(pilot)
         assert [one.title for one in ChatStore(tmp_path).summaries()] == ["plan a week in Lisbon"]
+
+    drive(app, steps, LARGE)
+
+
+@pytest.mark.parametrize("keys", [["ctrl+l", "enter"], ["ctrl+l", "down", "r"]], ids=["open", "rename"])
+def test_keys_behind_the_list_wait_for_it_though_a_model_begins_to_load(tmp_path: Path, keys: list[str]) -> None:
+    """As at the start, where the list of chats may come later than the load begins."""
+    filled(tmp_path)
+    disk_is_free, loads = threading.Event(), threading.Event()
+    loads.set()
+    app, _ = chat_app(folder=tmp_path, gate=loads)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        screen = chat_screen(pilot)
+        disk, model = screen.session.disk, screen.session.model
+        loads.clear()
+        disk.submit(lambda: disk_is_free.wait(PATIENCE))
+        await burst(pilot, keys)
+        screen.run_guarded(screen.session.load(CHOICE))
+        await until(pilot, lambda: model.loading)
+        disk_is_free.set()
+        if keys[-1] == "enter":
+            await until(pilot, lambda: "It scatters." in sources(pilot))
+        else:
+            await until_text(pilot, "Title of this chat")
+        loads.set()
 
     drive(app, steps, LARGE)

@@ -9,8 +9,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
 from textual.screen import Screen
+from textual.worker import Worker
 
 from localrun.base.errors import LocalrunError
+from localrun_tui.keys_in_order import keys_wait_for_dialog, keys_wait_until
 from localrun_tui.screens.chat.chat_pane import ChatPane
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.editor import Editor
@@ -186,7 +188,8 @@ class ChatScreen(Screen[None]):
 
     @on(Panels.Changed)
     def _fill_list(self) -> None:
-        self.run_guarded(self.history.show(), opens=True)  # keys behind Ctrl+L are meant for its rows
+        filling = self.run_guarded(self.history.show())
+        keys_wait_until(lambda: filling.is_finished, self.app)  # those behind Ctrl+L are meant for its rows
 
     @on(ChatPane.Answered)
     def _list_anew(self) -> None:
@@ -208,7 +211,7 @@ class ChatScreen(Screen[None]):
 
     @on(ChatOptions.Act)
     def _act(self, event: ChatOptions.Act) -> None:
-        self.run_guarded(self.history.act(event.what, event.chat_id), opens=True)
+        keys_wait_for_dialog(self.run_guarded(self.history.act(event.what, event.chat_id)), self.app)
 
     # ---- keys
 
@@ -253,7 +256,7 @@ class ChatScreen(Screen[None]):
 
     def action_this_chat(self, what: str) -> None:
         """Apply an action of the list of chats to the open chat."""
-        self.run_guarded(self.history.act_on_open(what), opens=True)
+        keys_wait_for_dialog(self.run_guarded(self.history.act_on_open(what)), self.app)
 
     def action_find(self) -> None:
         self.panels.uncover()
@@ -292,6 +295,6 @@ class ChatScreen(Screen[None]):
         if not self.query(DownloadBadge):
             await self.query_one("#bar").mount(DownloadBadge())
 
-    def run_guarded(self, work: Awaitable[Any], opens: bool = False) -> None:
+    def run_guarded(self, work: Awaitable[Any], opens: bool = False) -> Worker[Any]:
         """Run something that may fail; an error is shown above the composer. Keys wait for the dialog that it opens."""
-        self.pane.run_guarded(work, opens)
+        return self.pane.run_guarded(work, opens)

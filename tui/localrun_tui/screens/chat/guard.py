@@ -4,6 +4,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from textual.widget import Widget
+from textual.worker import Worker
 
 from localrun.base.errors import LocalrunError, unexpected
 from localrun_tui.keys_in_order import keys_wait_for_dialog
@@ -20,7 +21,7 @@ class WorkGuard:
         self._notice = notice
         self._session = session
 
-    def run(self, work: Awaitable[Any], opens: bool = False) -> None:
+    def run(self, work: Awaitable[Any], opens: bool = False) -> Worker[Any]:
         worker = self._owner.run_worker(self._guarded(work), exit_on_error=False)
         if opens:
             session = self._session
@@ -30,6 +31,7 @@ class WorkGuard:
                 return session.turn is not turn or session.model.loading > loads
 
             keys_wait_for_dialog(worker, self._owner.app, began)
+        return worker
 
     async def _guarded(self, work: Awaitable[Any]) -> None:
         try:
