@@ -148,6 +148,8 @@ def test_commands_of_the_palette_work() -> None:
         await until_text(pilot, "the KV cache, and where")
         await pilot.press("enter")
         await until_text(pilot, "Last answer")
+        await pilot.press("ctrl+p", *"light")  # as it is described: no name has it
+        await until_text(pilot, "dark, light and many more")
 
     drive(app, steps)
 

@@ -289,7 +289,7 @@ class LocalrunApp(PlainEnd):
         from localrun_tui.screens.palette import Palette
 
         if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
+            self.push_screen(Palette())
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         from localrun_tui.commands import commands

@@ -3,9 +3,11 @@
 from typing import Any
 
 from textual.app import ComposeResult
-from textual.command import CommandList, CommandPalette
+from textual.command import CommandList, CommandPalette, Hit, Hits
+from textual.system_commands import SystemCommandsProvider
 from textual.worker import Worker, WorkType
 
+from localrun_tui.screens.chat.suggestions import describes
 from localrun_tui.widgets.key_hint import KeyHint
 
 
@@ -13,6 +15,9 @@ class Palette(CommandPalette):
     """Textual's own, in the style of other dialogs. A search which begins while it is left does not end the app."""
 
     CSS_PATH = "palette.tcss"
+
+    def __init__(self) -> None:
+        super().__init__([DescribedCommands], id="--command-palette")
 
     def compose(self) -> ComposeResult:
         yield from super().compose()
@@ -26,3 +31,16 @@ class Palette(CommandPalette):
 
     def run_worker(self, work: WorkType[Any], *arguments: Any, **options: Any) -> Worker[Any]:
         return super().run_worker(work, *arguments, **{**options, "exit_on_error": False})
+
+
+class DescribedCommands(SystemCommandsProvider):
+    """Commands whose names have what is typed, else those that are described with it, as behind a slash."""
+
+    async def search(self, query: str) -> Hits:
+        is_named = False
+        async for hit in super().search(query):
+            is_named = True
+            yield hit
+        for name, words, callback, *_ in () if is_named else self.app.get_system_commands(self.screen):
+            if describes(words, query.strip()):
+                yield Hit(1.0, name, callback, help=words)

@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from localrun.base.dataclass import dataclass
-from localrun.chat.commands import COMMANDS, Command
+from localrun.chat.commands import COMMANDS
 from localrun.chat.files import FoundFile
 from localrun_tui.state.files import look_at
 from localrun_tui.widgets.columns import say
@@ -50,7 +50,7 @@ def suggested_commands(text: str) -> list[Suggestion]:
         scores = {command.name: search.match(wanted, command.name[1:])[0] for command in known}
         named = sorted((one for one in known if scores[one.name]), key=lambda one: -scores[one.name])
         named.sort(key=lambda one: not one.name.startswith(text))
-        known = named or [one for one in known if _is_described(one, wanted)]
+        known = named or [one for one in known if describes(f"{one.title} {one.help}", wanted)]
     rows = [
         Content.assemble(
             (f"{one.name:<{_NAME_CELLS}}  ", "bold"),
@@ -62,9 +62,9 @@ def suggested_commands(text: str) -> list[Suggestion]:
     return [Suggestion(one.name, row, not one.needs_arguments) for one, row in zip(known, rows, strict=True)]
 
 
-def _is_described(command: Command, wanted: str) -> bool:
-    """Whether a word of its description begins so."""
-    return len(wanted) >= _LEAST and re.search(rf"\b{wanted}", f"{command.title} {command.help}", re.I) is not None
+def describes(text: str, wanted: str) -> bool:
+    """Whether a word of a description begins so."""
+    return len(wanted) >= _LEAST and re.search(rf"\b{re.escape(wanted)}", text, re.I) is not None
 
 
 class SuggestionMenu(Horizontal):
