@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from localrun_testing.chat_app import CHOICE, ask, chat_screen, notice, type_text
-from localrun_testing.pilots import drive, until, until_done
+from localrun_testing.pilots import drive, screen_text, until, until_done, until_text
 from localrun_testing.scripted_client import INFO, ScriptedClient
 from textual.message import Message
 from textual.pilot import Pilot
@@ -87,11 +87,13 @@ def test_each_chat_has_the_adapters_that_it_was_held_with(loads: list[ModelChoic
         await until(pilot, lambda: session.info)
         await lora(pilot, "/a.gguf:0.5")
         await until(pilot, lambda: session.present and session.present.adapters == half)
+        await until_text(pilot, "Q4_K_M · + a")
         await ask(pilot, "first")
         first = session.chat.id if session.chat else ""
         await session.new_chat()
         await lora(pilot, "none")
         await until(pilot, lambda: session.present and session.present.adapters == ())
+        await until(pilot, lambda: "· + a" not in screen_text(app))
         await ask(pilot, "second")
         await session.open_chat(first)
         await until(pilot, lambda: session.present and session.present.adapters == half)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from localrun_testing.chat_app import ask, chat_app, ready
 from localrun_testing.pilots import LARGE, SMALL, drive, screen_text, until, until_done, until_text
-from localrun_testing.scripted_client import Script
+from localrun_testing.scripted_client import Script, ScriptedClient
 from textual.binding import Binding
 from textual.command import CommandPalette
 from textual.dom import DOMNode
@@ -18,6 +18,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 import localrun_tui
+from localrun.chat.journal import ChatStore
 from localrun_tui.app import LocalrunApp
 from localrun_tui.keys import groups
 from localrun_tui.screens.dialogs.ask import AskOne
@@ -202,6 +203,14 @@ def test_a_theme_is_chosen_and_kept(home: Path) -> None:
 
     drive(app, steps)
     assert "localrun-light" in (home / "config.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "theme"), [("light", LIGHT.name), ("dark", DARK.name), ("nord", "nord"), ("no such", DARK.name)]
+)
+def test_a_theme_is_set_by_its_name_or_its_kind(name: str, theme: str) -> None:
+    app = LocalrunApp(lambda choice, progress: ScriptedClient([]), lambda: ChatStore(None), lambda: None, name)
+    assert app.theme == theme
 
 
 def test_the_first_theme_is_what_the_terminal_suggests() -> None:

@@ -58,7 +58,8 @@ class LocalrunApp(PlainEnd):
         super().__init__()
         self.register_theme(DARK)
         self.register_theme(LIGHT)
-        self.theme = theme if theme in self.available_themes else default_theme()
+        named = (theme, f"localrun-{theme}")  # `light` and `dark` are ours
+        self.theme = next((name for name in named if name and name in self.available_themes), default_theme())
         self.session = Session(open_client, open_store, self._tell)
         self._choose = choose
         self._flags = flags or {}

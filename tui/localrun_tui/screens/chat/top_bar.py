@@ -1,9 +1,12 @@
 """The first line: the chat on the left; the model, or its load progress, on the right."""
 
+from collections.abc import Sequence
+
 from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
+from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.events import ModelInfo
 from localrun.base.units import gib
 from localrun_tui.widgets.columns import say
@@ -30,12 +33,14 @@ class TopBar(Widget):
             self._title, self._is_kept = title, is_kept
             self.refresh()
 
-    def show_model(self, info: ModelInfo | None) -> None:
+    def show_model(self, info: ModelInfo | None, adapters: Sequence[AdapterChoice] = ()) -> None:
+        """Show the loaded model, where it runs, and what counts beside its weights."""
         if info is None:
             self._right = [Content.styled("no model: Ctrl+O", "$text-warning")]
         else:
             name = model_name(info.name, info.precision)
-            self._right = [name, *([Content("on a server")] if info.backend == "remote" else [])]
+            beside = [say(f"+ {', '.join(one.path.stem for one in adapters)}")] if adapters else []
+            self._right = [name, *beside, *([Content("on a server")] if info.backend == "remote" else [])]
         self.refresh()
 
     def show_load(self, name: str) -> None:
