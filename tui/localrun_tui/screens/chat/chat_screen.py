@@ -103,8 +103,7 @@ class ChatScreen(Screen[None]):
 
     def on_load_ended(self) -> None:
         if not self.session.model.loading:  # else another load has taken its place
-            present = self.session.present
-            self.top_bar.show_model(self.session.info, (present and present.adapters) or ())
+            self.top_bar.show_model(self.session.info, self.session.present)
             self.pane.notice.end_of_load()
             self.refresh_bindings()
             self.run_guarded(self.pane.show())

@@ -1,14 +1,12 @@
 """The first line: the chat on the left; the model, or its load progress, on the right."""
 
-from collections.abc import Sequence
-
 from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.events import ModelInfo
 from localrun.base.units import gib
+from localrun.client.choice import ModelChoice
 from localrun_tui.widgets.columns import say
 from localrun_tui.widgets.meters import bar
 from localrun_tui.widgets.model_name import model_name
@@ -33,13 +31,14 @@ class TopBar(Widget):
             self._title, self._is_kept = title, is_kept
             self.refresh()
 
-    def show_model(self, info: ModelInfo | None, adapters: Sequence[AdapterChoice] = ()) -> None:
+    def show_model(self, info: ModelInfo | None, choice: ModelChoice | None) -> None:
         """Show the loaded model, where it runs, and what counts beside its weights."""
         if info is None:
             self._right = [Content.styled("no model: Ctrl+O", "$text-warning")]
         else:
             name = model_name(info.name, info.precision)
-            beside = [say(f"+ {', '.join(one.path.stem for one in adapters)}")] if adapters else []
+            names = ", ".join(one.path.stem for one in (choice.adapters if choice else None) or ())
+            beside = [say(f"+ {names}")] if names else []
             self._right = [name, *beside, *([Content("on a server")] if info.backend == "remote" else [])]
         self.refresh()
 
