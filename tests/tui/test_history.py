@@ -249,8 +249,18 @@ def test_keys_wait_for_the_dialog_of_the_key_before_them(tmp_path: Path) -> None
     drive(app, steps, LARGE)
 
 
-@pytest.mark.parametrize("keys", [["ctrl+l", "enter"], ["ctrl+l", "down", "r"]], ids=["open", "rename"])
-def test_keys_behind_the_list_wait_for_it_though_a_model_begins_to_load(tmp_path: Path, keys: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("keys", "shown"),
+    [
+        (["ctrl+l", "enter"], "It scatters."),
+        (["ctrl+l", "r"], "Title of this chat"),
+        (["ctrl+s"], "System prompt"),
+        (["ctrl+t"], "Attach"),
+    ],
+)
+def test_keys_wait_for_what_the_disk_brings_though_a_model_begins_to_load(
+    tmp_path: Path, keys: list[str], shown: str
+) -> None:
     """As at the start, where the list of chats may come later than the load begins."""
     filled(tmp_path)
     disk_is_free, loads = threading.Event(), threading.Event()
@@ -263,14 +273,12 @@ def test_keys_behind_the_list_wait_for_it_though_a_model_begins_to_load(tmp_path
         disk, model = screen.session.disk, screen.session.model
         loads.clear()
         disk.submit(lambda: disk_is_free.wait(PATIENCE))
-        await burst(pilot, keys)
+        await burst(pilot, [*keys, "z"])
         screen.run_guarded(screen.session.load(CHOICE))
         await until(pilot, lambda: model.loading)
         disk_is_free.set()
-        if keys[-1] == "enter":
-            await until(pilot, lambda: "It scatters." in sources(pilot))
-        else:
-            await until_text(pilot, "Title of this chat")
+        await until_text(pilot, shown)
+        assert screen.composer.editor.text == ("z" if keys[-1] == "enter" else "")
         loads.set()
 
     drive(app, steps, LARGE)

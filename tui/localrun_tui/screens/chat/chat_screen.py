@@ -211,7 +211,7 @@ class ChatScreen(Screen[None]):
 
     @on(ChatOptions.Act)
     def _act(self, event: ChatOptions.Act) -> None:
-        keys_wait_for_dialog(self.run_guarded(self.history.act(event.what, event.chat_id)), self.app)
+        self._ask(self.history.act(event.what, event.chat_id))
 
     # ---- keys
 
@@ -256,7 +256,7 @@ class ChatScreen(Screen[None]):
 
     def action_this_chat(self, what: str) -> None:
         """Apply an action of the list of chats to the open chat."""
-        keys_wait_for_dialog(self.run_guarded(self.history.act_on_open(what)), self.app)
+        self._ask(self.history.act_on_open(what))
 
     def action_find(self) -> None:
         self.panels.uncover()
@@ -279,12 +279,16 @@ class ChatScreen(Screen[None]):
             self.run_guarded(self.session.regenerate(self.session.chat.tree.head))
 
     def action_attach(self) -> None:
-        self.run_guarded(self.composer.choose_file(), opens=True)
+        self._ask(self.composer.choose_file())
 
     def action_chat_settings(self) -> None:
         from localrun_tui.screens.chat.chat_settings import change_chat_settings
 
-        self.run_guarded(change_chat_settings(self.app, self.session), opens=True)
+        self._ask(change_chat_settings(self.app, self.session))
+
+    def _ask(self, work: Awaitable[Any]) -> None:
+        """Run what may open a dialog and begins neither an answer nor a load: keys wait, though others begin one."""
+        keys_wait_for_dialog(self.run_guarded(work), self.app)
 
     # ---- for the app
 
