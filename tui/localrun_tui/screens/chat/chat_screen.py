@@ -11,8 +11,7 @@ from textual.events import Resize
 from textual.screen import Screen
 from textual.worker import Worker
 
-from localrun.base.errors import LocalrunError
-from localrun_tui.keys_in_order import keys_wait_for_dialog, keys_wait_until
+from localrun_tui.keys_in_order import keys_wait_for_dialog
 from localrun_tui.screens.chat.chat_pane import ChatPane
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.editor import Editor
@@ -144,16 +143,7 @@ class ChatScreen(Screen[None]):
 
     @on(Composer.Command)
     def _run_command(self, event: Composer.Command) -> None:
-        self.run_guarded(self._run_or_write_again(event), opens=not event.arguments)
-
-    async def _run_or_write_again(self, event: Composer.Command) -> None:
-        """Run a command; one that fails for what was typed behind it stands in the editor again, to be mended."""
-        try:
-            await self.slash.run(event.name, event.arguments)
-        except LocalrunError:
-            if event.arguments and not self.composer.editor.text:
-                self.composer.write(f"{event.name} {event.arguments}")
-            raise
+        self.run_guarded(self.slash.run(event.name, event.arguments), opens=not event.arguments)
 
     @on(FileReading.Progressed)
     def _tell_of_reading(self, event: FileReading.Progressed) -> None:
@@ -188,8 +178,7 @@ class ChatScreen(Screen[None]):
 
     @on(Panels.Changed)
     def _fill_list(self) -> None:
-        filling = self.run_guarded(self.history.show())
-        keys_wait_until(lambda: filling.is_finished, self.app)  # those behind Ctrl+L are meant for its rows
+        self._ask(self.history.show())  # keys behind Ctrl+L are meant for its rows
 
     @on(ChatPane.Answered)
     def _list_anew(self) -> None:
@@ -287,7 +276,7 @@ class ChatScreen(Screen[None]):
         self._ask(change_chat_settings(self.app, self.session))
 
     def _ask(self, work: Awaitable[Any]) -> None:
-        """Run what may open a dialog and begins neither an answer nor a load: keys wait, though others begin one."""
+        """Run what keys wait for and begins neither an answer nor a load: whatever else begins, they wait for it."""
         keys_wait_for_dialog(self.run_guarded(work), self.app)
 
     # ---- for the app

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from textual.screen import Screen
 from textual.widgets import Input
 
-from localrun.base.errors import UsageError
+from localrun.base.errors import LocalrunError, UsageError
 from localrun.base.sanitize import clean
 from localrun.chat.commands import commands_of, copies_chat, named_file
 from localrun.chat.files import part_of_file
@@ -82,8 +82,14 @@ class SlashCommands:
         }
 
     async def run(self, name: str, arguments: str = "") -> None:
-        await self._session.opened()
-        await self.handlers[name](arguments)
+        """Run one; where it fails for what was typed behind it, that stands in the editor again, to be mended."""
+        try:
+            await self._session.opened()
+            await self.handlers[name](arguments)
+        except LocalrunError:
+            if arguments and not self._composer.editor.text:
+                self._composer.write(f"{name} {arguments}")
+            raise
 
     def _action(self, action: str) -> Handler:
         async def run(_: str) -> None:
