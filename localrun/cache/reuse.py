@@ -28,15 +28,13 @@ class ReusePlanner:
         `held`: the blocks of the match in the tree.
         """
         known = min(match.n_tokens, n_prompt - 1)
-        difference, notes = "", [self.why_not_longer(match, n_prompt)]
-        if not notes[0] and match.differs and match.n_tokens < n_prompt - 1:
-            difference = f"differs at token {match.n_tokens:,} from what was kept"
         stored = self.stored(held, known)
-        evicted = match.evicted or stored < known // self.block_tokens * self.block_tokens
-        if stored < known // self.block_tokens * self.block_tokens:
-            difference, notes = "", [f"evicted from memory from token {stored:,} on"]
-        elif stored < known:
-            notes.append("its 16-bit block is gone: cut to whole blocks")
+        is_evicted = stored < known // self.block_tokens * self.block_tokens
+        if is_evicted:
+            notes, difference = [f"evicted from memory from token {stored:,} on"], ""
+        else:
+            note, difference = self.why_not_longer(match, n_prompt)
+            notes = [note, "its 16-bit block is gone: cut to whole blocks" if stored < known else ""]
         reuse = self.rebuild(held, stored)
         if reuse.replays:
             notes.append(f"the sliding window had moved on: replayed {stored - reuse.start:,} tokens")
@@ -45,7 +43,7 @@ class ReusePlanner:
             notes.append(f"the nearest state of recurrent layers is {where}: computed from there")
         elif reuse.n_tokens < stored:
             notes.append(f"the sliding window had moved on: cut to {reuse.n_tokens:,} tokens")
-        return replace(reuse, difference=difference, note=joined(notes), evicted=evicted)
+        return replace(reuse, difference=difference, note=joined(notes), evicted=match.evicted or is_evicted)
 
     def held(self, match: Match) -> HeldBlocks:
         """The blocks of a match that the tree still has."""
@@ -99,17 +97,17 @@ class ReusePlanner:
                 start = start // size * size
         return start // size * size
 
-    def why_not_longer(self, match: Match, n_prompt: int) -> str:
-        """Explain to a reader of `--stats` why no more tokens were reused, unless the prompt differs from there on."""
+    def why_not_longer(self, match: Match, n_prompt: int) -> tuple[str, str]:
+        """Why no more tokens were reused, as a note, or as the place where the prompt differs from what was kept."""
         if match.n_tokens >= n_prompt - 1:
-            return ""
+            return "", ""
         if match.evicted:
-            return f"evicted from memory from token {match.n_tokens:,} on"
+            return f"evicted from memory from token {match.n_tokens:,} on", ""
         if match.otherwise:
-            return f"read again from token {match.n_tokens:,} on: {WHY_AGAIN}"
+            return f"read again from token {match.n_tokens:,} on: {WHY_AGAIN}", ""
         if match.n_tokens == 0:
-            return "never seen before"
-        return ""
+            return "never seen before", ""
+        return "", f"differs at token {match.n_tokens:,} from what was kept" if match.differs else ""
 
 
 def joined(notes: Sequence[str]) -> str:
