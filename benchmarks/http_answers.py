@@ -88,3 +88,8 @@ async def _chunks(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
     async for line in response.aiter_lines():
         if line.startswith("data: {"):
             yield json.loads(line.removeprefix("data: "))
+
+
+def p95(values: list[float]) -> float:
+    """The figure that 19 of 20 are below, or as much."""
+    return sorted(values)[int(0.95 * len(values))]

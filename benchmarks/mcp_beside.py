@@ -27,8 +27,8 @@ from localrun_testing.scripted_client import ScriptedClient, opener  # noqa: E40
 
 from benchmarks.app_speed import press  # noqa: E402
 from benchmarks.app_terminal import environ  # noqa: E402
+from benchmarks.http_answers import p95  # noqa: E402
 from benchmarks.kv_quality import machine  # noqa: E402
-from benchmarks.server_beside import p95  # noqa: E402
 from localrun.chat.journal import ChatStore  # noqa: E402
 from localrun.client.choice import ModelChoice  # noqa: E402
 from localrun.hub.stored import StoredModel  # noqa: E402
