@@ -92,6 +92,7 @@ def test_find_open_rename_export_and_delete_by_keyboard(tmp_path: Path, monkeypa
         assert views(pilot) == []  # the deleted chat is not shown any more
         await pilot.press("u")
         await until(pilot, lambda: sources(pilot) == ["plan a week in Lisbon", "Take tram 28."])
+        await until_text(pilot, "1 found")
         await pilot.press("d")
         await until_text(pilot, "nothing with “tram”")
 
