@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from _pytest.assertion.rewrite import get_cache_dir
 from localrun_testing.rewritten import rewrite_a_part
 
 
@@ -12,7 +13,7 @@ def test_each_worker_rewrites_a_part_of_the_files(tmp_path: Path, pytestconfig: 
     for name in "abcd":
         (tmp_path / f"test_{name}.py").write_text("assert 1")
     (tmp_path / "test_e.py").write_text("assert")
-    kept = tmp_path / "__pycache__"
+    kept = get_cache_dir(tmp_path / "test_a.py")
 
     def by(worker: str) -> set[str]:
         config: Any = SimpleNamespace(

@@ -19,8 +19,8 @@ def rewrite_a_part(config: pytest.Config) -> None:
         kept = rewrite.get_cache_dir(file) / f"{file.stem}{rewrite.PYC_TAIL}"
         if kept.exists() and kept.stat().st_mtime >= file.stat().st_mtime:
             continue
-        kept.parent.mkdir(exist_ok=True)
-        with suppress(SyntaxError):  # which is told where the file is collected
+        with suppress(SyntaxError, OSError):  # pytest itself tells of the one, and lives with the other
+            kept.parent.mkdir(parents=True, exist_ok=True)
             digest, code = rewrite._rewrite_test(file, config)
             rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, digest, kept)
 
