@@ -1,5 +1,6 @@
 """Explain: parameters are turned by keys and by the mouse, and all numbers follow."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,17 @@ def test_times_say_that_the_machine_was_busy_when_it_was_measured(monkeypatch: p
             await until_text(pilot, words)
 
     drive(app, steps)
+
+
+def test_memory_and_times_are_whole_in_60_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    known_machine(monkeypatch, idle=False)
+    app, _ = chat_app()
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await opened(pilot)  # with what is left
+        await until(pilot, lambda: re.search(r"Time .* tok/s", screen_text(app)))
+
+    drive(app, steps, (60, 20))
 
 
 def test_lines_are_as_long_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from localrun_tui.widgets.columns import say
 
 MUTED = "$foreground-muted"
 GAUGE = 24  # cells
+_MEMORY = "Memory "
 _BLOCKS = re.compile("[█▏▎▍▌▋▊▉▁▂▃▄▅▆▇]+")
 
 
@@ -62,20 +63,23 @@ def _told(lines: Iterable[str]) -> list[Content]:
     return shown
 
 
-def memory_line(times: Times) -> Content:
-    """Weights and caches against what is free."""
+def memory_line(times: Times, width: int) -> Content:
+    """Weights and caches against what is free; the gauge gives way to the figures."""
     what = times.what
     free = times.free or what.total_bytes
     scale = max(free, what.total_bytes, 1)
-    weights = round(GAUGE * what.weights_bytes / scale)
-    cache = round(GAUGE * what.total_bytes / scale) - weights
+    words = f" {gib(what.weights_bytes)} + {gib(what.cache_bytes) if what.cached else 'no'} KV "
+    said, verdict = Content(words), _verdict(times)
+    cells = max(min(GAUGE, width - len(_MEMORY) - said.cell_length - verdict.cell_length), 0)
+    weights = round(cells * what.weights_bytes / scale)
+    cache = round(cells * what.total_bytes / scale) - weights
     parts: Iterable[Content] = (
-        say("Memory ", MUTED),
+        say(_MEMORY, MUTED),
         Content.styled("█" * weights, "$primary"),
         Content.styled("▓" * cache, "$accent"),
-        Content.styled("░" * (GAUGE - weights - cache), "$foreground 25%"),
-        Content(f" {gib(what.weights_bytes)} + {gib(what.cache_bytes) if what.cached else 'no'} KV "),
-        _verdict(times),
+        Content.styled("░" * (cells - weights - cache), "$foreground 25%"),
+        said,
+        verdict,
     )
     return Content("").join(parts)
 
@@ -89,15 +93,14 @@ def _verdict(times: Times) -> Content:
     return Content.styled(f"✔ {gib(left)} left", "$text-success")
 
 
-def time_line(times: Times) -> Content:
+def time_line(times: Times, width: int) -> Content:
     """The first token of an answer that ends with the context, and those after it; ≤ and ≥ where other programs
-    computed while the machine was measured."""
+    computed while the machine was measured. What limits each is said where there is room."""
     what, (most, least) = times.what, ("", "") if times.rates.idle else ("≤", "≥")
     first, token = times.prefill(what.prompt), times.token(what.ctx)
-    return Content.assemble(
-        ("Time   ", MUTED),
-        f"{what.prompt:,} tokens read in {most}{ms(1000 * first.longer)}",
-        (f" ({first.limit})", MUTED),
-        f", then {least}{tps(what.chats / token.longer)}",
-        (f" ({token.limit})", MUTED),
+    read = f"{what.prompt:,} tokens read in {most}{ms(1000 * first.longer)}"
+    written = f", then {least}{tps(what.chats / token.longer)}"
+    whole = Content.assemble(
+        ("Time   ", MUTED), read, (f" ({first.limit})", MUTED), written, (f" ({token.limit})", MUTED)
     )
+    return whole if whole.cell_length <= width else Content.assemble(("Time   ", MUTED), read, written)

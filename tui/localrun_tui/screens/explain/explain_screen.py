@@ -204,8 +204,8 @@ class ExplainScreen(Page[None]):
             self.query_one("#time", Static).update(say("Looking at what this machine can do…", MUTED))
             return
         times = Times(self.what, self.here.rates, self.here.free)
-        self.query_one("#memory", Static).update(memory_line(times))
-        self.query_one("#time", Static).update(time_line(times))
+        self.query_one("#memory", Static).update(memory_line(times, self.size.width - 2))
+        self.query_one("#time", Static).update(time_line(times, self.size.width - 2))
         parts = 2 if self.has_class("-widest") else 1
         width = min(max(self.query_one("#report").scrollable_content_region.width // parts - 2, 40), _WIDEST)
         self.query_one("#drawing", Static).update(report_content(PREDICTED[self.topic](times), width))
