@@ -200,8 +200,9 @@ def _not_found(model: str, stored: list[StoredModel]) -> NotFoundError:
         return NotFoundError(f"there is no file or folder {model}", "check the path, or see `localrun list`")
     if near:
         named = {one.name for one in stored}
-        more = "" if named & set(near) else f" `localrun pull {near[0]}` downloads it"
-        return NotFoundError(f"there is no model {model} on disk", f"did you mean {' or '.join(near)}?{more}")
+        download = "" if named & set(near) else f"`localrun pull {near[0]}` downloads it"
+        meant = "" if near[0] == model.lower() else f"did you mean {' or '.join(near)}? "
+        return NotFoundError(f"there is no model {model} on disk", f"{meant}{download}".strip())
     there = ", ".join(list(dict.fromkeys(one.name for one in stored))[:8])
     hint = f"on disk: {there}" if there else "nothing is on disk; a path to a .gguf works too"
     return NotFoundError(f"there is no model {model} on disk", hint)

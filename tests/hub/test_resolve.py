@@ -112,6 +112,12 @@ def test_a_file_whose_name_contains_a_colon_is_a_file(models: Path, tmp_path: Pa
     assert resolve("tiny:Q8_0.gguf").path.resolve() == path
 
 
+def test_a_model_of_the_catalogue_is_not_asked_back_for_by_its_own_name(models: Path) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        resolve("llama-3.3-70b")
+    assert caught.value.hint == "`localrun pull llama-3.3-70b` downloads it"
+
+
 @pytest.mark.parametrize(
     ("model", "says", "hints"),
     [
