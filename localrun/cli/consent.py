@@ -1,6 +1,6 @@
 """Consent to download a model that is not on disk: nothing is downloaded without it."""
 
-from pathlib import Path
+import os
 
 from localrun.backends.registry import usual_memory
 from localrun.base.errors import HubError, LocalrunError, NotFoundError
@@ -18,7 +18,7 @@ def pull_missing(options: ModelOptions, hub: HubOptions, missing: NotFoundError)
     """Download the missing model: with --pull, or after a person at the terminal has agreed."""
     name = options.model or read_settings().model or ""
     wanted = find_on_hub(name, options.precision)
-    if wanted is None or Path(name).expanduser().exists():  # a folder or file here that is no model
+    if wanted is None or os.path.isfile(name):  # a file here that is no model
         raise missing
     return _download(wanted, hub, missing)
 

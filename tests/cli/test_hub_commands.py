@@ -537,6 +537,8 @@ def test_what_lies_here_is_not_looked_for_on_the_hub(
     assert code == 3
     assert "write @docs/scan.pdf in a chat" in err
     assert hub.seen == []
+    (tmp_path / "org/tiny-GGUF").mkdir(parents=True)  # a folder without a model hides none of the hub
+    assert run("run", "--no-stdin", "-m", "org/tiny-GGUF", "hello")[0] == 0
 
 
 def test_rm_tells_asks_and_removes(hub: FakeHub, run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
