@@ -1,6 +1,7 @@
 """One answer over HTTP: whole or as a stream, in any protocol; ended when the client leaves."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -48,7 +49,7 @@ class AnswerResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         wire = Wire(receive, send, self._codec, self._asked.is_stream)
         try:
-            with self._service.registry.holding(self._live):
+            with self._service.registry.holding(self._live), suppress(ClientLeftError):  # also while it gets an error
                 self._live.cancel, self._live.refuse = wire.cancel, wire.end
                 try:
                     await self._answer(wire)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from localrun_testing.fake_client import FakeClient
 from localrun_testing.served import Served, serving
 from localrun_testing.waiting import PATIENCE, until
 
+from localrun.base.errors import EngineError
+from localrun.base.events import Accepted, Event, Token
 from localrun.base.request import LoadOptions, Request
 from localrun.server import connection, wire
 from localrun.server.live import LiveRequest
@@ -97,18 +100,46 @@ def test_beyond_the_most_connections_one_is_told_to_come_back(hasty: Served) -> 
     until(lambda: _is_well(hasty))
 
 
-def test_a_client_that_stops_reading_is_left(hasty: Served, caplog: pytest.LogCaptureFixture) -> None:
+@contextlib.contextmanager
+def stalled_stream(served: Served) -> Iterator[None]:
+    """A client that asks for a long stream and takes nothing of it, until the block is left."""
     body = json.dumps({"messages": [{"role": "user", "content": "long"}], "stream": True}).encode()
-    ended: list[LiveRequest] = []
-    hasty.service._log = ended.append
-    with connect(hasty) as stalled:
+    with connect(served) as stalled:
         stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
         stalled.sendall(head.encode() + b"content-type: application/json\r\n\r\n" + body)
+        yield
+
+
+def test_a_client_that_stops_reading_is_left(hasty: Served, caplog: pytest.LogCaptureFixture) -> None:
+    ended: list[LiveRequest] = []
+    hasty.service._log = ended.append
+    with stalled_stream(hasty):
         until(lambda: ended)
         until(lambda: not connection.BoundedConnection.open_from)  # though it still holds its end
     assert ended[0].outcome == "left"
     assert not caplog.records, "nothing has failed"
+
+
+class BreaksOff(FakeClient):
+    """Says more than a connection holds, and fails."""
+
+    def events(self, request: Request, cancelled: threading.Event) -> Iterator[Event]:
+        yield Accepted(3)
+        yield Token(0, "x" * (8 << 20), "answer")
+        raise EngineError("it broke")
+
+
+def test_an_error_for_a_client_that_stops_reading_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connection, "STALL_SECONDS", 0.2)
+    fake = BreaksOff(LoadOptions(Path()), answer)
+    with serving(lambda choice: fake) as served, stalled_stream(served):
+        until(lambda: served.service.registry.requests)
+        until(lambda: not connection.BoundedConnection.open_from)
+        until(lambda: not served.service.registry.requests)
+    assert not caplog.records
 
 
 def test_a_client_that_waits_is_kept_awake(hasty: Served) -> None:
