@@ -224,3 +224,11 @@ def test_what_mlx_says_of_one_matrix_says_all_of_it(mode: str, tmp_path: Path) -
     expected, own = tensors.pop("expected"), {"group_size": 64, "bits": 8}
     config["quantization"] = {"group_size": 16 if mode == "nvfp4" else 32, "bits": 4, "mode": mode, "model.w": own}
     assert torch.equal(unpacked(written(tmp_path, config, tensors)), expected)
+
+
+@pytest.mark.parametrize("left", ["bits", "group_size"])
+def test_mlx_packs_as_it_usually_does_where_the_config_leaves_it_out(left: str, tmp_path: Path) -> None:
+    config, tensors = sample("mlx-02-affine-4-g64")
+    expected = tensors.pop("expected")
+    del config["quantization"][left]
+    assert torch.equal(unpacked(written(tmp_path, config, tensors)), expected)

@@ -198,7 +198,8 @@ def quantization_of(metadata: Config) -> Quantization:
 
 
 def _method(config: Config) -> str:
-    named = str(config.get("quant_method") or (MLX if "bits" in config else "")).removeprefix("intel/")
+    unnamed = MLX if any(key in config for key in ("bits", "group_size", "mode")) else ""
+    named = str(config.get("quant_method") or unnamed).removeprefix("intel/")
     if named == "bitsandbytes":
         is_four = config.get("load_in_4bit") or config.get("_load_in_4bit")
         return f"{named} {config.get('bnb_4bit_quant_type') or 'fp4' if is_four else 'int8'}"
