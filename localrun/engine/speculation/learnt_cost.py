@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 NEWEST = 0.25  # weight of a new measurement at least: the first ones are averaged, as those after a start take longer
-LASTING = 128  # steps after which a measurement counts no more, by how often it was made: it may have been a bad one
+INTERRUPTED = 2.0  # times what is known, that a measurement counts as at most: other work is to blame for the rest
+LASTING = 32  # steps after which a measurement counts no more, by how often it was made: it may have been a bad one
 MOST_LASTING = 512  # steps, however often
 FORGETTING = 32  # steps between two looks for such
 MOST_WEIGHT = 4  # of measurements of the same rows, beside those of others: older ones are forgotten
@@ -28,7 +29,8 @@ class LearntCost:
         self.pass_by(1)
         self._n[rows] = n = self._n.get(rows, 0) + 1
         before = self._seconds.get(rows)
-        self._seconds[rows] = seconds if before is None else before + max(NEWEST, 1 / n) * (seconds - before)
+        change = 0.0 if before is None else min(seconds, INTERRUPTED * before) - before
+        self._seconds[rows] = seconds if before is None else before + max(NEWEST, 1 / n) * change
         self._measured[rows] = self._n_steps
         if before is None or self._n_steps % REFRESHING == 0:
             self._known.clear()
