@@ -113,12 +113,12 @@ class Scheduler:
         if not any(work.drafts for work in plan.work):
             n_read = sum([work.n for work in plan.work if work.n > 1])
             self.cost.observe(plan.n_rows - n_read, n_read, seconds)
-        if self.speculation is not None and not self.speculation.sleeps:
+        if self.speculation is not None:
             self.speculation.observe(plan, seconds)
 
     def follow(self, plan: StepPlan, executor: Executor) -> None:
         """Keep what drafts need of a step whose tokens are chosen."""
-        if self.speculation is not None and not self.speculation.sleeps:
+        if self.speculation is not None:
             self.speculation.follow(plan, executor)
 
     def close(self) -> None:

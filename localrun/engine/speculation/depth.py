@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Sequence
+from statistics import median
 
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.draft_cost import DraftCost, smoothed
 from localrun.engine.speculation.drafter import DraftedTokens
-from localrun.engine.speculation.learnt_cost import LearntCost
-from localrun.engine.speculation.looks import Looks
+from localrun.engine.speculation.learnt_cost import INTERRUPTED, LearntCost
 from localrun.engine.speculation.record import GUESSED, Record, UsualGuess
+from localrun.engine.speculation.rest import MOST as MOST_REST
+from localrun.engine.speculation.rest import Rest
 from localrun.engine.step_plan import StepPlan, StepWork, reads_prompt
 
 MOST_DEPTH = 15
@@ -17,12 +19,12 @@ LEAST_GAIN = 1.04  # tokens a second with drafts, in those without: less is not 
 RISK = 1.5  # times their time, that rows of lookups count until drafts have gained: of prose few are to be rejected
 SAFE = 6.0  # steps that drafts may lose, from which on rows count as what they take
 SHARE = 0.003  # of the time of steps without drafts, that may be lost on them
-FIRST_LOSS = 0.25  # likewise at the start of an answer, in steps
+FIRST_LOSS = 0.5  # likewise at the start of an answer, in steps
 TRY = 2.0  # likewise, that guesses of a program may lose from the start on, and then each time they are tried again
 GUESS_SHARE = 0.005  # of the time of steps, that they may lose
 LEAST_SHARE = GUESS_SHARE / 8  # that is left of it: each try in vain halves it
-LOOKS = 0.0015  # likewise, that may be spent on looking for drafts and on recording how they went
-LOOKS_OF_GAIN = 0.07  # of what drafts gained, likewise: the rest is to be kept
+GLANCES = 0.003  # likewise, that may be spent on glances for drafts
+USUAL_GLANCE = 2e-5  # seconds, that one is thought to take until some are measured
 MOST_LOSS = 8.0  # likewise at most, once drafts have gained as much
 ANSWER = 128  # tokens that an answer is thought to have left: what a program reads for it has to pay within these
 
@@ -36,7 +38,7 @@ class Depths:
 
     def __init__(self) -> None:
         self.cost, self.guessing, self.usual = LearntCost(PRIOR_ROW), DraftCost(), UsualGuess()
-        self.looks = Looks()
+        self.glance = USUAL_GLANCE  # seconds, lately
         self.between = 0.0  # seconds from a step to the next: however many tokens a step gives, they pass once
         self.records: dict[int, Record] = {}  # by number of the sequence
         self.guess_purse = 0.0  # seconds that guesses of a program may lose, in all answers
@@ -137,15 +139,6 @@ class Depths:
         if self.is_begun:
             self._allow_guesses(-seconds, self.cost.of(1))
 
-    def looked(self, sequences: Sequence[GenerationState], seconds: float) -> None:
-        """Record time in which drafts were looked for."""
-        records = [self.records[one.number] for one in sequences if one.number in self.records]
-        if not records:  # before the first step of an answer there is no look
-            return
-        seconds = self.looks.took(seconds)
-        for record in records:
-            record.look(seconds / len(sequences))
-
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step; those that read prompts, too, say nothing, and have no drafts."""
         if reads_prompt(plan.work):
@@ -161,9 +154,8 @@ class Depths:
             if record is None:
                 self.guess_purse = self.guess_purse if self.is_begun else TRY * seconds
                 self.is_begun = True
-                record = Record(FIRST_LOSS * seconds, self.looks.first(seconds), self.usual)
-                self.records[work.sequence.number] = record
-            self._allow(record, SHARE * seconds, LOOKS * seconds, seconds)
+                record = self.records[work.sequence.number] = Record(FIRST_LOSS * seconds, self.usual)
+            self._allow(record, SHARE * seconds, seconds)
             self._allow_guesses(self.guess_share * seconds / len(plan.work), seconds)
         self.guessing.pass_by(1)
 
@@ -171,21 +163,27 @@ class Depths:
         """Record the time between two steps."""
         self.between = smoothed(self.between, min(seconds, self.cost.of(1)))
 
-    def rest(self, sequences: Sequence[GenerationState]) -> int:
-        """Steps until drafts for one of these answers may be looked for again, should all be without; 0: now."""
+    def glances(self, sequences: Sequence[GenerationState]) -> int:
+        """Steps of which one may have a glance for drafts, while there are none; 0 where that is not known yet."""
         records = [self.records[one.number] for one in sequences if one.number in self.records]
-        left = max([record.looking for record in records], default=0.0)
-        if len(records) < len(sequences) or left >= 0 or not (step := self.cost.of(len(sequences))):
+        if len(records) < len(sequences) or not (step := self.cost.of(len(sequences))):
             return 0
-        return math.ceil(-left / (LOOKS * step))
+        if all(record.purse <= 0 for record in records):
+            return MOST_REST
+        return math.ceil(len(sequences) * self.glance / (GLANCES * step))
 
-    def rested(self, sequences: Sequence[GenerationState], n: int) -> None:
-        """Record n steps without drafts for some answers."""
-        step = self.cost.of(len(sequences))
-        self.cost.pass_by(n)
-        for one in sequences:
+    def rested(self, rest: Rest) -> None:
+        """Record steps without drafts for some answers."""
+        n = len(rest.steps)
+        self.cost.observe(len(rest.sequences), median(rest.steps))
+        self.cost.pass_by(n - 1)
+        step = self.cost.of(len(rest.sequences))
+        if rest.n_glances:
+            glance = rest.glancing / (rest.n_glances * len(rest.sequences))
+            self.glance = smoothed(self.glance, min(glance, INTERRUPTED * self.glance))
+        for one in rest.sequences:
             if record := self.records.get(one.number):
-                self._allow(record, n * SHARE * step, n * LOOKS * step, step)
+                self._allow(record, n * SHARE * step, step)
         self._allow_guesses(n * self.guess_share * step, step)
         self.guessing.pass_by(n)
 
@@ -197,16 +195,14 @@ class Depths:
         self.takes_back = self.takes_back or work.sequence.n_behind > 0
         lost += self._again(1, work.sequence.n_behind)
         gain, is_guess = n_accepted * (self.plain_seconds + self.between) - lost, record.key <= GUESSED
-        record.gained += 0.0 if is_guess else gain
-        self._allow(record, 0.0 if is_guess else gain, LOOKS_OF_GAIN * max(0.0, gain), self.plain_seconds)
+        self._allow(record, 0.0 if is_guess else gain, self.plain_seconds)
         self._allow_guesses(gain if is_guess else 0.0, self.plain_seconds)
         return gain
 
     def forget(self, sequence: GenerationState) -> None:
         """Forget a sequence that has ended."""
-        if (record := self.records.pop(sequence.number, None)) is not None:
+        if self.records.pop(sequence.number, None) is not None:
             self.usual.fade()
-            self.looks.ended(record.gained)
 
     def _allow_guesses(self, seconds: float, step: float) -> None:
         """Let guesses lose so much more, or less; once they have lost all, they rest until a try can be afforded, which
@@ -219,10 +215,9 @@ class Depths:
         elif self.guess_purse == MOST_LOSS * step:
             self.guess_share = GUESS_SHARE
 
-    def _allow(self, record: Record, seconds: float, looks: float, step: float) -> None:
-        """Let an answer lose so many seconds more, or less, and spend so many more on looking for drafts."""
+    def _allow(self, record: Record, seconds: float, step: float) -> None:
+        """Let an answer lose so many seconds more, or less."""
         record.purse = min(record.purse + seconds, MOST_LOSS * step)
-        record.looking = min(record.looking + looks, MOST_LOSS * step)
 
     def _again(self, n_answers: int, rows: float) -> float:
         """Seconds that the next step takes longer where it computes so many rows again, on the average."""

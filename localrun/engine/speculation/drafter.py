@@ -43,6 +43,10 @@ class Drafter(Protocol):
         """Note `most` tokens at most of a text that is being computed -> whether all are noted."""
         ...
 
+    def may_draft(self, token_ids: Sequence[int]) -> bool:
+        """Whether there may be a draft after these, as far as a glance tells."""
+        ...
+
     def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
         """At most `most` tokens after these, which begin with those of the call before."""
         ...

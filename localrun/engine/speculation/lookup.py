@@ -37,7 +37,7 @@ class Lookup:
         """`earlier`: tokens of texts that this one may repeat, with a BREAK between two; no draft goes over it."""
         self.is_open = True  # an answer is drafted for
         self._ids = array("i", earlier)
-        self._text = array("i")  # that is drafted for
+        self._text = array("i")  # that is drafted for, as it was when it began
         self._start = len(earlier)  # place of its first token; the first ones may stand in an earlier text instead
         self._forget_places()
         self._end_quotation()
@@ -45,9 +45,10 @@ class Lookup:
     def begin(self, token_ids: Sequence[int]) -> None:
         """Go on with the text of another answer, and keep the one before as an earlier one where this is no longer."""
         self.is_open, text = True, array("i", token_ids)
-        if text[: len(self._text)] == self._text:
+        before = self._text + self._ids[self._start + len(self._text) :]
+        if text[: len(before)] == before:
             return
-        known = common_prefix(self._text, text)
+        known = common_prefix(before, text)
         first = max(0, known - BEFORE)
         if len(self._ids) - known > MOST_EARLIER:  # the oldest are left out, many at once
             self._ids, first = self._ids[-MOST_EARLIER // 2 :], 0
@@ -60,12 +61,28 @@ class Lookup:
         self.is_open = False
 
     def read(self, token_ids: Sequence[int], most: int) -> bool:
-        """Note `most` tokens at most of what is not noted yet -> whether that was all."""
-        self._text.extend(token_ids[len(self._text) :])
-        self._ids.extend(token_ids[len(self._ids) - self._start :])
-        known, end = len(self._before), min(len(self._ids), len(self._before) + most)
-        self._add(known + 1, end)
-        return end == len(self._ids)
+        """Note `most` tokens at most of what is not noted yet -> whether that was all.
+
+        In Python, and in one piece: between two steps nothing of it is in the caches, so that numpy's code or another
+        function takes longer than what it does.
+        """
+        ids, before, newest = self._ids, self._before, self._newest
+        ids.extend(token_ids[len(ids) - self._start :])
+        known, end = len(before), min(len(ids), len(before) + most)
+        a, b = ids[known - 2] if known > 1 else BREAK, ids[known - 1] if known else BREAK
+        for place in range(known + 1, end + 1):
+            c = ids[place - 1]
+            key = (((a << TOKEN_BITS) + b) << TOKEN_BITS) + c
+            before.append(newest.get(key, NOWHERE))
+            newest[key] = place
+            a, b = b, c
+        return end == len(ids)
+
+    def may_draft(self, token_ids: Sequence[int]) -> bool:
+        """Whether the last three tokens stood in the text before, or a quotation goes on, once all is noted."""
+        if not self.read(token_ids, MOST_READ):
+            return False
+        return self._before[-1] != NOWHERE or self._resumed(self._beside()) != NOWHERE
 
     def draft(self, token_ids: Sequence[int], most: int) -> DraftedTokens:
         """The tokens after the place whose tokens before it are the same for longest: of equal ones that where a
@@ -139,17 +156,6 @@ class Lookup:
     def _forget_places(self) -> None:
         self._newest: dict[int, int] = {}  # by key: where three such tokens ended
         self._before = array("i")  # by place: the one before it with the same key
-
-    def _add(self, first: int, end: int) -> None:
-        """Note the places from `first` to `end`, in Python: between two steps numpy's code is out of the caches."""
-        before, newest = self._before, self._newest
-        before.extend([NOWHERE] * (min(end + 1, GRAM) - first))
-        first = max(first, GRAM)
-        ids = self._ids[first - GRAM : end]
-        for place, (a, b, c) in enumerate(zip(ids, ids[1:], ids[2:], strict=False), first):
-            key = (((a << TOKEN_BITS) + b) << TOKEN_BITS) + c
-            before.append(newest.get(key, NOWHERE))
-            newest[key] = place
 
 
 class Lookups:

@@ -43,18 +43,11 @@ class Record:
     """Success of the drafts for one answer, and the seconds that further ones may lose."""
 
     purse: float
-    looking: float  # seconds that may be spent on finding some
     usual: UsualGuess = field(default_factory=UsualGuess)
     right: dict[int, float] = field(default_factory=dict)  # by kind and weight of evidence, lately
     tried: dict[int, float] = field(default_factory=dict)
     key: int = 0  # of the draft that is being verified
     n_agreed: int = 0  # its first tokens that are counted by themselves
-    gained: float = 0.0  # seconds, by lookups and looks
-
-    def look(self, seconds: float) -> None:
-        """Spend time on a look."""
-        self.looking -= seconds
-        self.gained -= seconds
 
     def verify(self, draft: DraftedTokens) -> list[float]:
         """How likely each token of a draft that is to be verified is right, those before it being so."""

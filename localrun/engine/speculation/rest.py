@@ -1,29 +1,41 @@
-"""Rest of drafts: steps that are recorded together. No tensors."""
+"""Steps without drafts, one after the other, that are recorded together. No tensors."""
 
+import time
 from collections.abc import Sequence
 
 from localrun.engine.generation import GenerationState
+from localrun.engine.speculation.drafter import Drafter
 from localrun.engine.step_plan import StepWork
+
+MOST = 32  # steps
+FIRST = 4  # of these, that have a glance each: soon after a draft another is likely
 
 
 class Rest:
-    """Steps of some answers that nothing is drafted for: drafts have lost as much as they may."""
+    """Steps of the same answers since one was recorded: most take no more than a glance for drafts, if that."""
 
     def __init__(self) -> None:
-        self.sequences: list[GenerationState] = []
-        self.n_left = self.n_done = 0  # steps
-        self.is_on = False
+        self.begin([], [], 0)
+        self.is_on = False  # in the step under way
 
-    def begin(self, sequences: list[GenerationState], n: int) -> None:
-        """`n`: steps until drafts are looked for again."""
-        self.sequences, self.n_left, self.n_done, self.is_on = sequences, n, 0, False
+    def begin(self, sequences: Sequence[GenerationState], drafters: Sequence[Drafter | None], every: int) -> None:
+        """`every`: steps of which one has a glance, after the first ones; 0: none of these is to rest."""
+        self.sequences, self.every = sequences, every
+        both = zip(sequences, drafters, strict=True)
+        self._glances = [(drafter.may_draft, sequence.token_ids) for sequence, drafter in both if drafter is not None]
+        self.steps: list[float] = []  # seconds of each
+        self.n_glances, self.glancing = 0, 0.0  # and their seconds
 
     def goes_on(self, decoding: Sequence[StepWork]) -> bool:
-        """Whether a step of these is one of them: others begin anew."""
-        self.is_on = self.n_left > 0 and [work.sequence for work in decoding] == self.sequences
-        if self.is_on:
-            self.n_left, self.n_done = self.n_left - 1, self.n_done + 1
-        return self.is_on
+        """Whether a step of these may be the next one."""
+        return self.every > 0 and len(self.steps) < MOST and [one.sequence for one in decoding] == self.sequences
 
-    def end(self) -> None:
-        self.begin([], 0)
+    def may_draft(self) -> bool:
+        """Whether a glance tells that there may be a draft; not in every step, where it takes long."""
+        if len(self.steps) >= FIRST and len(self.steps) % self.every:
+            return False
+        self.n_glances += 1
+        started = time.perf_counter()
+        found = any(may_draft(token_ids) for may_draft, token_ids in self._glances)
+        self.glancing += time.perf_counter() - started
+        return found

@@ -37,35 +37,45 @@ class Speculation:
         self.drafters: dict[int, Drafter] = {}  # by number of the sequence
         self.starts: list[int] = []  # tokens at which the work of the newest step began
         self.has_ended = False  # a sequence, since the program followed the last step
-        self.sleeps = False  # nothing is to be recorded of the step under way, nor kept
         self.is_cold = True  # no step has decoded yet: the first one takes a multiple of others
         self.rest = Rest()
         self.last: StepPlan | None = None  # the last step that was recorded, and when it ended
         self.ended = 0.0
         self.followed = self.recorded = 0.0  # seconds since then: of following, and of drafting that are recorded
-        self.observed = 0.0  # likewise of recording steps
+        self.unspent = 0.0  # seconds of recording steps, and of looks in vain, that no answer is charged yet
 
     def propose(self, work: Sequence[StepWork]) -> list[tuple[int, ...]]:
         """Drafts for each of those that decode in a step by themselves, where they are worth their rows; empty: none
         for any, as in a step that is reading prompts."""
-        is_resting = self.rest.goes_on(work)
-        self.sleeps = is_resting and not self.has_ended and (self.model is None or self.depths.guesses_rest)
-        if is_resting:
+        rest = self.rest
+        rest.is_on = rest.goes_on(work)
+        if rest.is_on and not rest.may_draft():
             return []
-        if reads_prompt(work):
+        if not rest.is_on and reads_prompt(work):
             self._read(work)
             return []
-        return self._propose(work)
+        started = time.perf_counter()
+        drafts = self._drafts(work)
+        rest.is_on = rest.is_on and not any(drafts)
+        if rest.is_on:
+            self.unspent += time.perf_counter() - started
+        else:
+            self._record(work, started)
+        return drafts
 
     def observe(self, plan: StepPlan, seconds: float) -> None:
         """Record the seconds of a step, whose tokens are not chosen yet."""
+        if self.model is not None:
+            self.starts = [work.sequence.n_computed for work in plan.work]
+        if self.rest.is_on:
+            self.rest.steps.append(seconds)
+            return
         started = time.perf_counter()
-        self.starts = [work.sequence.n_computed for work in plan.work]
         is_cold, self.is_cold = self.is_cold, self.is_cold and reads_prompt(plan.work)
-        if not self.rest.is_on and not is_cold:
+        if not is_cold:
             self.depths.observe(plan, seconds)
             self.last, self.ended = plan, time.perf_counter()
-            self.observed += self.ended - started
+            self.unspent += self.ended - started
 
     def follow(self, plan: StepPlan, executor: Executor) -> None:
         """Keep what the next drafts need of the same step, whose tokens are chosen; nothing while guesses rest."""
@@ -107,29 +117,25 @@ class Speculation:
         if self.model is not None:
             self.model.close()
 
-    def _propose(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
-        started = time.perf_counter()
-        self._wake(decoding, started)
-        sequences = [work.sequence for work in decoding]
-        rest = self.depths.rest(sequences)
-        drafts = [] if rest else self._drafts(decoding)
-        seconds = time.perf_counter() - started + self.observed
-        if not rest:
-            self.depths.looked(sequences, seconds - self.recorded)
+    def _record(self, decoding: Sequence[StepWork], started: float) -> None:
+        """Record the steps of a rest, the time between steps where the last ones were like this, and what drafting
+        took."""
+        rest, sequences = self.rest, [work.sequence for work in decoding]
+        if rest.steps:
+            self.depths.rested(rest)
+            spend(rest.sequences, rest.glancing)
+        if self.last is not None and self.last.goes_on_with(decoding):
+            between = started - self.ended - self.followed - sum(rest.steps)
+            if rest.steps or self.last.n_rows == len(decoding):
+                self.depths.wait(between / (1 + len(rest.steps)))
+        is_guessing = self.model is not None and not self.depths.guesses_rest
+        every = 0 if is_guessing else self.depths.glances(sequences)
+        rest.begin(sequences, [self._drafter(one) for one in sequences], every)
+        seconds = time.perf_counter() - started + self.unspent
+        if is_guessing:  # these are why there is no rest
+            self.depths.lose(seconds - self.recorded)
         spend(sequences, seconds)
-        self.followed = self.recorded = self.observed = 0.0
-        if not any(drafts):
-            self.rest.begin(sequences, rest or self.depths.rest(sequences))
-            return []
-        return drafts
-
-    def _wake(self, decoding: Sequence[StepWork], now: float) -> None:
-        """Record the steps of a rest, or the time since the end of the last step, where it was one like this."""
-        if self.rest.n_done:
-            self.depths.rested(self.rest.sequences, self.rest.n_done)
-        elif self.last is not None and self.last.n_rows == len(decoding) and self.last.goes_on_with(decoding):
-            self.depths.wait(now - self.ended - self.followed)
-        self.rest.end()
+        self.followed = self.recorded = self.unspent = 0.0
 
     def _drafts(self, decoding: Sequence[StepWork]) -> list[tuple[int, ...]]:
         rows = self.most_rows - len(decoding)

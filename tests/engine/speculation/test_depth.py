@@ -13,9 +13,9 @@ from localrun.engine.figures import GenerationFigures
 from localrun.engine.generation import GenerationState
 from localrun.engine.speculation.depth import (
     FIRST_LOSS,
+    GLANCES,
     GUESS_SHARE,
     LEAST_GAIN,
-    LOOKS,
     SAFE,
     SHARE,
     TRY,
@@ -24,8 +24,8 @@ from localrun.engine.speculation.depth import (
 from localrun.engine.speculation.draft_cost import DraftCost
 from localrun.engine.speculation.drafter import DraftedTokens
 from localrun.engine.speculation.learnt_cost import MOST_WEIGHT, LearntCost
-from localrun.engine.speculation.looks import FIRST_LOOKS, INTERRUPTED
 from localrun.engine.speculation.record import Record
+from localrun.engine.speculation.rest import FIRST, MOST, Rest
 from localrun.engine.step_plan import StepPlan, StepWork
 
 EVIDENCE = 8
@@ -149,8 +149,8 @@ def test_places_that_part_speak_less_for_what_follows_and_are_counted_by_themsel
     world = World(lambda rows: 1.0, right=1.0, n=60)
     record = world.depths.records[world.sequence.number]
     one, fork = DraftedTokens((5,), EVIDENCE), DraftedTokens((5,), EVIDENCE, is_fork=True)
-    known, likely = record.likelihood(one), Record(0.0, 0.0).likelihood(fork)
-    assert likely < Record(0.0, 0.0).likelihood(one)
+    known, likely = record.likelihood(one), Record(0.0).likelihood(fork)
+    assert likely < Record(0.0).likelihood(one)
     record.verify(fork)
     record.learn(1, 0)
     assert record.likelihood(fork) < likely
@@ -352,52 +352,57 @@ class GuessingWorld(World):
 PASS = 0.08
 
 
-def knows_looks(depths: Depths, seconds: float) -> None:
-    """Have looks been measured to take so long."""
-    depths.looks.usual, depths.looks.n_cold = seconds, 0
+def rests(depths: Depths, answers: list[GenerationState], glance: float, n: int) -> int:
+    """Let n steps of some answers pass without drafts, glances taking so long for each -> how many there were."""
+    rest, n_glances = Rest(), 0
+    while n > 0:
+        rest.begin(answers, [None] * len(answers), depths.glances(answers))
+        rest.steps = [1.0] * min(n, MOST)
+        rest.n_glances = sum(step < FIRST or step % rest.every == 0 for step in range(len(rest.steps)))
+        rest.glancing = rest.n_glances * glance * len(answers)
+        depths.rested(rest)
+        n, n_glances = n - len(rest.steps), n_glances + rest.n_glances
+    return n_glances
 
 
-@given(st.floats(0.001, 3.0), st.integers(1, 4))
-def test_looking_for_drafts_takes_no_more_than_its_share(look: float, n: int) -> None:
-    """Answers in which nothing is found: looks and rests take turns."""
+@given(st.floats(0.0001, 0.1), st.integers(1, 4))
+def test_glances_take_no_more_than_their_share(glance: float, n: int) -> None:
+    """Of steps in which nothing is found, once it is known what one takes; but for the first ones of a rest."""
     depths, answers = Depths(), [begun() for _ in range(n)]
-    plan = StepPlan(tuple(StepWork(one, 1) for one in answers))
-    n_steps, n_looks = 1, 0
-    depths.observe(plan, 1.0)
-    knows_looks(depths, look)
-    while n_steps < 2000:
-        depths.looked(answers, look)
-        n_looks += 1
-        depths.observe(plan, 1.0)
-        rest = depths.rest(answers)
-        depths.rested(answers, rest)
-        n_steps += 1 + rest
-    assert (n_looks - 1) * look <= n * (LOOKS * n_steps + FIRST_LOOKS)
-    assert n_looks * look >= 0.9 * min(LOOKS * n_steps, 2000 * look)
+    depths.observe(StepPlan(tuple(StepWork(one, 1) for one in answers)), 1.0)
+    rests(depths, answers, glance, 1000)
+    n_glances = rests(depths, answers, glance, 960)
+    share = min(1.0, GLANCES / (n * glance))
+    assert 0.5 * share * 960 <= n_glances <= share * 960 + (1 + FIRST) * 30
 
 
-def test_before_the_first_step_of_an_answer_there_is_no_look() -> None:
-    """What passes there is next to nothing, beside which any look would be one that is interrupted."""
-    depths, answers = Depths(), [begun()]
-    depths.looked(answers, 0.0)
-    depths.observe(StepPlan((StepWork(answers[0], 1),)), 1.0)
-    knows_looks(depths, 0.5)
-    depths.looked(answers, 0.5)
-    assert depths.rest(answers) >= (0.5 - FIRST_LOOKS - LOOKS) / LOOKS - 1
-
-
-def test_a_look_that_is_interrupted_does_not_end_looking() -> None:
+def test_a_glance_that_is_interrupted_does_not_end_them() -> None:
     depths, answers = Depths(), [begun()]
     depths.observe(StepPlan((StepWork(answers[0], 1),)), 1.0)
-    knows_looks(depths, 0.01)
-    for _ in range(3):
-        depths.looked(answers, 0.01)
-        depths.rested(answers, depths.rest(answers))
-    depths.looked(answers, 5.0)
-    assert depths.rest(answers) <= INTERRUPTED * 0.01 / LOOKS
-    for _ in range(20):
-        depths.looked(answers, 5.0)  # they do take so long
-    assert depths.rest(answers) > 5.0 / LOOKS
+    rests(depths, answers, GLANCES / 2, 1000)
+    assert depths.glances(answers) == 1
+    rests(depths, answers, 50.0, 1)
+    assert depths.glances(answers) <= 2
+    rests(depths, answers, 50.0, 4000)  # they do take so long
+    assert depths.glances(answers) > MOST
+
+
+def test_what_may_lose_nothing_is_not_glanced_for() -> None:
+    depths, answers = Depths(), [begun()]
+    assert depths.glances(answers) == 0
+    depths.observe(StepPlan((StepWork(answers[0], 1),)), 1.0)
+    depths.records[answers[0].number].purse = -0.1
+    assert depths.glances(answers) == MOST
+    rests(depths, answers, 0.0, MOST * 4)
+    assert depths.glances(answers) == 1
+
+
+def test_steps_of_rest_cost_what_most_of_them_took() -> None:
+    depths, answers, rest = Depths(), [begun()], Rest()
+    rest.begin(answers, [None], 1)
+    rest.steps = [1.0, 1.0, 90.0, 1.1, 80.0]
+    depths.rested(rest)
+    assert depths.cost.of(1) == 1.1
 
 
 def test_without_a_measured_step_nothing_is_guessed() -> None:
@@ -424,7 +429,7 @@ def test_guesses_that_lost_all_they_may_rest_until_they_can_be_tried_again() -> 
     depths.observe(StepPlan((StepWork(other, 1),)), 1.0)
     while depths.guesses_rest:
         assert depths.wish([other], [StepWork(other, 1)], 63) == 0
-        depths.rested([other], 8)
+        rests(depths, [other], 0.0, 8)
         n_rested += 8
     assert n_rested == pytest.approx((3.0 - TRY + TRY) / GUESS_SHARE, abs=10)
     assert depths.guessing.of(1, 1.0) == pytest.approx(1.5)
@@ -436,7 +441,7 @@ def steps_of_rest(depths: Depths, answer: GenerationState) -> int:
     assert depths.guesses_rest
     n = 0
     while depths.guesses_rest:
-        depths.rested([answer], 1)
+        rests(depths, [answer], 0.0, 1)
         n += 1
     return n
 
@@ -490,7 +495,7 @@ def test_steps_of_rest_count_in_how_long_a_cost_is_known() -> None:
     depths, answer = Depths(), begun()
     depths.cost.observe(3, 50.0)
     depths.observe(StepPlan((StepWork(answer, 1),)), 1.0)
-    depths.rested([answer], 200)
+    rests(depths, [answer], 0.0, 200)
     assert depths.cost.of(3) < 2.0
 
 

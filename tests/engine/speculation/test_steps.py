@@ -9,8 +9,8 @@ from localrun_testing.small_model import greedy
 
 from localrun.cache.sequence_cache import SequenceCache
 from localrun.engine.generation import GenerationState
-from localrun.engine.speculation.looks import COLD, USUAL, Looks
 from localrun.engine.speculation.lookup import Lookup
+from localrun.engine.speculation.rest import MOST
 from localrun.engine.speculation.speculation import Speculation
 from localrun.engine.step_plan import StepPlan, StepWork
 
@@ -74,47 +74,16 @@ def test_the_first_step_after_a_start_tells_no_cost(speculation: Speculation) ->
     assert speculation.depths.cost.of(1) == 1.0
 
 
-def begun_after_dear_looks(speculation: Speculation, gained: float) -> Answer:
-    """An answer whose first step is over, where a look takes as long as a step, and lookups gained this lately."""
-    speculation.depths.looks.usual = 1.0
-    speculation.depths.looks.ended(gained)
+def test_what_is_quoted_late_is_drafted_however_long_nothing_was_found(speculation: Speculation) -> None:
+    """Each step has a glance, whatever the ones before it took."""
     answer = Answer(speculation, NEW[0])
-    for token in NEW[1:3]:  # the very first step of an engine tells no cost
+    speculation.depths.glance = 0.004
+    assert not any(answer.go_on(token) for token in (*NEW[1:90], *PROMPT[5:8]))
+    assert answer.go_on(PROMPT[8])[:1] == (PROMPT[8],)
+
+
+def test_an_answer_in_which_nothing_is_found_is_looked_for_at_a_glance_only(speculation: Speculation) -> None:
+    answer = Answer(speculation, NEW[0])
+    for token in NEW[1:90]:
         answer.go_on(token)
-    return answer
-
-
-def test_where_a_look_takes_long_and_gained_nothing_the_first_one_waits(speculation: Speculation) -> None:
-    answer = begun_after_dear_looks(speculation, gained=0.0)
-    for token in NEW[3:90]:
-        answer.go_on(token)
-    assert answer.state.figures.n_searched == 0
-    assert speculation.depths.records[answer.state.number].gained == 0.0
-
-
-def test_looks_that_run_code_for_the_first_time_keep_no_answer_from_looking() -> None:
-    looks = Looks()
-    assert [looks.took(0.004) for _ in range(COLD)] == [USUAL] * COLD
-    assert looks.first(0.004) > 0
-    assert looks.took(0.0001) == 0.0001
-
-
-def test_a_cost_that_keeps_answers_from_looking_is_doubted() -> None:
-    """Such answers do not measure it again."""
-    looks = Looks()
-    looks.usual = 0.01
-    waits = [looks.first(0.004) for _ in range(40)]
-    assert waits[0] < 0 < waits[-1]
-
-
-def test_where_lookups_gained_it_does_not_wait(speculation: Speculation) -> None:
-    answer = begun_after_dear_looks(speculation, gained=0.1)
-    answer.go_on(NEW[3])
-    assert answer.state.figures.n_searched == 1
-
-
-def test_what_lookups_gained_in_an_answer_counts_for_the_next_one(speculation: Speculation) -> None:
-    answer, depths = begun_after_dear_looks(speculation, gained=-0.1), speculation.depths
-    depths.records[answer.state.number].gained = 9.0
-    speculation.forget(answer.state)
-    assert depths.looks.gained > 0
+    assert answer.state.figures.n_searched <= 1 + 90 / MOST

@@ -37,8 +37,8 @@ class Deepest(Depths):
     def lose(self, seconds: float) -> None:
         pass
 
-    def rest(self, sequences: Sequence[GenerationState]) -> int:
-        return 0
+    def glances(self, sequences: Sequence[GenerationState]) -> int:
+        return 1
 
 
 class Guessing(Deepest):
@@ -58,6 +58,9 @@ class KnowingText:
     """A drafter that notes nothing."""
 
     def read(self, token_ids: Sequence[int], most: int) -> bool:
+        return True
+
+    def may_draft(self, token_ids: Sequence[int]) -> bool:
         return True
 
     def close(self) -> None:
