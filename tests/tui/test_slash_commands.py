@@ -56,6 +56,32 @@ def test_values_of_an_argument_begin_with_what_was_typed_or_have_it() -> None:
     assert "builtin" in [one.argument for one in suggested_arguments("/retry-with ")]
 
 
+def test_tab_goes_on_with_the_path_of_an_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("adapters/pirate/adapter_config.json", "adapters/old pirate.gguf", "adapters/notes.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert [one.argument for one in suggested_arguments("/lora adapters/")] == [
+        "'adapters/old pirate.gguf'",
+        "adapters/pirate",
+    ]
+    for nothing in ("/lora ", "/lora none", "/lora adapters/pirate a", "/lora ~nobody-here/", "/lora \0/"):
+        assert suggested_arguments(nothing) == []
+    app, _ = chat_app()
+
+    async def complete(pilot: Pilot[Any], typed: str, text: str) -> None:
+        await type_text(pilot, typed)
+        await pilot.press("tab")
+        await until(pilot, lambda: composer(pilot).editor.text == text)
+
+    async def steps(pilot: Pilot[Any]) -> None:
+        await ready(pilot)
+        await complete(pilot, "/lora ad", "/lora adapters/")
+        await complete(pilot, "p", "/lora adapters/pirate/")
+
+    drive(app, steps)
+
+
 def test_the_app_does_what_the_list_promises() -> None:
     app, _ = chat_app()
 
