@@ -55,7 +55,8 @@ def save_twins(folder: Path, target: Path, granularity: str) -> tuple[Path, Path
         shutil.copytree(folder, path)
         save_file(tensors, path / "model.safetensors")
     config = json.loads((folder / "config.json").read_text())
-    config["quantization_config"] = {"quant_method": "fp8", "weight_block_size": [BLOCK, BLOCK]}
+    blocks = [BLOCK, BLOCK] if granularity == "blocks" else None
+    config["quantization_config"] = {"quant_method": "fp8", "weight_block_size": blocks}
     (target / "packed" / "config.json").write_text(json.dumps(config))
     return target / "packed", target / "plain"
 
