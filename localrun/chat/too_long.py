@@ -38,17 +38,15 @@ def describe_too_long(
     plans = {way: plan_for(chat, question, ctx, way, reserve, total) for way in ways}
     holds = f"the context holds {ctx:,}, the answer included"
     before = sum(turn_sizes(chat.visible(question))[:-1])
-    if not plans["drop"].fits:
-        prompt = " with the system prompt" if chat.system and not before else ""
-        title, text = "This message does not fit", f"It has {total - before:,} tokens{prompt}; {holds}."
-        if first_unanswered(chat, question) != question:
-            title, text = (
-                "These messages do not fit",
-                f"Those without an answer have {total - before:,} tokens; {holds}.",
-            )
-    else:
+    if plans["drop"].fits:
         title = "This chat no longer fits"
         text = f"{before:,} tokens so far and {total - before:,} of this message make {total:,}; {holds}."
+    elif first_unanswered(chat, question) != question:
+        title = "These messages do not fit"
+        text = f"Those without an answer have {total - before:,} tokens; {holds}."
+    else:
+        prompt = " with the system prompt" if chat.system and not before else ""
+        title, text = "This message does not fit", f"It has {total - before:,} tokens{prompt}; {holds}."
     works = {way: plan for way, plan in plans.items() if plan.fits and plan.n_hidden}
     costs = {way: f"{plan}; {_reading_cost(chat, question, plan, way)}" for way, plan in works.items()}
     return TooLong(title, text, works, costs)

@@ -53,17 +53,22 @@ def test_a_full_context_asks_and_then_drops_the_oldest_turns() -> None:
     assert client.requests[5].known_ids[-3:] == (0, 1, 2)  # and these begin where the model begins to see
 
 
+async def leave_unanswered(pilot: Pilot[Any], missing: str) -> None:
+    """Send a message that is too long, and leave its dialog, which has no such choice."""
+    await send(pilot, "long")
+    await until_text(pilot, "This message does not fit")
+    assert missing not in screen_text(pilot.app)
+    await until(pilot, lambda: not pilot.app.screen.deaf)  # type: ignore[attr-defined]
+    await pilot.press("escape")
+    await until_text(pilot, "◌ was too long for the model: Ctrl+R asks again")
+
+
 def test_stop_and_ask_leaves_the_chat_as_it_was() -> None:
     app, client = chat_app(TOO_LONG)
 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
-        await send(pilot, "long")
-        await until_text(pilot, "This message does not fit")
-        assert "Drop the oldest" not in screen_text(app)
-        await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]
-        await pilot.press("escape")
-        await until_text(pilot, "◌ was too long for the model: Ctrl+R asks again")
+        await leave_unanswered(pilot, missing="Drop the oldest")
         assert sources(pilot) == ["long"]
 
     drive(app, steps)
@@ -77,12 +82,7 @@ def test_a_message_behind_one_that_was_too_long_is_asked_alone() -> None:
 
     async def steps(pilot: Pilot[Any]) -> None:
         await ready(pilot)
-        await send(pilot, "long")
-        await until_text(pilot, "This message does not fit")
-        assert "Ask this message alone" not in screen_text(app)
-        await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]
-        await pilot.press("escape")
-        await until_text(pilot, "◌ was too long for the model: Ctrl+R asks again")
+        await leave_unanswered(pilot, missing="Ask this message alone")
         await send(pilot, "short")
         await until_text(pilot, "These messages do not fit")
         await until(pilot, lambda: not app.screen.deaf)  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ from localrun.formats.source import TensorInfo
 
 CODES = ("F8_E4M3", "F8_E5M2")
 _SCALE_TYPES = ("F32", "F16", "BF16", *EXPONENTS)  # U8 for 32 columns only
-_SCALE_ENDINGS = ("_scale_inv", "_scale")
+_SCALE_ENDINGS = ("_scale", "_scale_inv")  # of two the last one counts
 _ONE = ((), (1,), (1, 1))  # shapes of a scale of the whole
 _BLOCK = (128, 128)  # rows and columns with a scale, where the config does not say
 
@@ -40,9 +40,7 @@ def join_fp8(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
     """
     found: Joined = {}
     matrices = {name: codes for name, codes in tensors.items() if codes.qtype in CODES and matrix_name(name, "")}
-    scales_of = {
-        name: tensors[name + end] for name in matrices for end in _SCALE_ENDINGS[::-1] if name + end in tensors
-    }
+    scales_of = {name: tensors[name + end] for name in matrices for end in _SCALE_ENDINGS if name + end in tensors}
     for name, codes in matrices.items():
         if len(codes.shape) not in (2, 3):
             raise misfit(codes, f"of {codes.qtype} is no matrix")
