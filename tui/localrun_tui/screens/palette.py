@@ -1,11 +1,14 @@
 """The command palette."""
 
+from contextlib import suppress
 from typing import Any
 
+from textual import on
 from textual.app import ComposeResult
 from textual.command import CommandList, CommandPalette, Hit, Hits
 from textual.system_commands import SystemCommandsProvider
-from textual.worker import Worker, WorkType
+from textual.widgets import Input
+from textual.worker import Worker, WorkerError, WorkType
 
 from localrun_tui.screens.chat.suggestions import describes
 from localrun_tui.widgets.key_hint import KeyHint
@@ -18,6 +21,7 @@ class Palette(CommandPalette):
 
     def __init__(self) -> None:
         super().__init__([DescribedCommands], id="--command-palette")
+        self._search: Worker[Any] | None = None  # the newest
 
     def compose(self) -> ComposeResult:
         yield from super().compose()
@@ -30,7 +34,16 @@ class Palette(CommandPalette):
         return super().check_action(action, parameters)
 
     def run_worker(self, work: WorkType[Any], *arguments: Any, **options: Any) -> Worker[Any]:
-        return super().run_worker(work, *arguments, **{**options, "exit_on_error": False})
+        worker = super().run_worker(work, *arguments, **{**options, "exit_on_error": False})
+        self._search = worker
+        return worker
+
+    @on(Input.Submitted)
+    async def _end_search(self) -> None:
+        """Let Enter, which Textual handles next, choose among what was found for all that is typed."""
+        if self._search is not None:
+            with suppress(WorkerError):
+                await self._search.wait()
 
 
 class DescribedCommands(SystemCommandsProvider):
