@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.events import Click
 from textual.message import Message as TextualMessage
 from textual.timer import Timer
-from textual.worker import Worker, WorkType
+from textual.worker import WorkType
 
 from localrun.base.content import Content
 from localrun.base.errors import PromptTooLongError
@@ -289,6 +289,6 @@ class ChatPane(Vertical):
 
     # ---- errors
 
-    def run_guarded(self, work: Awaitable[Any], opens: bool = False) -> Worker[Any]:
+    def run_guarded(self, work: Awaitable[Any], opens: bool = False, begins: bool = False) -> None:
         """Run something that may fail; an error is shown above the composer. Keys wait for the dialog that it opens."""
-        return self._guard.run(work, opens)
+        self._guard.run(work, opens, begins)

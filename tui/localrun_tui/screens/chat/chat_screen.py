@@ -9,9 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
 from textual.screen import Screen
-from textual.worker import Worker
 
-from localrun_tui.keys_in_order import keys_wait_for_dialog
 from localrun_tui.screens.chat.chat_pane import ChatPane
 from localrun_tui.screens.chat.composer import Composer
 from localrun_tui.screens.chat.editor import Editor
@@ -143,7 +141,7 @@ class ChatScreen(Screen[None]):
 
     @on(Composer.Command)
     def _run_command(self, event: Composer.Command) -> None:
-        self.run_guarded(self.slash.run(event.name, event.arguments), opens=not event.arguments)
+        self.run_guarded(self.slash.run(event.name, event.arguments), opens=not event.arguments, begins=True)
 
     @on(FileReading.Progressed)
     def _tell_of_reading(self, event: FileReading.Progressed) -> None:
@@ -178,7 +176,7 @@ class ChatScreen(Screen[None]):
 
     @on(Panels.Changed)
     def _fill_list(self) -> None:
-        self._ask(self.history.show())  # keys behind Ctrl+L are meant for its rows
+        self.run_guarded(self.history.show(), opens=True)  # keys behind Ctrl+L are meant for its rows
 
     @on(ChatPane.Answered)
     def _list_anew(self) -> None:
@@ -200,7 +198,7 @@ class ChatScreen(Screen[None]):
 
     @on(ChatOptions.Act)
     def _act(self, event: ChatOptions.Act) -> None:
-        self._ask(self.history.act(event.what, event.chat_id))
+        self.run_guarded(self.history.act(event.what, event.chat_id), opens=True)
 
     # ---- keys
 
@@ -245,7 +243,7 @@ class ChatScreen(Screen[None]):
 
     def action_this_chat(self, what: str) -> None:
         """Apply an action of the list of chats to the open chat."""
-        self._ask(self.history.act_on_open(what))
+        self.run_guarded(self.history.act_on_open(what), opens=True)
 
     def action_find(self) -> None:
         self.panels.uncover()
@@ -268,16 +266,12 @@ class ChatScreen(Screen[None]):
             self.run_guarded(self.session.regenerate(self.session.chat.tree.head))
 
     def action_attach(self) -> None:
-        self._ask(self.composer.choose_file())
+        self.run_guarded(self.composer.choose_file(), opens=True)
 
     def action_chat_settings(self) -> None:
         from localrun_tui.screens.chat.chat_settings import change_chat_settings
 
-        self._ask(change_chat_settings(self.app, self.session))
-
-    def _ask(self, work: Awaitable[Any]) -> None:
-        """Run what keys wait for and begins neither an answer nor a load: whatever else begins, they wait for it."""
-        keys_wait_for_dialog(self.run_guarded(work), self.app)
+        self.run_guarded(change_chat_settings(self.app, self.session), opens=True)
 
     # ---- for the app
 
@@ -288,6 +282,6 @@ class ChatScreen(Screen[None]):
         if not self.query(DownloadBadge):
             await self.query_one("#bar").mount(DownloadBadge())
 
-    def run_guarded(self, work: Awaitable[Any], opens: bool = False) -> Worker[Any]:
+    def run_guarded(self, work: Awaitable[Any], opens: bool = False, begins: bool = False) -> None:
         """Run something that may fail; an error is shown above the composer. Keys wait for the dialog that it opens."""
-        return self.pane.run_guarded(work, opens)
+        self.pane.run_guarded(work, opens, begins)

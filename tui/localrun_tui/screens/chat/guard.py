@@ -4,7 +4,6 @@ from collections.abc import Awaitable
 from typing import Any
 
 from textual.widget import Widget
-from textual.worker import Worker
 
 from localrun.base.errors import LocalrunError, unexpected
 from localrun_tui.keys_in_order import keys_wait_for_dialog
@@ -13,25 +12,24 @@ from localrun_tui.state.session import Session
 
 
 class WorkGuard:
-    """Work runs as a worker of `owner`, and ends with it. `opens`: it may open a dialog, which the next keys wait for,
-    unless an answer or a load begins instead."""
+    """Work runs as a worker of `owner`, and ends with it. `opens`: it may open a dialog, which the next keys wait for;
+    `begins`: it may begin an answer or a load instead, and they wait no longer."""
 
     def __init__(self, owner: Widget, notice: Notice, session: Session) -> None:
         self._owner = owner
         self._notice = notice
         self._session = session
 
-    def run(self, work: Awaitable[Any], opens: bool = False) -> Worker[Any]:
+    def run(self, work: Awaitable[Any], opens: bool = False, begins: bool = False) -> None:
         worker = self._owner.run_worker(self._guarded(work), exit_on_error=False)
         if opens:
             session = self._session
             turn, loads = session.turn, session.model.loading
 
-            def began() -> bool:
-                return session.turn is not turn or session.model.loading > loads
+            def has_begun() -> bool:
+                return begins and (session.turn is not turn or session.model.loading > loads)
 
-            keys_wait_for_dialog(worker, self._owner.app, began)
-        return worker
+            keys_wait_for_dialog(worker, self._owner.app, has_begun)
 
     async def _guarded(self, work: Awaitable[Any]) -> None:
         try:
