@@ -102,7 +102,10 @@ class AnswerResponse(Response):
                 while len(completions) < len(answers):
                     await wire.until(mailbox.there)
                     wire.info = client.info  # of the engine that answers: one that died was loaded again for it
-                    await self._pass_on(mailbox.take(), wire, completions)
+                    if said := mailbox.take():
+                        await self._pass_on(said, wire, completions)
+                    else:
+                        await wire.ping_if_due()
                 await self.complete(wire, [completions[index] for index in range(len(answers))])
                 was_cancelled = any(one.stop_reason == "cancelled" for one in completions.values())
                 self._live.end(CANCELLED if was_cancelled else DONE)

@@ -23,7 +23,7 @@ class Mailbox:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._letters: deque[NumberedEvent] = deque()
-        self.there = asyncio.Event()  # set while there are letters, and when the wait for them is ended
+        self.there = asyncio.Event()  # set while there are letters, and sometimes where there are none any more
         self._is_called = False  # a callback of the loop is under way
 
     def put(self, letter: NumberedEvent) -> None:

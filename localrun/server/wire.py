@@ -23,9 +23,12 @@ class Wire:
 
     def __init__(self, receive: Receive, send: Send, codec: Codec, is_stream: bool) -> None:
         self._send, self._codec, self._is_stream = send, codec, is_stream
-        self._over: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()  # why the wait is over
+        self._loop = asyncio.get_running_loop()
+        self._over: asyncio.Future[Exception] = self._loop.create_future()  # why the wait is over
         self._listening = asyncio.ensure_future(self._until_gone(receive))
         self._awaited = asyncio.Event()  # what `until` waits for
+        self._written = self._loop.time()
+        self._clock = self._loop.call_later(PING_SECONDS, self._look)
         self.info: ModelInfo | None = None  # of the model that answers, once it is there
         self.has_begun = False
 
@@ -47,21 +50,28 @@ class Wire:
             task.cancel()
 
     async def until(self, there: asyncio.Event) -> None:
-        """Wait until `there` is set, as `wait` does, but without a task, which each piece of text would wait for."""
+        """Wait until `there` is set: by whoever has something to send, or because a ping is due. Raises as `wait` does,
+        but without a task and a timer, which every piece of text would wait for."""
         self._awaited = there
-        while not there.is_set():
-            self._check()
-            try:
-                async with asyncio.timeout(PING_SECONDS):
-                    await there.wait()
-            except TimeoutError:
-                await self._ping()
-        self._check()
-
-    def _check(self) -> None:
-        """Raise what ended the request; `wait` prefers what it waited for."""
+        if not self._over.done():
+            await there.wait()
         if self._over.done():
             raise self._over.result()
+
+    async def ping_if_due(self) -> None:
+        """Send a sign of life, if nothing was sent for long."""
+        if self._quiet_seconds() >= PING_SECONDS:
+            await self._ping()
+
+    def _look(self) -> None:
+        """End the wait of `until` for a ping that is due."""
+        left = PING_SECONDS - self._quiet_seconds()
+        if left <= 0:
+            self._awaited.set()
+        self._clock = self._loop.call_later(left if left > 0 else PING_SECONDS, self._look)
+
+    def _quiet_seconds(self) -> float:
+        return self._loop.time() - self._written
 
     def cancel(self) -> None:
         """End the wait for an answer that is not wanted any more."""
@@ -97,6 +107,7 @@ class Wire:
 
     def close(self) -> None:
         self._listening.cancel()
+        self._clock.cancel()
 
     async def _until_gone(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -117,5 +128,6 @@ class Wire:
         if not data and not last:
             return
         await self._send({"type": "http.response.body", "body": data, "more_body": not last})
+        self._written = self._loop.time()
         if self._listening.done():
             raise ClientLeftError

@@ -18,8 +18,9 @@ from localrun_testing.waiting import PATIENCE, until
 from localrun.base.errors import EngineError
 from localrun.base.events import Accepted, Event, Token
 from localrun.base.request import LoadOptions, Request
-from localrun.server import connection, wire
+from localrun.server import connection, respond, wire
 from localrun.server.live import LiveRequest
+from localrun.server.running import Mailbox, NumberedEvent
 
 LONG = "x" * 40_000
 
@@ -146,6 +147,23 @@ def test_a_client_that_waits_is_kept_awake(hasty: Served) -> None:
     body = {"messages": [{"role": "user", "content": "a…"}], "stream": True}
     with httpx.stream("POST", f"{hasty.url}/v1/chat/completions", json=body) as response:
         assert any(line == ": ping" for line in response.iter_lines())
+
+
+class CallsTwice(Mailbox):
+    """Wakes its reader once more after the events were taken, as threads that put them at the same moment may."""
+
+    def take(self) -> list[NumberedEvent]:
+        letters = super().take()
+        if letters:
+            self.there.set()
+        return letters
+
+
+def test_a_reader_that_is_woken_for_nothing_goes_on(hasty: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(respond, "Mailbox", CallsTwice)
+    body = {"messages": [{"role": "user", "content": "a" * 100}], "stream": True}
+    with httpx.stream("POST", f"{hasty.url}/v1/chat/completions", json=body) as response:
+        assert list(response.iter_lines())[-2] == "data: [DONE]"
 
 
 def _is_well(served: Served) -> bool:
