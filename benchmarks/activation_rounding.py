@@ -1,6 +1,6 @@
 """What rounding activations costs in quality: schemes of it simulated in torch, the native library and llama.cpp.
 
-    [LOCALRUN_ISA=avx2] python benchmarks/activation_rounding.py MODEL.gguf --text FILE [--ctx 512] [--chunks 4]
+    [LOCALRUN_ISA=avx2] python -m benchmarks.activation_rounding MODEL.gguf --text FILE [--ctx 512] [--chunks 4]
                                                                  [--schemes int8/32 …] [--llama]
 
 Each against the reference on the same file, whose activations are not rounded at all: by how much the perplexity
@@ -19,7 +19,6 @@ what int8/32 left over once more.
 
 import argparse
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,16 +29,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.engine_worker import bindings  # noqa: E402
-from benchmarks.kv_quality import machine  # noqa: E402
-from localrun.backends.reference.ops import ReferenceOps  # noqa: E402
-from localrun.base.request import LoadOptions  # noqa: E402
-from localrun.diagnose.perplexity import chunks_of, divergence, log_softmax, scored_rows  # noqa: E402
-from localrun.engine.load import load  # noqa: E402
-from localrun.ops.layouts import Packed  # noqa: E402
+from benchmarks.engine_worker import bindings
+from benchmarks.kv_quality import machine
+from localrun.backends.reference.ops import ReferenceOps
+from localrun.base.request import LoadOptions
+from localrun.diagnose.perplexity import chunks_of, divergence, log_softmax, scored_rows
+from localrun.engine.load import load
+from localrun.ops.layouts import Packed
 
 Rounding = Callable[[Tensor], Tensor]
 SCHEMES = (

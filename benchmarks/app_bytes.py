@@ -1,6 +1,6 @@
 """What an answer costs on the line to a terminal: bytes that the app draws for each byte of text that streams in.
 
-    python benchmarks/app_bytes.py [--rate 100] [--seconds 10] [--columns 120] [--lines 40]
+    python -m benchmarks.app_bytes [--rate 100] [--seconds 10] [--columns 120] [--lines 40]
 
 An answer of plain paragraphs arrives at --rate tokens a second in the app on a terminal of its own, of that size. What
 is drawn while it streams, from its second second on, is counted and held against the text that came. Over ssh every
@@ -14,14 +14,10 @@ import pty
 import random
 import re
 import struct
-import sys
 import termios
 import threading
 import time
 from pathlib import Path
-
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tui"), str(ROOT / "tests" / "support")]
 
 TEXT = """the keys and values of every token that was read stay in a cache so new ones only have to be compared with
 them nothing is computed twice unless some text before it was changed what no longer matters makes room for others"""

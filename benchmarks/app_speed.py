@@ -1,6 +1,6 @@
 """How fast the app is: the first frame, a key while an answer streams into a long chat, and what drawing costs.
 
-    python benchmarks/app_speed.py [--rounds 5] [--messages 300] [--rate 100] [--seconds 10] [--model FILE]
+    python -m benchmarks.app_speed [--rounds 5] [--messages 300] [--rate 100] [--seconds 10] [--model FILE]
 
 `first frame`: from starting `localrun` on a terminal of its own to its first words on the screen. `key`: from a key
 press to the frame that shows it, while an answer arrives at --rate tokens a second in a chat of --messages messages.
@@ -21,19 +21,16 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tui"), str(ROOT / "tests" / "support")]
+from localrun_testing.scripted_client import ANSWER, Script, ScriptedClient, opener
 
-from localrun_testing.scripted_client import ANSWER, Script, ScriptedClient, opener  # noqa: E402
-
-from benchmarks.app_terminal import AppTerminal, environ  # noqa: E402
-from localrun.base.content import as_content  # noqa: E402
-from localrun.chat.journal import ChatStore  # noqa: E402
-from localrun.client.choice import ModelChoice  # noqa: E402
-from localrun.hub.stored import StoredModel  # noqa: E402
-from localrun_tui.app import LocalrunApp  # noqa: E402
-from localrun_tui.screens.chat.editor import Editor  # noqa: E402
-from localrun_tui.screens.chat.live_answer import LiveAnswer  # noqa: E402
+from benchmarks.app_terminal import AppTerminal, environ
+from localrun.base.content import as_content
+from localrun.chat.journal import ChatStore
+from localrun.client.choice import ModelChoice
+from localrun.hub.stored import StoredModel
+from localrun_tui.app import LocalrunApp
+from localrun_tui.screens.chat.editor import Editor
+from localrun_tui.screens.chat.live_answer import LiveAnswer
 
 PARAGRAPHS = ANSWER + "\n"
 FIRST_WORDS = b"Ask anything"

@@ -10,9 +10,8 @@ import threading
 import time
 from pathlib import Path
 
+from benchmarks import ROOT
 from benchmarks.installed import installed
-
-ROOT = Path(__file__).parents[1]
 
 
 class AppTerminal:

@@ -1,6 +1,6 @@
 """How fast attention reads each form of keys and values, at several depths, and how many bytes that takes.
 
-python benchmarks/attention_codecs.py [--threads 2] [--isa avx512] [--rounds 7] [--rows 1] [codec ...]
+    python -m benchmarks.attention_codecs [--threads 2] [--isa avx512] [--rounds 7] [--rows 1] [codec ...]
 
 A step is attention alone, over as many layers as it takes to fall out of the caches. Codecs take turns (ABCABC…); what
 is printed are the medians, over rounds, of the speed against f16 in the same round. --rows 256 measures prefill.
@@ -146,7 +146,7 @@ def report(cases: dict[str, Case], seconds: dict[str, list[float]]) -> str:
     return line
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("codecs", nargs="*", default=["q8", "k8v4", "q4"])
     parser.add_argument("--threads", type=int, default=2)
@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--rows", type=int, default=1, help="query tokens of a step")
     parser.add_argument("--depths", type=int, nargs="*", default=DEPTHS)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     library = load_library()
     if library is None:
         parser.error(why_no_library())

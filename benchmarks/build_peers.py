@@ -1,6 +1,6 @@
 """Builds the peers of each instruction set as strong as it lets them be; what lies there already is not built again.
 
-    python benchmarks/build_peers.py avx2 --folder /tmp/peers [--peers llama.cpp ik_llama.cpp openvino]
+    python -m benchmarks.build_peers avx2 --folder /tmp/peers [--peers llama.cpp ik_llama.cpp openvino]
                                           [--compiler clang-16] [--jobs N] [--server]
 
 llama.cpp and ik_llama.cpp get libraries for that one set, built by Clang, whose code is the faster, and with OpenMP

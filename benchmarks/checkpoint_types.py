@@ -1,6 +1,6 @@
 """How fast types of quantised checkpoints are beside those of GGUF files of the same shape: the table of the results.
 
-PYTHONPATH=tests/support python benchmarks/checkpoint_types.py [--threads 2] [--rounds 15] [--isa amx] [qtype ...]
+    python -m benchmarks.checkpoint_types [--threads 2] [--rounds 15] [--isa amx] [qtype ...]
 
 Each type is measured in turn with another one, on every instruction set asked for, by default all that this machine
 has: decoding, from matrices that no cache holds, and a prefill of 512 tokens. Printed are medians of how many times as
@@ -13,8 +13,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ops_cpu import N_COLS, N_ROWS, PREFILL, times_as_fast
-
+from benchmarks.ops_cpu import N_COLS, N_ROWS, PREFILL, times_as_fast
 from localrun.backends.cpu.bindings import CpuCalls, calls_of
 from localrun.backends.cpu.library import load_library, why_no_library
 from localrun.formats.quant import QUANT_TYPES
@@ -73,13 +72,13 @@ def bits_held(calls: CpuCalls, qtype: str) -> float:
     return 8 * calls.packed_bytes(calls.layout_for(number), N_ROWS, N_COLS) / (N_ROWS * N_COLS)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("qtypes", nargs="*", choices=[[], *{row.qtype for row in ROWS}])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--isa", action="append")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     library = load_library()
     if library is None:
         parser.error(why_no_library())

@@ -1,6 +1,6 @@
 """From starting the program to its first token, beside llama.cpp: whole processes, the file in the page cache.
 
-    python benchmarks/cold_start.py MODEL.gguf [--rounds 7]
+    python -m benchmarks.cold_start MODEL.gguf [--rounds 7]
 
 localrun is its command line as a user calls it (Python, numpy, the chat template and all): as it starts for the first
 time, when it packs the weights, and from then on, when it finds them packed. llama.cpp is its library driven by a few
@@ -15,13 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.installed import installed  # noqa: E402
-from benchmarks.kv_quality import machine  # noqa: E402
-from benchmarks.side_by_side import Engine  # noqa: E402
-from localrun.base.processors import usual_threads  # noqa: E402
+from benchmarks.installed import installed
+from benchmarks.kv_quality import machine
+from benchmarks.side_by_side import Engine
+from localrun.base.processors import usual_threads
 
 PROMPT = "one two three four"
 

@@ -1,6 +1,6 @@
 """CPU seconds of whole commands, beside another checkout of localrun: starting, importing, answering one token.
 
-    python benchmarks/command_seconds.py OTHER [--rounds 9] [--model MODEL.gguf]
+    python -m benchmarks.command_seconds OTHER [--rounds 9] [--model MODEL.gguf]
 
 Each has its own .venv with its library compiled. They take turns, every other round the other way round. CPU seconds,
 of all threads, hardly grow where other programs compute beside them. Printed are the medians and the median of the
@@ -11,15 +11,12 @@ import argparse
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.installed import installed  # noqa: E402
-from benchmarks.kv_quality import machine  # noqa: E402
+from benchmarks import ROOT
+from benchmarks.installed import installed
+from benchmarks.kv_quality import machine
 
 COMMANDS = (
     "--version",

@@ -1,7 +1,7 @@
 """Constraints on answers: how many schemas compile, what random models then write, and what a token of it costs.
 
-    python benchmarks/constraints.py --suite FOLDER --bfcl WHEEL [--folder /tmp/models] [--answers 100] [--rounds 9]
-    python benchmarks/constraints.py --only-cost [--folder /tmp/models] [--rounds 9]
+    python -m benchmarks.constraints --suite FOLDER --bfcl WHEEL [--folder /tmp/models] [--answers 100] [--rounds 9]
+    python -m benchmarks.constraints --only-cost [--folder /tmp/models] [--rounds 9]
 
 FOLDER is the unpacked npm package `json-schema-test-suite` (draft 4), WHEEL that of `bfcl-eval`, whose tools are
 schemas of real programs. Compiling is timed with a vocabulary of 152k. Each answer is of a model with random weights,
@@ -12,7 +12,6 @@ in pairs, with the usual sampling and from the whole vocabulary.
 import argparse
 import json
 import statistics
-import sys
 import time
 import zipfile
 from collections import Counter
@@ -24,16 +23,13 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.kv_quality import machine  # noqa: E402
-from benchmarks.synthetic_models import model_file  # noqa: E402
-from localrun.base.constraint import Constraint, check_constraint, of_schema  # noqa: E402
-from localrun.base.errors import ConstraintError  # noqa: E402
-from localrun.base.events import Completion, Done  # noqa: E402
-from localrun.base.request import LoadOptions, Request, Sampling  # noqa: E402
-from localrun.client.local import LocalClient  # noqa: E402
+from benchmarks.kv_quality import machine
+from benchmarks.synthetic_models import model_file
+from localrun.base.constraint import Constraint, check_constraint, of_schema
+from localrun.base.errors import ConstraintError
+from localrun.base.events import Completion, Done
+from localrun.base.request import LoadOptions, Request, Sampling
+from localrun.client.local import LocalClient
 
 TYPES = {  # of bfcl's tools, in the words of JSON schema
     "dict": "object", "float": "number", "double": "number", "long": "integer", "tuple": "array", "String": "string",

@@ -1,9 +1,9 @@
 """Long conversations on a warm engine, each request again on a cold one, and the same on llama.cpp.
 
-    python benchmarks/conversations.py [--models builtin tiny-thinker gemma4] [--kv f16 q8] [--turns 40] [--seeds 0 1]
+    python -m benchmarks.conversations [--models builtin tiny-thinker gemma4] [--kv f16 q8] [--turns 40] [--seeds 0 1]
                                        [--folder DIR] [--threads N] [--json FILE]
 
-    python benchmarks/conversations.py --depth 8192 [--shapes qwen3-0.6b gemma-3-1b] [--types Q4_0] [--kv f16 q8]
+    python -m benchmarks.conversations --depth 8192 [--shapes qwen3-0.6b gemma-3-1b] [--types Q4_0] [--kv f16 q8]
                                        [--rounds 5]    what a request costs at the end of a long chat (deep_turns.py)
 
 A player (chat_player.py) asks, regenerates, edits, branches and switches between two chats. Every id of every answer
@@ -22,18 +22,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.chat_player import Played, play  # noqa: E402
-from benchmarks.deep_turns import DeepChat  # noqa: E402
-from benchmarks.engine_worker import bindings  # noqa: E402
-from benchmarks.llama_chat import LlamaChat, PeerTurn  # noqa: E402
-from benchmarks.synthetic_models import SHAPES, model_file, write_f16  # noqa: E402
-from benchmarks.tiny_architectures import TINY, tiny_file  # noqa: E402
-from localrun.base.processors import usual_threads  # noqa: E402
-from localrun.base.request import BackendName, KVCodecName, LoadOptions  # noqa: E402
-from localrun.client.local import LocalClient  # noqa: E402
+from benchmarks import ROOT
+from benchmarks.chat_player import Played, play
+from benchmarks.deep_turns import DeepChat
+from benchmarks.engine_worker import bindings
+from benchmarks.llama_chat import LlamaChat, PeerTurn
+from benchmarks.synthetic_models import SHAPES, model_file, write_f16
+from benchmarks.tiny_architectures import TINY, tiny_file
+from localrun.base.processors import usual_threads
+from localrun.base.request import BackendName, KVCodecName, LoadOptions
+from localrun.client.local import LocalClient
 
 BUILTIN = ROOT / "localrun/builtin/localrun-tiny.gguf"
 MODELS = ("builtin", "tiny-thinker", "tiny-windows", "tiny-states")

@@ -1,6 +1,6 @@
 """How long NVRTC takes for the CUDA kernels, and what they need of a GPU. No GPU is needed.
 
-    python benchmarks/cuda_compile.py [--arch 90] [--what q4_k,q6_k,128] [--threads 4] [--needs]
+    python -m benchmarks.cuda_compile [--arch 90] [--what q4_k,q6_k,128] [--threads 4] [--needs]
 
 --what: only rows that say one of these words, and those that every model needs. --needs: registers, shared memory and
 the instructions that count, of each kernel. Cold: compiled one after the other, in seconds of a core, and side by side,
@@ -9,14 +9,9 @@ as a GPU's device does, in seconds. Warm: read from the cache on disk.
 
 import argparse
 import os
-import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.kv_quality import machine
 from localrun.backends.cuda.compiler import compile_kernels, nvrtc_version

@@ -9,13 +9,10 @@ same: stop it and start it again as you like. Prints a line for every kernel and
 import argparse
 import hashlib
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 from benchmarks.cuda_compile import compiled
 from benchmarks.kv_quality import machine

@@ -1,6 +1,6 @@
 """How fast `localrun pull` downloads beside curl: the same file from the same server on this machine, in turns.
 
-    python benchmarks/download_speed.py [--mib 256 1024] [--rate 0 30 100 300] [--rounds 5] [--folder DIR]
+    python -m benchmarks.download_speed [--mib 256 1024] [--rate 0 30 100 300] [--rounds 5] [--folder DIR]
 
 The server is a process of its own that sends straight from the page cache; rate 0 is as fast as it can, else it is so
 many MB/s over all connections together. All end with the file in the page cache, with --sync on the disk. localrun has
@@ -22,14 +22,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from localrun.hub.access import Access  # noqa: E402
-from localrun.hub.api import read_repo  # noqa: E402
-from localrun.hub.download import download  # noqa: E402
-from localrun.hub.http import Http  # noqa: E402
-from localrun.hub.partial import write_out  # noqa: E402
+from benchmarks import ROOT
+from localrun.hub.access import Access
+from localrun.hub.api import read_repo
+from localrun.hub.download import download
+from localrun.hub.http import Http
+from localrun.hub.partial import write_out
 
 Way = Callable[[str, Path], object]
 

@@ -1,12 +1,13 @@
 """One engine in a process of its own, for side_by_side.py: a JSON request a line in, a JSON answer a line out.
 
-    python benchmarks/engine_worker.py localrun|llama.cpp|ik_llama.cpp|openvino
+    python -m benchmarks.engine_worker localrun|llama.cpp|ik_llama.cpp|openvino
 
 {"open": {"path", "threads", "ctx", "batch", "flash"}} -> {"seconds", "rss"}
 {"measure": {"kind": "prefill"|"decode", "n", "depth", "batch"}} -> {"seconds", "rss"}
 {"limit": {the same, and those of Limits}} -> {"rate"}, tokens a second; of localrun only
 """
 
+import argparse
 import ctypes
 import importlib
 import json
@@ -14,9 +15,6 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
-
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
 
 
 def ids_at(first: int, end: int) -> list[int]:
@@ -187,12 +185,15 @@ def main() -> None:
     engines: dict[str, Any] = {
         "localrun": Localrun, "llama.cpp": LlamaCpp, "ik_llama.cpp": IkLlamaCpp, "openvino": OpenVino
     }  # fmt: skip
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("engine", choices=engines)
+    engine = engines[parser.parse_args().engine]
     worker: Any = None
     for line in sys.stdin:
         ((command, values),) = json.loads(line).items()
         if command == "open":
             started = time.perf_counter()
-            worker = engines[sys.argv[1]](**values)
+            worker = engine(**values)
             answer = {"seconds": time.perf_counter() - started, "rss": psutil.Process().memory_info().rss}
         elif command == "limit":
             answer = {"rate": worker.limit(**values)}

@@ -1,6 +1,6 @@
 """Serves one file as the hub does: listing, redirect, ranges. In a process of its own, straight from the page cache.
 
-    python benchmarks/file_server.py FILE SHA256 [--rate 100]
+    python -m benchmarks.file_server FILE SHA256 [--rate 100]
 
 Prints its address. --rate is MB/s over all connections together, as a line to the internet has it.
 """

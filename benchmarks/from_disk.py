@@ -1,6 +1,6 @@
 """Models larger than memory, beside llama.cpp: both in a control group whose limit holds a part of the weights.
 
-    python benchmarks/from_disk.py --folder /tmp/models [--shapes qwen3-30b-a3b-6 llama-3.2-3b] [--type Q4_K_M]
+    python -m benchmarks.from_disk --folder /tmp/models [--shapes qwen3-30b-a3b-6 llama-3.2-3b] [--type Q4_K_M]
                                    [--share 0.6] [--tokens 24] [--rounds 3] [--threads N]
 
 Needs llama-cpp-python, and the right to make a control group (root, version 1 or 2 with the memory controller). The
@@ -23,13 +23,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from engine_worker import bindings  # noqa: E402
-from synthetic_models import SHAPES, model_file  # noqa: E402
-
-from localrun.base.processors import usual_threads  # noqa: E402
+from benchmarks.engine_worker import bindings
+from benchmarks.synthetic_models import SHAPES, model_file
+from localrun.base.processors import usual_threads
 
 GROUPS = Path("/sys/fs/cgroup")
 PROGRAM = 450 << 20  # bytes besides the weights: the interpreter, cache and working memory, what is left to others
@@ -73,7 +69,8 @@ def ask(engine: str, path: Path, options: argparse.Namespace, group: Path | None
 def work(engine: str, request: dict[str, Any]) -> dict[str, Any]:
     """In the group: load, read a prompt, decode."""
     import psutil
-    from engine_worker import LlamaCpp
+
+    from benchmarks.engine_worker import LlamaCpp
 
     n = request["tokens"]
     if engine == "llama.cpp":

@@ -23,8 +23,6 @@ from unittest.mock import patch
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from benchmarks.gpu_report import Report
 from localrun.backends.cuda import availability
 from localrun.backends.cuda.backend import CudaBackend

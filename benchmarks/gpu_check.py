@@ -21,8 +21,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from benchmarks import gpu_kernels, gpu_models
 from benchmarks.gpu_kernels import Timer, copy_gbps, matmul_tflops
 from benchmarks.gpu_models import Shape

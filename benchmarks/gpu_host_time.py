@@ -14,11 +14,7 @@ import statistics
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
-
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 ON_STUB = "LOCALRUN_ON_STUB_DRIVER"
 WARM_UP = 32  # tokens that are not counted: graphs are recorded, memory is touched

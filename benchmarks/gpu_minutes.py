@@ -31,7 +31,8 @@ from pathlib import Path
 from threading import Timer
 from typing import TextIO
 
-ROOT = Path(__file__).parents[1]
+from benchmarks import ROOT
+
 EMULATE = "LOCALRUN_EMULATE_CUDA"
 LEAST = 15  # seconds that are worth starting a part for
 GRACE = 5  # seconds between asking a part to end and ending it

@@ -1,6 +1,6 @@
 """What MCP servers cost where none is called: a key in the app, and the first token of an answer.
 
-    python benchmarks/mcp_beside.py [--rounds 9] [--keys 60] [--servers 3] [--model FILE]
+    python -m benchmarks.mcp_beside [--rounds 9] [--keys 60] [--servers 3] [--model FILE]
 
 `key to screen`: from a key event to the frame that shows it, in an app without servers and in one whose servers start
 meanwhile, in turn. `first token`: `localrun run --max-tokens 1` with as many built-in tools as servers, and with a tool
@@ -20,22 +20,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tui"), str(ROOT / "tests" / "support")]
+from localrun_testing.scripted_client import ScriptedClient, opener
 
-from localrun_testing.scripted_client import ScriptedClient, opener  # noqa: E402
-
-from benchmarks.app_speed import press  # noqa: E402
-from benchmarks.app_terminal import environ  # noqa: E402
-from benchmarks.http_answers import p95  # noqa: E402
-from benchmarks.kv_quality import machine  # noqa: E402
-from localrun.chat.journal import ChatStore  # noqa: E402
-from localrun.client.choice import ModelChoice  # noqa: E402
-from localrun.hub.stored import StoredModel  # noqa: E402
-from localrun.tools.mcp.config import ServerEntry  # noqa: E402
-from localrun.tools.mcp.servers import McpServers  # noqa: E402
-from localrun_tui.app import LocalrunApp  # noqa: E402
-from localrun_tui.screens.chat.editor import Editor  # noqa: E402
+from benchmarks import ROOT
+from benchmarks.app_speed import press
+from benchmarks.app_terminal import environ
+from benchmarks.http_answers import p95
+from benchmarks.kv_quality import machine
+from localrun.chat.journal import ChatStore
+from localrun.client.choice import ModelChoice
+from localrun.hub.stored import StoredModel
+from localrun.tools.mcp.config import ServerEntry
+from localrun.tools.mcp.servers import McpServers
+from localrun_tui.app import LocalrunApp
+from localrun_tui.screens.chat.editor import Editor
 
 SERVER = ROOT / "tests" / "support" / "localrun_testing" / "fake_mcp_server.py"
 BUILT_IN = ("calculator", "time", "list", "glob", "grep", "read_file")

@@ -1,6 +1,6 @@
 """How close the CPU library's linears come to this machine: bytes read when decoding, multiply-adds in a prefill.
 
-python benchmarks/ops_cpu.py [--threads 2] [--isa avx512] [--rounds 7] [--beside Q8_0] [qtype ...]
+    python -m benchmarks.ops_cpu [--threads 2] [--isa avx512] [--rounds 7] [--beside Q8_0] [qtype ...]
 
 Every round measures the limits beside the operations; printed are the best rates, and the median over rounds of the
 share of the limit. Bytes are those of the file's own encoding. Matrices are larger than a core's caches; on machines
@@ -15,7 +15,6 @@ import ctypes
 import statistics
 import time
 import weakref
-from collections.abc import Sequence
 
 import torch
 from localrun_testing.native import int32s
@@ -141,7 +140,7 @@ def times_as_fast(
     return statistics.median(theirs / ours for ours, theirs in times)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("qtypes", nargs="*", default=QTYPES)
     parser.add_argument("--threads", type=int, default=2)
@@ -149,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--beside", help="a type that all are compared with")
     parser.add_argument("--copies", type=int, default=8, help="matrices read one after the other")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     library = load_library()
     if library is None:
         parser.error(why_no_library())

@@ -1,6 +1,6 @@
 """localrun beside the strongest peers of one instruction set: builds what is missing, then measures.
 
-    python benchmarks/peers.py avx2 --folder /tmp/peers --models /tmp/models [--peers llama.cpp ik_llama.cpp openvino]
+    python -m benchmarks.peers avx2 --folder /tmp/peers --models /tmp/models [--peers llama.cpp ik_llama.cpp openvino]
         [--shape qwen3-0.6b] [--types Q4_K_M Q4_0] [--rounds 5] [--depth 0] [--kv f16] [--prompt 512]
         [--generate 64] [--json FILE]
 
@@ -16,24 +16,20 @@ import argparse
 import json
 import os
 import statistics
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.build_peers import Builder, add_arguments  # noqa: E402
-from benchmarks.engine_worker import bindings  # noqa: E402
-from benchmarks.kv_quality import machine  # noqa: E402
-from benchmarks.side_by_side import Case, Engine, Measured, measure  # noqa: E402
-from benchmarks.synthetic_models import model_file  # noqa: E402
-from localrun.backends.cpu.library import load_library, why_no_library  # noqa: E402
-from localrun.backends.limits import Limits  # noqa: E402
-from localrun.backends.registry import BACKENDS  # noqa: E402
-from localrun.base.processors import usual_threads  # noqa: E402
+from benchmarks.build_peers import Builder, add_arguments
+from benchmarks.engine_worker import bindings
+from benchmarks.kv_quality import machine
+from benchmarks.side_by_side import Case, Engine, Measured, measure
+from benchmarks.synthetic_models import model_file
+from localrun.backends.cpu.library import load_library, why_no_library
+from localrun.backends.limits import Limits
+from localrun.backends.registry import BACKENDS
+from localrun.base.processors import usual_threads
 
 SETTINGS: dict[str, dict[str, dict[str, bool]]] = {
     "llama.cpp": {"flash off": {"flash": False}, "flash on": {"flash": True}},

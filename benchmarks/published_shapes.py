@@ -5,7 +5,6 @@ llama.cpp's writes them.
 """
 
 import math
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,14 +12,10 @@ from typing import Any, TypeAlias
 import gguf
 import torch
 import transformers
+from localrun_testing.gguf_convert import ARCHS, add_hyperparameters, converted
 
 from benchmarks.published_configs import PUBLISHED
 from benchmarks.synthetic_vocabulary import add_vocabulary
-
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests/support"))
-
-from localrun_testing.gguf_convert import ARCHS, add_hyperparameters, converted  # noqa: E402
 
 Shape: TypeAlias = tuple[int, ...]
 

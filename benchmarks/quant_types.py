@@ -1,6 +1,6 @@
 """What the native library's arithmetic costs in quality: every quant type, beside the reference and llama.cpp.
 
-    python benchmarks/quant_types.py --folder /tmp/models [--model FILE.gguf] [--text FILE] [--pure] [--chunks 4]
+    python -m benchmarks.quant_types --folder /tmp/models [--model FILE.gguf] [--text FILE] [--pure] [--chunks 4]
 
 The model, the built-in one unless another is named, is quantised anew to each type by llama.cpp (needs
 llama-cpp-python), all its columns counted equally important. All three read the same file and the same ids with an f16
@@ -11,7 +11,6 @@ mean KL divergence from the reference (nats), whose activations are not rounded.
 import argparse
 import ctypes
 import math
-import sys
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -21,18 +20,14 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from engine_worker import LlamaCpp, bindings  # noqa: E402
-from synthetic_models import FILE_TYPES, quantise  # noqa: E402
-
-from benchmarks.kv_quality import chats, machine  # noqa: E402
-from localrun.base.request import BackendName, LoadOptions  # noqa: E402
-from localrun.base.resources import resource  # noqa: E402
-from localrun.diagnose.perplexity import chunks_of, divergence, log_softmax, scored_rows  # noqa: E402
-from localrun.engine.load import LoadedModel, load  # noqa: E402
-from localrun.formats.detect import open_model_file  # noqa: E402
+from benchmarks.engine_worker import LlamaCpp, bindings
+from benchmarks.kv_quality import chats, machine
+from benchmarks.synthetic_models import FILE_TYPES, quantise
+from localrun.base.request import BackendName, LoadOptions
+from localrun.base.resources import resource
+from localrun.diagnose.perplexity import chunks_of, divergence, log_softmax, scored_rows
+from localrun.engine.load import LoadedModel, load
+from localrun.formats.detect import open_model_file
 
 HEAD = (
     "file type", "matrices of", "native", "reference", "llama.cpp", "native / reference", "native / llama.cpp",

@@ -1,7 +1,6 @@
 """Towers of their real size with random weights, as projectors (mmproj) beside a tiny language model."""
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers.models.gemma4.configuration_gemma4 import Gemma4TextConfig, Gemma4VisionConfig
-from transformers.models.gemma4.modeling_gemma4 import Gemma4MultimodalEmbedder, Gemma4VisionModel
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from localrun_testing.gguf_convert import convert
 from localrun_testing.projector_gguf import write_projector
 from localrun_testing.seeing_gemma import save_seeing_gemma, save_seeing_gemma_gguf
 from localrun_testing.tiny_gemma_towers import write_gemma_projector
 from localrun_testing.tiny_models import save
+from transformers.models.gemma4.configuration_gemma4 import Gemma4TextConfig, Gemma4VisionConfig
+from transformers.models.gemma4.modeling_gemma4 import Gemma4MultimodalEmbedder, Gemma4VisionModel
 
 QWEN: dict[str, Any] = {
     "depth": 27,

@@ -1,6 +1,6 @@
 """What a saved chat saves: its prompt is computed, the program ends, and another one begins with the same prompt.
 
-    python benchmarks/reopen.py MODEL.gguf [--tokens 8192] [--kv f16]
+    python -m benchmarks.reopen MODEL.gguf [--tokens 8192] [--kv f16]
 
 Prints the time of the prefill, the time to bring the blocks back from the disk (out of the page cache, since they were
 just written), and whether both answer the same.
@@ -8,11 +8,8 @@ just written), and whether both answer the same.
 
 import argparse
 import os
-import sys
 import tempfile
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from localrun.base.events import Completion, Done
 from localrun.base.request import LoadOptions, Request, Sampling

@@ -1,26 +1,22 @@
 """What a step costs that reads several tokens of one sequence and says what comes after each, as drafts are verified.
 
-    LOCALRUN_ISA=avx2 python benchmarks/rows_of_one.py MODEL.gguf [--rows 2 4 8] [--depth 64 4096] [--rounds 15]
+    LOCALRUN_ISA=avx2 python -m benchmarks.rows_of_one MODEL.gguf [--rows 2 4 8] [--depth 64 4096] [--rounds 15]
 
 Printed is the median over the rounds of the time divided by that of a step of one token in the same round.
 """
 
 import argparse
 import statistics
-import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.kv_quality import machine  # noqa: E402
-from localrun.backends.cpu.library import load_library  # noqa: E402
-from localrun.base.processors import usual_threads  # noqa: E402
-from localrun.base.request import LoadOptions  # noqa: E402
-from localrun.diagnose.bench import BenchCase, run_case  # noqa: E402
-from localrun.engine.load import LoadedModel, load  # noqa: E402
-from localrun.engine.scratch_runs import ScratchRuns  # noqa: E402
+from benchmarks.kv_quality import machine
+from localrun.backends.cpu.library import load_library
+from localrun.base.processors import usual_threads
+from localrun.base.request import LoadOptions
+from localrun.diagnose.bench import BenchCase, run_case
+from localrun.engine.load import LoadedModel, load
+from localrun.engine.scratch_runs import ScratchRuns
 
 
 def main() -> None:

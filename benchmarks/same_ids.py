@@ -1,8 +1,8 @@
 """Whether two versions of localrun answer alike: a hash of all ids for each architecture, KV codec and window.
 
-    python benchmarks/same_ids.py --folder /tmp/tiny --make
-    python benchmarks/same_ids.py --folder /tmp/tiny > new.txt
-    python benchmarks/same_ids.py --folder /tmp/tiny --source OTHER/CHECKOUT > old.txt; diff old.txt new.txt
+    python -m benchmarks.same_ids --folder /tmp/tiny --make
+    python -m benchmarks.same_ids --folder /tmp/tiny > new.txt
+    python -m benchmarks.same_ids --folder /tmp/tiny --source OTHER/CHECKOUT > old.txt; diff old.txt new.txt
 
 `--make` writes the tiny random models of the tests. Answers are drawn at temperature 1 with fixed seeds, which a small
 difference of logits changes sooner than greedy ones. Prompts share beginnings, so that the prefix tree takes part.
@@ -15,13 +15,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+from benchmarks import ROOT
+
 N_TOKENS = 4  # of an answer
 
 
 def make(folder: Path) -> None:
     """A checkpoint of every recipe of the tests."""
-    sys.path.insert(0, str(ROOT / "tests/support"))
     from localrun_testing.tiny_models import TINY_MODELS, save
 
     for name in TINY_MODELS:

@@ -10,16 +10,13 @@ the times below, which are generous. Needs g++ and NVRTC.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
-
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
 
 ON_STUB = "LOCALRUN_ON_STUB_DRIVER"
 # Seconds that a GPU takes, at most, for what a case asks: to load a file of machine code, a launch of a small kernel
@@ -31,6 +28,7 @@ def main() -> None:
     if (part := os.environ.get(ON_STUB)) is not None:
         measure(told=part == "warm")
         return
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     from localrun_testing.stub_gpu import run_on_stub
 
     with tempfile.TemporaryDirectory() as home:

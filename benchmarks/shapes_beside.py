@@ -7,19 +7,15 @@ f32 cache on one thread; with random weights it only says whether both compute t
 """
 
 import argparse
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests/support"))
+from localrun_testing.llama_peer import llama_peer
 
-from localrun_testing.llama_peer import llama_peer  # noqa: E402
-
-from benchmarks.fit_peak import Case, in_a_process  # noqa: E402
-from benchmarks.kv_quality import chats, machine  # noqa: E402
-from localrun.base.request import LoadOptions  # noqa: E402
-from localrun.diagnose.perplexity import perplexity  # noqa: E402
-from localrun.engine.load import load  # noqa: E402
+from benchmarks.fit_peak import Case, in_a_process
+from benchmarks.kv_quality import chats, machine
+from localrun.base.request import LoadOptions
+from localrun.diagnose.perplexity import perplexity
+from localrun.engine.load import load
 
 FILLED = 1024  # tokens
 

@@ -5,9 +5,9 @@
 Every answer has as many tokens as its request allows, one each MILLISECONDS, however many are asked for at once.
 """
 
+import argparse
 import asyncio
 import json
-import sys
 import time
 
 HEADERS = "HTTP/1.1 200 OK\r\nContent-Type: {}\r\nConnection: close\r\n\r\n"
@@ -15,7 +15,11 @@ MODELS = {"object": "list", "data": [{"id": "steady", "max_model_len": 8192}]}
 
 
 def main() -> None:
-    port, gap = int(sys.argv[1]), float(sys.argv[2]) / 1000
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("port", type=int)
+    parser.add_argument("milliseconds", type=float)
+    asked = parser.parse_args()
+    port, gap = asked.port, asked.milliseconds / 1000
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()

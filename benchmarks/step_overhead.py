@@ -1,7 +1,7 @@
 """What a token costs beside the native step: scheduler, step translation, sampler and delivery, in milliseconds.
 
-    python benchmarks/step_overhead.py MODEL.gguf [--rounds 8] [--tokens 96] [--draft off]
-    python benchmarks/step_overhead.py [--rounds 8]
+    python -m benchmarks.step_overhead MODEL.gguf [--rounds 8] [--tokens 96] [--draft off]
+    python -m benchmarks.step_overhead [--rounds 8]
 
 Greedy answers, and such with temperature, top-k, top-p and all penalties, take turns. Printed are medians. Without a
 model: what choosing the tokens of a step takes, of as many rows as are printed, by usual settings and by such that the
@@ -13,14 +13,11 @@ import dataclasses
 import itertools
 import os
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.kv_quality import machine
 from localrun.backends.cpu.bindings import calls_of

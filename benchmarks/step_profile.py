@@ -1,6 +1,6 @@
 """Where the time of a step goes, by the native library's own clock: instruction by instruction, alike ones together.
 
-python benchmarks/step_profile.py MODEL.gguf [--kind decode|prefill] [--tokens 512] [--rounds 32] [--depth 0]
+python -m benchmarks.step_profile MODEL.gguf [--kind decode|prefill] [--tokens 512] [--rounds 32] [--depth 0]
                                            [--threads N]
 
 Milliseconds are the median over the steps. Bytes are those of the weights in memory, of as many experts as are used.

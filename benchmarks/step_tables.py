@@ -1,6 +1,6 @@
 """What it costs to hand a step of many long sequences to the native library, in milliseconds.
 
-python benchmarks/step_tables.py [--sequences 128] [--tokens 32768]
+python -m benchmarks.step_tables [--sequences 128] [--tokens 32768]
 """
 
 import argparse

@@ -4,11 +4,9 @@ Beside pytest they want transformers, by which the tests make their checkpoints.
 """
 
 import json
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).parents[1]
 TINY = (  # of `TINY_MODELS`, those that differ in what their layers do
     "llama",
     "mistral-small-3",
@@ -53,7 +51,6 @@ TEMPLATE = """{%- for m in messages -%}
 
 def tiny_file(name: str, path: Path) -> Path:
     """The recipe `name` with matrices in f16, windows that a chat outgrows, and a chat template."""
-    sys.path.insert(0, str(ROOT / "tests/support"))
     from localrun_testing.gguf_convert import prepare, write
     from localrun_testing.tiny_models import save
 

@@ -1,6 +1,6 @@
 """Calls of tools: whether random ones are read as what was meant, and what a real model calls.
 
-    python benchmarks/tool_calls.py [--calls 100000] [--model MODEL] [--questions 20]
+    python -m benchmarks.tool_calls [--calls 100000] [--model MODEL] [--questions 20]
 
 Random answers with one to three calls are written in every dialect, with some of its marks as tokens, and read whole
 and in random pieces: both have to be what was meant. With `--model`, that model is asked for the weather and for the
@@ -13,20 +13,15 @@ import json
 import random
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
+from localrun_testing.tool_calls import wrong_readings
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/support")]
-
-from localrun_testing.tool_calls import wrong_readings  # noqa: E402
-
-import localrun  # noqa: E402
-from benchmarks.kv_quality import machine  # noqa: E402
-from localrun.base.events import Completion  # noqa: E402
-from localrun.text.tool_calls.dialects import DIALECTS  # noqa: E402
+import localrun
+from benchmarks.kv_quality import machine
+from localrun.base.events import Completion
+from localrun.text.tool_calls.dialects import DIALECTS
 
 CITIES = ("Paris", "Rome", "Oslo", "Lima", "Cairo", "Delhi", "Quito", "Tokyo", "Bern", "Riga")
 SCHEMAS: dict[str, dict[str, Any]] = {

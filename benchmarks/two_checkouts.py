@@ -1,6 +1,6 @@
 """This checkout beside another of localrun: what a change made faster or slower, as ratios of rounds.
 
-    python benchmarks/two_checkouts.py OTHER MODEL.gguf [--rounds 9]
+    python -m benchmarks.two_checkouts OTHER MODEL.gguf [--rounds 9]
 
 Each has its own .venv with its library compiled. They take turns, every other round the other way round, so that what
 else the machine does meets both. Printed are the medians of each and the median of the ratios, of which more than 1
@@ -12,18 +12,15 @@ import argparse
 import re
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.cold_start import localrun_seconds, pack_all  # noqa: E402
-from benchmarks.kv_quality import machine  # noqa: E402
-from benchmarks.side_by_side import Case, Engine  # noqa: E402
-from localrun.base.processors import usual_threads  # noqa: E402
+from benchmarks import ROOT
+from benchmarks.cold_start import localrun_seconds, pack_all
+from benchmarks.kv_quality import machine
+from benchmarks.side_by_side import Case, Engine
+from localrun.base.processors import usual_threads
 
 CASES = Case("prefill", 512, 0, 1), Case("decode", 64, 0, 1)
 OVERHEAD = re.compile(r"^(\w+) +([\d.]+) ms beside", re.MULTILINE)
@@ -57,7 +54,7 @@ class Checkout:
 
     def overheads(self) -> dict[str, float]:
         """Tokens a second if the native steps took no time."""
-        command = [str(self.python), "benchmarks/step_overhead.py", str(self.model), "--rounds", "2"]
+        command = [str(self.python), "-m", "benchmarks.step_overhead", str(self.model), "--rounds", "2"]
         told = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=True).stdout
         return {f"beside a step, {name}": 1000 / float(ms) for name, ms in OVERHEAD.findall(told)}
 

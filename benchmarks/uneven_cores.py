@@ -1,7 +1,7 @@
 """Whether n threads are ever slower than fewer: on cores that others use, and on machines that are not there.
 
-    python benchmarks/uneven_cores.py MODEL.gguf [--rounds 12]   this machine, in company
-    python benchmarks/uneven_cores.py [--rounds 5]               machines of uneven and of many cores
+    python -m benchmarks.uneven_cores MODEL.gguf [--rounds 12]   this machine, in company
+    python -m benchmarks.uneven_cores [--rounds 5]               machines of uneven and of many cores
 
 In company: a program that keeps the last processor busy for a share of its time, a quota (where control groups of Linux
 may be written), fewer processors than threads. A ratio is the speed of n threads by the best of fewer, median and
@@ -16,15 +16,12 @@ import ctypes
 import multiprocessing
 import os
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.kv_quality import machine
 from localrun.backends.cpu.bindings import calls_of

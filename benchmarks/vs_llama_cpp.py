@@ -1,6 +1,6 @@
 """localrun beside llama.cpp: the same files, the same threads, the same minutes.
 
-    python benchmarks/vs_llama_cpp.py --folder /tmp/models [--shapes qwen3-0.6b llama-3.2-1b] [--types Q4_0 Q8_0]
+    python -m benchmarks.vs_llama_cpp --folder /tmp/models [--shapes qwen3-0.6b llama-3.2-1b] [--types Q4_0 Q8_0]
                                       [--rounds 7] [--threads N] [--depth 0 4096] [--batch 1 8] [--json FILE]
 
 Needs llama-cpp-python (its libllama, and its quantiser to make the files). In every round each case runs on llama.cpp
@@ -14,21 +14,16 @@ import datetime
 import json
 import platform
 import statistics
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from engine_worker import bindings  # noqa: E402
-from synthetic_models import SHAPES, model_file  # noqa: E402
-
-from benchmarks.published_configs import PUBLISHED  # noqa: E402
-from benchmarks.side_by_side import Case, Engine, Measured, measure  # noqa: E402
-from localrun.backends.registry import BACKENDS  # noqa: E402
-from localrun.base.processors import usual_threads  # noqa: E402
+from benchmarks.engine_worker import bindings
+from benchmarks.published_configs import PUBLISHED
+from benchmarks.side_by_side import Case, Engine, Measured, measure
+from benchmarks.synthetic_models import SHAPES, model_file
+from localrun.backends.registry import BACKENDS
+from localrun.base.processors import usual_threads
 
 PEERS = {"flash off": {"flash": False}, "flash on": {"flash": True}}
 

@@ -1,6 +1,6 @@
 """What a worker process costs: the same answers from an engine in this process and from one in a worker, in turn.
 
-    python benchmarks/worker_transport.py [--rounds 40] [--backend cpu]
+    python -m benchmarks.worker_transport [--rounds 40] [--backend cpu]
 
 `between tokens` is the median time from one token to the next as the engine measures it; `processor` is what all
 threads of the process with the engine take for one token. Ratios are medians over pairs of rounds. Linux only.
@@ -9,11 +9,7 @@ threads of the process with the engine take for one token. Ratios are medians ov
 import argparse
 import os
 import statistics
-import sys
 import time
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from localrun.base.events import Completion, Done
 from localrun.base.request import LoadOptions, Request, Sampling
