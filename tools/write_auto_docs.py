@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from localrun.backends.cuda.backend import CudaBackend
 from localrun.backends.cuda.driver import Gpu
@@ -30,8 +29,9 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.hub.catalogue import read_catalogue
 from localrun.hub.catalogue_shape import catalogue_shape
 from localrun.model.recording import record_shapes
+from tools import ROOT
 
-PAGE = Path(__file__).parents[1] / "docs" / "auto.md"
+PAGE = ROOT / "docs" / "auto.md"
 TAKEN = 0.6 * (1 << 30)  # bytes of a card that a desktop takes
 CPU_RATES = Rates(60e9, 1e12)  # of two channels of DDR5
 SQUARE = 4096

@@ -1,14 +1,14 @@
 """Write docs/cli.md from the help of the commands."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import typer
 
 from localrun.cli.app import COMMANDS, command_line
+from tools import ROOT
 
-PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
+PAGE = ROOT / "docs" / "cli.md"
 HEAD = """# Command line
 
 Every command with its options; `localrun COMMAND --help` shows the same. `localrun` alone opens [the app](keys.md).

@@ -6,20 +6,15 @@ The calls are written here, since the built-in model makes none; what they would
 import asyncio
 import json
 import os
-import sys
 import tempfile
 from pathlib import Path
 
-from textual.pilot import Pilot
-
-from tools.write_screens import DOCS, wait_for
-
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
-
 from localrun_testing.chat_app import chat_app, chat_screen, send
 from localrun_testing.scripted_client import Script
+from textual.pilot import Pilot
 
 from localrun.base.events import ToolCall
+from tools.write_screens import DOCS, wait_for
 
 SIZE = (100, 30)
 FOLDER = Path(tempfile.gettempdir(), "shop")

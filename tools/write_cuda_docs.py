@@ -3,14 +3,13 @@
 import json
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from localrun.backends.cuda.kernels import ARCHITECTURES, units
 from localrun.backends.cuda.source import KERNELS
 from localrun.backends.gpu.source import KernelTexts
+from tools import ROOT
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "cuda-kernels.md"
 REPORTS = ROOT / "benchmarks" / "results"
 ARCHES = ", ".join(f"sm_{arch}" for arch in ARCHITECTURES)

@@ -5,23 +5,18 @@ The engine is one for tests, and its figures are those of Qwen3.5 4B on two core
 
 import asyncio
 import os
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from localrun_testing.chat_app import chat_app, chat_screen
+from localrun_testing.scripted_client import ScriptedClient
 from PIL import Image
 from textual.pilot import Pilot
 
-from tools.write_screens import DOCS, wait_for
-
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
-
-from localrun_testing.chat_app import chat_app, chat_screen
-from localrun_testing.scripted_client import ScriptedClient
-
 from localrun.base.views import SizeView
 from localrun.chat.files import read_files
+from tools.write_screens import DOCS, wait_for
 
 SIZE = (100, 24)
 WIDTH, HEIGHT = 1920, 1080

@@ -1,12 +1,8 @@
 """Write docs/json.md from the schemas that the tests hold every command to."""
 
-import sys
-from pathlib import Path
+from localrun_testing.schemas import SCHEMAS, Schema
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "support"))
-
-from localrun_testing.schemas import SCHEMAS, Schema  # noqa: E402
+from tools import ROOT
 
 PAGE = ROOT / "docs" / "json.md"
 HEAD = """# JSON output

@@ -1,13 +1,13 @@
 """Write docs/keys.md from the bindings of the app and the table of its commands."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from localrun.chat.commands import COMMANDS
 from localrun_tui.keys import groups
 from localrun_tui.screens.help_screen import rows_of
+from tools import ROOT
 
-PAGE = Path(__file__).parents[1] / "docs" / "keys.md"
+PAGE = ROOT / "docs" / "keys.md"
 HEAD = """# Keys and commands
 
 F1 shows all of this in the app, and Ctrl+P finds every command by its name. The last line of each

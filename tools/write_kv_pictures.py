@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from xml.sax.saxutils import escape
 
 from localrun.backends.cpu.backend import CpuBackend
@@ -14,8 +13,9 @@ from localrun.fit.precisions import bits_of
 from localrun.fit.shape import make_shape
 from localrun.model.config import LayerSpec, ModelConfig, RopeSpec
 from localrun.ops.kv import KV_CODECS
+from tools import ROOT
 
-FOLDER = Path(__file__).parents[1] / "docs" / "kv-cache"
+FOLDER = ROOT / "docs" / "kv-cache"
 WIDTH = 760
 GIB = 1 << 30
 STYLE = """

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from localrun.backends.metal.source import KERNELS
-from tools.write_cuda_docs import ROOT, row, saved
+from tools import ROOT
+from tools.write_cuda_docs import row, saved
 
 PAGE = ROOT / "docs" / "metal-kernels.md"
 HEAD = """# Metal kernels

@@ -2,7 +2,6 @@
 
 import inspect
 import sys
-from pathlib import Path
 
 from localrun.backends.registry import BACKENDS
 from localrun.formats.checkpoints.registry import METHODS
@@ -10,9 +9,10 @@ from localrun.formats.quant import QUANT_TYPES
 from localrun.model.archs import ARCHS
 from localrun.model.archs.base import Arch
 from localrun.ops.kv import KV_CODECS
+from tools import ROOT
 from tools.coverage import coverage
 
-PAGE = Path(__file__).parents[1] / "docs" / "models.md"
+PAGE = ROOT / "docs" / "models.md"
 SQUARE = 4096  # rows and columns of the matrix whose bytes are told
 HEAD = """# Models
 

@@ -3,14 +3,14 @@
 import inspect
 import re
 from dataclasses import MISSING, Field, fields
-from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from localrun.backends.registry import BACKENDS
 from localrun.ops.instructions import INSTRUCTIONS, Experts, Router, SharedExpert
 from localrun.ops.types import Routing
+from tools import ROOT
 
-PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
+PAGE = ROOT / "docs" / "operations.md"
 COMMENT = re.compile(r"^    (\w+): .*  # (.*)$", re.MULTILINE)  # of a field, behind it
 PARTS = (Router, Routing, Experts, SharedExpert)
 HEAD = """# Operations

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localrun.chat.journal import ChatStore
+from tools import ROOT
 
-ROOT = Path(__file__).parents[1]
 CAST = ROOT / "docs" / "app.cast"
 SHOWN_ROOT = "~/localrun"  # in the place of where this checkout lies
 COLUMNS, ROWS = 100, 28

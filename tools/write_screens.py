@@ -4,7 +4,6 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
 
 from textual.pilot import Pilot
 
@@ -12,8 +11,9 @@ from localrun.client.choice import builtin
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.chat.chat_screen import ChatScreen
 from localrun_tui.start import open_client, open_store
+from tools import ROOT
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = ROOT / "docs"
 QUESTIONS = ("Hello! What are you?", "Why is the second token faster than the first?", "What is a KV cache?")
 SIZE = (120, 36)
 PICTURES = (("app-dark.svg", "localrun-dark"), ("app-light.svg", "localrun-light"))

@@ -3,12 +3,13 @@
 import io
 import subprocess
 import sys
-from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-TARGET = Path(__file__).parents[1] / "docs" / "run.svg"
+from tools import ROOT
+
+TARGET = ROOT / "docs" / "run.svg"
 PROMPT = "Why is the second token faster than the first?"
 WIDTH = 92
 

@@ -1,11 +1,10 @@
 """Write docs/settings.md from the table that reads, checks and writes settings."""
 
-from pathlib import Path
-
 from localrun.base.request import DEFAULT_SAMPLING
 from localrun.base.settings import IN_ENVIRONMENT, SETTINGS, Setting
+from tools import ROOT
 
-PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
+PAGE = ROOT / "docs" / "settings.md"
 HEAD = r"""# Settings
 
 `localrun config` shows every setting, `localrun config KEY VALUE` changes one, `localrun config KEY --unset` takes it

@@ -1,11 +1,10 @@
 """Draw docs/speed.svg, the chart of the README, from the tables of a results page."""
 
 import re
-from pathlib import Path
 
+from tools import ROOT
 from tools.write_kv_pictures import Picture
 
-ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "2026-11-26-epyc-2-threads-avx2.md"
 PICTURE = ROOT / "docs" / "speed.svg"
 PHASES = {"prefill of 512": "Reading a prompt of 512 tokens", "decode of 64": "Writing an answer"}

@@ -9,14 +9,14 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import httpx
 
 from localrun.server.monitor_client import MonitorClient
 from localrun_tui.top_app import TopApp
+from tools import ROOT
 
-TARGET = Path(__file__).parents[1] / "docs" / "top.svg"
+TARGET = ROOT / "docs" / "top.svg"
 SIZE = (120, 14)
 PROGRAMS = (
     ("codex_cli_rs/0.171.0", "thread-4f21", "Explain what a KV cache is, and why it makes answers faster. " * 40),
