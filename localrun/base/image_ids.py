@@ -38,11 +38,6 @@ def digest_of(any_id: int) -> bytes:
     return (any_id >> _ROW_BITS).to_bytes(DIGEST_BYTES, "little")
 
 
-def row_of(any_id: int) -> int:
-    """The number of a row in its image."""
-    return any_id & (MAX_ROWS - 1)
-
-
 def images_in(ids: Sequence[int]) -> Iterator[tuple[int, bytes, int]]:
     """Every image among the ids: its place, its digest, its number of rows. Raises UsageError where rows are missing
     or out of order."""
