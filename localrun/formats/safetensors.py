@@ -126,7 +126,9 @@ def _open_weights(folder: Path, names: set[str], asked: str | None) -> list[Shar
     files = sorted(name for name in names if name.endswith(".safetensors"))
     if len(files) > 1:
         message = f"there are {len(files)} .safetensors files, and no {INDEX_NAME} that says how they belong together"
-        raise bad_file("MISSING_INDEX", message, folder, hint=f"download {INDEX_NAME} too, or name one of the files")
+        raise bad_file(
+            "MISSING_INDEX", message, folder, hint=f"download {INDEX_NAME} too, or leave only one of them there"
+        )
     if not files and (pickles := sorted(name for name in names if name.endswith(_PICKLES))):
         message = f"the weights are Python pickles ({shown(pickles[0])}), which can run code when they are loaded"
         raise bad_file("PICKLE", message, folder, hint="get this model as .safetensors or .gguf")
