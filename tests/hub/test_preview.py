@@ -15,7 +15,7 @@ from localrun_testing.mlx_checkpoint import save_named, save_packed
 from localrun_testing.packed_checkpoint import awq, gptq, save_integers
 from localrun_testing.stub_gguf import stub_gguf
 
-from localrun.base.errors import HubError, NotFoundError
+from localrun.base.errors import HubError, ModelFileError, NotFoundError
 from localrun.base.request import LoadOptions
 from localrun.engine.load import load
 from localrun.fit.shape import shape_of
@@ -185,6 +185,15 @@ def test_predicted_sizes_of_quantised_floats_match_a_load(serve: Serve, access_t
     exact = {row.precision: row.weights_bytes for row in fit_stored(stored_at(folder), 8 * GIB, ctx=128).rows}
     for one in found.candidates:
         assert one.weights_bytes == pytest.approx(exact[one.precision], rel=0.02), one.precision
+
+
+def test_a_model_on_disk_that_would_not_load_fits_nowhere(tmp_path: Path) -> None:
+    lost = "blk.1.ffn_up.weight"
+    stub_gguf(tmp_path, "whole-F16.gguf")
+    stub_gguf(tmp_path, "torn-F16.gguf", without=[lost])
+    assert fit_stored(stored_at(tmp_path / "whole-F16.gguf"), 8 * GIB).recommended
+    with pytest.raises(ModelFileError, match=f"tensor '{lost}' is missing"):
+        fit_stored(stored_at(tmp_path / "torn-F16.gguf"), 8 * GIB)
 
 
 def test_precisions_split_models_and_what_is_none(serve: Serve, access_to: AccessTo) -> None:
