@@ -7,7 +7,7 @@ from typing import Annotated, cast
 import typer
 
 from localrun.base.adapter_choice import read_adapter
-from localrun.base.errors import NotFoundError
+from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.paths import what_is_not_kept, writable_folder
 from localrun.base.request import KVCodecName
 from localrun.chat.chat_settings import HeldWith, held_with, hold_with
@@ -92,7 +92,7 @@ def _with_model(held: HeldWith, options: ModelOptions) -> ModelOptions:
     for wanted in dict.fromkeys((precision, options.precision)):
         try:
             resolve(held.model, wanted)
-        except NotFoundError:
+        except (NotFoundError, UsageError):
             continue
         return replace(options, model=held.model, precision=wanted)
     note(f"({held.model}, the model of this chat, is not on disk)")

@@ -81,7 +81,7 @@ def choice_of(held: "HeldWith", present: ModelChoice) -> ModelChoice | None:
 
     The `present` one may be of a path, by which no chat knows it: the one of that name.
     """
-    from localrun.base.errors import NotFoundError
+    from localrun.base.errors import NotFoundError, UsageError
     from localrun.client.endpoints import server_named
     from localrun.hub.resolve import resolve
     from localrun.hub.stored import StoredModel
@@ -93,7 +93,7 @@ def choice_of(held: "HeldWith", present: ModelChoice) -> ModelChoice | None:
         is_there = (stored.name, present.precision) == (held.model, held.precision)
         if not isinstance(stored, StoredModel) or not is_there:
             stored = resolve(held.model, held.precision or "auto")
-    except NotFoundError:
+    except (NotFoundError, UsageError):  # or a folder of that name holds several
         return None
     codec = cast(KVCodecName, held.kv)
     adapters = tuple(map(read_adapter, held.adapters))

@@ -21,7 +21,7 @@ def stored_obstacle(model: StoredModel) -> str:
         if model.source == "ollama":
             check_loadable(open_model_file(model.path))
             return ""
-        return obstacle(without_rope_tensors(_skim(model)))
+        return obstacle(without_rope_tensors(skim(model)))
     except OSError as error:
         return error.strerror or type(error).__name__
     except LocalrunError as error:
@@ -35,7 +35,7 @@ def sees_images(model: StoredModel) -> bool:
     from localrun.model.vision.families import family_of
 
     try:
-        source = _skim(model)
+        source = skim(model)
         if source.format != "gguf":
             return family_of(source) is not None
         hidden_size = source.metadata.get(f"{source.metadata.get('general.architecture')}.embedding_length")
@@ -44,7 +44,8 @@ def sees_images(model: StoredModel) -> bool:
         return False
 
 
-def _skim(model: StoredModel) -> HeaderModel:
+def skim(model: StoredModel) -> HeaderModel:
+    """A model on disk by the start of its file. Raises LocalrunError and OSError."""
     if model.format == "safetensors":
         path: Path = model.path / "config.json"
         return HeaderModel(path, "safetensors", Metadata(read_json(path, "BAD_CONFIG"), path), 0)

@@ -5,7 +5,7 @@ from dataclasses import field, replace
 from typing import get_args
 
 from localrun.base.dataclass import dataclass
-from localrun.base.errors import HubError, LocalrunError, NotFoundError
+from localrun.base.errors import HubError, LocalrunError, NotFoundError, UsageError
 from localrun.base.settings import Settings, read_settings
 from localrun.fit.estimate import USUAL_CONTEXT, Fit, FitRow, Verdict
 from localrun.fit.precisions import bits_of
@@ -146,7 +146,7 @@ def _on_disk(subject: Subject) -> list[StoredModel]:
 def _resolved(name: str) -> list[StoredModel]:
     try:
         return resolve_all(name)
-    except NotFoundError:
+    except (NotFoundError, UsageError):
         return []
 
 

@@ -171,7 +171,7 @@ def _paths_of(name: str) -> list[Path]:
     """Paths of the models of this name on disk."""
     try:
         return [model.path for model in resolve_all(name)] if name else []
-    except NotFoundError:
+    except (NotFoundError, UsageError):
         return []
 
 

@@ -14,6 +14,7 @@ from localrun.hub.aliases import with_aliases
 from localrun.hub.catalogue import BUILTIN, read_catalogue
 from localrun.hub.library import builtin_models, scan_files
 from localrun.hub.names import RECOMMENDED, of_precision, parse_file_name, parse_hub_name
+from localrun.hub.one_model import one_model
 from localrun.hub.stored import StoredModel, stored_at
 from localrun.hub.suggest import near_names, same_names
 from localrun.hub.unsynced import require_whole
@@ -27,7 +28,7 @@ def resolve(model: str, precision: str = "auto") -> StoredModel:
 
     `NAME:PRECISION` is split only where the whole names nothing; `precision` does the same for any MODEL. Without a
     precision the last used one is chosen, else the default one. NotFoundError names the models on disk, or the files
-    that a power cut damaged.
+    that a power cut damaged; UsageError the models of a folder that holds several.
     """
     name, wanted, found = _find(model, precision)
     chosen = _choose(found, name, wanted)
@@ -53,7 +54,7 @@ def resolve_all(model: str, precision: str = "auto") -> list[StoredModel]:
     A name means all its precisions; `NAME:PRECISION` means one, under every name of its files.
     """
     name, wanted, found = _find(model, precision)
-    chosen = [_choose(found, name, wanted)] if wanted else _meant(found)
+    chosen = [_choose(found, name, wanted)] if wanted else _meant(found, name)
     same = (one for each in chosen for one in with_aliases(each, found))
     return list({one.path: one for one in same}.values())
 
@@ -113,7 +114,8 @@ def _at_path(text: str) -> list[StoredModel]:
     except (OSError, ValueError):  # a name that no file system takes
         return []
     if path.suffix == ".safetensors" or path.name in ("config.json", "model.safetensors.index.json"):
-        return stored_at(path.parent) or stored_at(path)
+        of_folder = [model for model in stored_at(path.parent) if model.format == "safetensors"]
+        return of_folder or stored_at(path)
     return stored_at(path) if is_gguf(path.name) or _is_path_like(text) else []
 
 
@@ -143,9 +145,20 @@ def _named(name: str, stored: list[StoredModel]) -> list[StoredModel]:
     ]
 
 
-def _meant(found: list[StoredModel]) -> list[StoredModel]:
-    """The precisions of the one model that a name means, of all files in its repository or folder."""
-    return [one for one in found if one.is_main] or [one for one in found if not one.helper] or found
+def _meant(found: list[StoredModel], name: str) -> list[StoredModel]:
+    """The precisions of the one model that a name means, of all files in its repository or folder.
+
+    Raises UsageError where a folder of the user's holds several.
+    """
+    models = [one for one in found if not one.helper]
+    if models and _is_folder(models):
+        return one_model(models, name)
+    return [one for one in found if one.is_main] or models or found
+
+
+def _is_folder(found: list[StoredModel]) -> bool:
+    """Whether they are in a folder of the user's, which may hold anything, and not in a repository."""
+    return all(one.source == "path" for one in found)
 
 
 def _last_part(name: str) -> str:
@@ -154,7 +167,8 @@ def _last_part(name: str) -> str:
 
 def _choose(found: list[StoredModel], name: str, wanted: str) -> StoredModel:
     """Choose one precision or file: the wanted, else the last used, else the default, else the smallest."""
-    models = sorted(_meant(found), key=lambda one: bool(parse_file_name(one.path).remark))  # plain ones first
+    models = [one for one in found if not one.helper] if wanted and _is_folder(found) else _meant(found, name)
+    models = sorted(models, key=lambda one: bool(parse_file_name(one.path).remark))  # plain ones first
     if wanted:
         matching = [one for one in found if one.path.name.lower() == wanted.lower()]
         matching = matching or of_precision(models, wanted, lambda one: one.precision)
@@ -166,7 +180,7 @@ def _choose(found: list[StoredModel], name: str, wanted: str) -> StoredModel:
             others = ", ".join(sorted(one.path.name for one in found if not one.helper and one not in models))
             more = f"; another model is beside it: {others}" if others else ""
             raise NotFoundError(f"{name} is not on disk as {wanted}", f"it is there as {there}{more}")
-        models = matching
+        models = _meant(matching, name)
     used = [model for model in models if model.last_used is not None]
     if used:
         return max(used, key=lambda model: model.last_used or 0.0)

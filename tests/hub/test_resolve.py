@@ -7,10 +7,11 @@ import socket
 from pathlib import Path
 
 import pytest
+from localrun_testing.stub_gguf import stub_gguf
 
-from localrun.base.errors import NotFoundError
+from localrun.base.errors import NotFoundError, UsageError
 from localrun.hub.library import mark_used
-from localrun.hub.resolve import resolve
+from localrun.hub.resolve import resolve, resolve_all
 
 
 @pytest.fixture
@@ -91,6 +92,49 @@ def test_a_folder_resolves_to_its_model(models: Path, tmp_path: Path) -> None:
     shutil.copyfile(models / "other-Q2_K.gguf", folder / "other-Q2_K.gguf")
     assert resolve("checkpoint", "Q2_K").path.resolve() == folder / "other-Q2_K.gguf"
     assert resolve("checkpoint:q2_k").path.resolve() == folder / "other-Q2_K.gguf"
+
+
+def test_a_folder_of_several_models_asks_for_one(tmp_path: Path) -> None:
+    for name in ("one-Q8_0.gguf", "one-Q4_K_M.gguf", "other-Q4_0.gguf", "mmproj-one-F16.gguf", "one.imatrix.gguf"):
+        (tmp_path / name).write_bytes(b"GGUF")
+    with pytest.raises(UsageError, match=r"holds 2 models: one-Q4_K_M\.gguf, other-Q4_0\.gguf$") as caught:
+        resolve(str(tmp_path))
+    assert caught.value.hint == f"name one of them, such as {tmp_path / 'one-Q4_K_M.gguf'}"
+    with pytest.raises(UsageError):
+        resolve_all(str(tmp_path))
+    for wanted in ("Q4_0", "other-Q4_0.gguf"):  # which only one of them has
+        assert (
+            resolve(f"{tmp_path}:{wanted}").path.name == resolve(str(tmp_path), wanted).path.name == "other-Q4_0.gguf"
+        )
+    (tmp_path / "other-Q8_0.gguf").write_bytes(b"GGUF")
+    with pytest.raises(UsageError):
+        resolve(f"{tmp_path}:Q8_0")
+    assert {one.path.name for one in resolve_all(str(tmp_path / "other-Q8_0.gguf"))} == {"other-Q8_0.gguf"}
+
+
+def test_a_folder_named_after_a_model_means_it(tmp_path: Path) -> None:
+    folder = tmp_path / "Gem-3-1B-GGUF"
+    folder.mkdir()
+    for name in ("gem-3-1b-Q4_0.gguf", "gem-3-1b-Q8_0.gguf", "apple-Q4_K_M.gguf"):
+        (folder / name).write_bytes(b"GGUF")
+    assert {one.precision for one in resolve_all(str(folder))} == {"Q4_0", "Q8_0"}
+
+
+def test_a_gguf_beside_safetensors_is_a_precision_of_them_or_another_model(tmp_path: Path) -> None:
+    config = {"model_type": "qwen3", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes = {"num_key_value_heads": 4, "head_dim": 16, "intermediate_size": 128, "vocab_size": 320}
+    told = {"architectures": ["Qwen3ForCausalLM"], "max_position_embeddings": 8192, "rms_norm_eps": 1e-6}
+    (tmp_path / "model.safetensors").write_bytes(b"x")
+    stub_gguf(tmp_path, "mine-F16.gguf")
+    for n_layers in (2, 3):
+        (tmp_path / "config.json").write_text(json.dumps({**config, **sizes, **told, "num_hidden_layers": n_layers}))
+        if n_layers == 2:
+            assert {one.format for one in resolve_all(str(tmp_path))} == {"gguf", "safetensors"}
+            continue
+        with pytest.raises(UsageError, match="holds 2 models: one in safetensors, mine-F16") as caught:
+            resolve(str(tmp_path))
+        named = caught.value.hint.removeprefix("name one of them, such as ")
+        assert resolve(named).format == resolve(str(tmp_path / "model.safetensors")).format == "safetensors"
 
 
 def test_a_folder_of_the_same_name_without_a_model_is_ignored(models: Path, tmp_path: Path) -> None:
