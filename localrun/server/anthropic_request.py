@@ -12,7 +12,7 @@ from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.openai_chat import as_content, parts_of, text_of
 from localrun.server.openai_fields import MAX_STOPS, max_tokens, sampling
-from localrun.server.request_fields import inference_request
+from localrun.server.request_fields import inference_request, is_begun
 from localrun.server.request_images import is_image
 from localrun.server.tool_choice_fields import with_anthropic_tool_choice
 
@@ -39,7 +39,7 @@ def read_messages(body: Body) -> InferenceRequest:
         stop=tuple(filter(None, body.texts("stop_sequences", MAX_STOPS))),
         think=_THINK[body.inner("thinking").choice("type", tuple(_THINK), "adaptive")],
         tools=tuple(_tool(tool) for tool in tools if tool.text("type") in _OWN_TOOLS),
-        continues=_is_begun(messages[-1]),
+        continues=is_begun(messages),
         constraint=output_format(body),
     )
     asked = inference_request(body, (with_anthropic_tool_choice(request, body),), IGNORED)
@@ -131,8 +131,3 @@ def _tool(tool: Body) -> Json:
     if tool.flag("strict"):
         function["strict"] = True
     return {"type": "function", "function": {**function, "parameters": tool.inner("input_schema").values}}
-
-
-def _is_begun(last: RequestMessage) -> bool:
-    """Whether the last message is the beginning of the answer, for the model to continue."""
-    return last["role"] == "assistant" and bool(last["content"]) and "tool_calls" not in last

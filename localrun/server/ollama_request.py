@@ -11,7 +11,7 @@ from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.ollama_contexts import Contexts
 from localrun.server.openai_fields import longest, sampling, stops
-from localrun.server.request_fields import inference_request
+from localrun.server.request_fields import inference_request, is_begun
 from localrun.server.request_images import MAX_IMAGES, read_image
 
 IGNORED = ("truncate", "shift")
@@ -39,7 +39,9 @@ def read_chat(body: Body) -> OllamaRequest:
     """The body of /api/chat. Raises Refusal, naming the field."""
     messages = tuple(_message(message) for message in body.objects("messages"))
     tools = function_tools(body)
-    return _asked(body, Request(messages=messages, tools=tools) if messages else None)
+    if not messages:
+        return _asked(body, None)
+    return _asked(body, Request(messages=messages, tools=tools, continues=is_begun(messages)))
 
 
 def read_generate(body: Body, contexts: Contexts) -> OllamaRequest:

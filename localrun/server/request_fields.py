@@ -1,8 +1,8 @@
 """Fields that every protocol has under the same name: `model`, `stream`, `keep_alive`, and `localrun`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from localrun.base.request import Request
+from localrun.base.request import Request, RequestMessage
 from localrun.server.inference import InferenceRequest
 from localrun.server.json_body import Body
 from localrun.server.request_images import with_images
@@ -24,6 +24,13 @@ def inference_request(
         ignored=tuple(name for name in ignored if _has(body, name)),
         with_figures=body.values.get("localrun") is not False,
     )
+
+
+def is_begun(messages: Sequence[RequestMessage]) -> bool:
+    """Whether the last message is the beginning of the answer, for the model to continue, in protocols where it is that
+    without being asked."""
+    *before, last = messages
+    return bool(before) and last["role"] == "assistant" and bool(last["content"]) and "tool_calls" not in last
 
 
 def _has(body: Body, name: str) -> bool:

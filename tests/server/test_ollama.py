@@ -157,6 +157,14 @@ def test_messages_keep_their_calls_and_tools_their_schemas(fake: FakeClient, htt
     assert list(request.tools[0]["function"]["parameters"]) == ["z", "a"]
 
 
+def test_an_answer_that_the_client_begins_is_gone_on_with(fake: FakeClient, http: httpx.Client) -> None:
+    """As Ollama does. One that begins with nothing before it is a message like any other."""
+    begun = {"role": "assistant", "content": "The best answer is ("}
+    assert seen(fake, http, messages=[*HI, begun]).continues
+    assert not seen(fake, http, messages=[begun]).continues
+    assert not seen(fake, http, messages=[*HI, {**begun, "content": ""}]).continues
+
+
 def test_generate_renders_or_is_raw(fake: FakeClient, http: httpx.Client) -> None:
     request = seen(fake, http, "generate", system="Be brief.")
     assert [message["role"] for message in request.messages] == ["system", "user"]
