@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import sys
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,6 +13,7 @@ from localrun.base.errors import EngineError, NotFoundError, UsageError
 from localrun.base.sanitize import clean
 from localrun.client.attach_host import AttachedProgram
 from localrun.client.owner import Owner, running_server
+from localrun.hub.url_origin import origin_of
 from localrun.server.options import KEY_VARIABLE
 
 SECONDS = 5.0
@@ -19,10 +21,11 @@ MAX_BYTES = 4 << 20
 
 
 class MonitorClient:
-    """Client of the monitor of this user's server, or of the one at `url`. Raises NotFoundError where none runs."""
+    """Client of the monitor of this user's server, or of the one at `url`, which may lack the http://. Raises
+    NotFoundError where none runs."""
 
     def __init__(self, url: str = "") -> None:
-        owner = Owner(0, 0.0, url, "") if url else running_server()
+        owner = Owner(0, 0.0, url if "://" in url else f"http://{url}", "") if url else running_server()
         if owner is None:
             raise NotFoundError("no server runs", "`localrun serve` starts one")
         self._owner = owner
@@ -109,7 +112,8 @@ class _UnixConnection(http.client.HTTPConnection):
 def _connection(owner: Owner, seconds: float | None) -> http.client.HTTPConnection:
     if owner.socket:
         return _UnixConnection(owner.socket, seconds)
-    place = urlsplit(owner.url)
-    if place.scheme != "http" or not place.hostname:
-        raise UsageError(f"{owner.url} is no address of a server", "it looks like http://127.0.0.1:11434")
-    return http.client.HTTPConnection(place.hostname, place.port or 80, timeout=seconds)
+    with suppress(ValueError, http.client.InvalidURL):
+        scheme, host, port = origin_of(urlsplit(owner.url))
+        if scheme == "http" and host:
+            return http.client.HTTPConnection(host, port, timeout=seconds)
+    raise UsageError(f"{owner.url} is no address of a server", "it looks like http://127.0.0.1:11434")

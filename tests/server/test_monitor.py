@@ -15,7 +15,7 @@ from localrun_testing.schemas import check
 from localrun_testing.served import Served, serving
 from localrun_testing.waiting import until
 
-from localrun.base.errors import NotFoundError
+from localrun.base.errors import NotFoundError, UsageError
 from localrun.base.events import Accepted, Event, Prefill, Token
 from localrun.base.request import LoadOptions
 from localrun.cli.app import run_command_line
@@ -71,6 +71,18 @@ def test_a_request_is_raised_also_while_its_model_is_loaded(is_loaded: bool) -> 
         assert asked.result().status_code == 200
         with pytest.raises(NotFoundError, match="over"):
             monitor.raise_priority(live.number)
+
+
+def test_an_address_is_taken_without_http(served: Served) -> None:
+    assert MonitorClient(served.url.removeprefix("http://")).state()["model"]["name"] == "fake"
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:99999", "localhost:port", "http://[::1", "http://", "http://a b", "https://localhost:1"]
+)
+def test_no_address_of_a_server(url: str) -> None:
+    with pytest.raises(UsageError, match="is no address of a server"):
+        MonitorClient(url).state()
 
 
 def test_a_model_that_was_let_go_is_loaded_for_whoever_asks_which_there_is(http: httpx.Client, served: Served) -> None:
