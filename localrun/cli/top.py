@@ -23,9 +23,10 @@ def top(
     client = MonitorClient(url)
     state = client.state()
     if not json and at_terminal() and not is_plain():
+        from localrun_tui.themes import kept_theme
         from localrun_tui.top_app import TopApp
 
-        return TopApp(client).run_on_terminal()
+        return TopApp(client, kept_theme()).run_on_terminal()
     if json:
         write_json(state)
         return 0

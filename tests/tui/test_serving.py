@@ -15,12 +15,15 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from localrun.base.request import LoadOptions
+from localrun.base.settings import write_setting
+from localrun.cli.app import run_command_line
 from localrun.client.owner import running_server
 from localrun.server.monitor_client import MonitorClient
 from localrun.server.request_rows import RequestRow
 from localrun_tui.app import LocalrunApp
 from localrun_tui.screens.dialogs.confirm import ConfirmScreen
 from localrun_tui.screens.requests.requests_screen import RequestsScreen
+from localrun_tui.themes import LIGHT
 from localrun_tui.top_app import TopApp
 from localrun_tui.widgets.model_list import ModelList
 
@@ -159,6 +162,19 @@ def test_top_shows_a_server_that_runs_elsewhere() -> None:
             await until_text(pilot, "No request is under way")
 
         drive(app, steps)
+
+
+def test_top_has_the_theme_of_the_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    themes: list[str] = []
+    monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path))
+    monkeypatch.setattr("localrun.cli.top.at_terminal", lambda: True)
+    monkeypatch.setattr("localrun.cli.top.is_plain", lambda: False)
+    monkeypatch.setattr(TopApp, "run_on_terminal", lambda app: themes.append(app.theme) or 0)
+    with serving(lambda choice: FakeClient(LoadOptions(Path()), lambda request: "")) as served:
+        for theme in ("light", "nord"):
+            write_setting("theme", theme)
+            assert run_command_line(["top", "--url", served.url]) == 0
+    assert themes == [LIGHT.name, "nord"]
 
 
 def test_requests_that_stay_the_same_are_drawn_once() -> None:

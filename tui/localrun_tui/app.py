@@ -21,7 +21,7 @@ from localrun_tui.screens.chat.chat_screen import ChatScreen
 from localrun_tui.state.desktop import LONG_SECONDS, Desktop
 from localrun_tui.state.draft import keep_draft, take_draft
 from localrun_tui.state.session import Session
-from localrun_tui.themes import DARK, LIGHT, default_theme
+from localrun_tui.themes import put_theme_on
 from localrun_tui.widgets.minimal_update import MinimalUpdate, ShownRows
 
 if TYPE_CHECKING:
@@ -56,10 +56,7 @@ class LocalrunApp(PlainEnd):
         flags: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.register_theme(DARK)
-        self.register_theme(LIGHT)
-        named = (theme, f"localrun-{theme}")  # `light` and `dark` are ours
-        self.theme = next((name for name in named if name and name in self.available_themes), default_theme())
+        put_theme_on(self, theme)
         self.session = Session(open_client, open_store, self._tell)
         self._choose = choose
         self._flags = flags or {}

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from localrun.base.errors import LocalrunError
 from localrun.base.settings import tell_of_unknown_settings_by
 from localrun_tui.app import LocalrunApp
+from localrun_tui.themes import kept_theme
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,16 +42,6 @@ def run(
     )
     tell_of_unknown_settings_by(lambda text: app.notify(text, severity="warning"))
     return app.run_on_terminal()
-
-
-def kept_theme() -> str | None:
-    """The theme of config.toml; a broken file is reported when the model is looked for."""
-    from localrun.base.settings import read_settings
-
-    try:
-        return read_settings().theme
-    except LocalrunError:
-        return None
 
 
 def open_client(

@@ -2,8 +2,13 @@
 
 import os
 from collections.abc import Mapping
+from typing import Any
 
+from textual.app import App
 from textual.theme import Theme
+
+from localrun.base.errors import LocalrunError
+from localrun.base.settings import read_settings
 
 DARK = Theme(
     name="localrun-dark",
@@ -53,6 +58,23 @@ LIGHT = Theme(
         "scrollbar-background-active": "#fcfbf8",
     },
 )
+
+
+def put_theme_on(app: App[Any], name: str | None) -> None:
+    """Register both, and take the theme of that name; the default one where there is none. `light` and `dark` are
+    ours."""
+    app.register_theme(DARK)
+    app.register_theme(LIGHT)
+    named = (name, f"localrun-{name}")
+    app.theme = next((one for one in named if one and one in app.available_themes), default_theme())
+
+
+def kept_theme() -> str | None:
+    """The theme of config.toml; who reads other settings reports a broken file."""
+    try:
+        return read_settings().theme
+    except LocalrunError:
+        return None
 
 
 def default_theme(environ: Mapping[str, str] = os.environ) -> str:

@@ -8,7 +8,7 @@ from localrun.server.monitor_client import MonitorClient
 from localrun_tui.crash import PlainEnd
 from localrun_tui.screens.requests.request_sources import RemoteRequests
 from localrun_tui.screens.requests.requests_screen import RequestsScreen
-from localrun_tui.themes import DARK, LIGHT, default_theme
+from localrun_tui.themes import put_theme_on
 
 
 class TopApp(PlainEnd):
@@ -18,12 +18,10 @@ class TopApp(PlainEnd):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,ctrl+c,ctrl+q", "quit", "Quit", id="top.quit", key_display="q")]
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(self, client: MonitorClient) -> None:
+    def __init__(self, client: MonitorClient, theme: str | None = None) -> None:
         super().__init__()
         self._client = client
-        self.register_theme(DARK)
-        self.register_theme(LIGHT)
-        self.theme = default_theme()
+        put_theme_on(self, theme)
 
     def on_mount(self) -> None:
         self.push_screen(RequestsScreen(RemoteRequests(self._client)), lambda _: self.exit())
