@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import httpx
 
@@ -63,10 +64,7 @@ def serving(model: str, how: list[str]) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout
         try:
-            told = json.loads(process.stdout.readline())
-            if "error" in told:
-                raise SystemExit(f"{told['error']['message']}; {told['error']['hint']}")
-            yield told["url"]
+            yield said(process.stdout.readline())["url"]
         finally:
             process.terminate()
 
@@ -117,7 +115,15 @@ async def run_alone(options: argparse.Namespace) -> float:
     command += ["--max-tokens", str(ANSWER_TOKENS), *held(options), QUESTION]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     out, _ = await process.communicate()
-    return float(json.loads(out)["decode_tps"])
+    return float(said(out)["decode_tps"])
+
+
+def said(line: str | bytes) -> dict[str, Any]:
+    """What localrun says in JSON; an error ends the measurement."""
+    values: dict[str, Any] = json.loads(line)
+    if "error" in values:
+        raise SystemExit(f"{values['error']['message']}; {values['error']['hint']}")
+    return values
 
 
 async def beside_llama_server(ours: httpx.AsyncClient, options: argparse.Namespace) -> None:
