@@ -169,7 +169,12 @@ def test_top_has_the_theme_of_the_app(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("LOCALRUN_HOME", str(tmp_path))
     monkeypatch.setattr("localrun.cli.top.at_terminal", lambda: True)
     monkeypatch.setattr("localrun.cli.top.is_plain", lambda: False)
-    monkeypatch.setattr(TopApp, "run_on_terminal", lambda app: themes.append(app.theme) or 0)
+
+    def run(app: TopApp) -> int:
+        themes.append(app.theme)
+        return 0
+
+    monkeypatch.setattr(TopApp, "run_on_terminal", run)
     with serving(lambda choice: FakeClient(LoadOptions(Path()), lambda request: "")) as served:
         for theme in ("light", "nord"):
             write_setting("theme", theme)
