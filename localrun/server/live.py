@@ -60,7 +60,7 @@ class LiveRequest:
 
     @staticmethod
     def of(request: "HttpRequest", asked: InferenceRequest) -> "LiveRequest":
-        client = request.headers.get("user-agent", "")[:MAX_NAME]
+        client = request.headers.get("user-agent", "").encode("latin-1").decode("utf-8", "replace")[:MAX_NAME]
         longest = asked.requests[0].max_tokens if asked.requests else None
         return LiveRequest(request.url.path, client, asked.model, asked.session[:MAX_NAME], max_tokens=longest)
 

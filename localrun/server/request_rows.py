@@ -73,7 +73,7 @@ def _pace(live: LiveRequest, now: float) -> tuple[float | None, float | None]:
 def _waits_for(live: LiveRequest, all_of_them: Sequence[LiveRequest]) -> str:
     if live.phase == "waiting for the model":
         others = sum(other.phase in ("reading", "writing", "queued") for other in all_of_them)
-        return f"{others} answers of another model" if others else "the model to load"
+        return f"{others} answer{'s' * (others > 1)} of another model" if others else "the model to load"
     if live.phase == "queued":
         ahead = sum(other.number < live.number and other is not live for other in all_of_them)
         return f"its turn, {ahead} before it" if ahead else "its turn"

@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -140,6 +141,16 @@ def test_why_a_request_waits() -> None:
         "its turn, 1 before it",
         "2 answers of another model",
     ]
+    assert rows_of([loading, first], 20.0)[1].waits_for == "1 answer of another model"
+
+
+def test_a_client_is_named_as_it_spells_itself(http: httpx.Client, served: Served, monkeypatch: Any) -> None:
+    ended: list[LiveRequest] = []
+    monkeypatch.setattr(served.service, "_log", ended.append)
+    body = {"messages": [{"role": "user", "content": "a"}]}
+    http.post("/v1/chat/completions", json=body, headers={b"user-agent": "Müller/1 🐟".encode()})
+    http.post("/v1/chat/completions", json=body, headers={b"user-agent": b"M\xfcller/1"})
+    assert [live.client for live in until(lambda: ended[1:] and ended)] == ["Müller/1 🐟", "M\ufffdller/1"]
 
 
 @pytest.mark.parametrize(
