@@ -36,7 +36,7 @@ def describe(
 ) -> ModelInfo:
     """The ModelInfo of a load that took `seconds`."""
     off = why_no_drafts(options, engine)
-    slow = [*slow_parts(backend, layout, opened, plan), *notes_on_drafts(options, off)]
+    slow = [*slow_parts(backend, layout, opened), *notes_on_drafts(options, off)]
     from_disk = notes_of(plan, work_of_a_token(opened, layout, plan.config).weight_bytes)
     lost = [why_not_kept()] if opened.identity is not None and engine.disk is None else []
     return ModelInfo(
@@ -85,7 +85,7 @@ def notes_of_files(opened: OpenedModel) -> list[str]:
     return [*opened.source.warnings, *odd_norms(opened.source, opened.refs), *opened.text.notes]
 
 
-def slow_parts(backend: Backend, layout: Layout, opened: OpenedModel, plan: MemoryPlan) -> list[str]:
+def slow_parts(backend: Backend, layout: Layout, opened: OpenedModel) -> list[str]:
     """Notes on parts that are slower than they could be."""
     decoded = "weights are decoded each time they are used: memory is short, and this is slow"
     left = [*backend.without_kernels(record_shapes(opened.config, opened.adapter_ranks))]

@@ -260,14 +260,14 @@ class Engine:
             self.generations.fail([work.sequence for work in plan.work], error)
             return
         seconds = time.perf_counter() - started
-        if self._why_wrong(plan, logits) is not None:
+        if self._why_wrong(logits) is not None:
             self._refuse()
             return
         with self.lock:
             self.generations.take(plan, logits, seconds)
         self.scheduler.follow(plan, self.runner.executor)
 
-    def _why_wrong(self, plan: StepPlan, logits: Logits) -> LocalrunError | None:
+    def _why_wrong(self, logits: Logits) -> LocalrunError | None:
         """Explain a step that read something else from files than it should have."""
         why = self.files.look(LOOKED_AT)
         if why is not None or not self.files.packed:  # only packed weights can be to blame

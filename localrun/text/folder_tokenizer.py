@@ -56,7 +56,7 @@ def read_folder_tokenizer(folder: Path) -> tuple[Vocabulary, Tokenizer]:
         others = f", and so {len(moved) - 1:,} others" if len(moved) > 1 else ""
         files.notes.append(f"the token {shown(text)} has the id {index[text]:,}, not {i:,} as its file says{others}")
     sha256 = hashlib.sha256(raw + repr(more).encode() if more else raw).hexdigest()
-    return _vocabulary(kind, index, every, data, files, sha256, path), encoder
+    return _vocabulary(kind, index, every, data, files, sha256), encoder
 
 
 def _add(encoder: Tokenizer, tokens: list[AddedToken], files: FolderFiles) -> list[AddedToken]:
@@ -111,7 +111,6 @@ def _vocabulary(
     data: Mapping[str, Any],
     files: FolderFiles,
     sha256: str,
-    path: Path,
 ) -> Vocabulary:
     tokens = [""] * (max(index.values()) + 1)
     types: list[int] = [TokenType.UNUSED] * len(tokens)
