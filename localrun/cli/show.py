@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -223,27 +224,35 @@ def _tokenizer(source: ModelFile) -> str | None:
     return Path(source.tokenizer_json).name if source.tokenizer_json else None
 
 
+def _listed(form: str, shown: Callable[[Any], object] = str) -> Callable[[Mapping[str, Any]], str]:
+    """Words for an object: its keys and values in `form`, one after the other."""
+    return lambda values: ", ".join(form.format(key, shown(value)) for key, value in values.items())
+
+
+def _precision_words(precision: str) -> str:
+    return f"{precision}, extreme: answers get visibly worse" if precision and is_extreme(precision) else precision
+
+
+_WORDS: Mapping[str, Callable[[Any], str]] = {  # of fields whose value does not speak for itself
+    "precision": _precision_words,
+    "bytes": gib,
+    "state_bytes": gib,
+    "precisions": _listed("{} {}", gib),
+    "held_bytes": _listed("{} {}", gib),
+    "mappable_bytes": _listed("{} {}", gib),
+    "verdict": _listed("{} {}"),
+    "images": cost_words,
+    "n_params": count,
+    "drafts": lambda _: "by a layer of its own (MTP)",
+    "layouts": _listed("{} as {}"),
+    "kv_bytes_per_token": _listed("{} {:,} B", int),
+}
+_counted = _listed("{} × {}")
+
+
 def _shown(name: str, value: Any) -> str:
     if value is None:
         return "-"
-    if name == "precision":
-        return f"{value}, extreme: answers get visibly worse" if value and is_extreme(value) else str(value)
-    if name in ("bytes", "state_bytes"):
-        return gib(value)
-    if name in ("precisions", "held_bytes", "mappable_bytes"):
-        return ", ".join(f"{precision} {gib(size)}" for precision, size in value.items())
-    if name == "verdict":
-        return ", ".join(f"{precision} {verdict}" for precision, verdict in value.items())
-    if name == "images":
-        return cost_words(value)
-    if name == "n_params":
-        return count(value)
-    if name == "drafts":
-        return "by a layer of its own (MTP)"
-    if name == "layouts":
-        return ", ".join(f"{qtype} as {layout}" for qtype, layout in value.items())
-    if name == "kv_bytes_per_token":
-        return ", ".join(f"{codec} {size:,} B" for codec, size in value.items())
-    if isinstance(value, dict):
-        return ", ".join(f"{key} × {n}" for key, n in value.items())
-    return str(value)
+    if name in _WORDS:
+        return _WORDS[name](value)
+    return _counted(value) if isinstance(value, dict) else str(value)
