@@ -47,23 +47,37 @@ def answer_in(
             break
         except PromptTooLongError as error:
             told = describe_too_long(chat, question, client.info, error, options.max_tokens)
-            if chat.policy == "stop" and (policy := ask(told)) != "stop":
-                adopt(chat, policy, told.plans[policy])
-                _tell(told.plans[policy])
-            elif not (chat.policy == "drop" and _drop_one(chat, question)):
-                chat.rewind(chat.tree[question].parent)
+            if not _made_room(chat, question, told, ask):
+                _take_back(chat, question)
                 raise
         except BaseException as error:
             answer.error = error if isinstance(error, LocalrunError) else None
             if not answer.keep():
-                chat.rewind(chat.tree[question].parent)
+                _take_back(chat, question)
             raise
     c = done.completion
     if c.text or c.thinking or c.token_ids:
         answer.keep()
     else:  # stopped before the first word
-        chat.rewind(chat.tree[question].parent)
+        _take_back(chat, question)
     return done
+
+
+def _take_back(chat: Chat, question: str) -> None:
+    """Leave the message on a branch of its own: the chat goes on from before it."""
+    chat.rewind(chat.tree[question].parent)
+
+
+def _made_room(chat: Chat, question: str, told: TooLong, ask: Callable[[TooLong], Policy]) -> bool:
+    """Follow the policy that `ask` chooses, or drop a turn where that is the policy; False where nothing gives way."""
+    if chat.policy == "stop":
+        policy = ask(told)
+        if policy == "stop":
+            return False
+        adopt(chat, policy, told.plans[policy])
+        _tell(told.plans[policy])
+        return True
+    return chat.policy == "drop" and _drop_one(chat, question)
 
 
 def _tell(plan: OverflowPlan | None) -> None:
