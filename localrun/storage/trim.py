@@ -105,20 +105,29 @@ def tidy(root: Path, left: Sequence[StoredBlock]) -> None:
     for block in left:
         names.setdefault(block.fingerprint, set()).add(block.name)
     for folder in fingerprints(root):
-        claims = Claims(folder)
-        for chat in claims.chats():
-            if claims.of(chat).isdisjoint(names.get(folder.name, ())):
-                with suppress(OSError):
-                    claims.drop(chat)
+        _drop_claims(Claims(folder), names.get(folder.name, set()))
         if folder.name not in names:
-            with suppress(OSError):
-                (folder / LABEL_FILE).unlink(missing_ok=True)
-                for path in (*folder.iterdir(), folder):
-                    path.rmdir()
+            _remove_empty(folder)
     with suppress(OSError):
         for mark in (root / ERASED).iterdir():
             if mark.stat().st_mtime < time.time() - MARKED_SECONDS:
                 mark.unlink()
+
+
+def _drop_claims(claims: Claims, names: set[str]) -> None:
+    """Drop the claims of chats none of whose blocks is among `names`."""
+    for chat in claims.chats():
+        if claims.of(chat).isdisjoint(names):
+            with suppress(OSError):
+                claims.drop(chat)
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove the folder of a fingerprint without blocks; it stays where claims of chats are left in it."""
+    with suppress(OSError):
+        (folder / LABEL_FILE).unlink(missing_ok=True)
+        for path in (*folder.iterdir(), folder):
+            path.rmdir()
 
 
 def known_total(root: Path) -> int | None:
