@@ -14,21 +14,8 @@ from localrun.fit.machine_rates import known_rates
 
 def show_stats(completion: Completion) -> None:
     """Show speed and memory of the answer on stderr; for the answer of a server, the figures that it sends."""
-    c, speed, memory = completion, completion.timings, completion.memory
-    cached = "" if c.cached_tokens is None else f", {c.cached_tokens} of them cached"
-    read = f", {tps(speed.prefill_tps)}" if speed.prefill_tps is not None else ""
-    written = f", {tps(speed.decode_tps)}" if speed.decode_tps is not None else ""
-    context = f", context {c.ctx}" if c.ctx else ""
-    model = " ".join(filter(None, (c.model, c.precision)))
-    usual = f"every {ms(speed.itl_ms_p50)} (95 %: {ms(speed.itl_ms_p95)})"
-    if c.drafts.accepted_tokens:  # several come at once: most take no time at all
-        usual = f"every {ms(speed.decode_ms / (c.completion_tokens - 1))} on average"
-    note(
-        f"prompt  {'?' if c.prompt_tokens is None else c.prompt_tokens} tokens{cached}{read}\n"
-        f"answer  {c.completion_tokens} tokens{written}, first after {ms(speed.ttft_ms)},"
-        f" then {usual}\n"
-        f"model   {model} on {c.backend}{context}, loaded in {ms(speed.load_ms)}"
-    )
+    c, memory = completion, completion.memory
+    note("\n".join((_prompt_line(c), _answer_line(c), _model_line(c))))
     if c.seen.images:
         encoded = f", encoded in {ms(c.seen.encode_ms)}" if c.seen.encode_ms else ", encoded before"
         note(f"images  {c.seen.images}: {c.seen.image_tokens:,} of the prompt's tokens{encoded}")
@@ -49,6 +36,27 @@ def show_stats(completion: Completion) -> None:
     found = diagnose(facts) if facts else None
     if facts and found and found.cause != "unknown":
         note(f"limit   {in_words(found, facts).line}")
+
+
+def _prompt_line(c: Completion) -> str:
+    cached = "" if c.cached_tokens is None else f", {c.cached_tokens} of them cached"
+    speed = "" if c.timings.prefill_tps is None else f", {tps(c.timings.prefill_tps)}"
+    return f"prompt  {'?' if c.prompt_tokens is None else c.prompt_tokens} tokens{cached}{speed}"
+
+
+def _answer_line(c: Completion) -> str:
+    times = c.timings
+    speed = "" if times.decode_tps is None else f", {tps(times.decode_tps)}"
+    usual = f"every {ms(times.itl_ms_p50)} (95 %: {ms(times.itl_ms_p95)})"
+    if c.drafts.accepted_tokens:  # several come at once: most take no time at all
+        usual = f"every {ms(times.decode_ms / (c.completion_tokens - 1))} on average"
+    return f"answer  {c.completion_tokens} tokens{speed}, first after {ms(times.ttft_ms)}, then {usual}"
+
+
+def _model_line(c: Completion) -> str:
+    model = " ".join(filter(None, (c.model, c.precision)))
+    context = f", context {c.ctx}" if c.ctx else ""
+    return f"model   {model} on {c.backend}{context}, loaded in {ms(c.timings.load_ms)}"
 
 
 def device_lines(device: DeviceFigures) -> list[str]:
