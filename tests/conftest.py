@@ -5,10 +5,10 @@ import gc
 import itertools
 import os
 import re
-import shutil
 import socket
 import sys
 import tempfile
+import uuid
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -59,14 +59,11 @@ if peers := os.environ.get("LOCALRUN_PEERS"):  # a `pip install --target` folder
     sys.path.append(peers)
     os.environ.setdefault("LOCALRUN_LLAMA_LIB", str(Path(peers) / "llama_cpp" / "lib"))
 
-# What a thread of a test that is over still does must not reach the user's own files either.
-_elsewhere = tempfile.mkdtemp(prefix="localrun-tests-")
-os.environ.update(dict.fromkeys(("HOME", "USERPROFILE", "LOCALRUN_HOME"), _elsewhere))
-os.environ["HF_HOME"] = os.path.join(_elsewhere, "huggingface")
-
-
-def pytest_unconfigure() -> None:
-    shutil.rmtree(_elsewhere, ignore_errors=True)
+# Until the first test there is no home: nothing is written while tests are collected.
+_HOMES = ("HOME", "USERPROFILE", "LOCALRUN_HOME")
+_nowhere = os.path.join(tempfile.gettempdir(), f"localrun-tests-{uuid.uuid4().hex}")
+os.environ.update(dict.fromkeys(_HOMES, _nowhere))
+os.environ["HF_HOME"] = os.path.join(_nowhere, "huggingface")
 
 
 hypothesis.settings.register_profile("localrun", deadline=None, derandomize=True, database=None)
@@ -95,6 +92,13 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.enable()
         gc.freeze()
         gc.set_threshold(50_000, 20)  # apps and models are made and dropped by the thousand: look less often
+
+
+@pytest.fixture(scope="session", autouse=True)
+def home_of_no_test(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a thread of a test that is over still does must not reach the user's own files either. The folder lies where
+    pytest itself removes those of older runs, whether these ended or were killed."""
+    os.environ.update(dict.fromkeys(_HOMES, str(tmp_path_factory.getbasetemp() / "home-of-no-test")))
 
 
 @pytest.fixture(autouse=True)

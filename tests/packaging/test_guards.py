@@ -67,3 +67,12 @@ def test_every_test_has_a_home_of_its_own(home: Path) -> None:
     assert os.environ["LOCALRUN_HOME"] == str(home)
     assert not home.exists()
     assert os.environ["HF_HUB_OFFLINE"] == "1"
+
+
+def test_what_comes_after_a_test_reaches_no_home_but_one_that_goes_with_the_run(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert os.environ["LOCALRUN_HOME"] == str(home)
+    monkeypatch.undo()
+    for name in ("HOME", "LOCALRUN_HOME"):
+        assert Path(os.environ[name]).is_relative_to(tmp_path_factory.getbasetemp())
