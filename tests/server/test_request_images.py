@@ -24,9 +24,9 @@ from localrun.hub.stored import StoredModel
 from localrun.server.ollama_models import show
 
 
-def png(color: str = "red", width: int = 8, height: int = 4) -> bytes:
+def png(color: str = "red", width: int = 8, height: int = 4, mode: str = "RGB") -> bytes:
     file = BytesIO()
-    Image.new("RGB", (width, height), color).save(file, "PNG")
+    Image.new(mode, (width, height), color).save(file, "PNG")
     return file.getvalue()
 
 
@@ -140,7 +140,7 @@ def test_a_stored_response_brings_its_images_back(fake: FakeClient, http: httpx.
     assert request.messages[0]["content"] == [named(RED), text("a")]
 
 
-BOMB = png("red", 9000, 6000)
+BOMB = png("white", 9000, 6000, mode="1")  # one bit a pixel: each worker makes it, whichever tests it runs
 WRONG = {
     "an address": ("https://example.com/a.png", "addresses are not fetched"),
     "a path": ("/etc/passwd", "addresses are not fetched"),
