@@ -1,7 +1,8 @@
 """Write docs/settings.md from the table that reads, checks and writes settings."""
 
 from localrun.base.request import DEFAULT_SAMPLING
-from localrun.base.settings import IN_ENVIRONMENT, SETTINGS, Setting
+from localrun.base.setting_rows import SETTINGS, Setting
+from localrun.base.settings import IN_ENVIRONMENT
 from tools import ROOT
 
 PAGE = ROOT / "docs" / "settings.md"

@@ -21,7 +21,7 @@ from localrun.base.request import (
     Think,
     ToolChoice,
 )
-from localrun.base.settings import SETTINGS
+from localrun.base.setting_rows import SETTINGS
 from localrun.base.tool_choice import names_of
 
 MAX_BIAS = 1e6

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from localrun.base.errors import LocalrunError
-from localrun.base.settings import SETTINGS
+from localrun.base.setting_rows import SETTINGS
 
 # The options that are no settings, and what Python calls them.
 _SAME = ("precision", "think", "stop", "schema", "lenient", "regex", "grammar", "lora")

@@ -10,7 +10,8 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.nearest import did_you_mean
 from localrun.base.request import KVCodecName, Think
-from localrun.base.settings import SETTINGS, Settings
+from localrun.base.setting_rows import SETTINGS
+from localrun.base.settings import Settings
 from localrun.chat.conversation import Chat, SettingValue
 from localrun.chat.presets import PRESETS, sampling_of
 

@@ -10,7 +10,7 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.image_size import SIZES
 from localrun.base.nearest import did_you_mean
-from localrun.base.settings import SETTINGS
+from localrun.base.setting_rows import SETTINGS
 from localrun.chat.conversation import Policy
 from localrun.chat.overflow import POLICIES
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from localrun.base.errors import LocalrunError, UsageError
-from localrun.base.settings import SETTINGS
+from localrun.base.setting_rows import SETTINGS
 from localrun.cli.console import write
 
 SHELLS = ("bash", "zsh", "fish")

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from localrun.base.errors import UsageError
-from localrun.base.settings import SETTINGS, check_key, config_file, read_settings, write_setting
+from localrun.base.setting_rows import SETTINGS
+from localrun.base.settings import check_key, config_file, read_settings, write_setting
 from localrun.cli.completion import complete_setting, complete_value
 from localrun.cli.console import note, write, write_json, write_table
 from localrun.cli.groups import JsonSwitch, switch

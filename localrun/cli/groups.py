@@ -13,7 +13,7 @@ from localrun.base.dataclass import dataclass
 from localrun.base.errors import UsageError
 from localrun.base.parsers import one_of
 from localrun.base.request import DEFAULT_SAMPLING, Think
-from localrun.base.settings import SETTINGS
+from localrun.base.setting_rows import SETTINGS
 from localrun.cli.completion import complete_model, complete_precision, complete_word
 from localrun.cli.text_input import typed_text
 

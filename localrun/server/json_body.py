@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request as HttpRequest
 
 from localrun.base.request import Json
-from localrun.base.settings import SETTINGS
+from localrun.base.setting_rows import SETTINGS
 from localrun.server.options import seconds
 from localrun.server.refusal import Refusal
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from localrun.base.request import Sampling
-from localrun.base.settings import SETTINGS
+from localrun.base.setting_rows import SETTINGS
 from localrun.formats.files import bad_file
 from localrun.formats.metadata import Metadata
 from localrun.formats.safetensors import SafetensorsFolder

@@ -10,7 +10,8 @@ import pytest
 
 from localrun.base import files, lock
 from localrun.base.errors import StorageError, UsageError
-from localrun.base.settings import SETTINGS, Settings, read_settings, read_sources, write_setting
+from localrun.base.setting_rows import SETTINGS
+from localrun.base.settings import Settings, read_settings, read_sources, write_setting
 
 
 def config(home: Path, text: str) -> Path:

@@ -18,7 +18,8 @@ from textual.widgets import Input, OptionList, Static
 
 from localrun.base.errors import UsageError
 from localrun.base.request import DEFAULT_SAMPLING
-from localrun.base.settings import SETTINGS, read_settings, write_setting
+from localrun.base.setting_rows import SETTINGS
+from localrun.base.settings import read_settings, write_setting
 from localrun.chat.journal import ChatStore
 from localrun.client.choice import ModelChoice
 from localrun.client.endpoint import Endpoint

@@ -6,7 +6,8 @@ from typing import Any, get_args, get_type_hints
 
 import jsonschema  # type: ignore[import-untyped]
 
-from localrun.base.settings import SETTINGS, Settings
+from localrun.base.setting_rows import SETTINGS
+from localrun.base.settings import Settings
 from localrun.hub.stored import Source
 
 Schema = dict[str, Any]

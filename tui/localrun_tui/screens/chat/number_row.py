@@ -9,7 +9,8 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Input, Static
 
 from localrun.base.request import DEFAULT_SAMPLING
-from localrun.base.settings import SETTINGS, Settings
+from localrun.base.setting_rows import SETTINGS
+from localrun.base.settings import Settings
 from localrun.chat.chat_settings import NUMBERS
 from localrun.chat.presets import sampling_of
 from localrun_tui.widgets.columns import say
