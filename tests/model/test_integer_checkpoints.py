@@ -1,6 +1,7 @@
 """Checkpoints packed as whole numbers, or NF4: their logits are those of the same numbers in f32."""
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import torch
 from localrun_testing.oracle import difference, token_ids
 from localrun_testing.packed_checkpoint import Pack, awq, compressed, gptq, nf4, save_integers, save_packed
 from localrun_testing.stepper import Stepper
-from localrun_testing.tiny_models import VOCAB_SIZE
+from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, TinyModel, save
 from safetensors.torch import load_file, save_file
 
 from localrun.base.errors import ModelFileError
+from localrun.formats.safetensors import open_safetensors
 
 TinyFile = Callable[..., Path]
 IDS = token_ids(40, VOCAB_SIZE)
@@ -104,6 +106,74 @@ def test_a_matrix_of_bitsandbytes_has_the_shape_that_its_name_tells(
     packed, plain = save_packed(tiny_folder(kind), tmp_path, nf4, config)
     found = difference(Stepper(packed).logits(IDS), Stepper(plain).logits(IDS))
     assert found.within(max_abs=1e-4, nmse=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.int8])
+def test_codes_of_bitsandbytes_may_lie_in_another_type(
+    dtype: torch.dtype, tiny_folder: TinyFile, tmp_path: Path
+) -> None:
+    """`bnb_4bit_quant_storage`: their bytes are the same, and may look like numbers that are not finite."""
+    told = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_quant_storage": str(dtype)[6:]}
+    usual, _ = save_packed(tiny_folder("llama-biases"), tmp_path, nf4, {"quant_method": "bitsandbytes", **told})
+    other = shutil.copytree(usual, tmp_path / "other")
+    tensors = load_file(usual / "model.safetensors")
+    for name in [name.removesuffix(".absmax") for name in tensors if name.endswith(".absmax")]:
+        tensors[name] = tensors[name].flatten().view(dtype)[:, None]
+    save_file(tensors, other / "model.safetensors")
+    assert torch.equal(Stepper(other).logits(IDS), Stepper(usual).logits(IDS))
+
+
+@pytest.mark.parametrize("width", [96, 128])  # rows of whole blocks of 64, or not
+def test_experts_of_gpt_oss_in_nf4_are_matrices_of_their_own(
+    width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = {**TINY_MODELS["gpt-oss"].config, "hidden_size": width, "intermediate_size": width}
+    monkeypatch.setitem(TINY_MODELS, "gpt-oss", TinyModel("gpt_oss", sizes))
+    folder = save("gpt-oss", tmp_path / "apart")
+    fused = load_file(folder / "model.safetensors")
+    save_file(apart(fused), folder / "model.safetensors")
+    config = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+    packed, plain = save_packed(folder, tmp_path, nf4, config)
+    numbers = load_file(plain / "model.safetensors")
+    save_file({name: together(name, numbers) for name in fused}, plain / "model.safetensors")
+    found = difference(Stepper(packed).logits(IDS), Stepper(plain).logits(IDS))
+    assert found.within(max_abs=1e-4, nmse=1e-9)
+    types = {info.qtype for name, info in open_safetensors(packed).tensors.items() if name.endswith("down_proj.weight")}
+    assert types == {"F32" if width % 64 else "NF4_G64"}
+    whole = load_file(packed / "model.safetensors")
+    first = "model.layers.0.mlp.experts.gate_up_projs.0"
+    for told, changed in (
+        ("one with a smaller number is missing", {name: one for name, one in whole.items() if first not in name}),
+        ("another shape or type than that of other experts", whole | {f"{first}.bias": torch.ones(2 * width - 2)}),
+        ("cannot be of an expert", whole | {n: torch.ones(1, 2, 2) for n in whole if "projs" in n and "bias" in n}),
+    ):
+        save_file(changed, packed / "model.safetensors")
+        with pytest.raises(ModelFileError, match=told):
+            open_safetensors(packed)
+
+
+def apart(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Experts one by one, as Unsloth's bnb-4bit has them, and the router in a linear of its own."""
+    found = {}
+    for name, values in tensors.items():
+        if ".experts." not in name:
+            found[name.replace("mlp.router.", "mlp.router.linear.")] = values
+            continue
+        stem, is_bias = name.removesuffix("_bias"), name.endswith("_bias")
+        for number, one in enumerate(values):
+            matrix = one if is_bias else one.T
+            found[f"{stem}s.{number}.{'bias' if is_bias else 'weight'}"] = matrix.contiguous()
+    return found
+
+
+def together(name: str, tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """A tensor of the usual names, of experts that are apart."""
+    if ".experts." not in name:
+        return tensors[name.replace("mlp.router.", "mlp.router.linear.")]
+    stem, kind = (name.removesuffix("_bias"), "bias") if name.endswith("_bias") else (name, "weight")
+    of_each = [one for one in tensors if one.startswith(f"{stem}s.") and one.endswith(kind)]
+    every = torch.stack([tensors[f"{stem}s.{number}.{kind}"] for number in range(len(of_each))])
+    return (every if kind == "bias" else every.transpose(1, 2)).contiguous()
 
 
 def test_eyes_of_bitsandbytes_are_of_another_width_than_the_model(tiny_folder: TinyFile, tmp_path: Path) -> None:

@@ -4,20 +4,22 @@
 the number of elements. In a decoder one side of each matrix is the width of the embedding, which side follows from its
 name, and the description has to agree; those of eyes and ears, which have other widths, stay as they are. Matrices of
 NF4 stay packed where rows are whole blocks; numbers of others are those that the library multiplies: of the type that
-the model's other weights have.
+the model's other weights have. Codes may be stored as floats (`bnb_4bit_quant_storage`), of which the bytes count.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from localrun.base.dataclass import dataclass
 from localrun.base.errors import ModelFileError
+from localrun.formats.checkpoints.expert_stacks import with_stacks
 from localrun.formats.checkpoints.integers import held_type
-from localrun.formats.checkpoints.joined import Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
+from localrun.formats.checkpoints.joined import ROUTERS, Joined, JoinedTensor, ReadRows, Tensors, appears_as, misfit
 from localrun.formats.decode_table import NF4_VALUES
 from localrun.formats.json_files import parse_json
 from localrun.formats.quant import QUANT_TYPES
@@ -34,6 +36,8 @@ _BACK = (  # whose rows are as many as the model is wide
 )
 _OF_SENSES = re.compile(r"visual|vision|audio|projector|connector")
 _HELD = ("BF16", "F16")
+_STORAGES = ("U8", "I8", "F16", "BF16", "F32")  # what holds the bytes of codes
+_OF_EXPERT = re.compile(r"s\.\d+$")  # of gpt-oss, such as down_projs.7
 _BLOCK = 64  # numbers with a scale in what is held packed
 _MAX_STATE = 1 << 16
 
@@ -52,9 +56,9 @@ def join_bitsandbytes(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
             parts = (codes, scales, *([kind] if kind else []))
             held = held_type(name, codes.shape[1], codes.shape[1], scales.qtype, 8, symmetric=True)
             found[name] = Int8Rows(appears_as(name, codes.shape, held, codes), parts)
-        elif is_flat and codes.qtype == "U8" and not _OF_SENSES.search(name):
+        elif is_flat and codes.qtype in _STORAGES and not _OF_SENSES.search(name):
             found[name] = four_bits(name, codes, tensors, embedding)
-    return found
+    return with_stacks(found, tensors)
 
 
 def four_bits(name: str, codes: TensorInfo, tensors: Tensors, embedding: TensorInfo | None) -> JoinedTensor:
@@ -63,6 +67,7 @@ def four_bits(name: str, codes: TensorInfo, tensors: Tensors, embedding: TensorI
     state = next((tensors[name + _STATE + kind] for kind in ("nf4", "fp4") if name + _STATE + kind in tensors), None)
     if len(codes.shape) != 2 or codes.shape[1] != 1:
         raise misfit(codes, f"of shape {list(codes.shape)} is not one column of bytes")
+    codes = replace(codes, qtype="U8", shape=(codes.nbytes, 1))
     if table is None or (table.qtype, table.shape) != ("F32", (16,)):
         raise misfit(codes, "has no table of 16 numbers (quant_map)")
     if state is None or state.qtype != "U8" or not 0 < state.nbytes <= _MAX_STATE:
@@ -78,10 +83,12 @@ def four_bits(name: str, codes: TensorInfo, tensors: Tensors, embedding: TensorI
     if not width or count % width or width % 2:
         raise misfit(codes, f"of {count:,} numbers is no matrix of a model that is {width:,} numbers wide")
     is_nf4 = state.name.endswith("nf4") and absmax.shape[0] * _BLOCK == count
-    is_back = name.removesuffix(".weight").endswith(_BACK)
+    is_back = _OF_EXPERT.sub("", name.removesuffix(".weight")).endswith(_BACK)
     shape = (width, count // width) if is_back else (count // width, width)
     held = embedding.qtype if embedding and embedding.qtype in _HELD else "F32"
-    if is_nf4 and shape[1] % _BLOCK == 0:
+    if name.endswith(ROUTERS):
+        held = "F32"
+    elif is_nf4 and shape[1] % _BLOCK == 0:
         held = "NF4_G64"
     parts = (codes, absmax, table, state, *(part for part in nested if part is not None))
     return FourBits(appears_as(name, shape, held, codes), parts)

@@ -17,7 +17,10 @@ Tensors: TypeAlias = Mapping[str, TensorInfo]
 ReadRows: TypeAlias = Callable[[TensorInfo, int, int | None], bytearray]  # (tensor, first row, rows; None: all)
 
 # Few numbers, and which experts are chosen hangs on them: held in f32.
-ROUTERS = (".gate.weight", ".router.weight", ".router.proj.weight", ".router.layer.weight", "_expert_gate.weight")
+ROUTERS = (
+    *(".gate.weight", ".router.weight", ".router.proj.weight", ".router.layer.weight", ".router.linear.weight"),
+    "_expert_gate.weight",
+)
 # How names of a matrix end, and of those of all experts in one, which tools name after the parameter.
 MATRICES = (".weight", ".experts.gate_up_proj", ".experts.down_proj")
 HINT = "get this model unquantised, or as GGUF"

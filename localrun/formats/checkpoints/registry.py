@@ -160,7 +160,7 @@ _ROWS = (
         ("bitsandbytes nf4",),
         join_bitsandbytes,
         "nf4",
-        "NF4, with scales that are codes themselves or not",
+        "NF4, with scales that are codes themselves or not, in bytes or stored as floats; gpt-oss's experts one by one",
         f"NF4_G64 with a scale for 64 in rows of whole blocks, else {_BITS_HELD}",
     ),
     Method(("bitsandbytes fp4",), join_bitsandbytes, "fp4", "FP4 likewise", _BITS_HELD),

@@ -161,8 +161,8 @@ HF_MIXTRAL_NAMES: dict[str, str] = {
     "expert_down": "layers.{}.block_sparse_moe.experts.{}.w2.weight",
 }
 HF_GPT_OSS_NAMES: dict[str, str] = {
-    "router": "layers.{}.mlp.router.weight",
-    "router_bias": "layers.{}.mlp.router.bias",
+    "router": "layers.{}.mlp.router.weight layers.{}.mlp.router.linear.weight",
+    "router_bias": "layers.{}.mlp.router.bias layers.{}.mlp.router.linear.bias",
     "experts_gate_up": HF_FUSED_EXPERTS["experts_gate_up"],
     "experts_gate_up_bias": "layers.{}.mlp.experts.gate_up_proj_bias",
     "experts_gate": "layers.{}.mlp.experts.gate_proj.weight",
