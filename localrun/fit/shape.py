@@ -12,7 +12,7 @@ from localrun.formats.source import TensorSource
 from localrun.model.archs import arch_of
 from localrun.model.archs.hf_classes import hf_ties
 from localrun.model.archs.reading import fields_of
-from localrun.model.capability import obstacle
+from localrun.model.capability import check_loadable, obstacle
 from localrun.model.config import LayerSpec, Mixture, ModelConfig, RopeSpec
 from localrun.model.fields import Fields
 from localrun.model.shapes import layer_shapes, outer_shapes
@@ -75,6 +75,15 @@ def shape_of(source: TensorSource) -> ModelShape:
         config = _plain_config(fields_of(source, {"rms_eps": 1e-6}), source)
         caches, experts = unsupported_layers(source.metadata, config), _experts(source)
     return replace(make_shape(config, tied, experts, why), caches=caches)
+
+
+def loadable_shape(source: TensorSource) -> ModelShape:
+    """Like shape_of, of a model with all its tensors. Raises ModelFileError also where one would not load, unless no
+    model of its architecture does."""
+    shape = shape_of(source)
+    if not shape.obstacle:
+        check_loadable(source)
+    return shape
 
 
 def make_shape(config: ModelConfig, tied: bool, experts: ExpertSizes | None = None, obstacle: str = "") -> ModelShape:

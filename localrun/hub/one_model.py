@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from localrun.base.errors import LocalrunError, UsageError
 from localrun.hub.names import parse_file_name, words_of
-from localrun.hub.obstacles import skim
 from localrun.hub.stored import StoredModel
-from localrun.model.archs import arch_of
 
 _MOST_NAMED = 5
 
@@ -37,6 +35,9 @@ def _are_alike(files: Sequence[StoredModel]) -> bool:
 
 
 def _sizes(stored: StoredModel) -> tuple[str, int, int]:
+    from localrun.hub.obstacles import skim  # for the few folders that hold a model in both formats
+    from localrun.model.archs import arch_of
+
     source = skim(stored)
     arch = arch_of(source)
     config = arch.config(source)

@@ -19,7 +19,7 @@ from localrun.fit.draft_memory import draft_memory
 from localrun.fit.estimate import Candidate, Fit, Question, fit_table
 from localrun.fit.fastest import fastest_backend, why_not_usual
 from localrun.fit.machine_rates import machine_rates
-from localrun.fit.shape import ModelShape, shape_of
+from localrun.fit.shape import ModelShape, loadable_shape, shape_of
 from localrun.fit.weights import type_of
 from localrun.formats.requantize import PRECISIONS
 from localrun.hub.alternatives import unsupported_message
@@ -37,7 +37,6 @@ from localrun.hub.remote_repo import RemoteFile, RemoteRepo
 from localrun.hub.stored import StoredModel, config_precision
 from localrun.hub.suggest import catalogue_name, near_names
 from localrun.hub.variants import Variant, choose_variant, variants_of
-from localrun.model.capability import check_loadable
 from localrun.model.recording import record_shapes
 
 if TYPE_CHECKING:
@@ -177,17 +176,14 @@ def fit_stored(
     draft: str = "auto",
 ) -> Fit:
     """The table for precisions of one model that are on disk, and for those made of them while they are loaded;
-    `budget` as for `fit_preview`. Raises like `added_by` and `draft_memory`, and ModelFileError for a damaged file of
-    a model that runs here."""
+    `budget` as for `fit_preview`. Raises like `loadable_shape`, `added_by` and `draft_memory`."""
     from localrun.formats.detect import open_model_file
 
     candidates, shape, added, sight, drafting = [], None, NO_ADAPTERS, 0, None
     made: dict[str, Candidate] = {}
     for model in stored:
         source = open_model_file(model.path)
-        shape = shape_of(source)
-        if not shape.obstacle:
-            check_loadable(source)
+        shape = loadable_shape(source)
         added, images = added_by(adapters, shape), cost_on_disk(source, shape.config.hidden_size)
         sight, drafting = images.room_bytes if images else 0, draft_memory(draft, source)[0]
         candidates.append(in_memory(source, model.precision, shape, added.ranks, draft))
