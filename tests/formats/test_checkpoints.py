@@ -139,6 +139,8 @@ def test_other_programs_have_the_same_numbers_under_other_names(case: str, tmp_p
     [
         (QUARK | {"global_quant_config": {"weight": {"dtype": "uint4"}}}, "quark uint4"),
         (QUARK | {"global_quant_config": {"weight": [{"dtype": "fp8_e4m3"}, {"dtype": "int4"}]}}, "quark"),
+        (QUARK | {"global_quant_config": {"weight": {"dtype": "int4", "qscheme": "per_channel"}}}, "int4 per_channel"),
+        (QUARK | {"algo_config": [{"name": "rotation", "r1": True, "r4": True}]}, "algo_config"),
         (QUARK, "quark"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4_AWQ"}, "modelopt NVFP4_AWQ"),
         (CT | {"format": "mxfp6-pack-quantized"}, "mxfp6-pack-quantized"),

@@ -2,13 +2,14 @@
 
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from localrun_testing.oracle import difference, token_ids
-from localrun_testing.packed_checkpoint import Pack, awq, compressed, gptq, nf4, save_integers, save_packed
+from localrun_testing.packed_checkpoint import Pack, awq, compressed, gptq, nf4, quark, save_integers, save_packed
 from localrun_testing.stepper import Stepper
 from localrun_testing.tiny_models import TINY_MODELS, VOCAB_SIZE, TinyModel, save
 from safetensors.torch import load_file, save_file
@@ -17,6 +18,7 @@ from localrun.base.errors import ModelFileError
 from localrun.formats.safetensors import open_safetensors
 
 TinyFile = Callable[..., Path]
+Change = Callable[[torch.Tensor], torch.Tensor]
 IDS = token_ids(40, VOCAB_SIZE)
 
 
@@ -24,6 +26,11 @@ def compressed_config(bits: int, symmetric: bool) -> dict[str, Any]:
     weights = {"num_bits": bits, "type": "int", "symmetric": symmetric, "strategy": "group", "group_size": 32}
     groups = {"group_0": {"targets": ["Linear"], "weights": weights}}
     return {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": groups}
+
+
+def quark_config(kind: str, **export: str) -> dict[str, Any]:
+    weight = {"dtype": kind, "qscheme": "per_group", "group_size": 32, "symmetric": kind == "int4"}
+    return {"quant_method": "quark", "global_quant_config": {"weight": weight}, "export": export}
 
 
 HALVES: dict[str, Any] = {"dtype": torch.float16}
@@ -40,6 +47,14 @@ CASES: dict[str, tuple[str, Pack, dict[str, Any], dict[str, Any]]] = {  # model,
         "qwen3.5",
         awq,
         {"quant_method": "awq", "version": "GEMM", "group_size": 32},
+        HALVES | {"symmetric": False},
+    ),
+    "Quark with zero points": ("qwen3-moe", quark, quark_config("uint4"), {"symmetric": False}),
+    "Quark with signed codes": ("llama-biases", quark, quark_config("int4", pack_method="reorder"), FLOATS),
+    "Quark in order": (
+        "gemma3",
+        partial(quark, in_order=True),
+        quark_config("uint4", pack_method="order"),
         HALVES | {"symmetric": False},
     ),
     "GPTQ": ("mixtral", gptq, {"quant_method": "gptq", "group_size": 32, "sym": True}, HALVES),
@@ -96,6 +111,33 @@ def test_biases_without_a_place_are_left_out_if_they_are_zero(
             Stepper(packed)
     else:
         assert difference(Stepper(packed).logits(IDS), Stepper(plain).logits(IDS)).within(max_abs=1e-4, nmse=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "told"),
+    [
+        ("weight_zero_point", None, "has no zero points beside it"),
+        ("weight_zero_point", lambda zeros: zeros[:, 1:], "has zero points of shape"),
+        ("weight_zero_point", lambda zeros: zeros.float(), "has zero points of shape"),
+        ("weight_scale", None, "is no matrix with scales for groups"),
+        ("weight_scale", lambda scales: scales[:, 1:], "scales of shape"),
+        ("weight_scale", lambda scales: scales[0], "is no matrix with scales for groups"),
+        ("weight_scale", lambda scales: scales * torch.nan, "is not finite"),
+        ("weight", lambda codes: codes[None], "is no matrix with scales for groups"),
+        ("weight", lambda codes: codes[:-1], "has zero points of shape"),
+    ],
+)
+def test_parts_of_quark_that_do_not_fit(
+    kind: str, change: Change | None, told: str, tiny_folder: TinyFile, tmp_path: Path
+) -> None:
+    config = quark_config("uint4")
+    packed, _ = save_integers(tiny_folder("llama-biases"), tmp_path, quark, config, symmetric=False)
+    tensors = load_file(packed / "model.safetensors")
+    name = f"model.layers.0.mlp.up_proj.{kind}"
+    part = tensors.pop(name)
+    save_file(tensors | ({name: change(part).contiguous()} if change else {}), packed / "model.safetensors")
+    with pytest.raises(ModelFileError, match=told):
+        Stepper(packed)
 
 
 @pytest.mark.parametrize("kind", ["llama-biases", "gemma3", "gemma4-e2b", "nemotron-h-moe", "qwen3.5", "lfm2"])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _BITS, _IN_WORD = 4, 8
-_PLACES = (0, 4, 1, 5, 2, 6, 3, 7)  # where the codes of eight rows lie in a word
+PLACES = (0, 4, 1, 5, 2, 6, 3, 7)  # where the codes of eight rows lie in a word
 
 
 def join_awq(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
@@ -34,7 +34,7 @@ def join_awq(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
             raise misfit(codes, f"of AWQ, of shape {list(codes.shape)}, has {told}")
         name, group = f"{stem}weight", shape[1] // n_groups
         info = appears_as(name, shape, held_type(name, shape[1], group, scales.qtype, _BITS, symmetric=False), codes)
-        found |= with_factor(GemmCodes(info, (codes, zeros, scales), group, _BITS, matrices), scales)
+        found |= with_factor(GemmCodes(info, (codes, zeros, scales), group, _BITS, matrices, PLACES), scales)
     return found
 
 
@@ -56,14 +56,17 @@ def join_awq_gemv(tensors: Tensors, config: Mapping[str, Any]) -> Joined:
     return found
 
 
+@dataclass(frozen=True)
 class GemmCodes(TurnedCodes):
-    """Words of eight rows each."""
+    """Words of eight rows each, in these places."""
+
+    places: tuple[int, ...]
 
     def unpack(self, words: np.ndarray, rows: slice) -> np.ndarray:
         import numpy as np
 
         first, last = rows.start // _IN_WORD, -(-rows.stop // _IN_WORD)
-        shifts = np.array(_PLACES, np.uint32)[:, None] * np.uint32(_BITS)
+        shifts = np.array(self.places, np.uint32)[:, None] * np.uint32(_BITS)
         codes: np.ndarray = (words[first:last, None] >> shifts & np.uint32(15)).astype(np.int8)
         within = slice(rows.start - first * _IN_WORD, rows.stop - first * _IN_WORD)
         return codes.reshape(-1, words.shape[1])[within]

@@ -1,4 +1,4 @@
-"""Experts of gpt-oss that a tool took apart: `down_projs.7`, and `gate_up_projs.7`, whose rows of gate and up take turns.
+"""Experts of gpt-oss that a tool took apart: `down_projs.7`, and `gate_up_projs.7`, where gate and up take turns.
 
 Here they are one tensor of all again, [n_experts, rows, columns], gate and up apart.
 """

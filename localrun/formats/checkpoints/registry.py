@@ -16,6 +16,7 @@ from localrun.formats.checkpoints.joined import Joined, Tensors
 from localrun.formats.checkpoints.mlx import join_mlx
 from localrun.formats.checkpoints.mxfp4 import join_mxfp4
 from localrun.formats.checkpoints.nvfp4 import join_nvfp4
+from localrun.formats.checkpoints.quark import join_quark
 from localrun.formats.checkpoints.schemes import weights_of
 
 Config: TypeAlias = Mapping[str, Any]
@@ -127,6 +128,13 @@ _ROWS = (
     ),
     Method(("awq gemv",), join_awq_gemv, "awq", "AWQ in the order of its gemv kernels", _AWQ_HELD),
     Method(
+        ("quark uint4 per_group", "quark int4 per_group"),
+        join_quark,
+        "quark int4",
+        "Quark's 4 bits for groups of columns, signed or with zero points",
+        f"Q4_0 where zero is in the middle, else {_AWQ_HELD}",
+    ),
+    Method(
         ("gptq", "gptq gptq"),
         join_gptq,
         "gptq",
@@ -210,11 +218,14 @@ def _method(config: Config) -> str:
 
 
 def _quark_type(config: Config) -> str:
-    """Type of most weights in Quark's words, such as `fp4`; empty where it is none, or several at once."""
+    """Type of most weights in Quark's words, such as `fp4` or `int4 per_group`; empty where it is none, or several at
+    once."""
     common = config.get("global_quant_config")
     weight = common.get("weight") if isinstance(common, dict) else None
-    found = weight.get("dtype") if isinstance(weight, dict) else None
-    return found if isinstance(found, str) else ""
+    kind, scheme = (weight.get("dtype"), weight.get("qscheme")) if isinstance(weight, dict) else (None, None)
+    if not isinstance(kind, str):
+        return ""
+    return f"{kind} {scheme}" if "int" in kind and isinstance(scheme, str) else kind
 
 
 def join_quantised(tensors: Tensors, metadata: Config) -> Joined:
@@ -237,8 +248,8 @@ def with_joined(tensors: Tensors, joined: Joined) -> Tensors:
 def unread_method(metadata: Config, tensors: Collection[str] = ()) -> str:
     """Why the weights cannot be read, in half a sentence; empty where they can. HQQ declares itself by names alone."""
     found = quantization_of(metadata)
-    if found.config.get("transform_config"):
-        return "its activations have to be rotated while it runs (transform_config), which cannot be done"
+    if key := _rotation(found.config):
+        return f"its activations have to be rotated while it runs ({key}), which cannot be done"
     sparse = found.config.get("sparsity_config")
     if isinstance(sparse, dict) and sparse.get("format") not in (None, "dense"):
         return "its weights leave out their zeros (sparsity_config), which cannot be read"
@@ -246,6 +257,16 @@ def unread_method(metadata: Config, tensors: Collection[str] = ()) -> str:
     if not method or method in METHODS:
         return ""
     return f"its weights are quantised in a way that cannot be read ({clean(method[:60], keep_newlines=False)!r})"
+
+
+def _rotation(config: Config) -> str:
+    """The key of compressed-tensors or Quark that has activations rotated while a model runs; empty for none."""
+    if config.get("transform_config"):
+        return "transform_config"
+    steps = config.get("algo_config")
+    steps = [steps] if isinstance(steps, dict) else steps if isinstance(steps, list) else []
+    rotates = any(isinstance(step, dict) and (step.get("r4") or step.get("online_r1_rotation")) for step in steps)
+    return "algo_config" if rotates else ""
 
 
 def held_as(tensors: Tensors, held_bits: Callable[[str], float]) -> str:

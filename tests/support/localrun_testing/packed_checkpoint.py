@@ -83,6 +83,15 @@ def awq(found: Levels, symmetric: bool) -> dict[str, Tensor]:
     return {"qweight": words(codes, 4), "qzeros": words(zeros, 4), "scales": found.scales.T}
 
 
+def quark(found: Levels, symmetric: bool, in_order: bool = False) -> dict[str, Tensor]:
+    """As Quark's uint4, or int4 without zero points: AWQ's order of eight rows, or one after the other."""
+    order = torch.arange(8) if in_order else torch.tensor([0, 2, 4, 6, 1, 3, 5, 7])
+    signed = (found.codes - 8) % 16 if symmetric else found.codes
+    codes, zeros = (each.T.unflatten(1, (-1, 8))[..., order].flatten(1) for each in (signed, found.zeros))
+    parts = {"weight": words(codes, 4), "weight_scale": found.scales.T}
+    return parts if symmetric else parts | {"weight_zero_point": words(zeros, 4)}
+
+
 Pack = Callable[[Levels, bool], Mapping[str, Tensor]]
 
 
