@@ -65,7 +65,7 @@ def build_app(service: Service) -> Starlette:
         return JsonResponse(as_anthropic(found) if "anthropic-version" in request.headers else found)
 
     async def refused(request: HttpRequest, error: Exception) -> Response:
-        return error_response(ERROR_SHAPES, request.url.path, _as_refusal(error))
+        return error_response(ERROR_SHAPES, request.url.path, _as_refusal(error, request))
 
     return Starlette(
         routes=[
@@ -93,7 +93,7 @@ def build_app(service: Service) -> Starlette:
     )
 
 
-def _as_refusal(error: Exception) -> Refusal:
+def _as_refusal(error: Exception, request: HttpRequest) -> Refusal:
     match error:
         case Refusal():
             return error
@@ -102,10 +102,16 @@ def _as_refusal(error: Exception) -> Refusal:
         case ClientDisconnect():
             return Refusal(400, "the body is not whole", "incomplete_body")
         case HTTPException(status_code=404):
-            return Refusal(404, "there is nothing at this address", "not_found")
+            return Refusal(404, f"there is nothing at this address{_elsewhere(request)}", "not_found")
         case HTTPException(status_code=405):
             return Refusal(405, "this address takes another method", "method_not_allowed")
     return Refusal(500, without_paths(f"something failed inside localrun: {type(error).__name__}"), "internal_error")
+
+
+def _elsewhere(request: HttpRequest) -> str:
+    """The address that was probably meant, where /v1 is missing or there twice; else nothing."""
+    path, known = request.url.path, {route.path for route in request.app.routes}
+    return next((f"; try {one}" for one in (f"/v1{path}", path.removeprefix("/v1")) if one in known), "")
 
 
 def _wants_usage(body: Body) -> bool:

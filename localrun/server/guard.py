@@ -109,11 +109,13 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_json(headers: Headers) -> bool:
-    """Whether a body is declared as JSON. Some programs declare nothing; a page in a browser, which could do the same,
-    always sends an Origin."""
-    if "content-type" not in headers:
+    """Whether a body is declared as JSON. Some programs declare nothing, and `curl -d` a form, as in Ollama's examples;
+    a page in a browser, which could do the same, always sends an Origin."""
+    kind = headers.get("content-type")
+    kind = kind if kind is None else kind.partition(";")[0].strip().lower()
+    if kind in (None, "application/x-www-form-urlencoded"):
         return "origin" not in headers and "sec-fetch-site" not in headers
-    return headers["content-type"].partition(";")[0].strip().lower() == "application/json"
+    return kind == "application/json"
 
 
 def _allowing(origin: str, headers: Headers) -> dict[str, str]:

@@ -109,10 +109,12 @@ class ModelHost:
         return self._options.aliases.get(name.lower().removesuffix(":latest"), name)
 
     def listed(self) -> list[StoredModel]:
-        """The models that can be requested. Reads the disk."""
+        """The models that can be requested; first the one for requests without a name, as many clients ask the first.
+        Reads the disk."""
+        usual = self.choice.stored
         if self._options.no_swap:
-            return [self.choice.stored] if isinstance(self.choice.stored, StoredModel) else []
-        return scan()
+            return [usual] if isinstance(usual, StoredModel) else []
+        return sorted(scan(), key=lambda one: not isinstance(usual, StoredModel) or one.path != usual.path)
 
     def aliases(self) -> dict[str, StoredModel]:
         """Aliases, with their models. Reads the disk."""

@@ -93,17 +93,34 @@ def test_a_compressed_body_is_refused_by_its_encoding(http: httpx.Client) -> Non
     assert (answer.status_code, "content-encoding" in answer.json()["error"]["message"]) == (415, True)
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+@pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data", ""])
 def test_forms_are_no_calls(http: httpx.Client, kind: str) -> None:
     assert http.post("/v1/chat/completions", content=b"{}", headers={"content-type": kind}).status_code == 415
 
 
-def test_a_program_may_leave_the_content_type_out_and_a_page_may_not(http: httpx.Client) -> None:
-    """litellm does, with Ollama's API."""
+@pytest.mark.parametrize("kind", [{}, {"content-type": "application/x-www-form-urlencoded"}])
+def test_a_program_may_leave_the_content_type_out_and_a_page_may_not(http: httpx.Client, kind: dict[str, str]) -> None:
+    """litellm does, with Ollama's API, and `curl -d` says that it sends a form."""
     body = {"messages": [{"role": "user", "content": "hi", "images": []}], "options": {}, "stream": False}
     data = json.dumps(body).encode()
-    assert http.post("/api/chat", content=data).status_code == 200
-    assert http.post("/api/chat", content=data, headers={"sec-fetch-site": "same-site"}).status_code == 415
+    assert http.post("/api/chat", content=data, headers=kind).status_code == 200
+    for page in ({"sec-fetch-site": "same-site"}, {"origin": "http://page.example"}):
+        assert http.post("/api/chat", content=data, headers={**kind, **page}).status_code in (403, 415)
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("/chat/completions", "; try /v1/chat/completions"),
+        ("/v1/v1/messages", "; try /v1/messages"),
+        ("/v1/api/chat", "; try /api/chat"),
+        ("/v1/audio/speech", ""),
+    ],
+)
+def test_an_address_beside_the_right_one_is_told_it(http: httpx.Client, path: str, meant: str) -> None:
+    answer = http.post(path, json=BODY)
+    assert answer.status_code == 404
+    assert answer.json()["error"]["message"] == f"there is nothing at this address{meant}"
 
 
 def test_another_site_is_kept_out(http: httpx.Client) -> None:

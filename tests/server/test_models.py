@@ -1,6 +1,7 @@
 """Which model answers: shared, changed for another, unloaded when nobody asks."""
 
 import asyncio
+import shutil
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -17,6 +18,7 @@ from localrun_testing.waiting import PATIENCE
 from localrun.base.adapter_choice import AdapterChoice
 from localrun.base.errors import DoesNotFitError
 from localrun.base.request import LoadOptions, ProgressCallback
+from localrun.base.resources import resource
 from localrun.client.choice import ModelChoice, builtin
 from localrun.client.model_slot import LoadGivenUpError, ModelSlot, OpenClient
 from localrun.hub.stored import StoredModel
@@ -420,6 +422,19 @@ def test_models_answer_to_the_names_that_they_were_given() -> None:
         listed = [row["id"] for row in httpx.get(f"{served.url}/v1/models").json()["data"]]
         assert listed == [row["name"] for row in httpx.get(f"{served.url}/api/tags").json()["models"]]
         assert {"builtin", "gpt-4o", "loaded"} <= set(listed)
+
+
+def test_the_model_for_requests_without_a_name_is_listed_first(home: Path) -> None:
+    """Many clients ask the first of the list, and would have the server load another one."""
+    (home / "models").mkdir(parents=True)
+    for name in ("a", "z"):
+        shutil.copy(resource("localrun/builtin/localrun-tiny.gguf"), home / "models" / f"{name}.gguf")
+    host = ModelHost(ModelSlot(lambda choice, progress: FakeClient(LoadOptions(Path()), str)), builtin(), USUAL)
+    named = {one.name: ModelChoice(one, one.precision) for one in host.listed()}
+    assert len(named) == 3
+    for name, choice in named.items():
+        host = ModelHost(ModelSlot(lambda choice, progress: FakeClient(LoadOptions(Path()), str)), choice, USUAL)
+        assert [one.name for one in host.listed()] == [name, *sorted({*named} - {name})]
 
 
 @pytest.mark.parametrize("text", ["", "=builtin", "name=", "a\nb"])
